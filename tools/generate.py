@@ -6,7 +6,8 @@
 Everything comes from the installed package: the schema and the registry from the engine, the
 commands and the manual page from the command line's own definitions, the builders from schema and registry,
 the Python page from signatures and docstrings, the list of decisions from their headings, the files shown in
-CONTRIBUTING.md from the files, the tables of claims and of what is beyond them from the studies' pages.
+CONTRIBUTING.md from the files, the tables of claims and of what is beyond them from the studies' pages, the formats
+of conversions from their registry.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from reference import (
     claims,
     cli,
     components,
+    conversions,
     decisions,
     embed,
     files,
@@ -60,6 +62,8 @@ def generated() -> dict[str, str]:
     texts["docs/index.md"] = claims.fill(front.read_text("utf-8"), ROOT)
     further = ROOT / "docs" / "studies" / "beyond.md"
     texts["docs/studies/beyond.md"] = beyond.fill(further.read_text("utf-8"), ROOT)
+    guide = ROOT / "docs" / "guides" / "convert.md"
+    texts["docs/guides/convert.md"] = conversions.fill(guide.read_text("utf-8"))
     texts["CONTRIBUTING.md"] = embed.fill(contributing.read_text("utf-8"), ROOT)
     return texts
 

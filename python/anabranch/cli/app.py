@@ -347,6 +347,49 @@ def compare(
         run_compare(inputs, CompareOptions(measure or [], seed, json, out, untrusted))
 
 
+@app.command(
+    cls=Command,
+    epilog=_example("anabranch convert up.trace --out path.toml", "anabranch convert scenario.toml --to netem"),
+)
+def convert(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE|DIR|-", help="The input; a directory is what `run --out` has written.")
+    ],
+    to: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--to", metavar="FORMAT", help="The output's format; by default as --out is called."),
+    ] = None,
+    from_: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--from", metavar="FORMAT", help="The input's format; by default it is recognised."),
+    ] = None,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045 - see above
+        typer.Option("--out", metavar="FILE", help="Write this file; standard output when left out."),
+    ] = None,
+    link: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--link", metavar="NAME", help="The link that is written; the only one when left out."),
+    ] = None,
+    flow: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--flow", metavar="NAME", help="The flow that is written; all when left out."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse a conversion that loses something (status 2).")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+) -> None:
+    """Convert scenarios and runs from and to formats of other tools.
+
+    What the output cannot express is said on standard error.
+    """
+    with exit_status():
+        from anabranch.cli.convert import ConvertOptions, run_convert
+
+        run_convert(file, ConvertOptions(from_, to, out, link, flow, strict, force))
+
+
 @app.command("list", cls=Command, epilog=_example("anabranch list queue"))
 def list_(
     kind: Annotated[

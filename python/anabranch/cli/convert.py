@@ -1,0 +1,95 @@
+"""``anabranch convert``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from anabranch.cli.common import note
+
+
+@dataclass(frozen=True)
+class ConvertOptions:
+    """The options of the command."""
+
+    source: str | None
+    target: str | None
+    out: Path | None
+    link: str | None
+    flow: str | None
+    strict: bool
+    force: bool
+
+
+def run_convert(file: Path, options: ConvertOptions) -> None:
+    """Convert, say what was lost, write the output.
+
+    Raises:
+        UserError: The input is wrong, something is lost and must not be, or the output cannot be written.
+        ScenarioError: The input is a scenario, and it is wrong.
+    """
+    from anabranch.convert import Options, convert, convert_bytes
+    from anabranch.errors import UserError
+
+    told = Options(options.source, options.target, options.out, options.link, options.flow)
+    if str(file) == "-":
+        converted = convert_bytes("<standard input>", _standard_input(), Path(), told)
+    else:
+        converted = convert(file, told)
+    if options.strict and converted.notes:
+        count = len(converted.notes)
+        raise UserError(
+            f"--strict: {converted.target} does not express {count} of the input's properties, so nothing is written\n"
+            + "\n".join(f"  {line}" for line in converted.notes)
+        )
+    for line in converted.remarks:
+        note(line)
+    for line in converted.notes:
+        note(f"not converted: {line}")
+    if options.out is None:
+        if converted.files:
+            raise UserError(
+                f"{converted.target} needs {len(converted.files)} more files beside it: {', '.join(converted.files)}",
+                hint="--out FILE says where",
+            )
+        sys.stdout.buffer.write(converted.content)
+        sys.stdout.flush()
+        return
+    _write(file, options.out, {options.out.name: converted.content, **converted.files}, force=options.force)
+
+
+def _standard_input() -> bytes:
+    from anabranch.errors import UserError
+    from anabranch.files import MAX_RESULT_BYTES
+
+    content = sys.stdin.buffer.read(MAX_RESULT_BYTES + 1)
+    if len(content) > MAX_RESULT_BYTES:
+        raise UserError(f"standard input has more than {MAX_RESULT_BYTES:,} bytes, which were the most expected")
+    return content
+
+
+def _write(source: Path, out: Path, files: dict[str, bytes], *, force: bool) -> None:
+    """Write every file whole; the one that names the others comes last."""
+    from anabranch.errors import UserError
+    from anabranch.output import write_whole
+
+    if out.is_dir():
+        raise UserError(f"--out {out} is a directory; a file was expected", hint=f"--out {out / 'NAME'}")
+    if not out.parent.is_dir():
+        raise UserError(f"--out {out}: the directory {out.parent} does not exist")
+    changed = {name: content for name, content in files.items() if not _holds(out.parent / name, content)}
+    for name in changed:
+        path = out.parent / name
+        if path.exists() and source.exists() and path.samefile(source):
+            raise UserError(f"--out {out} would overwrite the input {path}", hint="give --out another name")
+        if not force and path.exists():
+            raise UserError(f"{path} exists and has another content; it is left as it is", hint="--force replaces it")
+    for name, content in reversed(changed.items()):
+        write_whole(out.parent / name, content)
+    others = [name for name in files if name != out.name]
+    note(f"wrote {out}{' and, beside it, ' if others else ''}{', '.join(others)}")
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    return path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content

@@ -1,0 +1,175 @@
+"""What a conversion reads and writes: a scenario, the tables of a run, or a table of another program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anabranch.errors import UserError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MAX_SHOWN = 160
+"""Characters of a source line in a message."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text with the name it has in messages; offsets in it are turned into places."""
+
+    file: str
+    text: str
+
+    @classmethod
+    def decode(cls, file: str, content: bytes) -> Text:
+        """UTF-8 text, a byte order mark left out.
+
+        Raises:
+            UserError: It is not UTF-8; the error has line and column.
+        """
+        content = content.removeprefix(b"\xef\xbb\xbf")
+        try:
+            return cls(file, content.decode())
+        except UnicodeDecodeError as error:
+            before = cls(file, content[: error.start].decode())
+            line, column = before.place(len(before.text))
+            raise UserError("not UTF-8 text", file=file, line=line, column=column) from None
+
+    def place(self, at: int) -> tuple[int, int]:
+        """Line and column of an offset, from 1."""
+        before = self.text[:at]
+        return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+
+    def error(self, at: int, message: str, hint: str | None = None) -> UserError:
+        """An error at an offset, with the line it stands in."""
+        line, column = self.place(at)
+        start = at - (column - 1)
+        end = self.text.find("\n", start)
+        source = self.text[start : end if end >= 0 else None].rstrip("\r")
+        shown = source if len(source) <= MAX_SHOWN and column <= MAX_SHOWN else None
+        return UserError(message, file=self.file, line=line, column=column, source=shown, hint=hint)
+
+    def where(self, at: int) -> str:
+        """A place as it begins a note."""
+        line, column = self.place(at)
+        return f"{self.file}:{line}:{column}"
+
+
+@dataclass
+class Notes:
+    """What the target cannot express, in the order in which it was met; each sentence once."""
+
+    lines: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """What was added because a scenario needs it: no loss."""
+
+    def lost(self, message: str, where: str | None = None) -> None:
+        """Note one loss, with the place in the input if it has one."""
+        line = f"{where}: {message}" if where else message
+        if line not in self.lines:
+            self.lines.append(line)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The input: its name in messages, its content, and the directory that file names in it count from."""
+
+    name: str
+    content: bytes
+    directory: Path
+
+    def text(self) -> Text:
+        """The content as text.
+
+        Raises:
+            UserError: It is not UTF-8.
+        """
+        return Text.decode(self.name, self.content)
+
+
+@dataclass(frozen=True)
+class Description:
+    """A scenario as a document of its file format, and the files that it names."""
+
+    document: Mapping[str, Any]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What another program measured: columns as in our ``samples`` table, and a summary in our result names."""
+
+    columns: Mapping[str, Sequence[Any]]
+    summary: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of ours: its summary, and its tables by name."""
+
+    summary: Mapping[str, Any]
+    table: Callable[[str], pl.DataFrame]
+
+
+@dataclass(frozen=True)
+class Link:
+    """One link of a resolved scenario, each direction with every value written out."""
+
+    name: str
+    ends: tuple[str, str]
+    forward: Mapping[str, Any]
+    reverse: Mapping[str, Any]
+    files: Mapping[str, bytes]
+    """The files that it names, by the name that stands in the scenario."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """The output: its content, and the files beside it that it names."""
+
+    content: bytes
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Names:
+    """How the output and what is beside it are called, and whether its name asks for compression."""
+
+    stem: str
+    compressed: bool = False
+
+
+PAPER_PACKET = 1500
+"""Bytes of a full packet, where a format counts packets and a scenario bytes, or the other way round."""
+
+
+LOCAL_DELAY = "10 us"
+"""The delay of a cable and two interfaces, about."""
+
+
+def path_document(title: str, link: Mapping[str, Any]) -> dict[str, Any]:
+    """A scenario of one link that a bulk flow crosses."""
+    return {
+        "title": title,
+        "duration": "30 s",
+        "link": {"path": {"between": ["A", "B"], **link}},
+        "flow": {"main": {"from": "A", "to": "B"}},
+    }
+
+
+def per_direction(forward: Mapping[str, Any], reverse: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
+    """The keys of a link whose directions have these values; what both share stands once."""
+    if not any(key in side for side in (forward, reverse) for key in ("rate", "delay", "service")):
+        # A round trip of no time at all has no simulation.
+        notes.remarks.append(f"the link has neither rate nor delay; {LOCAL_DELAY} are added on the way back")
+        reverse = {**reverse, "delay": LOCAL_DELAY}
+    if forward == reverse:
+        return dict(forward)
+    link: dict[str, Any] = {}
+    for name, values in (("forward", forward), ("reverse", reverse)):
+        if values:
+            link[name] = dict(values)
+    return link

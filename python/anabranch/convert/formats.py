@@ -1,0 +1,210 @@
+"""The formats that ``anabranch convert`` knows: what each is, how it is recognised, and what it leaves out."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.errors import UserError, nearest
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format.
+
+    Attributes:
+        name: What ``--from`` and ``--to`` take.
+        title: What it is.
+        reader: The module whose ``read`` reads it, and what that gives: ``"scenario"``, ``"table"`` or ``"run"``.
+        writer: The module whose ``write`` writes it, and from what: ``"scenario"``, ``"link"``, ``"table"``, ``"run"``,
+            or ``"run or table"``.
+        endings: Ends of file names from which the output's format follows.
+        recognised: How an input is recognised.
+        lost: What is lost on the way in or out.
+    """
+
+    name: str
+    title: str
+    reader: tuple[str, str] | None
+    writer: tuple[str, str] | None
+    endings: tuple[str, ...]
+    recognised: str
+    lost: str
+
+    def recognise(self, name: str, head: bytes) -> bool:
+        """Whether a file of this name that begins with ``head`` has this format."""
+        found: bool = self._module(self.reader).recognise(name, head)
+        return found
+
+    def read(self, *arguments: Any) -> Any:
+        """Read the format."""
+        return self._module(self.reader).read(*arguments)
+
+    def write(self, *arguments: Any) -> Any:
+        """Write the format."""
+        return self._module(self.writer).write(*arguments)
+
+    def _module(self, part: tuple[str, str] | None) -> Any:
+        if part is None:
+            raise LookupError(self.name)
+        return importlib.import_module(f"anabranch.convert.{part[0]}")
+
+
+FORMATS = (
+    Format(
+        "run",
+        "results of a run: the directory of `run --out`, or what `run --json` prints",
+        ("run_output", "run"),
+        None,
+        (),
+        "a directory, or its keys `digest` and `anabranch_version`",
+        "nothing; `run --json` has no tables, so it converts to paths and summaries only",
+    ),
+    Format(
+        "scenario",
+        "scenario file (TOML)",
+        ("scenario_file", "scenario"),
+        ("scenario_file", "scenario"),
+        (".toml",),
+        "by its name: `.toml`",
+        "nothing",
+    ),
+    Format(
+        "netem",
+        "`tc qdisc` commands, or what `tc qdisc show` prints",
+        ("netem", "scenario"),
+        ("netem_script", "link"),
+        (".sh", ".netem"),
+        "a line with `tc qdisc` or `qdisc NAME HANDLE:`",
+        "in: correlations, token buckets, slots, filters, the gap of reordering. "
+        "out: flows, capacity traces, jitter by time slot, queues that Linux does not have",
+    ),
+    Format(
+        "mahimahi",
+        "mahimahi command line (`mm-delay`, `mm-loss`, `mm-link`)",
+        ("mahimahi", "scenario"),
+        ("mahimahi", "link"),
+        (".mahimahi",),
+        "a line with `mm-delay`, `mm-loss` or `mm-link`",
+        "in: the program that runs inside, `--once`, `mm-onoff`, drop-head queues. "
+        "out: fractions of a millisecond, bursts of loss, jitter, duplicates, queues but drop-tail, CoDel, PIE",
+    ),
+    Format(
+        "mahimahi-trace",
+        "mahimahi trace, a time in milliseconds per line",
+        ("mahimahi_trace", "scenario"),
+        None,
+        (),
+        "every line is a whole number",
+        "nothing; both directions get the capacity, and 20 ms of delay",
+    ),
+    Format(
+        "time-rate",
+        "trace of time in s and rate in Mbit/s (Pensieve, FCC)",
+        ("time_rate", "scenario"),
+        None,
+        (),
+        "every line is two numbers",
+        "in: what is finer than 1 ms or 1,500 bytes; the forward direction gets the capacity, and both 20 ms of delay",
+    ),
+    Format(
+        "iperf3",
+        "JSON of an iperf3 client (`iperf3 --json`)",
+        ("iperf3", "table"),
+        None,
+        (),
+        "its keys `start` and `test_start` or `cookie`",
+        "in: omitted intervals, CPU times",
+    ),
+    Format(
+        "flent",
+        "flent data file",
+        ("flent", "table"),
+        ("flent", "run"),
+        (".flent", ".flent.gz"),
+        "by its name: `.flent`, `.flent.gz`; or its key `x_values`",
+        "in: series other than rates, round-trip times and windows, raw values. out: packets and queues",
+    ),
+    Format(
+        "flowmonitor",
+        "ns-3 FlowMonitor XML",
+        ("flowmonitor", "table"),
+        None,
+        (),
+        "its root `<FlowMonitor>`",
+        "in: histograms",
+    ),
+    Format(
+        "qlog",
+        "qlog, sequential (JSON-SEQ), with TCP's events",
+        None,
+        ("qlog", "run"),
+        (".qlog", ".sqlog"),
+        "",
+        "out: pure ACKs, where the path drops a packet, queues",
+    ),
+    Format(
+        "csv",
+        "table with a row per time and flow, columns as in `samples`",
+        None,
+        ("csv_table", "run or table"),
+        (".csv",),
+        "",
+        "out: all tables but `samples`",
+    ),
+    Format(
+        "summary",
+        "summary in the names of `run --json`",
+        None,
+        ("summary_json", "run or table"),
+        (".json",),
+        "",
+        "out: how values change over time",
+    ),
+)
+"""In the order in which an input is tried."""
+
+
+def by_name(name: str, formats: tuple[Format, ...], option: str) -> Format:
+    """A format by its name.
+
+    Raises:
+        UserError: There is none of that name.
+    """
+    found = next((f for f in formats if f.name == name), None)
+    if found is None:
+        what = "reads" if option == "--from" else "writes"
+        raise UserError(
+            f'{option} {name}: convert {what} no format "{name}"', hint=nearest(name, (f.name for f in formats))
+        )
+    return found
+
+
+def readable() -> tuple[Format, ...]:
+    """Formats that are read."""
+    return tuple(f for f in FORMATS if f.reader)
+
+
+def writable() -> tuple[Format, ...]:
+    """Formats that are written."""
+    return tuple(f for f in FORMATS if f.writer)
+
+
+def recognise(name: str, head: bytes) -> Format:
+    """The format of an input.
+
+    Raises:
+        UserError: It looks like none.
+    """
+    for found in readable():
+        if found.recognise(name, head):
+            return found
+    names = ", ".join(f.name for f in readable())
+    raise UserError(f"{name}: its format is not recognised", hint=f"--from FORMAT: {names}")
+
+
+def of_output(name: str) -> Format | None:
+    """The format that an output's name stands for."""
+    lower = name.lower()
+    return next((f for f in writable() if lower.endswith(f.endings)), None) if lower else None

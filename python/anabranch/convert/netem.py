@@ -1,0 +1,555 @@
+"""Reads ``tc qdisc`` command lines and the output of ``tc qdisc show`` as a scenario of one link.
+
+A qdisc acts on what leaves an interface, so the first interface is the link's forward direction and a second one its
+reverse direction. netem delays and loses packets before its inner queue; a link does so behind it. Constant delay
+changes places with a queue without effect, loss does not: here it takes nothing off the queue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+from anabranch.convert import qdiscs, quantity, tc_units
+from anabranch.convert.content import PAPER_PACKET, Description, Notes, Source, Text, path_document, per_direction
+from anabranch.convert.qdiscs import Qdisc
+from anabranch.convert.shell_words import Cursor, Word, commands
+from anabranch.errors import nearest
+
+_STATES = ("p13", "p31", "p32", "p23", "p14")
+
+NETEM_LIMIT = 1000
+"""netem's own limit, in packets (tc-netem(8))."""
+
+IN_ORDER = 10**11
+"""A rate that makes netem keep the order of packets, far above the one that shapes them."""
+
+_USUAL_LIMITS = (NETEM_LIMIT, 2**32 - 1)
+"""What `tc qdisc show` prints where none was given, and what our scripts have."""
+
+DRAWS = 100
+"""Entries of a table that stands for a continuous distribution."""
+
+_KINDS = ("netem", "htb", *qdiscs.PARAMETERS)
+_STATISTICS = re.compile(
+    r"^[ \t]+(?:Sent|backlog|rate|maxpacket|new_flows|prob|marked|early|lended|borrowed|tokens|maxpeak|pkts|bytes)"
+    r"\b(?:.*[^\\\n])?$",
+    re.MULTILINE,
+)
+_HIDDEN_DEVICES = ("lo",)
+
+
+@dataclass
+class _Netem:
+    """What ``netem`` was told to do."""
+
+    at: int
+    delay: Decimal = Decimal(0)
+    jitter: Decimal = Decimal(0)
+    distribution: str = "uniform"
+    loss: dict[str, Any] | None = None
+    duplicate: float = 0.0
+    corrupt: float = 0.0
+    reorder: float | None = None
+    gap: int | None = None
+    rate: int | None = None
+    limit: int = NETEM_LIMIT
+    limit_at: int | None = None
+
+
+@dataclass
+class _Device:
+    """What one interface does to packets that leave it."""
+
+    at: int
+    netem: _Netem | None = None
+    rates: list[tuple[int, int]] = field(default_factory=list)
+    """Bits per second, and where each stands."""
+    queue: dict[str, Any] | None = None
+    tbf: Qdisc | None = None
+
+
+def recognise(_name: str, head: bytes) -> bool:
+    """Whether a file holds ``tc`` commands or what ``tc qdisc show`` prints."""
+    return re.search(rb"(?m)^[^#\n]*\b(?:tc\s+(?:-\S+\s+)*(?:qdisc|class)|qdisc\s+\S+\s+\S+:)", head) is not None
+
+
+def read(source: Source, notes: Notes) -> Description:
+    """A scenario of one link with what the commands set.
+
+    Raises:
+        UserError: A command is not understood; the error has line, column and the nearest valid name.
+    """
+    text = source.text()
+    # Statistics are blanked, not removed, so that places stay.
+    shown = Text(text.file, _STATISTICS.sub(lambda found: " " * len(found[0]), text.text))
+    devices: dict[str, _Device] = {}
+    for words in commands(shown):
+        _command(Cursor(shown, [word for word in words if not re.match(r"\d?>", word.text)]), devices, notes)
+    return Description(path_document(f"A link from {Path(source.name).name}", _link(shown, devices, notes)))
+
+
+def _link(text: Text, devices: dict[str, _Device], notes: Notes) -> dict[str, Any]:
+    shaped = {name: device for name, device in devices.items() if device.netem or device.rates} or devices
+    if not shaped:
+        raise text.error(
+            len(text.text), "there is no qdisc", "a line such as `tc qdisc add dev eth0 root netem delay 20ms`"
+        )
+    if len(shaped) > 2:
+        third = list(shaped.values())[2]
+        raise text.error(
+            third.at,
+            f"a third interface; a link has two directions, and {', '.join(shaped)} have qdiscs",
+            "leave the lines of two",
+        )
+    for name in devices.keys() - shaped.keys():
+        notes.lost(f"the queue of {name}, which neither delays nor shapes", text.where(devices[name].at))
+    sides = {name: _direction(text, device, notes) for name, device in shaped.items()}
+    if len(sides) == 1:
+        ((name, side),) = sides.items()
+        return per_direction({}, side, notes) if "reverse" in name.lower() else per_direction(side, {}, notes)
+    first, second = sides.values()
+    if "reverse" in next(iter(sides)).lower():
+        first, second = second, first
+    return per_direction(first, second, notes)
+
+
+def _command(cursor: Cursor, devices: dict[str, _Device], notes: Notes) -> None:
+    words = cursor.rest()
+    texts = [word.text for word in words]
+    if texts and texts[0] == "sudo":
+        words, texts = words[1:], texts[1:]
+    text = cursor.text
+    if texts and texts[0] == "qdisc":
+        _qdisc(Cursor(text, words[1:]), devices, notes, is_shown=True)
+        return
+    if not texts or texts[0].rsplit("/", 1)[-1] != "tc":
+        return
+    rest = [word for word in words[1:] if not word.text.startswith("-")]
+    if len(rest) < 2:
+        raise text.error(words[0].at, "a tc command without an object; `tc qdisc add dev …` was expected")
+    subject, verb, arguments = rest[0], rest[1], rest[2:]
+    if verb.text in ("del", "delete", "show", "list", "ls"):
+        return
+    if subject.text == "qdisc":
+        if verb.text not in ("add", "change", "replace", "link"):
+            raise text.error(
+                verb.at,
+                f"{verb.text!r} is not a verb of tc qdisc",
+                nearest(verb.text, ["add", "change", "replace", "del", "show"]),
+            )
+        if not arguments:
+            raise text.error(verb.at, f"nothing follows {verb.text!r}; `dev NAME` was expected")
+        _qdisc(Cursor(text, arguments), devices, notes, is_shown=False)
+    elif subject.text == "class":
+        _class(Cursor(text, arguments or [verb]), devices, notes)
+    elif subject.text == "filter":
+        notes.lost("a tc filter: all packets of an interface take its qdiscs", text.where(subject.at))
+    else:
+        raise text.error(
+            subject.at, f"{subject.text!r} is not an object of tc", nearest(subject.text, ["qdisc", "class", "filter"])
+        )
+
+
+def _qdisc(cursor: Cursor, devices: dict[str, _Device], notes: Notes, *, is_shown: bool) -> None:
+    """One qdisc; shown, its kind and handle come first."""
+    if cursor.is_done:
+        return
+    kind = cursor.take("a qdisc") if is_shown else None
+    if is_shown:
+        cursor.take("a handle")
+    device: str | None = None
+    at = kind.at if kind else 0
+    while not cursor.is_done and cursor.peek() in (
+        "dev",
+        "root",
+        "parent",
+        "handle",
+        "ingress",
+        "clsact",
+        "refcnt",
+        "offloaded",
+        "index",
+    ):
+        word = cursor.take("a word")
+        at = at or word.at
+        if word.text == "dev":
+            device = cursor.take("an interface").text
+        elif word.text in ("ingress", "clsact"):
+            return
+        elif word.text in ("parent", "handle", "refcnt", "index"):
+            if word.text == "parent" and cursor.peek() == "ffff:fff1":
+                return
+            cursor.take("a handle")
+    if kind is None:
+        kind = cursor.take("a qdisc (netem, tbf, fq_codel, …)")
+    if kind.text not in _KINDS:
+        if is_shown:
+            notes.lost(f"the qdisc {kind.text}", cursor.text.where(kind.at))
+            return
+        raise cursor.unknown(kind, "a qdisc that a scenario has", _KINDS)
+    if device is None:
+        raise cursor.text.error(kind.at, f"no interface for {kind.text}; `dev NAME` was expected before it")
+    if is_shown and device in _HIDDEN_DEVICES:
+        return
+    target = devices.setdefault(device, _Device(kind.at))
+    _apply(cursor, kind, target, notes)
+
+
+def _apply(cursor: Cursor, kind: Word, device: _Device, notes: Notes) -> None:
+    text = cursor.text
+    if kind.text == "netem":
+        if device.netem is not None:
+            notes.lost("an earlier netem of the same interface", text.where(device.netem.at))
+        device.netem = _read_netem(cursor, kind, notes)
+        return
+    if kind.text == "htb":
+        cursor.rest()
+        return
+    found = qdiscs.read(cursor, kind)
+    if kind.text == "tbf":
+        device.tbf = found
+        device.rates.append((_tbf_rate(found, text, notes), kind.at))
+        return
+    if "bandwidth" in found.given and kind.text == "cake":
+        device.rates.append((found.given["bandwidth"], kind.at))
+    device.queue = qdiscs.queue(found, text, notes)
+
+
+def _class(cursor: Cursor, devices: dict[str, _Device], notes: Notes) -> None:
+    """A class of htb: its rate is the interface's."""
+    device, rate = None, None
+    while not cursor.is_done:
+        word = cursor.take("a word")
+        if word.text == "dev":
+            device = cursor.take("an interface").text
+        elif word.text in ("rate", "ceil"):
+            given = cursor.take("a rate")
+            # With both, a class that is alone gets its ceiling.
+            rate = (tc_units.rate(cursor.text, given), given.at)
+        elif word.text in ("burst", "cburst", "parent", "classid", "prio", "quantum", "mtu", "mpu", "overhead"):
+            cursor.take("a value")
+            if word.text in ("burst", "cburst"):
+                notes.lost(f"{word.text} of htb: a link has no token bucket", cursor.text.where(word.at))
+    if device is None or rate is None:
+        return
+    found = devices.setdefault(device, _Device(rate[1]))
+    found.rates.append(rate)
+
+
+def _tbf_rate(tbf: Qdisc, text: Text, notes: Notes) -> int:
+    given = tbf.given
+    if "rate" not in given:
+        raise text.error(tbf.at, "tbf has no rate; `rate RATE` was expected")
+    rate: int = given["rate"]
+    bucket = next((name for name in ("burst", "buffer", "maxburst") if name in given), None)
+    # A bucket that the kernel's timer needs for this rate (tc-tbf(8): 10 kbytes at 10 Mbit/s) is no burst of its own.
+    if bucket is not None and given[bucket] > max(rate // 800, 2 * PAPER_PACKET):
+        notes.lost(f"{bucket} of tbf: a link has no token bucket", text.where(tbf.places[bucket]))
+    for name in ("peakrate", "mpu", "overhead", "linklayer"):
+        if name in given:
+            notes.lost(f"{name} of tbf", text.where(tbf.places[name]))
+    return rate
+
+
+_Option = Callable[[Cursor, Word, _Netem, Notes], None]
+
+
+def _read_netem(cursor: Cursor, kind: Word, notes: Notes) -> _Netem:
+    netem = _Netem(kind.at)
+    reorder_at = kind.at
+    while not cursor.is_done:
+        word = cursor.take("a parameter of netem")
+        option = _OPTIONS.get(word.text)
+        if option is None:
+            raise cursor.unknown(word, "a parameter of netem", _OPTIONS)
+        if word.text in ("reorder", "gap"):
+            reorder_at = word.at
+        option(cursor, word, netem, notes)
+    if (netem.reorder or netem.gap) and not netem.delay:
+        raise cursor.text.error(
+            reorder_at, "reordering without a delay has no effect; `delay TIME` was expected as well"
+        )
+    return netem
+
+
+def _delay(cursor: Cursor, _word: Word, netem: _Netem, notes: Notes) -> None:
+    netem.delay = tc_units.time(cursor.text, cursor.take("a time"))
+    if tc_units.is_number(cursor.peek()):
+        netem.jitter = tc_units.time(cursor.text, cursor.take("a time"))
+        _correlation(cursor, "the delay", notes)
+
+
+def _correlation(cursor: Cursor, of: str, notes: Notes) -> None:
+    if tc_units.is_number(cursor.peek()):
+        word = cursor.take("a percentage")
+        if tc_units.ratio(cursor.text, word):
+            notes.lost(f"the correlation of {of}: draws are independent", cursor.text.where(word.at))
+
+
+def _distribution(cursor: Cursor, _word: Word, netem: _Netem, notes: Notes) -> None:
+    word = cursor.take("a distribution")
+    if word.text not in ("uniform", "normal", "pareto"):
+        stand_in = "pareto" if word.text == "paretonormal" else "normal"
+        notes.lost(f"the distribution {word.text}; read as {stand_in}", cursor.text.where(word.at))
+        netem.distribution = stand_in
+    else:
+        netem.distribution = word.text
+
+
+def _loss(cursor: Cursor, _word: Word, netem: _Netem, notes: Notes) -> None:
+    model = cursor.peek()
+    if model == "gemodel":
+        cursor.take("a model")
+        netem.loss = _gemodel(_percentages(cursor, ["p", "r", "1-h", "1-k"]))
+    elif model == "state":
+        cursor.take("a model")
+        netem.loss = _states(_percentages(cursor, list(_STATES)))
+    else:
+        if model == "random":
+            cursor.take("a model")
+        rate = tc_units.ratio(cursor.text, cursor.take("a percentage"))
+        netem.loss = {"kind": "bernoulli-loss", "rate": rate} if rate else None
+        _correlation(cursor, "losses", notes)
+
+
+def _percentages(cursor: Cursor, names: list[str]) -> list[float | None]:
+    """The first and up to one value for each further name, in order; ``tc qdisc show`` writes the names as well."""
+    found: list[float | None] = []
+    for name in names:
+        if cursor.peek() == name:
+            cursor.take("a name")
+        elif found and not tc_units.is_number(cursor.peek()):
+            break
+        found.append(tc_units.ratio(cursor.text, cursor.take("a percentage")))
+    return found + [None] * (len(names) - len(found))
+
+
+def _gemodel(given: list[float | None]) -> dict[str, Any]:
+    p, r, bad, good = given[0] or 0.0, *given[1:]
+    found = {"kind": "gilbert-elliott", "p": p, "r": _complement(p) if r is None else r}
+    if bad is not None and bad != 1:
+        found["h"] = _complement(bad)
+    if good:
+        found["k"] = _complement(good)
+    return found
+
+
+def _states(given: list[float | None]) -> dict[str, Any]:
+    return {"kind": "four-state-loss", **{n: v for n, v in zip(_STATES, given, strict=True) if v is not None}}
+
+
+def _complement(ratio: float) -> float:
+    return float(1 - Decimal(repr(ratio)))
+
+
+def _duplicate(cursor: Cursor, _word: Word, netem: _Netem, notes: Notes) -> None:
+    netem.duplicate = tc_units.ratio(cursor.text, cursor.take("a percentage"))
+    _correlation(cursor, "duplicates", notes)
+
+
+def _corrupt(cursor: Cursor, _word: Word, netem: _Netem, notes: Notes) -> None:
+    netem.corrupt = tc_units.ratio(cursor.text, cursor.take("a percentage"))
+    _correlation(cursor, "corruption", notes)
+
+
+def _reorder(cursor: Cursor, _word: Word, netem: _Netem, notes: Notes) -> None:
+    netem.reorder = tc_units.ratio(cursor.text, cursor.take("a percentage"))
+    _correlation(cursor, "reordering", notes)
+    # `tc qdisc show` writes the gap behind it.
+
+
+def _gap(cursor: Cursor, word: Word, netem: _Netem, notes: Notes) -> None:
+    netem.gap = tc_units.integer(cursor.text, cursor.take("a number"))
+    if netem.gap > 1:
+        notes.lost("the gap of reordering: as many packets overtake, at random", cursor.text.where(word.at))
+
+
+def _rate(cursor: Cursor, word: Word, netem: _Netem, notes: Notes) -> None:
+    netem.rate = tc_units.rate(cursor.text, cursor.take("a rate"))
+    if re.fullmatch(r"-?\d+", cursor.peek() or "") or cursor.peek() in ("packetoverhead", "cellsize", "celloverhead"):
+        notes.lost("packet and cell overhead of netem's rate", cursor.text.where(word.at))
+    while re.fullmatch(r"-?\d+", cursor.peek() or "") or cursor.peek() in (
+        "packetoverhead",
+        "cellsize",
+        "celloverhead",
+    ):
+        cursor.take("a number")
+
+
+def _limit(cursor: Cursor, word: Word, netem: _Netem, _notes: Notes) -> None:
+    netem.limit_at = word.at
+    netem.limit = tc_units.integer(cursor.text, cursor.take("a number of packets"))
+
+
+def _slot(cursor: Cursor, word: Word, _netem: _Netem, notes: Notes) -> None:
+    notes.lost("slots of netem", cursor.text.where(word.at))
+    while tc_units.is_number(cursor.peek()) or cursor.peek() in ("distribution", "packets", "bytes"):
+        if cursor.take("a value").text == "distribution":
+            cursor.take("a distribution")
+
+
+def _seed(cursor: Cursor, _word: Word, _netem: _Netem, _notes: Notes) -> None:
+    cursor.take("a seed")
+
+
+def _ecn(cursor: Cursor, word: Word, _netem: _Netem, notes: Notes) -> None:
+    notes.lost("ecn of netem: a loss is a loss", cursor.text.where(word.at))
+
+
+_OPTIONS: dict[str, _Option] = {
+    "limit": _limit, "delay": _delay, "latency": _delay, "distribution": _distribution, "loss": _loss, "drop": _loss,
+    "duplicate": _duplicate, "corrupt": _corrupt, "reorder": _reorder, "gap": _gap, "rate": _rate, "slot": _slot,
+    "seed": _seed, "ecn": _ecn,
+}  # fmt: skip
+
+
+def _direction(text: Text, device: _Device, notes: Notes) -> dict[str, Any]:
+    """The keys of one direction of a link."""
+    netem = device.netem
+    if netem is not None and netem.rate is not None:
+        device.rates.append((netem.rate, netem.at))
+    rate = min((rate for rate, _ in device.rates), default=None)
+    for other, at in device.rates:
+        if other not in (rate, IN_ORDER):
+            notes.lost(f"the rate {quantity.rate(other)} beside a lower one", text.where(at))
+    side: dict[str, Any] = {}
+    if rate is not None:
+        side["rate"] = quantity.rate(rate)
+    jitter: dict[str, Any] | None = None
+    if netem is not None:
+        delay, jitter = _delays(netem, notes, text)
+        if delay:
+            side["delay"] = quantity.duration(delay)
+    queue = _queue(text, device, rate, notes)
+    if queue is not None:
+        side["queue"] = queue
+    impair = _impairments(netem, jitter) if netem is not None else []
+    if impair:
+        side["impair"] = impair
+    return side
+
+
+def _impairments(netem: _Netem, jitter: dict[str, Any] | None) -> list[dict[str, Any]]:
+    found = [netem.loss] if netem.loss else []
+    if netem.duplicate:
+        found.append({"kind": "duplicate", "rate": netem.duplicate})
+    if netem.corrupt:
+        found.append({"kind": "corrupt", "rate": netem.corrupt})
+    return [*found, jitter] if jitter else found
+
+
+def _queue(text: Text, device: _Device, rate: int | None, notes: Notes) -> dict[str, Any] | None:
+    netem = device.netem
+    held = 0
+    if netem is not None and rate is None and netem.limit_at is not None and netem.limit not in _USUAL_LIMITS:
+        notes.lost("netem's limit where there is no rate: a link holds what its delay does", text.where(netem.limit_at))
+    if netem is not None and rate is not None:
+        # netem's queue holds what is being delayed as well.
+        held = delayed_packets(netem.delay, rate)
+        if netem.limit < qdiscs.UNLIMITED and netem.limit <= held:
+            notes.lost(
+                f"netem's limit of {netem.limit} packets, which does not hold what the delay does ({held} packets)",
+                text.where(netem.at),
+            )
+    if device.queue is not None:
+        return device.queue
+    if device.tbf is not None:
+        return _tbf_queue(device.tbf, text)
+    if netem is not None and netem.rate is not None:
+        unlimited = netem.limit >= qdiscs.UNLIMITED
+        return qdiscs.drop_tail(qdiscs.UNLIMITED if unlimited else max(netem.limit - held, 1), "packets")
+    return None
+
+
+def delayed_packets(delay: Decimal, rate: int) -> int:
+    """Full packets that a delay holds at a rate, which netem's limit counts as well."""
+    return -int(-(delay * rate) // (8 * PAPER_PACKET))
+
+
+def _tbf_queue(tbf: Qdisc, text: Text) -> dict[str, Any]:
+    given = tbf.given
+    if "limit" in given:
+        return qdiscs.drop_tail(given["limit"], "bytes")
+    name = next((name for name in ("latency", "lat") if name in given), None)
+    if name is None:
+        raise text.error(tbf.at, "tbf has no limit; `limit BYTES` or `latency TIME` was expected")
+    return qdiscs.drop_tail(max(int(given[name] * given["rate"] / 8), PAPER_PACKET), "bytes")
+
+
+def _delays(netem: _Netem, notes: Notes, text: Text) -> tuple[Decimal, dict[str, Any] | None]:
+    """The link's delay, and the jitter on top of it."""
+    ahead = _share_ahead(netem)
+    if netem.reorder == 0 and not netem.gap:
+        ahead = Fraction(0)
+    if ahead:
+        share = ahead.limit_denominator(1000)
+        if abs(share - ahead) > ahead / 100:
+            notes.lost(f"reordering of {float(ahead):.3g} of the packets; rounded to {share}", text.where(netem.at))
+        entries = _quantiles(netem) if netem.jitter else [netem.delay]
+        late = share.denominator - share.numerator
+        # Entry by entry from the quantiles, so that each is drawn about as often as any other.
+        delays = [entries[number * len(entries) // late] for number in range(late)]
+        table = [Decimal(0)] * share.numerator + delays
+        return Decimal(0), _table(table, reorder=True)
+    if not netem.jitter:
+        return netem.delay, None
+    return _jitter(netem)
+
+
+def _share_ahead(netem: _Netem) -> Fraction:
+    """The share of packets that are sent at once: the first ``gap`` − 1 after one are delayed, then each with 1 − P."""
+    if netem.reorder is None and netem.gap is None:
+        return Fraction(0)
+    chance = Fraction(1 if netem.reorder is None else Decimal(repr(netem.reorder)))
+    gap = netem.gap or 1
+    return 1 / (gap - 1 + 1 / chance) if chance else Fraction(0)
+
+
+def _jitter(netem: _Netem) -> tuple[Decimal, dict[str, Any]]:
+    mean, spread = netem.delay, netem.jitter
+    # With a rate netem sends in order.
+    order = {"reorder": True} if netem.rate is None else {}
+    if netem.distribution == "normal" and mean >= 3 * spread:
+        return mean - 3 * spread, {
+            "kind": "jitter", "distribution": "normal", "mean": quantity.duration(3 * spread),
+            "deviation": quantity.duration(spread), **order,
+        }  # fmt: skip
+    if netem.distribution == "pareto" and mean >= 2 * spread:
+        # tc's table is (X − 1.5) · 4/3 for X of Pareto's law with exponent 3: from −2/3 on, and of mean 0.
+        return mean - 2 * spread, {
+            "kind": "jitter", "distribution": "pareto", "mean": quantity.duration(2 * spread), "shape": 3.0, **order,
+        }  # fmt: skip
+    least = max(mean - spread, Decimal(0)) if netem.distribution == "uniform" else Decimal(0)
+    return least, _table([value - least for value in _quantiles(netem)], reorder=netem.rate is None)
+
+
+def _quantiles(netem: _Netem) -> list[Decimal]:
+    """The delays as a table; what would be negative is sent at once, as by netem."""
+    found = []
+    for number in range(DRAWS):
+        share = (number + 0.5) / DRAWS
+        if netem.distribution == "normal":
+            deviation = NormalDist().inv_cdf(share)
+        elif netem.distribution == "pareto":
+            deviation = min(((1 - share) ** (-1 / 3) - 1.5) * 4 / 3, 4.0)
+        else:
+            deviation = 2 * share - 1
+        found.append(max(netem.delay + netem.jitter * Decimal(repr(round(deviation, 9))), Decimal(0)))
+    return found
+
+
+def _table(delays: list[Decimal], *, reorder: bool) -> dict[str, Any]:
+    order = {"reorder": True} if reorder else {}
+    return {"kind": "jitter", "distribution": "table", "table": [quantity.duration(d) for d in delays], **order}
+
+
+def known_words() -> list[str]:
+    """Every parameter of netem, for tests that make command lines."""
+    return list(_OPTIONS)

@@ -1,0 +1,281 @@
+"""The parameters of ``tc``'s queueing disciplines, and the queue of ours that each stands for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from anabranch.convert import quantity, tc_units
+from anabranch.convert.content import Notes, Text
+from anabranch.convert.shell_words import Cursor, Word
+
+Reader = Callable[[Text, Word], Any]
+
+UNLIMITED = 2**31
+"""A limit from here on is none: ``tc`` has no word for it."""
+
+
+def packets(text: Text, word: Word) -> int:
+    """A number of packets."""
+    return tc_units.integer(text, word)
+
+
+def probability(text: Text, word: Word) -> float:
+    """RED's probability: a share, not a percentage."""
+    try:
+        value = float(word.text) if len(word.text) <= 20 else -1.0
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 1:
+        raise text.error(word.at, f"{word.text!r} is not a probability above 0 and at most 1")
+    return value
+
+
+def name(_text: Text, word: Word) -> str:
+    """A word that stands for itself."""
+    return word.text
+
+
+FLAG = None
+"""Stands for a parameter without a value."""
+
+_AQM: dict[str, Reader | None] = {
+    "limit": packets, "target": tc_units.time, "interval": tc_units.time, "ecn": FLAG, "noecn": FLAG,
+    "ce_threshold": tc_units.time,
+}  # fmt: skip
+
+PARAMETERS: dict[str, dict[str, Reader | None]] = {
+    "pfifo": {"limit": packets},
+    "bfifo": {"limit": tc_units.size},
+    "pfifo_fast": {},
+    "noqueue": {},
+    "codel": _AQM,
+    "fq_codel": {
+        **_AQM, "flows": packets, "quantum": tc_units.size, "memory_limit": tc_units.size, "drop_batch": packets,
+    },
+    "pie": {
+        "limit": packets, "target": tc_units.time, "tupdate": tc_units.time, "alpha": packets, "beta": packets,
+        "ecn": FLAG, "noecn": FLAG, "bytemode": FLAG, "nobytemode": FLAG, "dq_rate_estimator": FLAG,
+        "no_dq_rate_estimator": FLAG,
+    },
+    "red": {
+        "limit": tc_units.size, "min": tc_units.size, "max": tc_units.size, "avpkt": tc_units.size,
+        "burst": packets, "bandwidth": tc_units.rate, "probability": probability,
+        "ewma": packets, "ecn": FLAG, "harddrop": FLAG, "nodrop": FLAG, "adaptive": FLAG,
+    },
+    "tbf": {
+        "rate": tc_units.rate, "burst": tc_units.size, "buffer": tc_units.size, "maxburst": tc_units.size,
+        "limit": tc_units.size, "latency": tc_units.time, "lat": tc_units.time, "peakrate": tc_units.rate,
+        "mtu": tc_units.size, "minburst": tc_units.size, "mpu": packets, "overhead": packets,
+        "linklayer": name,
+    },
+    "cake": {
+        "bandwidth": tc_units.rate, "rtt": tc_units.time, "memlimit": tc_units.size, "overhead": packets,
+        "mpu": packets, "fwmark": name,
+    },
+}  # fmt: skip
+
+_CAKE_FLAGS = (  # noqa: SIM905 - a column of words
+    "unlimited autorate-ingress besteffort diffserv3 diffserv4 diffserv8 precedence flowblind srchost dsthost hosts "
+    "flows dual-srchost dual-dsthost triple-isolate nat nonat wash nowash split-gso no-split-gso ack-filter "
+    "ack-filter-aggressive no-ack-filter raw conservative noatm atm ptm ethernet docsis pppoe-ptm ingress egress "
+    "datacentre lan metro regional internet oceanic satellite interplanetary"
+).split()
+_CAKE_RTT = {
+    "datacentre": "0.0001", "lan": "0.001", "metro": "0.01", "regional": "0.03", "internet": "0.1",
+    "oceanic": "0.3", "satellite": "1", "interplanetary": "100",
+}  # fmt: skip
+PARAMETERS["cake"].update(dict.fromkeys(_CAKE_FLAGS, FLAG))
+
+
+@dataclass(frozen=True)
+class Qdisc:
+    """One queueing discipline as it was given."""
+
+    kind: str
+    at: int
+    given: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+
+
+def read(cursor: Cursor, kind: Word) -> Qdisc:
+    """The parameters behind the name of a discipline.
+
+    Raises:
+        UserError: One of them is unknown, or its value is wrong.
+    """
+    parameters = PARAMETERS[kind.text]
+    found = Qdisc(kind.text, kind.at)
+    while not cursor.is_done:
+        word = cursor.take("a parameter")
+        if word.text not in parameters:
+            raise cursor.unknown(word, f"a parameter of {kind.text}", parameters)
+        reader = parameters[word.text]
+        found.places[word.text] = word.at
+        found.given[word.text] = True if reader is None else reader(cursor.text, cursor.take("a value"))
+    return found
+
+
+def queue(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any] | None:
+    """The queue of a scenario that a discipline stands for; ``None`` where it is none by itself.
+
+    Raises:
+        UserError: A value is outside what the queue takes.
+    """
+    make = _QUEUES.get(qdisc.kind)
+    return make(qdisc, text, notes) if make else None
+
+
+def drop_tail(limit: int, unit: str) -> dict[str, Any]:
+    """A drop-tail queue of ``limit`` packets or bytes."""
+    return {"kind": "drop-tail", "limit": "unlimited" if limit >= UNLIMITED else f"{limit} {unit}"}
+
+
+def _pfifo(qdisc: Qdisc, _text: Text, _notes: Notes) -> dict[str, Any]:
+    return drop_tail(qdisc.given.get("limit", 1000), "packets")
+
+
+def _bfifo(qdisc: Qdisc, _text: Text, _notes: Notes) -> dict[str, Any]:
+    return drop_tail(qdisc.given.get("limit", 1000 * 1514), "bytes")
+
+
+def _pfifo_fast(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
+    notes.lost("the three bands of pfifo_fast; read as drop-tail of 1000 packets", text.where(qdisc.at))
+    return drop_tail(1000, "packets")
+
+
+def _codel(qdisc: Qdisc, text: Text, _notes: Notes) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": qdisc.kind.replace("_", "-")}
+    if "limit" in qdisc.given:
+        found["limit"] = _limit(qdisc.given["limit"])
+    found |= _times(qdisc, text, {"target": "target", "interval": "interval", "ce_threshold": "ce_threshold"})
+    target, interval = (
+        qdisc.given.get(name, Decimal(usual)) for name, usual in (("target", "0.005"), ("interval", "0.1"))
+    )
+    if interval < target:
+        place = qdisc.places.get("interval", qdisc.at)
+        raise text.error(
+            place, f"the interval of {qdisc.kind} is below its target; {quantity.duration(target)} or more was expected"
+        )
+    return found | _ecn(qdisc)
+
+
+def _fq_codel(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
+    found = _codel(qdisc, text, notes)
+    if "flows" in qdisc.given:
+        found["queues"] = _within(qdisc, text, "flows", 1, 65536)
+    if "quantum" in qdisc.given:
+        found["quantum"] = f"{_within(qdisc, text, 'quantum', 64, 1_000_000)} bytes"
+    if "memory_limit" in qdisc.given:
+        found["memory_limit"] = f"{qdisc.given['memory_limit']} bytes"
+    if qdisc.given.get("drop_batch", 64) != 64:
+        notes.lost("drop_batch of fq_codel: one packet is dropped at a time", text.where(qdisc.places["drop_batch"]))
+    return found
+
+
+def _pie(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": "pie"}
+    if "limit" in qdisc.given:
+        found["limit"] = _limit(qdisc.given["limit"])
+    found |= _times(qdisc, text, {"target": "target", "tupdate": "update_interval"})
+    # The kernel keeps both in sixteenths of a hertz.
+    found |= {name: _within(qdisc, text, name, 0, 1600) / 16 for name in ("alpha", "beta") if name in qdisc.given}
+    if "dq_rate_estimator" in qdisc.given:
+        found["delay"] = "rate"
+    if "bytemode" in qdisc.given:
+        notes.lost("bytemode of pie: drops do not depend on a packet's size", text.where(qdisc.places["bytemode"]))
+    return found | _ecn(qdisc)
+
+
+def _red(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
+    given = qdisc.given
+    if "limit" not in given:
+        raise text.error(qdisc.at, "red has no limit; `limit BYTES` was expected")
+    most = given.get("max") or (given["min"] * 3 if "min" in given else given["limit"] // 4)
+    least = given.get("min") or most // 3
+    packet = given.get("avpkt") or 1000
+    if not 0 < least < most:
+        raise text.error(
+            qdisc.at, f"red has the thresholds {least} and {most} bytes; a max above a min above 0 was expected"
+        )
+    if "nodrop" in given:
+        notes.lost("nodrop of red: a queue above its maximum drops", text.where(qdisc.places["nodrop"]))
+    found = {
+        "kind": "red",
+        "limit": "unlimited" if given["limit"] >= UNLIMITED else f"{given['limit']} bytes",
+        "min_threshold": f"{least} bytes",
+        "max_threshold": f"{most} bytes",
+        "max_probability": given.get("probability", 0.02),
+        "weight": _weight(qdisc, text, least, most, packet),
+        "scale_by_size": False,
+        "idle_packet": f"{min(max(packet, 64), 65535)} bytes",
+    }
+    if "ecn" in given:
+        found |= {"ecn": True, "hard_drop": "harddrop" in given}
+    if "adaptive" in given:
+        found["adaptive"] = True
+    return found
+
+
+def _weight(qdisc: Qdisc, text: Text, least: int, most: int, packet: int) -> float:
+    """``w_q`` from the burst that shall pass, as tc-red(8) describes it (Floyd and Jacobson §6, equation 3)."""
+    if "ewma" in qdisc.given:
+        return float(2.0 ** -_within(qdisc, text, "ewma", 1, 31))
+    burst = qdisc.given.get("burst") or (2 * least + most) // (3 * packet)
+    room = burst + 1 - least / packet
+    for power in range(1, 32):
+        weight = 2.0**-power
+        if room <= (1 - math.pow(1 - weight, burst)) / weight:
+            return weight
+    place = qdisc.places.get("burst", qdisc.at)
+    raise text.error(place, f"no average lets a burst of {burst} packets pass; less, or a larger min, was expected")
+
+
+def _cake(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
+    notes.lost(
+        "cake: its host fairness, priority tins, overhead compensation and ACK filter; read as fq-codel",
+        text.where(qdisc.at),
+    )
+    named = [Decimal(_CAKE_RTT[word]) for word in qdisc.given if word in _CAKE_RTT]
+    rtt = qdisc.given.get("rtt") or (named[-1] if named else Decimal("0.1"))
+    rtt = min(max(rtt, Decimal("0.00002")), Decimal(100))
+    kind = "codel" if "flowblind" in qdisc.given else "fq-codel"
+    return {"kind": kind, "target": quantity.duration(rtt / 20), "interval": quantity.duration(rtt), "ecn": True}
+
+
+_QUEUES: dict[str, Callable[[Qdisc, Text, Notes], dict[str, Any]]] = {
+    "pfifo": _pfifo, "bfifo": _bfifo, "pfifo_fast": _pfifo_fast, "codel": _codel, "fq_codel": _fq_codel,
+    "pie": _pie, "red": _red, "cake": _cake,
+}  # fmt: skip
+
+
+def _limit(count: int) -> str:
+    return "unlimited" if count >= UNLIMITED else f"{count} packets"
+
+
+def _ecn(qdisc: Qdisc) -> dict[str, Any]:
+    if "ecn" in qdisc.given:
+        return {"ecn": True}
+    return {"ecn": False} if "noecn" in qdisc.given else {}
+
+
+def _times(qdisc: Qdisc, text: Text, names: dict[str, str]) -> dict[str, str]:
+    found = {}
+    for name, ours in names.items():
+        if name not in qdisc.given:
+            continue
+        value = qdisc.given[name]
+        if name != "ce_threshold" and not Decimal("1e-6") <= value <= 100:
+            raise text.error(qdisc.places[name], f"{name} of {qdisc.kind} is out of range; 1us to 100s was expected")
+        found[ours] = quantity.duration(value)
+    return found
+
+
+def _within(qdisc: Qdisc, text: Text, name: str, least: int, most: int) -> int:
+    value: int = qdisc.given[name]
+    if not least <= value <= most:
+        raise text.error(qdisc.places[name], f"{name} of {qdisc.kind} is {value}; {least} to {most} was expected")
+    return value

@@ -1,0 +1,156 @@
+"""Writes a run as qlog (draft-ietf-quic-qlog-main-schema-14, sequential JSON-SEQ): the events of its TCP.
+
+The drafts define events of QUIC. TCP's are in a namespace of their own here, ``tcp``, with the names and fields of
+draft-ietf-quic-qlog-quic-events-14 where TCP has the same: ``packet_sent``, ``packet_received``, ``packet_lost``,
+``recovery_metrics_updated``, ``congestion_state_updated``. Times are milliseconds since the start of the run, windows
+are bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from anabranch.convert import quantity
+from anabranch.convert.content import Names, Notes, Run, Written
+
+_RECORD = b"\x1e"
+METRICS = "recovery_metrics_updated"
+SCHEMA = "urn:anabranch:qlog:events:tcp"
+
+_LOST_BY = {
+    "rto": "pto_expired", "tlp": "pto_expired", "rack": "time_threshold", "fast-retransmit": "reordering_threshold",
+    "sack": "reordering_threshold",
+}  # fmt: skip
+"""The QUIC draft's triggers of ``packet_lost``; others keep our name."""
+
+_STATES = {
+    "recovery-entered": ("recovery", None), "recovery-left": ("congestion_avoidance", None),
+    "rto": ("slow_start", "pto_expired"), "ecn": ("recovery", "ecn"), "timer-rule": ("slow_start", "timer-rule"),
+    "undo": ("congestion_avoidance", "undo"), "loss-repaired": ("recovery", "loss-repaired"),
+    "tlp": ("recovery", "tlp"),
+}  # fmt: skip
+
+_METRICS = (
+    ("srtt_ms", "smoothed_rtt", False), ("cwnd_packets", "congestion_window", True),
+    ("in_flight_packets", "bytes_in_flight", True), ("ssthresh_packets", "ssthresh", True), ("rto_ms", "rto", False),
+)  # fmt: skip
+"""Columns of ``samples``, the draft's names, and whether they become bytes; ``rto`` is TCP's own."""
+
+
+def write(run: Run, _names: Names, notes: Notes) -> Written:
+    """The header and every event in the order of time."""
+    events = [event for flow in run.summary["flows"] for event in _flow_events(run, flow)]
+    # Python's sort keeps the order of events of one time.
+    events.sort(key=lambda event: float(event["time"]))
+    if not events:
+        notes.lost("the flows of this run: none of them is TCP's with samples or packets")
+    notes.remarks.append("qlog has what the ends of a connection see: where the path drops a packet is not in the file")
+    records = [_header(run), *_changes(events)]
+    content = b"".join(
+        _RECORD + json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        for record in records
+    )
+    return Written(content)
+
+
+def _header(run: Run) -> dict[str, Any]:
+    return {
+        "file_schema": "urn:ietf:params:qlog:file:sequential",
+        "serialization_format": "application/qlog+json-seq",
+        "title": Path(str(run.summary["scenario"])).name,
+        "description": f"anabranch {run.summary['anabranch_version']}, seed {run.summary['seed']}",
+        "trace": {
+            "common_fields": {
+                "time_format": "relative_to_epoch",
+                "reference_time": {"clock_type": "monotonic", "epoch": "unknown"},
+            },
+            # Both ends are seen; the client is who sends.
+            "vantage_point": {"name": "anabranch", "type": "network", "flow": "client"},
+            "event_schemas": [SCHEMA],
+        },
+    }
+
+
+def _changes(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The same events, metrics without the values that have not changed since the flow's last ones."""
+    known: dict[str, dict[str, Any]] = {}
+    for event in events:
+        if event["name"] != f"tcp:{METRICS}":
+            yield event
+            continue
+        before = known.setdefault(event["group_id"], {})
+        changed = {name: value for name, value in event["data"].items() if before.get(name) != value}
+        before |= changed
+        if changed:
+            yield {**event, "data": changed}
+
+
+def _flow_events(run: Run, flow: str) -> Iterator[dict[str, Any]]:
+    mss = _mss(run.summary["resolved_scenario"], flow)
+    for time, name, data in _events(run, flow, mss):
+        yield {"time": round(time * 1000, 6), "name": f"tcp:{name}", "group_id": flow, "data": data}
+
+
+def _mss(resolved: Mapping[str, Any], flow: str) -> int:
+    """Bytes of a full segment; copies of a flow are called ``NAME/0``, ``NAME/1``, …."""
+    flows = resolved["flow"]
+    described = flows.get(flow) or flows.get(flow.rpartition("/")[0]) or {}
+    transport = described.get("transport") or {}
+    return quantity.size(transport.get("mss", "1448 bytes"))
+
+
+def _events(run: Run, flow: str, mss: int) -> Iterator[tuple[float, str, dict[str, Any]]]:
+    yield from _packets(run, flow)
+    yield from _metrics(run, flow, mss)
+    yield from _states(run, flow, mss)
+
+
+def _rows(run: Run, table: str, flow: str) -> list[dict[str, Any]]:
+    frame = run.table(table)
+    return frame.filter(frame["flow"] == flow).to_dicts()
+
+
+def _packets(run: Run, flow: str) -> Iterator[tuple[float, str, dict[str, Any]]]:
+    for row in _rows(run, "packets", flow):
+        header = {"packet_number": row["packet_index"], "sequence_number": row["sequence_bytes"]}
+        raw = {"length": row["size_bytes"], "payload_length": row["payload_bytes"]}
+        sent: dict[str, Any] = {"header": header, "raw": raw}
+        if row["retransmission"]:
+            cause = row["cause"]
+            sent["is_retransmission"] = True
+            if cause is not None:
+                sent["trigger"] = cause
+                # The sender has marked an earlier packet of these octets lost; a probe marks none.
+                if cause != "tlp":
+                    lost = {"sequence_number": row["sequence_bytes"]}
+                    yield row["sent_s"], "packet_lost", {"header": lost, "trigger": _LOST_BY.get(cause, cause)}
+        yield row["sent_s"], "packet_sent", sent
+        if row["received_s"] is not None:
+            yield row["received_s"], "packet_received", {"header": header, "raw": raw}
+
+
+def _metrics(run: Run, flow: str, mss: int) -> Iterator[tuple[float, str, dict[str, Any]]]:
+    for row in _rows(run, "samples", flow):
+        found = {}
+        for column, name, is_packets in _METRICS:
+            value = row.get(column)
+            if value is not None:
+                found[name] = round(value * mss) if is_packets else round(value, 6)
+        yield row["time_s"], METRICS, found
+
+
+def _states(run: Run, flow: str, mss: int) -> Iterator[tuple[float, str, dict[str, Any]]]:
+    state = "slow_start"
+    for row in _rows(run, "window_events", flow):
+        new, trigger = _STATES.get(row["event"], (row["event"], None))
+        data: dict[str, Any] = {"old": state, "new": new}
+        if trigger is not None:
+            data["trigger"] = trigger
+        yield row["time_s"], "congestion_state_updated", data
+        window = {"congestion_window": row["cwnd_after_packets"], "ssthresh": row["ssthresh_packets"]}
+        known = {name: round(value * mss) for name, value in window.items() if value is not None}
+        yield row["time_s"], METRICS, known
+        state = new

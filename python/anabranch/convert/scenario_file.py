@@ -1,0 +1,111 @@
+"""Scenario files: read as they are, written from a description, and one link of them with every value written out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anabranch import toml_text
+from anabranch.convert.content import PAPER_PACKET, Description, Link, Names, Notes, Source, Written
+from anabranch.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from anabranch.scenario import Scenario
+
+MAX_TRACE_BYTES = 256 * 1024 * 1024
+
+
+def recognise(name: str, _head: bytes) -> bool:
+    """Whether the name is a scenario file's."""
+    return name.lower().endswith(".toml")
+
+
+def open_scenario(source: Source) -> Scenario:
+    """A scenario from a file that was read; the files that it names count from where it stands.
+
+    Raises:
+        UserError: It is not UTF-8.
+    """
+    from anabranch.scenario import Scenario
+
+    file = source.name if source.name != "-" else "<standard input>"
+    return Scenario.from_text(source.text().text, file=file)
+
+
+def write(description: Description, _names: Names, _notes: Notes) -> Written:
+    """The scenario file, and beside it what it names."""
+    return Written(toml_text.write_document(description.document).encode(), description.files)
+
+
+def describe(scenario: Scenario, description: Description | None, at: Path, link: str | None, notes: Notes) -> Link:
+    """One link of a scenario.
+
+    Args:
+        scenario: The scenario.
+        description: What it was made from, if the files it names are not on disk.
+        at: Where the files that it names count from.
+        link: The link's name; the only one when left out.
+        notes: Gets what concerns the link and no format of one link expresses.
+
+    Raises:
+        ScenarioError: The scenario is wrong.
+        UserError: There is no such link, or there are several and none is named.
+    """
+    from anabranch.files import read_bytes
+
+    if description is not None and description.files:
+        with tempfile.TemporaryDirectory() as directory:
+            for name, content in description.files.items():
+                (Path(directory) / name).write_bytes(content)
+            file = str(Path(directory) / "scenario.toml")
+            from anabranch.scenario import Scenario
+
+            resolved = Scenario.from_text(scenario.text, file=file).resolve()["resolved_scenario"]
+        files = dict(description.files)
+    else:
+        resolved = scenario.resolve()["resolved_scenario"]
+        files = {}
+    name, found = choose(resolved, link)
+    sides = []
+    for direction in ("forward", "reverse"):
+        side = dict(found[direction])
+        trace = side["service"].get("file") if side["service"]["kind"] == "trace" else None
+        if trace is not None:
+            files[trace] = files.get(trace) or read_bytes(at / trace, most=MAX_TRACE_BYTES)
+            side["mean_rate"] = _mean_rate(files[trace])
+        sides.append(side)
+    _note_changes(resolved, name, notes)
+    return Link(name, (found["between"][0], found["between"][1]), sides[0], sides[1], files)
+
+
+def choose(resolved: Mapping[str, Any], link: str | None) -> tuple[str, Mapping[str, Any]]:
+    """A link by its name, or the only one.
+
+    Raises:
+        UserError: There is no such link, or there are several and none is named.
+    """
+    links: Mapping[str, Any] = resolved.get("link", {})
+    if link is None and len(links) == 1:
+        link = next(iter(links))
+    if link is None:
+        what = "a scenario without a link" if not links else f"the scenario has {len(links)} links"
+        raise UserError(f"{what}; one was expected", hint=f"--link NAME: {', '.join(links)}" if links else None)
+    if link not in links:
+        raise UserError(f'the scenario has no link "{link}"', hint=nearest(link, links))
+    return link, links[link]
+
+
+def _note_changes(resolved: Mapping[str, Any], link: str, notes: Notes) -> None:
+    for change in resolved.get("at", []):
+        for path in change.get("set", {}):
+            if path.startswith((f"link.{link}.", f'link."{link}".')):
+                notes.lost(f"[[at]] {change['time']}: {path} changes")
+
+
+def _mean_rate(trace: bytes) -> int:
+    """Bits per second of a capacity trace that the engine has accepted."""
+    times = [line.split(b"#")[0].strip() for line in trace.splitlines()]
+    times = [time for time in times if time]
+    return max(len(times) * 8 * PAPER_PACKET * 1000 // int(times[-1]), 1)

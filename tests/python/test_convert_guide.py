@@ -1,0 +1,50 @@
+"""The guide to conversions: its files and commands give what stands there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "convert.md"
+BLOCK = re.compile(r"```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)```\n", re.DOTALL)
+
+
+def shell(command: str, directory: Path) -> str:
+    """What a command prints on both streams, with `anabranch` found first."""
+    programs = directory.parent / "programs"
+    programs.mkdir(exist_ok=True)
+    program = programs / "anabranch"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m anabranch "$@"\n')
+    program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    done = subprocess.run(  # noqa: S603 - the guide's own commands
+        ["/bin/sh", "-c", f"exec 2>&1\n{command}"],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return done.stdout
+
+
+def test_each_example_prints_what_the_guide_shows(tmp_path: Path) -> None:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    commands = 0
+    for language, title, text in BLOCK.findall(GUIDE.read_text("utf-8")):
+        if title:
+            (directory / title).write_text(text)
+        if language != "console":
+            continue
+        printed = ""
+        for line in text.splitlines():
+            if line.startswith("$ "):
+                printed += f"{line}\n{shell(line[2:], directory)}"
+                commands += 1
+        assert printed == text
+    assert commands > 10

@@ -1,0 +1,373 @@
+"""Conversion of tc command lines: laws of the round trip, notes, bad input."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anabranch import Scenario
+from anabranch.convert import Options, convert_bytes
+from anabranch.convert.netem import known_words
+from anabranch.convert.qdiscs import PARAMETERS
+from anabranch.errors import UserError
+
+from .command import Call
+
+law = settings(deadline=None, max_examples=50)
+"""Machines are busy: a time limit would say nothing."""
+
+
+def read(script: str) -> tuple[Scenario, tuple[str, ...]]:
+    converted = convert_bytes("link.sh", script.encode(), Path(), Options(source="netem", target="scenario"))
+    return Scenario.from_text(converted.content.decode()), converted.notes
+
+
+def written(scenario: Scenario) -> tuple[str, tuple[str, ...]]:
+    converted = convert_bytes("link.toml", scenario.text.encode(), Path(), Options(source="scenario", target="netem"))
+    return converted.content.decode(), converted.notes
+
+
+def link(scenario: Scenario) -> dict[str, Any]:
+    (found,) = scenario.resolve()["resolved_scenario"]["link"].values()
+    return {direction: found[direction] for direction in ("forward", "reverse")}
+
+
+def path(forward: dict[str, Any], reverse: dict[str, Any] | None = None) -> Scenario:
+    scenario = Scenario(duration="1 s").link("path", between=("A", "B"), forward=forward, reverse=reverse or {})
+    return scenario.flow("main", source="A", target="B")
+
+
+def direction(script: str) -> dict[str, Any]:
+    scenario, notes = read(script)
+    assert notes == ()
+    forward: dict[str, Any] = link(scenario)["forward"]
+    return forward
+
+
+durations = st.integers(1, 500_000).map(lambda us: f"{us} us")
+rates = st.integers(8, 10_000_000).map(lambda k: f"{k} kbit/s")
+ratios = st.integers(0, 1_000_000).map(lambda millionths: millionths / 1e6)
+drop_tails = st.one_of(
+    st.integers(1, 100_000).map(lambda n: {"kind": "drop-tail", "limit": f"{n} packets"}),
+    st.integers(1500, 10_000_000).map(lambda n: {"kind": "drop-tail", "limit": f"{n} bytes"}),
+    st.just({"kind": "drop-tail", "limit": "unlimited"}),
+)
+delay_queues = st.one_of(
+    st.builds(lambda n: {"kind": "codel", "limit": f"{n} packets", "ecn": n % 2 == 0}, st.integers(1, 9999)),
+    st.builds(
+        lambda n, target: {"kind": "fq-codel", "queues": n, "target": f"{target} ms"},
+        st.integers(1, 65536),
+        st.integers(1, 100),
+    ),
+    st.builds(lambda a: {"kind": "pie", "alpha": a / 16, "ecn": True}, st.integers(0, 32)),
+    st.builds(
+        lambda n, power, p: {
+            "kind": "red", "limit": f"{30 * n} bytes", "min_threshold": f"{n} bytes", "max_threshold": f"{3 * n} bytes",
+            "weight": 2.0**-power, "max_probability": p, "scale_by_size": False, "idle_packet": "1000 bytes",
+        },
+        st.integers(3000, 100_000), st.integers(1, 9), st.sampled_from([0.02, 0.1, 1.0]),
+    ),
+)  # fmt: skip
+losses = st.one_of(
+    ratios.map(lambda p: {"kind": "bernoulli-loss", "rate": p}),
+    st.builds(
+        lambda p, r, h, k: {"kind": "gilbert-elliott", "p": p, "r": r, "h": h, "k": k}, ratios, ratios, ratios, ratios
+    ).filter(lambda loss: loss["p"] + loss["r"] > 0),
+)
+jitters = st.builds(
+    lambda ms, reorder: {
+        "kind": "jitter", "distribution": "normal", "mean": f"{3 * ms} ms", "deviation": f"{ms} ms", "reorder": reorder,
+    },
+    st.integers(1, 20), st.booleans(),
+)  # fmt: skip
+sides = st.fixed_dictionaries(
+    {"delay": durations, "rate": rates},
+    optional={"queue": drop_tails | delay_queues, "impair": st.lists(losses, max_size=1)},
+)
+
+
+@law
+@given(sides, sides)
+def test_a_link_survives_a_netem_script(forward: dict[str, Any], reverse: dict[str, Any]) -> None:
+    scenario = path(forward, reverse)
+    script, lost = written(scenario)
+    again, _ = read(script)
+    assert not lost
+    zero = {"kind": "bernoulli-loss", "rate": 0.0}
+    expected = link(scenario)
+    for side in expected.values():
+        side["impair"] = [i for i in side["impair"] if i != zero]
+    assert link(again) == expected
+
+
+@law
+@given(rates, jitters)
+def test_normal_jitter_survives_with_or_without_order(rate: str, jitter: dict[str, Any]) -> None:
+    for queue in ("20 packets", "30000 bytes"):
+        forward = {
+            "rate": rate, "delay": "10 ms", "queue": {"kind": "drop-tail", "limit": queue}, "impair": [jitter],
+        }  # fmt: skip
+        scenario = path(forward)
+        script, lost = written(scenario)
+        again, _ = read(script)
+        assert not lost
+        assert link(again)["forward"] == link(scenario)["forward"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "forward"),
+    [
+        ("netem delay 20ms", {"delay": "20 ms"}),
+        ("netem delay 100", {"delay": "100 us"}),
+        ("netem latency 1.5s", {"delay": "1.5 s"}),
+        ("netem loss 0.1%", {"impair": [{"kind": "bernoulli-loss", "rate": 0.001}]}),
+        ("netem loss random 10", {"impair": [{"kind": "bernoulli-loss", "rate": 0.1}]}),
+        ("netem loss gemodel 1%", {"impair": [{"kind": "gilbert-elliott", "p": 0.01, "r": 0.99}]}),
+        (
+            "netem loss gemodel p 1% r 10% 1-h 70% 1-k 0.1%",
+            {"impair": [{"kind": "gilbert-elliott", "p": 0.01, "r": 0.1, "h": 0.3, "k": 0.999}]},
+        ),
+        ("netem loss state 1% 20%", {"impair": [{"kind": "four-state-loss", "p13": 0.01, "p31": 0.2}]}),
+        (
+            "netem duplicate 1% corrupt 2%",
+            {"impair": [{"kind": "duplicate", "rate": 0.01}, {"kind": "corrupt", "rate": 0.02}]},
+        ),
+        (
+            "netem delay 10ms reorder 25%",
+            {"impair": [{"kind": "jitter", "distribution": "table", "table": ["0 s", "10 ms", "10 ms", "10 ms"],
+                         "reorder": True}]},
+        ),
+        (
+            "netem delay 20ms 5ms distribution pareto",
+            {"delay": "10 ms", "impair": [{"kind": "jitter", "distribution": "pareto", "mean": "10 ms", "shape": 3.0,
+                                           "reorder": True}]},
+        ),
+        (
+            "netem rate 12mbit delay 10ms limit 110",
+            {"rate": "12 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "limit": "100 packets"}},
+        ),
+        (
+            "tbf rate 1mbit burst 1600 latency 400ms",
+            {"rate": "1 Mbit/s", "queue": {"kind": "drop-tail", "limit": "50000 bytes"}},
+        ),
+        (
+            "tbf rate 1mbps burst 1600 limit 10kb",
+            {"rate": "8 Mbit/s", "queue": {"kind": "drop-tail", "limit": "10240 bytes"}},
+        ),
+        ("pfifo limit 50", {"queue": {"kind": "drop-tail", "limit": "50 packets"}}),
+        ("bfifo limit 64kb", {"queue": {"kind": "drop-tail", "limit": "65536 bytes"}}),
+        ("codel limit 100 target 4ms interval 80ms ecn",
+         {"queue": {"kind": "codel", "limit": "100 packets", "target": "4 ms", "interval": "80 ms", "ecn": True}}),
+        ("fq_codel limit 10240p flows 1024 quantum 1514 target 5ms interval 100ms memory_limit 32Mb ecn drop_batch 64",
+         {"queue": {"kind": "fq-codel", "quantum": "1514 bytes", "memory_limit": "33554432 bytes"}}),
+        ("pie target 20ms tupdate 16ms alpha 2 beta 20",
+         {"queue": {"kind": "pie", "target": "20 ms", "update_interval": "16 ms", "alpha": 0.125, "beta": 1.25}}),
+        ("red limit 400000 min 30000 max 90000 avpkt 1000 burst 55 ecn probability 0.1",
+         {"queue": {"kind": "red", "limit": "400000 bytes", "min_threshold": "30000 bytes", "ecn": True,
+                    "max_threshold": "90000 bytes", "max_probability": 0.1, "weight": 2.0**-5, "hard_drop": False,
+                    "scale_by_size": False, "idle_packet": "1000 bytes"}}),
+    ],
+)  # fmt: skip
+def test_each_parameter_has_its_key(arguments: str, forward: dict[str, Any]) -> None:
+    expected = path(forward, {"delay": "10 us"})
+    assert direction(f"tc qdisc add dev eth0 root {arguments}\n") == link(expected)["forward"]
+
+
+def test_what_tc_shows_is_read_with_its_statistics() -> None:
+    scenario, _ = read(
+        "qdisc noqueue 0: dev lo root refcnt 2 \n"
+        "qdisc netem 1: dev eth0 root refcnt 2 limit 1000 delay 20ms loss 1%\n"
+        " Sent 1200 bytes 10 pkt (dropped 0, overlimits 0 requeues 0)\n"
+        " backlog 0b 0p requeues 0\n"
+        "qdisc tbf 2: dev eth0 parent 1:1 rate 10Mbit burst 3000b lat 10ms \n"
+        "qdisc fq_codel 3: dev eth0 parent 2:1 limit 10240p flows 1024 quantum 1514 target 5ms interval 100ms ecn\n"
+    )
+    forward = link(scenario)["forward"]
+    assert (forward["rate"], forward["delay"]) == ("10 Mbit/s", "20 ms")
+    assert forward["queue"]["kind"] == "fq-codel"
+    assert forward["impair"] == [{"kind": "bernoulli-loss", "rate": 0.01}]
+
+
+def test_the_second_interface_is_the_reverse_direction() -> None:
+    scenario, _ = read("tc qdisc add dev a root netem delay 10ms; tc qdisc add dev b root netem delay 30ms")
+    assert [link(scenario)[side]["delay"] for side in ("forward", "reverse")] == ["10 ms", "30 ms"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ("netem delay 10ms 1ms 25%", "correlation of the delay"),
+        ("netem loss 1% 25%", "correlation of losses"),
+        ("netem delay 10ms reorder 25% gap 5", "gap"),
+        ("netem delay 10ms 1ms distribution paretonormal", "paretonormal"),
+        ("netem rate 1mbit 20", "overhead"),
+        ("tbf rate 1mbit burst 100kb limit 10000", "token bucket"),
+        ("tbf rate 1mbit burst 1600 limit 10000 peakrate 2mbit mtu 1500", "peakrate"),
+        ("cake bandwidth 20mbit", "cake"),
+        ("pfifo_fast", "bands"),
+        ("netem delay 10ms slot 20ms", "slots"),
+    ],
+)
+def test_what_a_link_does_not_have_is_noted_and_strict_refuses(
+    anabranch: Call, tmp_path: Path, arguments: str, word: str
+) -> None:
+    script, out = tmp_path / "link.sh", tmp_path / "out.toml"
+    script.write_text(f"tc qdisc add dev eth0 root {arguments}\n")
+    done = anabranch("convert", script, "--out", out, "--strict")
+    assert (done.status, out.exists()) == (2, False)
+    assert word in done.err
+    done = anabranch("convert", script, "--out", out)
+    assert (done.status, out.exists()) == (0, True)
+    assert word in done.err
+
+
+@pytest.mark.parametrize(
+    ("key", "word"),
+    [
+        ('impair = [{ kind = "jitter", mean = "5 ms", every = "1 s" }]', "every"),
+        ('impair = [{ kind = "jitter", mean = "5 ms" }]', "exponential"),
+        (
+            'forward.rate = "unlimited"\nimpair = [{ kind = "jitter", distribution = "normal", mean = "5 ms" }]',
+            "overtake",
+        ),
+        ('impair = [{ kind = "loss-list", packets = [3] }]', "loss-list"),
+        ('impair = [{ kind = "bernoulli-loss", rate = 0.1 }, { kind = "bernoulli-loss", rate = 0.1 }]', "a second"),
+        ('impair = [{ kind = "corrupt", bit_error_rate = 1e-6 }]', "by bit"),
+        ('queue = { kind = "drr" }', "drr"),
+        ('queue = { kind = "codel", limit = "1 bdp" }', "limit in bytes"),
+        ('queue = { kind = "red", gentle = true }', "gentle"),
+        ('queue = { kind = "drop-tail", reorder = { kind = "interval", interval = 4 } }', "reorder"),
+        ("up = false", "up"),
+        ('[[at]]\ntime = "1 s"\nset = { "link.path.rate" = "1 Mbit/s" }', "[[at]]"),
+    ],
+)
+def test_what_netem_does_not_have_is_noted(anabranch: Call, tmp_path: Path, key: str, word: str) -> None:
+    scenario = tmp_path / "link.toml"
+    flow = '[flow.main]\nfrom = "A"\nto = "B"\n'
+    base = 'duration = "2 s"\n[link.path]\nbetween = ["A", "B"]\nrate = "10 Mbit/s"\ndelay = "10 ms"\n'
+    scenario.write_text(f"{base}{key}\n{flow}")
+    done = anabranch("convert", scenario, "--to", "netem")
+    assert done.status == 0
+    assert word in done.err
+    assert anabranch("convert", scenario, "--to", "netem", "--strict").status == 2
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("tc qdisc add dev eth0 root netem delya 10ms",
+         "1:34: 'delya' is not a parameter of netem\n"
+         "  1 | tc qdisc add dev eth0 root netem delya 10ms\n"
+         "    |                                  ^\n"
+         '  did you mean "delay"?'),
+        ("\ntc qdisc add dev eth0 root netm delay 10ms", '2:28: \'netm\' is not a qdisc that a scenario has'),
+        ("tc qdisc add dev eth0 root netem delay 10mz", "1:40: '10mz' is not a time (10ms, 1.5s, 200us)"),
+        ("tc qdisc add dev eth0 root netem loss 101%", "1:39: '101%' is too much: at most 100% was expected"),
+        ("tc qdisc add dev eth0 root netem delay", "1:34: nothing follows 'delay'; a time was expected"),
+        ("tc qdisc add dev eth0 root netem rate 0", "1:39: '0' is no rate; at least 1bit was expected"),
+        ("tc qdisc add dev eth0 root netem reorder 5%", "1:34: reordering without a delay has no effect"),
+        ("tc qdisc add root netem delay 5ms", "1:19: no interface for netem; `dev NAME` was expected"),
+        ("tc qdisk add dev eth0 root netem", "1:4: 'qdisk' is not an object of tc"),
+        ('tc qdisc add dev "eth0 root netem', '1:18: " is not closed'),
+        ("# nothing\n", "2:1: there is no qdisc"),
+        ("tc qdisc add dev eth0 root tbf rate 1mbit burst 1600", "1:28: tbf has no limit"),
+    ],
+)  # fmt: skip
+def test_bad_input_has_a_place_and_the_nearest_name(anabranch: Call, tmp_path: Path, script: str, message: str) -> None:
+    file = tmp_path / "link.sh"
+    file.write_text(script)
+    done = anabranch("convert", file, "--from", "netem")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith(f"error: {file}:{message}")
+
+
+def outcome(script: str) -> None:
+    """Either a scenario that the engine accepts, or an error with a place."""
+    try:
+        scenario, _ = read(script)
+    except UserError as error:
+        assert None not in (error.line, error.column)  # noqa: PT017 - either outcome is right
+        return
+    scenario.resolve()
+
+
+@law
+@given(st.text())
+def test_any_text_gives_a_scenario_or_a_place(text: str) -> None:
+    outcome(text)
+
+
+vocabulary = st.sampled_from(
+    [
+        *known_words(), *PARAMETERS, *(word for parameters in PARAMETERS.values() for word in parameters),
+        "10ms", "1us", "0", "1", "25%", "100%", "3000", "1mbit", "5kb", "100p", "normal", "pareto", "random",
+        "gemodel", "state", "99999999999", "root", "parent", "1:1", "\n", ";", "dev", "eth0",
+    ]
+)  # fmt: skip
+
+
+@law
+@given(st.sampled_from(["netem", *PARAMETERS]), st.lists(vocabulary, max_size=12))
+def test_any_command_gives_a_scenario_or_a_place(kind: str, words: list[str]) -> None:
+    outcome(f"tc qdisc add dev eth0 root {kind} {' '.join(words)}")
+
+
+def in_namespace(script: str) -> subprocess.CompletedProcess[str]:
+    """The script's commands on two interfaces of a network namespace of its own; then what tc shows."""
+    links = "ip link add there type veth peer name back"
+    shell = f"{links} && {{ set -- there back; {script.replace('set -eu', 'set -u')}\n}}; tc qdisc show"
+    command = ["unshare", "-n", "sh", "-c", shell]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603 - our own script
+
+
+NO_NAMESPACE = (
+    "needs tc, and the right to make a network namespace"
+    if shutil.which("tc") is None or shutil.which("unshare") is None or in_namespace("true").stderr
+    else ""
+)
+KERNEL_LACKS = ("Error: Specified qdisc kind is unknown.", "Error: Failed to find specified qdisc.")
+"""What the kernel answers where a module is not there, after tc has understood the command."""
+
+
+@pytest.mark.skipif(bool(NO_NAMESPACE), reason=NO_NAMESPACE)
+@pytest.mark.parametrize(
+    "forward",
+    [
+        {"rate": "10 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "limit": "100 packets"},
+         "impair": [{"kind": "gilbert-elliott", "p": 0.01, "r": 0.3, "h": 0.1, "k": 0.99},
+                    {"kind": "duplicate", "rate": 0.001}, {"kind": "corrupt", "rate": 0.002},
+                    {"kind": "jitter", "distribution": "normal", "mean": "6 ms", "deviation": "2 ms"}]},
+        {"rate": "10 Mbit/s", "impair": [{"kind": "four-state-loss", "p13": 0.01, "p31": 0.5, "p32": 0.1, "p23": 0.2}]},
+        {"impair": [{"kind": "jitter", "distribution": "table", "table": ["0 s", "10 ms"], "reorder": True}]},
+        {"rate": "1 Gbit/s", "impair": [{"kind": "jitter", "distribution": "pareto", "mean": "4 ms", "reorder": True}]},
+        {"rate": "10 Mbit/s", "delay": "1.2345 ms", "queue": {"kind": "pie"}},
+        {"rate": "10 Mbit/s", "queue": {"kind": "fq-codel"}},
+        {"rate": "10 Mbit/s", "queue": {"kind": "codel", "ecn": True, "ce_threshold": "2 ms"}},
+        {"rate": "10 Mbit/s", "queue": {"kind": "drop-tail", "limit": "64 KiB"}},
+        {"rate": "10 Mbit/s", "queue": {"kind": "red", "limit": "300 kB", "min_threshold": "30 kB",
+                                        "max_threshold": "90 kB", "weight": 2.0**-5, "scale_by_size": False}},
+    ],
+)  # fmt: skip
+def test_tc_understands_each_script(forward: dict[str, Any]) -> None:
+    scenario = path(forward, {"delay": "30 ms"})
+    script, _ = written(scenario)
+    done = in_namespace(script)
+    complaints = [line for line in done.stderr.splitlines() if not line.startswith("RED: set bandwidth")]
+    assert all(line in KERNEL_LACKS for line in complaints)
+    if not complaints:
+        again, _ = read(done.stdout)
+        assert link(again)["forward"]["impair"] == link(scenario)["forward"]["impair"]
+
+
+@pytest.mark.parametrize("arguments", ["netem delay 20ms 5ms loss 1% rate 10mbit", "netem delay 5ms reorder 25%"])
+def test_a_converted_scenario_runs(anabranch: Call, tmp_path: Path, arguments: str) -> None:
+    script, out = tmp_path / "link.sh", tmp_path / "link.toml"
+    script.write_text(f"tc qdisc add dev eth0 root {arguments}\n")
+    assert anabranch("convert", script, "--out", out).status == 0
+    assert anabranch("run", out, "--set", "duration=2 s", "--json").status == 0
