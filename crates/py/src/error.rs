@@ -10,7 +10,8 @@ create_exception!(
     ScenarioError,
     PyValueError,
     "Bad input. `str(error)` is the complete message, with the source line and a caret; `file`, \
-     `line`, `column` (from 1, or None) and `message` are its parts."
+     `line`, `column` (from 1, or None) and `message` are its parts; `more` has the same, as tuples, of \
+     what else is wrong."
 );
 
 /// The exception for an error, with its parts as attributes. Where a signal has interrupted the reading of a file,
@@ -25,7 +26,16 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
         value.setattr("file", &error.file)?;
         value.setattr("line", error.line)?;
         value.setattr("column", error.column)?;
-        value.setattr("message", &error.message)
+        value.setattr("message", &error.message)?;
+        let part = |error: &Error| {
+            (
+                error.file.clone(),
+                error.line,
+                error.column,
+                error.message.clone(),
+            )
+        };
+        value.setattr("more", error.more().iter().map(part).collect::<Vec<_>>())
     };
     match set() {
         Ok(()) => raised,

@@ -233,7 +233,7 @@ impl<'de> Deserializer<'de> for De<'_> {
                     Some(kind) => {
                         Fault::new(format!("`kind` is {} here", kind.noun())).at(kind.place)
                     }
-                    None => Fault::new("the key `kind` is missing here"),
+                    None => Fault::missing("kind"),
                 },
                 _ => Fault::new(format!("this is {}", self.node.noun())),
             };

@@ -13,10 +13,11 @@ pub(super) use self::{
     nearest::choice,
     place::{Place, Sources},
 };
+use super::every::MOST;
 
-/// Bad input: one message that names the place, what was expected, and the nearest valid name.
+/// Bad input: the place, what was expected, and the nearest valid name; the same of what else is wrong.
 ///
-/// [`Display`](fmt::Display) renders all of it, the source line with a caret included.
+/// [`Display`](fmt::Display) renders all of it, the source lines with carets included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// The file, or `--set 'PATH=VALUE'` for a value given there.
@@ -30,7 +31,35 @@ pub struct Error {
     /// What was expected and the nearest valid name.
     pub help: Vec<String>,
     /// Boxed to keep results small.
-    excerpt: Option<Box<Excerpt>>,
+    inner: Box<Inner>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Inner {
+    excerpt: Option<Excerpt>,
+    place: Place,
+    more: Vec<Error>,
+}
+
+impl Error {
+    /// Errors as one, in the order of the file; `None` of none.
+    pub(super) fn all(mut errors: Vec<Self>) -> Option<Self> {
+        errors.sort_by_key(|error| error.inner.place);
+        let mut rest = errors.into_iter();
+        let mut first = rest.next()?;
+        first.inner.more = rest.collect();
+        Some(first)
+    }
+
+    /// What else is wrong, in the order of the file.
+    #[must_use]
+    pub fn more(&self) -> &[Self] {
+        &self.inner.more
+    }
+
+    pub(super) fn place(&self) -> Place {
+        self.inner.place
+    }
 }
 
 impl fmt::Display for Error {
@@ -42,7 +71,7 @@ impl fmt::Display for Error {
         write!(f, ": {}", self.message)?;
         let number = self.line.map(|n| n.to_string()).unwrap_or_default();
         let gutter = " ".repeat(number.len());
-        if let Some(excerpt) = &self.excerpt {
+        if let Some(excerpt) = &self.inner.excerpt {
             write!(f, "\n{gutter} |\n{number} | {}", excerpt.text)?;
             let indent = " ".repeat(excerpt.indent);
             write!(f, "\n{gutter} | {indent}{}", "^".repeat(excerpt.width))?;
@@ -50,7 +79,14 @@ impl fmt::Display for Error {
         for line in &self.help {
             write!(f, "\n{gutter} = {line}")?;
         }
-        Ok(())
+        for error in self.more() {
+            write!(f, "\n\n{error}")?;
+        }
+        match 1 + self.more().len() {
+            1 => Ok(()),
+            MOST => write!(f, "\n\n{MOST} errors, and perhaps more"),
+            n => write!(f, "\n\n{n} errors"),
+        }
     }
 }
 

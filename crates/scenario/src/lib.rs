@@ -13,6 +13,7 @@
 pub mod catalog;
 mod de;
 mod error;
+mod every;
 mod extensions;
 pub mod format;
 mod kind;
@@ -80,7 +81,7 @@ pub struct Scenario {
 
 impl Scenario {
     /// Reads the text of the file called `file`. Only the TOML is looked at; [`Self::resolve`]
-    /// checks the rest, so that [`Self::set`] may complete a file.
+    /// checks the rest, so that [`Self::set`] may complete a file. Of a text that is not TOML up to 20 errors are reported.
     ///
     /// # Errors
     /// If the text is larger than [`MAX_BYTES`] or not TOML.
@@ -88,7 +89,7 @@ impl Scenario {
         check_size(text.len(), file)?;
         let sources = Sources::new(file, text);
         let start = Place::new(0, 0..0);
-        let root = tree::parse_document(text).map_err(|fault| sources.fault(fault, start))?;
+        let root = tree::parse_document(text).map_err(|faults| sources.faults(faults, start))?;
         Ok(Self {
             root,
             sources,
@@ -153,9 +154,12 @@ impl Scenario {
     ///
     /// # Errors
     /// If a key, a name or a value is wrong, if the parts do not fit together, or if something is
-    /// part of the format but not available in this version. The first error is reported.
+    /// part of the format but not available in this version. All errors are reported that do not follow from others, up
+    /// to 20.
     pub fn resolve(&self, seed: Option<u64>) -> Result<Resolved, Error> {
-        resolve::resolve(&self.root, &self.sources, &self.extensions, seed)
+        let (root, sources, extensions) = (&self.root, &self.sources, &self.extensions);
+        resolve::resolve(root, sources, extensions, seed)
+            .map_err(|first| every::errors(root, sources, extensions, seed, first))
     }
 
     /// What is wrong with the value at the end of these keys, for an engine that cannot run what it says.

@@ -444,7 +444,7 @@ fn refuse_untrusted(root: &Node, sources: &Sources, file: &File) -> Result<(), E
 
 /// A table that a path of `--set` created in flight, and that lacks its main keys, was meant to be another. One that
 /// was given as a whole was meant to be new.
-fn mistyped_table(root: &Node, fault: Fault) -> Fault {
+pub(super) fn mistyped_table(root: &Node, fault: Fault) -> Fault {
     let place = fault.place.filter(|place| !place.is_in_file());
     for section in ["link", "group", "gateway", "flow"] {
         let tables = root.find(&[section]).and_then(Node::as_table);

@@ -2,7 +2,10 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Fault, Place};
+use super::{
+    error::{Fault, Place},
+    every::MOST,
+};
 
 /// A value and its place.
 #[derive(Debug, Clone)]
@@ -130,12 +133,29 @@ impl Node {
     }
 }
 
-/// Reads a whole file, the first of the sources.
-pub(super) fn parse_document(text: &str) -> Result<Node, Fault> {
-    let document = DeTable::parse(text).map_err(|e| syntax(0, 0, text, &e))?;
+/// Reads a whole file, the first of the sources. Of a line that is not TOML the first fault is reported.
+pub(super) fn parse_document(text: &str) -> Result<Node, Vec<Fault>> {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let mut lines = Vec::new();
+    let faults: Vec<Fault> = errors
+        .iter()
+        .filter(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            let line = text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+            let is_new = !lines.contains(&line);
+            lines.push(line);
+            is_new
+        })
+        .take(MOST)
+        .map(|error| syntax(0, 0, text, error))
+        .collect();
+    if !faults.is_empty() {
+        return Err(faults);
+    }
     let place = Place::new(0, 0..text.len().min(1));
+    let value = table(0, 0, document.get_ref()).map_err(|fault| vec![fault])?;
     Ok(Node {
-        value: Value::Table(table(0, 0, document.get_ref())?),
+        value: Value::Table(value),
         place,
     })
 }

@@ -14,6 +14,8 @@ pub(in super::super) struct Fault {
     pub message: String,
     pub help: Vec<String>,
     pub unknown: Option<Box<Unknown>>,
+    /// A key is missing.
+    pub is_missing: bool,
 }
 
 /// A name that is not among those possible where it stands.
@@ -31,6 +33,15 @@ impl Fault {
             message: message.into(),
             help: Vec::new(),
             unknown: None,
+            is_missing: false,
+        }
+    }
+
+    /// A key that has to be there is not.
+    pub(in super::super) fn missing(key: &str) -> Self {
+        Self {
+            is_missing: true,
+            ..Self::new(format!("the key `{key}` is missing here"))
         }
     }
 
@@ -126,8 +137,7 @@ impl de::Error for Fault {
         )
     }
     fn missing_field(name: &'static str) -> Self {
-        Self::new(format!("the key `{name}` is missing here"))
-            .help(format!("expected `{name} = …`"))
+        Self::missing(name).help(format!("expected `{name} = …`"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::{Error, Fault};
+use super::{Error, Fault, Inner};
 
 /// The most characters of a source line that an error shows.
 const EXCERPT: usize = 100;
@@ -94,7 +94,11 @@ impl Sources {
             column: source.is_file.then_some(position(column)),
             message: one_line(&message.into()),
             help: help.into_iter().map(|line| one_line(&line)).collect(),
-            excerpt: (!line.trim().is_empty()).then(|| Box::new(clean(line, from..to))),
+            inner: Box::new(Inner {
+                excerpt: (!line.trim().is_empty()).then(|| clean(line, from..to)),
+                place,
+                more: Vec::new(),
+            }),
         }
     }
 
@@ -103,6 +107,14 @@ impl Sources {
         let place = fault.place.unwrap_or(otherwise);
         let (message, help) = fault.explain();
         self.error(place, message, help)
+    }
+}
+
+impl Sources {
+    /// The same for all that reading has found, at least one.
+    pub(in super::super) fn faults(&self, faults: Vec<Fault>, otherwise: Place) -> Error {
+        let errors = faults.into_iter().map(|fault| self.fault(fault, otherwise));
+        Error::all(errors.collect()).unwrap_or_else(|| self.error(otherwise, "", Vec::new()))
     }
 }
 

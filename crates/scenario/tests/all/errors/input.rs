@@ -176,3 +176,74 @@ fn what_an_extension_finds_wrong_has_a_place() {
         ],
     );
 }
+
+#[test]
+fn all_errors_are_reported_in_the_order_of_the_file() {
+    let text = r#"titel = "x"
+duration = "10 s"
+
+[link.path]
+between = ["S", "R"]
+rate = "100 Mbits"
+delay = 5
+dely = "3 ms"
+queue = { kind = "drop-tial" }
+impair = [{ kind = "bernoulli-loss", rate = 2.0 }, { kind = "jiter" }]
+
+[flow.main]
+from = "S"
+to = "R"
+cc = "renoo"
+transport = { sakc = true }
+
+[flow.second]
+from = "S"
+
+[flow.third]
+from = "nowhere"
+to = "R"
+"#;
+    let problem = check(text, &[]).expect_err("this must be refused");
+    let lines: Vec<_> = std::iter::once(&problem)
+        .chain(problem.more())
+        .map(|e| e.line)
+        .collect();
+    assert_eq!(
+        lines,
+        [1, 6, 7, 8, 9, 10, 10, 15, 16, 18, 22].map(Some),
+        "{problem}"
+    );
+    insta::assert_snapshot!(problem.to_string());
+}
+
+#[test]
+fn what_follows_from_another_error_is_not_reported() {
+    for (part, instead) in [
+        // The flow has lost its only way.
+        ("between = [\"R1\", \"R\"]", "betwen = [\"R1\", \"R\"]"),
+        ("between = [\"R1\", \"R\"]", "between = [\"R1\"]"),
+        // There is no other flow.
+        ("to = \"R\"", "too = \"R\""),
+        ("from = \"S\"", "from = 5"),
+        ("duration = \"10 s\"", "duration = 10"),
+        ("\"100 packets\"", "\"100 pkts\""),
+    ] {
+        let told = with(part, instead);
+        let errors = told.matches("test.toml:").count();
+        // A name that is wrong may be one that is missing.
+        let names = ["betwen", "too"].iter().any(|name| instead.contains(name));
+        assert_eq!(errors, 1 + usize::from(names), "{told}");
+    }
+}
+
+#[test]
+fn every_line_that_is_not_toml_is_reported() {
+    let told = error(
+        "duration = 10 s\n[link.a\nbetween = [\"A\" \"B\"]\nrate 5\nrate = \"1 Mbit/s\"\n",
+        &[],
+    );
+    for line in [1, 2, 3, 4] {
+        assert!(told.contains(&format!("test.toml:{line}:")), "{told}");
+    }
+    assert!(!told.contains("test.toml:5:"), "{told}");
+}

@@ -63,8 +63,13 @@ fn with(kind: &str, component: &str) -> Option<String> {
         ),
         "split" | "restore" => format!(
             "{}\n[link.two]\nbetween = [\"S\", \"R\"]\nrate = \"1 Mbit/s\"\ndelay = \"9 ms\"\n\n[gateway.g]\nbetween = [\"S\", \"R\"]\n\
-             routes = [\"path\", \"two\"]\n{kind} = {component}\n",
-            scenario("", "")
+             routes = [\"path\", \"two\"]\n{kind} = {component}\n{}\n",
+            scenario("", ""),
+            if kind == "split" {
+                "restore = \"none\""
+            } else {
+                "split = \"weighted-round-robin\""
+            }
         ),
         _ => return None,
     })
