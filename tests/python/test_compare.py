@@ -206,6 +206,19 @@ def test_scenarios_are_run_with_one_seed(inside: Path) -> None:
     assert [i.seeds for i in read_inputs(["run-cubic", "seven.toml"], seed=5)] == [[1], [5]]
 
 
+def test_repeated_scenarios_are_a_sweep_of_the_seed(inside: Path) -> None:
+    inputs = read_inputs(["repeat-reno", "reno.toml", "cubic.toml"], repeat=4)
+    assert [one.seeds for one in inputs] == [[1, 2, 3, 4]] * 3
+    first, same, other = compare(inputs, ["goodput_mbit_s"]).blocks[0].rows[0].differences
+    assert first is None
+    assert same is not None
+    assert (same.absolute, same.test and same.test.p) == (0, 1)
+    assert other is not None
+    assert other.test is not None
+    assert other.test.name == "paired t"
+    assert [one.seeds for one in read_inputs(["reno.toml", "cubic.toml"], seed=7, repeat=2)] == [[7, 8]] * 2
+
+
 def test_sweeps_are_compared_point_by_point(made: Path) -> None:
     comparison = compare(read_inputs([made / "grid-reno", made / "grid-cubic"]), ["goodput_mbit_s"])
     (block,) = comparison.blocks
@@ -302,6 +315,9 @@ def test_tables_fit_80_columns(inside: Path, anabranch: Call, inputs: list[str])
         (["run-reno", "run-cubic", "--measure", "flow.man.timeouts"], '  did you mean "flow.main.timeouts"?\n'),
         (["run-reno", "run-cubic", "--seed", "3"], "error: --seed 3 is for scenarios, and none is given\n"),
         (["run-reno", "reno.toml", "--seed", "-1"], "error: --seed -1: a whole number from 0 "),
+        (["run-reno", "run-cubic", "--repeat", "3"], "error: --repeat 3 is for scenarios, and none is given\n"),
+        (["run-reno", "reno.toml", "--repeat", "3"], "--repeat 3 makes a sweep of reno.toml, and run-reno is a run"),
+        (["cubic.toml", "reno.toml", "--repeat", "0"], "error: --repeat 0: a whole number from 1 to 1,000,000 was "),
         (["run-reno", "."], "error: . is a directory that anabranch did not write; "),
         (["run-reno", "run-cubic/report.html"], "error: run-cubic/report.html is an HTML page; "),
         (["run-reno", "run-cubic/samples.parquet"], "error: run-cubic/samples.parquet is a Parquet table; "),

@@ -331,20 +331,24 @@ def compare(
         Optional[int],  # noqa: UP045
         typer.Option(metavar="N", help="Of scenario files; the seed of the first input when left out."),
     ] = None,
+    repeat: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(metavar="N", help="Run each scenario file with N seeds, from the seed on."),
+    ] = None,
     json: Json = False,
     out: Out = None,
     untrusted: Untrusted = False,
 ) -> None:
     """Set runs, or sweeps, side by side.
 
-    Differences are in per cent of the first. Scenario files are run first, all with one seed. Of sweeps with
-    repeats it also says which differences are significant: by a paired t-test where the seeds are the same, by
-    Welch's otherwise.
+    Differences are in per cent of the first. Scenario files are run first, all with the same seeds. With repeats
+    it also says which differences are significant: by a paired t-test where the seeds are the same, by Welch's
+    otherwise.
     """
     with exit_status():
         from anabranch.cli.compare import CompareOptions, run_compare
 
-        run_compare(inputs, CompareOptions(measure or [], seed, json, out, untrusted))
+        run_compare(inputs, CompareOptions(measure or [], seed, repeat, json, out, untrusted))
 
 
 @app.command(

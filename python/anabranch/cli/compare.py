@@ -31,6 +31,7 @@ class CompareOptions:
 
     measures: list[str]
     seed: int | None
+    repeat: int | None
     json: bool
     out: Path | None
     untrusted: bool = False
@@ -57,6 +58,7 @@ def run_compare(paths: list[Path], options: CompareOptions) -> None:
         inputs = read_inputs(
             paths,
             seed=options.seed,
+            repeat=options.repeat,
             samples_ms=SAMPLES_MS if options.out is not None else None,
             untrusted=options.untrusted,
             progress=bar.update,

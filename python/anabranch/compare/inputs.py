@@ -13,9 +13,11 @@ from anabranch.compare.difference import Sample
 from anabranch.compare.measures import COPIES, columns_of, copies_of
 from anabranch.errors import UserError, nearest
 from anabranch.files import MAX_RESULT_BYTES, read_bytes, read_head, read_json
+from anabranch.grid import MAX_POINTS
 from anabranch.limits import MAX_SEED
 from anabranch.output import MANIFEST, read_manifest
 from anabranch.points import SWEEP_FILE
+from anabranch.spoken import argument
 from anabranch.sweep import Point, SweepResult, SweptScenario, runs_frame
 
 if TYPE_CHECKING:
@@ -138,15 +140,16 @@ class _Place:
     kind: str
     file: Path
 
-    @property
-    def is_sweep(self) -> bool:
-        return self.kind == "sweep"
+    def is_sweep(self, repeat: int | None) -> bool:
+        """Whether it has several runs: a scenario does where ``repeat`` is given."""
+        return self.kind == "sweep" or (self.kind == "scenario" and repeat is not None)
 
 
 def read_inputs(
     paths: Sequence[str | Path],
     *,
     seed: int | None = None,
+    repeat: int | None = None,
     samples_ms: float | None = None,
     untrusted: bool = False,
     progress: Callable[[float], None] | None = None,
@@ -156,6 +159,7 @@ def read_inputs(
     Args:
         paths: Directories of ``run --out`` and ``sweep --out``, summaries and scenario files.
         seed: For scenarios; when left out, that of the first argument.
+        repeat: Run each scenario with so many seeds, from ``seed`` on; they are compared as sweeps are.
         samples_ms: Record how flows of scenarios go over time, every so many milliseconds.
         untrusted: The scenarios are a stranger's.
         progress: Called with the share of the scenarios that has been run (0‥1).
@@ -165,15 +169,17 @@ def read_inputs(
         UserError: An argument is nothing that can be compared, or they do not match.
     """
     places = [_place(Path(path)) for path in paths]
-    _check_together(places)
+    _check_together(places, repeat)
     names = _names([place.given for place in places])
     scenarios = {place: _scenario(place, untrusted=untrusted) for place in places if place.kind == "scenario"}
-    if seed is not None and not scenarios:
-        raise UserError(f"--seed {seed} is for scenarios, and none is given", hint="leave it out")
+    for name, value in (("seed", seed), ("repeat", repeat)):
+        if value is not None and not scenarios:
+            raise UserError(f"{argument(name, value)} is for scenarios, and none is given", hint="leave it out")
     read = {place: _read(place, name) for place, name in zip(places, names, strict=True) if place not in scenarios}
     if scenarios and seed is None:
         first = places[0]
         seed = int(scenarios[first].resolve()["seed"]) if first in scenarios else read[first].seeds[0]
+    _check_seeds(seed, repeat)
     inputs, done = [], 0
     for place, name in zip(places, names, strict=True):
         if place in read:
@@ -184,14 +190,44 @@ def read_inputs(
             if progress:
                 progress((done + share) / len(scenarios))
 
-        result = scenarios[place].run(seed=seed, samples_ms=samples_ms, progress=report)
-        samples = result.table("samples") if samples_ms is not None else None
-        inputs.append(_run(name, place.given, result.summary, samples))
+        if repeat is not None and seed is not None:
+            result = _repeated(scenarios[place], range(seed, seed + repeat), report)
+            inputs.append(Input(name, place.given, "sweep", result))
+        else:
+            made = scenarios[place].run(seed=seed, samples_ms=samples_ms, progress=report)
+            samples = made.table("samples") if samples_ms is not None else None
+            inputs.append(_run(name, place.given, made.summary, samples))
         done += 1
     return inputs
 
 
-def _check_together(places: Sequence[_Place]) -> None:
+def _check_seeds(seed: int | None, repeat: int | None) -> None:
+    if repeat is None:
+        return
+    if not 1 <= repeat <= MAX_POINTS:
+        raise UserError(f"{argument('repeat', repeat)}: a whole number from 1 to {MAX_POINTS:,} was expected")
+    if seed is not None and seed + repeat - 1 > MAX_SEED:
+        raise UserError(f"{repeat} seeds from {seed} on: seeds up to {MAX_SEED} were expected")
+
+
+def _repeated(scenario: Scenario, seeds: range, report: Callable[[float], None]) -> SweepResult:
+    """One run for each seed; the grid of ``[sweep]`` is not run."""
+    from anabranch import _engine
+    from anabranch.limits import thread_count
+
+    runs = _engine.run_many(
+        [(scenario.text, scenario.file, scenario.sets, seed) for seed in seeds],
+        threads=thread_count(None, len(seeds)),
+        untrusted=scenario.untrusted,
+        progress=lambda done: report(done / len(seeds)),
+    )
+    summaries: list[Summary] = [json.loads(run.summary_json) for run in runs]
+    resolved = scenario.resolve()
+    swept = SweptScenario(resolved.get("title", ""), scenario.sets, resolved.get("resolved_scenario", {}))
+    return _with_means(SweepResult([], runs_frame([], [Point((), seed) for seed in seeds], summaries), swept))
+
+
+def _check_together(places: Sequence[_Place], repeat: int | None) -> None:
     """Refuse what cannot stand side by side.
 
     Raises:
@@ -207,12 +243,17 @@ def _check_together(places: Sequence[_Place]) -> None:
         seen[where] = place.given
     first = places[0]
     for other in places[1:]:
-        if other.is_sweep != first.is_sweep:
-            sweep, run = (other, first) if other.is_sweep else (first, other)
+        if other.is_sweep(repeat) != first.is_sweep(repeat):
+            sweep, run = (other, first) if other.is_sweep(repeat) else (first, other)
+            if sweep.kind == "scenario":
+                raise UserError(
+                    f"{argument('repeat', repeat)} makes a sweep of {sweep.given}, and {run.given} is a run",
+                    hint="leave it out, or give scenarios and sweeps",
+                )
             what = "a scenario, which is one run" if run.kind == "scenario" else "a run"
             raise UserError(
                 f"{sweep.given} is a sweep and {run.given} is {what}; runs are compared with runs, sweeps with sweeps",
-                hint="anabranch sweep FILE --repeat N --out DIR makes a sweep of one scenario",
+                hint="--repeat N runs a scenario with N seeds, as a sweep of the seed alone",
             )
 
 
