@@ -102,7 +102,7 @@ def laid_out(pairs: Sequence[_Pair]) -> Iterator[str]:
     half = ""
     for label, value in pairs:
         cell = f"{label:<{_LABEL}}{value}"
-        if len(value) > _VALUE:
+        if len(value) > _VALUE - 2:
             if half:
                 yield f"  {half}"
                 half = ""
