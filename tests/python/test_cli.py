@@ -160,6 +160,18 @@ def test_study_without_a_name_lists_the_studies(anabranch: Call) -> None:
         assert all(f"{time} " in done.out for time in row["takes"].values())
 
 
+def test_times_of_a_study_are_text(anabranch: Call, sample_study: Path, tmp_path: Path) -> None:
+    text = (sample_study / "study.toml").read_text(encoding="utf-8")
+    for takes, message in (
+        ("{ quik = '9 s' }", 'unknown key "quik"\n'), ("{ quick = 9 }", "quick must be text\n"),
+        ("'9 s'", "takes must be a table\n"),
+    ):  # fmt: skip
+        (tmp_path / "study.toml").write_text(f"takes = {takes}\n{text}", encoding="utf-8")
+        done = anabranch("study", tmp_path)
+        assert (done.status, done.out) == (2, "")
+        assert message in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

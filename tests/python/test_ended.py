@@ -76,7 +76,7 @@ def test_a_block_shows_when_a_file_was_complete(anabranch: Call, tmp_path: Path)
     file.write_text(COMPLETES)
     time = json.loads(anabranch("run", file, "--json").out)["flows"]["file"]["flow_completion_time_s"]
     out = anabranch("run", file).out
-    assert f"file: A to B, cubic over linux, file, finished at {time:.4g} s" in out
+    assert f"file: A to B, cubic over linux, file of 10 kB, finished at {time:.4g} s" in out
     assert f"completion time  {time:.4g} s" in out
     assert "bulk: A to B, cubic over linux, still running" in out
 

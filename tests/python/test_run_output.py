@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.cli.blocks import WIDTH
+from anabranch.cli.blocks import WIDTH, laid_out
 from anabranch.report.format import spread
 from anabranch.report.remarks import seconds, size
 
@@ -49,6 +49,16 @@ def test_output_fits_80_columns(anabranch: Call, file: Path) -> None:
     done = anabranch("run", file, "--set", "duration='5 s'", "--why")
     assert done.status == 0
     assert [line for line in done.out.splitlines() if len(line) > WIDTH] == []
+
+
+WORDS = st.lists(st.text("abcdefgh0123456789", min_size=1, max_size=20), min_size=1, max_size=12).map(" ".join)
+
+
+@given(st.lists(st.tuples(st.text("abcdefgh", min_size=1, max_size=16), WORDS), max_size=8))
+def test_labelled_values_fit_and_keep_their_order(pairs: list[tuple[str, str]]) -> None:
+    lines = list(laid_out(pairs))
+    assert [line for line in lines if len(line) > WIDTH] == []
+    assert words(" ".join(lines)) == " ".join(f"{label} {value}" for label, value in pairs)
 
 
 def test_a_long_title_has_lines_of_its_own(anabranch: Call, tmp_path: Path) -> None:

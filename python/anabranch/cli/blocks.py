@@ -102,7 +102,7 @@ def laid_out(pairs: Sequence[_Pair]) -> Iterator[str]:
     half = ""
     for label, value in pairs:
         cell = f"{label:<{_LABEL}}{value}"
-        if len(value) > _VALUE:
+        if len(value) > _VALUE - 2:
             if half:
                 yield f"  {half}"
                 half = ""
@@ -124,8 +124,11 @@ def _about(result: RunResult, name: str, ended: str) -> str:
         parts.append("UDP")
     elif "stack" in given:
         parts.append(f"{_kind(given.get('cc'))} over {given['stack']}")
-    if (workload := _kind(given.get("workload"))) != "bulk":
-        parts.append(workload)
+    workload: Any = given.get("workload")
+    if (kind := _kind(workload)) == "file" and "size" in workload:
+        parts.append(f"file of {workload['size']}")
+    elif kind != "bulk":
+        parts.append(kind)
     return ", ".join(shown.plain(part) for part in (*parts, ended) if part)
 
 

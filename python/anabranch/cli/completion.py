@@ -95,7 +95,8 @@ def _words() -> dict[str, tuple[str | Sequence[str], ...]]:
     studies = list(shipped_studies())
     scenarios = dict.fromkeys(("run", "sweep", "validate", "shell"), (SCENARIOS,))
     return {
-        **scenarios, "explain": (names,), "list": (kinds,), "study": (studies, DIRECTORIES), "completion": (SHELLS,),
+        **scenarios, "compare": (FILES,), "explain": (names,), "list": (kinds,), "study": (studies, DIRECTORIES),
+        "completion": (SHELLS,),
     }  # fmt: skip
 
 
