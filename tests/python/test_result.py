@@ -136,7 +136,7 @@ def test_a_sweep_survives_pickling(swept: SweepResult) -> None:
     ],
 )
 def test_an_error_survives_pickling(call: Callable[[], object]) -> None:
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(ValueError, match=r".") as caught:
         call()
     restored = again(caught.value)
     assert type(restored) is type(caught.value)
