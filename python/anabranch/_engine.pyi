@@ -10,12 +10,14 @@ class ScenarioError(ValueError):
         line: Line of the mistake, from 1; ``None`` where it has no place.
         column: Column of the mistake, from 1, in characters.
         message: The first line of the message, without the place.
+        more: What else is wrong, in the order of the file: the same four of each.
     """
 
     file: str
     line: int | None
     column: int | None
     message: str
+    more: list[tuple[str, int | None, int | None, str]]
 
 class LiveUnavailableError(RuntimeError):
     """This machine, or this build, does not let us run live: what is missing, and what would help."""

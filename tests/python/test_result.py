@@ -125,6 +125,25 @@ def test_a_sweep_survives_pickling(swept: SweepResult) -> None:
     assert repr(restored) == repr(swept)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: scenario().set("flow.one.cc", "cubik"),
+        lambda: scenario().run().table("samples"),
+        lambda: Scenario.from_text("titel = 1").run(),
+        lambda: scenario().with_sets("flow.one.cc=cubik").run(),
+        lambda: Scenario.from_file("absent.toml"),
+    ],
+)
+def test_an_error_survives_pickling(call: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        call()
+    restored = again(caught.value)
+    assert type(restored) is type(caught.value)
+    assert str(restored) == str(caught.value)
+    assert vars(restored) == vars(caught.value)
+
+
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_other_processes_run_scenarios(method: str) -> None:
     scenarios = [scenario().set("seed", seed) for seed in (1, 2)]
