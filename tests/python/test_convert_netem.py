@@ -199,6 +199,25 @@ def test_the_second_interface_is_the_reverse_direction() -> None:
     assert [link(scenario)[side]["delay"] for side in ("forward", "reverse")] == ["10 ms", "30 ms"]
 
 
+def test_one_name_in_two_namespaces_is_two_interfaces() -> None:
+    scenario, notes = read(
+        "if sudo ip netns exec a tc qdisc add dev eth0 root netem delay 10ms 2>/dev/null; then echo tc; fi\n"
+        "ip netns exec b /sbin/tc -s qdisc add dev eth0 root netem delay 30ms\n"
+    )
+    assert ([link(scenario)[side]["delay"] for side in ("forward", "reverse")], notes) == (["10 ms", "30 ms"], ())
+
+
+def test_the_rate_of_an_htb_class_is_the_links() -> None:
+    scenario, _ = read(
+        "tc qdisc del dev eth0 root\n"
+        "tc qdisc add dev eth0 root handle 1: htb default 10\n"
+        "tc class add dev eth0 parent 1: classid 1:10 htb rate 5mbit\n"
+        "tc qdisc add dev eth0 parent 1:10 handle 10: netem delay 10ms\n"
+    )
+    forward = link(scenario)["forward"]
+    assert (forward["rate"], forward["delay"]) == ("5 Mbit/s", "10 ms")
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
@@ -310,6 +329,15 @@ vocabulary = st.sampled_from(
         "gemodel", "state", "99999999999", "root", "parent", "1:1", "\n", ";", "dev", "eth0",
     ]
 )  # fmt: skip
+
+
+@law
+@given(
+    st.lists(vocabulary | st.sampled_from(["tc", "qdisc", "class", "add", "del", "htb", "netem", "lo"]), max_size=14)
+)
+def test_any_words_of_tc_give_a_scenario_or_a_place(words: list[str]) -> None:
+    outcome(f"tc qdisc {' '.join(words)}")
+    outcome(f"qdisc {' '.join(words)}")
 
 
 @law

@@ -259,6 +259,16 @@ def test_what_cannot_be_converted_is_an_error(
     assert message in done.err
 
 
+def test_a_run_becomes_the_scenario_that_it_ran(anabranch: Call, tmp_path: Path) -> None:
+    scenario, run, again = (tmp_path / name for name in ("s.toml", "run.json", "again.toml"))
+    scenario.write_text(SCENARIO)
+    first = anabranch("run", scenario, "--set", "flow.main.cc=reno", "--json").out
+    run.write_text(first)
+    assert anabranch("convert", run, "--out", again, "--strict").status == 0
+    second = anabranch("run", again, "--json").out
+    assert json.loads(first)["digest"] == json.loads(second)["digest"]
+
+
 def test_a_file_with_another_content_is_left_alone(anabranch: Call, tmp_path: Path) -> None:
     scenario, out = tmp_path / "s.toml", tmp_path / "s.sh"
     scenario.write_text(SCENARIO)

@@ -56,6 +56,11 @@ def run_convert(file: Path, options: ConvertOptions) -> None:
         sys.stdout.buffer.write(converted.content)
         sys.stdout.flush()
         return
+    if options.out.name in converted.files:
+        raise UserError(
+            f"--out {options.out}: a file that {converted.target} needs beside it has the same name",
+            hint="give --out another name",
+        )
     _write(file, options.out, {options.out.name: converted.content, **converted.files}, force=options.force)
 
 
