@@ -153,6 +153,11 @@ def test_normal_jitter_survives_with_or_without_order(rate: str, jitter: dict[st
             {"rate": "12 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "limit": "100 packets"}},
         ),
         (
+            # The delay holds five sixths of a packet, which count as one.
+            "netem rate 1mbit delay 10ms",
+            {"rate": "1 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "limit": "999 packets"}},
+        ),
+        (
             "tbf rate 1mbit burst 1600 latency 400ms",
             {"rate": "1 Mbit/s", "queue": {"kind": "drop-tail", "limit": "50000 bytes"}},
         ),

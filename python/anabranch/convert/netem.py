@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
@@ -473,7 +473,7 @@ def _queue(text: Text, device: _Device, rate: int | None, notes: Notes) -> dict[
 
 def delayed_packets(delay: Decimal, rate: int) -> int:
     """Full packets that a delay holds at a rate, which netem's limit counts as well."""
-    return -int(-(delay * rate) // (8 * PAPER_PACKET))
+    return int((delay * rate / (8 * PAPER_PACKET)).to_integral_value(ROUND_CEILING))
 
 
 def _tbf_queue(tbf: Qdisc, text: Text) -> dict[str, Any]:
