@@ -242,9 +242,12 @@ def convert(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
-    """Convert between scenarios or runs and the formats of other tools.
+    """Convert paths, runs and results from and to other tools.
 
-    What the output cannot express is said on standard error.
+    What the output cannot express is said on standard error. Read: run, scenario, netem, mahimahi, mahimahi-trace,
+    time-rate, iperf3, flent, flowmonitor. Written: scenario, netem, mahimahi, flent, qlog, csv, summary.
+
+    Example: anabranch convert wan.sh --out wan.toml
     """
     with exit_status():
         from anabranch.cli.convert import ConvertOptions, run_convert
