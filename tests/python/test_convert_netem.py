@@ -267,6 +267,7 @@ def test_what_a_link_does_not_have_is_noted_and_strict_refuses(
         ('queue = { kind = "codel", limit = "1 bdp" }', "limit in bytes"),
         ('queue = { kind = "red", gentle = true }', "gentle"),
         ('queue = { kind = "drop-tail", reorder = { kind = "interval", interval = 4 } }', "reorder"),
+        ('forward.delay = "1 ps"', "whole nanoseconds"),
         ("up = false", "up"),
         ('[[at]]\ntime = "1 s"\nset = { "link.path.rate" = "1 Mbit/s" }', "[[at]]"),
     ],
