@@ -111,14 +111,19 @@ def blame(scenario: Scenario, change: str) -> ScenarioError | None:
 def in_words_of_python(error: ScenarioError) -> ScenarioError:
     """The engine's error, whose place is ``--set '…'`` where a change is wrong, as Python and the command say it."""
     if error.file.startswith("--set '"):
-        place = f"{argument('set')} {error.file.removeprefix('--set ')}"
-        error.args = (place + str(error).removeprefix(error.file),)
-        error.file = place
+        option = argument("set")
+        errors = str(error).split("\n\n")
+        error.args = (
+            "\n\n".join(option + one.removeprefix("--set") if one.startswith("--set '") else one for one in errors),
+        )
+        error.file = option + error.file.removeprefix("--set")
     return error
 
 
 def _told(error: ScenarioError, *, shows_path: bool = True) -> str:
-    first, *others = str(error).removeprefix(f"{error.file}: ").splitlines()
+    # What else is wrong is no concern of the value's.
+    told, *_ = str(error).split("\n\n")
+    first, *others = told.removeprefix(f"{error.file}: ").splitlines()
     kept = [line for line in others if shows_path or line.startswith(" = ")]
     return "\n".join([first, *kept])
 

@@ -237,7 +237,7 @@ def test_bad_command_lines_have_a_place(anabranch: Call, tmp_path: Path, command
         ("0 5\n1 x\n", "given:2:3: '1 x' is not a time and a rate"),
         ("0 5\n0 6\n", "given:2:1: 0 s is not after the line before it"),
         ("0 5\n1 -6\n", "given:2:3: -6 is not a rate from 0"),
-        ("0 5\n", "given:2:1: 1 lines of time and rate; two at least were expected"),
+        ("0 5\n", "given:2:1: less than two lines of time and rate"),
         ("0 5 6\n1 7 8\n", "given:1:5: '0 5 6' is not a time and a rate"),
         ("0 0\n1 0\n", "given:1:1: less than one packet"),
         ("0 1e9\n9 1e9\n", "given:1:1: a trace of"),

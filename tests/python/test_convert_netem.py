@@ -153,6 +153,11 @@ def test_normal_jitter_survives_with_or_without_order(rate: str, jitter: dict[st
             {"rate": "12 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "limit": "100 packets"}},
         ),
         (
+            # The delay holds five sixths of a packet, which count as one.
+            "netem rate 1mbit delay 10ms",
+            {"rate": "1 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "limit": "999 packets"}},
+        ),
+        (
             "tbf rate 1mbit burst 1600 latency 400ms",
             {"rate": "1 Mbit/s", "queue": {"kind": "drop-tail", "limit": "50000 bytes"}},
         ),
@@ -199,6 +204,25 @@ def test_the_second_interface_is_the_reverse_direction() -> None:
     assert [link(scenario)[side]["delay"] for side in ("forward", "reverse")] == ["10 ms", "30 ms"]
 
 
+def test_one_name_in_two_namespaces_is_two_interfaces() -> None:
+    scenario, notes = read(
+        "if sudo ip netns exec a tc qdisc add dev eth0 root netem delay 10ms 2>/dev/null; then echo tc; fi\n"
+        "ip netns exec b /sbin/tc -s qdisc add dev eth0 root netem delay 30ms\n"
+    )
+    assert ([link(scenario)[side]["delay"] for side in ("forward", "reverse")], notes) == (["10 ms", "30 ms"], ())
+
+
+def test_the_rate_of_an_htb_class_is_the_links() -> None:
+    scenario, _ = read(
+        "tc qdisc del dev eth0 root\n"
+        "tc qdisc add dev eth0 root handle 1: htb default 10\n"
+        "tc class add dev eth0 parent 1: classid 1:10 htb rate 5mbit\n"
+        "tc qdisc add dev eth0 parent 1:10 handle 10: netem delay 10ms\n"
+    )
+    forward = link(scenario)["forward"]
+    assert (forward["rate"], forward["delay"]) == ("5 Mbit/s", "10 ms")
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
@@ -243,6 +267,7 @@ def test_what_a_link_does_not_have_is_noted_and_strict_refuses(
         ('queue = { kind = "codel", limit = "1 bdp" }', "limit in bytes"),
         ('queue = { kind = "red", gentle = true }', "gentle"),
         ('queue = { kind = "drop-tail", reorder = { kind = "interval", interval = 4 } }', "reorder"),
+        ('forward.delay = "1 ps"', "whole nanoseconds"),
         ("up = false", "up"),
         ('[[at]]\ntime = "1 s"\nset = { "link.path.rate" = "1 Mbit/s" }', "[[at]]"),
     ],
@@ -310,6 +335,15 @@ vocabulary = st.sampled_from(
         "gemodel", "state", "99999999999", "root", "parent", "1:1", "\n", ";", "dev", "eth0",
     ]
 )  # fmt: skip
+
+
+@law
+@given(
+    st.lists(vocabulary | st.sampled_from(["tc", "qdisc", "class", "add", "del", "htb", "netem", "lo"]), max_size=14)
+)
+def test_any_words_of_tc_give_a_scenario_or_a_place(words: list[str]) -> None:
+    outcome(f"tc qdisc {' '.join(words)}")
+    outcome(f"qdisc {' '.join(words)}")
 
 
 @law

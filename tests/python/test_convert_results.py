@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.convert import Options, convert_bytes
+from anabranch.convert.formats import readable, writable
 from anabranch.convert.summary_json import FLOW_KEYS
 from anabranch.errors import UserError
 
@@ -257,6 +258,22 @@ def test_what_cannot_be_converted_is_an_error(
     done = anabranch("convert", *(argument.format(**places) for argument in arguments))
     assert (done.status, done.out) == (2, "")
     assert message in done.err
+
+
+def test_a_run_becomes_the_scenario_that_it_ran(anabranch: Call, tmp_path: Path) -> None:
+    scenario, run, again = (tmp_path / name for name in ("s.toml", "run.json", "again.toml"))
+    scenario.write_text(SCENARIO)
+    first = anabranch("run", scenario, "--set", "flow.main.cc=reno", "--json").out
+    run.write_text(first)
+    assert anabranch("convert", run, "--out", again, "--strict").status == 0
+    second = anabranch("run", again, "--json").out
+    assert json.loads(first)["digest"] == json.loads(second)["digest"]
+
+
+def test_help_names_every_format(anabranch: Call) -> None:
+    words = " ".join(anabranch("convert", "--help").out.split())
+    assert f"Read: {', '.join(f.name for f in readable())}." in words
+    assert f"Written: {', '.join(f.name for f in writable())}." in words
 
 
 def test_a_file_with_another_content_is_left_alone(anabranch: Call, tmp_path: Path) -> None:

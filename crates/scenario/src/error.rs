@@ -42,16 +42,16 @@ struct Inner {
 }
 
 impl Error {
-    /// Errors as one, in the order of the file; `None` of none.
+    /// Errors as one: those of changes, then those of the file, in its order; `None` of none.
     pub(super) fn all(mut errors: Vec<Self>) -> Option<Self> {
-        errors.sort_by_key(|error| error.inner.place);
+        errors.sort_by_key(|error| (error.inner.place.is_in_file(), error.inner.place));
         let mut rest = errors.into_iter();
         let mut first = rest.next()?;
         first.inner.more = rest.collect();
         Some(first)
     }
 
-    /// What else is wrong, in the order of the file.
+    /// What else is wrong: in changes, then in the file, in its order.
     #[must_use]
     pub fn more(&self) -> &[Self] {
         &self.inner.more

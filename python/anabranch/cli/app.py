@@ -353,7 +353,7 @@ def compare(
 
 @app.command(
     cls=Command,
-    epilog=_example("anabranch convert up.trace --out path.toml", "anabranch convert scenario.toml --to netem"),
+    epilog=_example("anabranch convert wan.sh --out wan.toml", "anabranch convert scenario.toml --to netem"),
 )
 def convert(
     file: Annotated[
@@ -384,9 +384,10 @@ def convert(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
-    """Convert scenarios and runs from and to formats of other tools.
+    """Convert paths, runs and results from and to other tools.
 
-    What the output cannot express is said on standard error.
+    What the output cannot express is said on standard error. Read: run, scenario, netem, mahimahi, mahimahi-trace,
+    time-rate, iperf3, flent, flowmonitor. Written: scenario, netem, mahimahi, flent, qlog, csv, summary.
     """
     with exit_status():
         from anabranch.cli.convert import ConvertOptions, run_convert

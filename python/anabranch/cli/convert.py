@@ -53,10 +53,25 @@ def run_convert(file: Path, options: ConvertOptions) -> None:
                 f"{converted.target} needs {len(converted.files)} more files beside it: {', '.join(converted.files)}",
                 hint="--out FILE says where",
             )
-        sys.stdout.buffer.write(converted.content)
-        sys.stdout.flush()
+        _print(converted.content)
         return
+    if options.out.name in converted.files:
+        raise UserError(
+            f"--out {options.out}: a file that {converted.target} needs beside it has the same name",
+            hint="give --out another name",
+        )
     _write(file, options.out, {options.out.name: converted.content, **converted.files}, force=options.force)
+
+
+def _print(content: bytes) -> None:
+    """The output on standard output, as it is; a terminal obeys nothing in it."""
+    from anabranch import shown
+
+    if sys.stdout.isatty():
+        sys.stdout.write(shown.terminal(content.decode(errors="replace")))
+    else:
+        sys.stdout.buffer.write(content)
+    sys.stdout.flush()
 
 
 def _standard_input() -> bytes:

@@ -161,6 +161,9 @@ def _write_path(source: Source, found: Format, target: Format, names: Names, not
         at = Path(file).parent
         description = Description(summary["resolved_scenario"])
         scenario = Scenario.from_text(toml_text.write_document(description.document), file=file)
+        named = scenario.resolve()["files"] if target.name == "scenario" else []
+        if named:
+            notes.lost(f"the files that the scenario names ({', '.join(named)}): copy them, or mend their paths")
     else:
         description = found.read(source, notes)
         scenario = Scenario.from_text(toml_text.write_document(description.document), file=source.name)

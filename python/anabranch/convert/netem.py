@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
@@ -91,7 +91,10 @@ def read(source: Source, notes: Notes) -> Description:
     shown = Text(text.file, _STATISTICS.sub(lambda found: " " * len(found[0]), text.text))
     devices: dict[str, _Device] = {}
     for words in commands(shown):
-        _command(Cursor(shown, [word for word in words if not re.match(r"\d?>", word.text)]), devices, notes)
+        # Without redirections.
+        kept = [word for word in words if not re.match(r"\d?>", word.text)]
+        if kept:
+            _command(shown, kept, devices, notes)
     return Description(path_document(f"A link from {Path(source.name).name}", _link(shown, devices, notes)))
 
 
@@ -120,86 +123,87 @@ def _link(text: Text, devices: dict[str, _Device], notes: Notes) -> dict[str, An
     return per_direction(first, second, notes)
 
 
-def _command(cursor: Cursor, devices: dict[str, _Device], notes: Notes) -> None:
-    words = cursor.rest()
-    texts = [word.text for word in words]
-    if texts and texts[0] == "sudo":
-        words, texts = words[1:], texts[1:]
-    text = cursor.text
-    if texts and texts[0] == "qdisc":
-        _qdisc(Cursor(text, words[1:]), devices, notes, is_shown=True)
+_VERBS = ("add", "change", "replace", "link")
+_OTHER_VERBS = ("del", "delete", "show", "list", "ls")
+_SHELL = ("sudo", "if", "then", "else", "do", "while", "!", "{", "(", "time")
+"""What may stand before a command without changing what it does."""
+_OBJECTS = ("qdisc", "class", "filter")
+_PLACING = ("dev", "root", "parent", "handle", "ingress", "clsact", "refcnt", "offloaded", "index")
+"""What stands around the name of a qdisc, and says where it is."""
+_WITH_VALUE = ("dev", "parent", "handle", "refcnt", "index")
+
+
+def _command(text: Text, words: list[Word], devices: dict[str, _Device], notes: Notes) -> None:
+    """One command of a script, or one line of what ``tc qdisc show`` prints."""
+    if words[0].text == "qdisc":
+        _shown(Cursor(text, words[1:] or words), devices, notes)
         return
-    if not texts or texts[0].rsplit("/", 1)[-1] != "tc":
+    while words and words[0].text in _SHELL:
+        words = words[1:]
+    start = next((n for n, word in enumerate(words) if word.text.rsplit("/", 1)[-1] == "tc"), None)
+    if start is None or words[0].text in ("echo", "printf", "command", "which"):
         return
-    rest = [word for word in words[1:] if not word.text.startswith("-")]
+    # `ip netns exec NAME tc …`: the same name there is another interface.
+    place = " ".join(word.text for word in words[:start])
+    rest = [word for word in words[start + 1 :] if not word.text.startswith("-")]
     if len(rest) < 2:
-        raise text.error(words[0].at, "a tc command without an object; `tc qdisc add dev …` was expected")
+        raise text.error(words[start].at, "a tc command without an object; `tc qdisc add dev …` was expected")
     subject, verb, arguments = rest[0], rest[1], rest[2:]
-    if verb.text in ("del", "delete", "show", "list", "ls"):
+    if subject.text not in _OBJECTS:
+        raise text.error(subject.at, f"{subject.text!r} is not an object of tc", nearest(subject.text, _OBJECTS))
+    if verb.text in _OTHER_VERBS:
         return
-    if subject.text == "qdisc":
-        if verb.text not in ("add", "change", "replace", "link"):
-            raise text.error(
-                verb.at,
-                f"{verb.text!r} is not a verb of tc qdisc",
-                nearest(verb.text, ["add", "change", "replace", "del", "show"]),
-            )
-        if not arguments:
-            raise text.error(verb.at, f"nothing follows {verb.text!r}; `dev NAME` was expected")
-        _qdisc(Cursor(text, arguments), devices, notes, is_shown=False)
-    elif subject.text == "class":
-        _class(Cursor(text, arguments or [verb]), devices, notes)
-    elif subject.text == "filter":
+    if subject.text == "filter":
         notes.lost("a tc filter: all packets of an interface take its qdiscs", text.where(subject.at))
-    else:
-        raise text.error(
-            subject.at, f"{subject.text!r} is not an object of tc", nearest(subject.text, ["qdisc", "class", "filter"])
-        )
-
-
-def _qdisc(cursor: Cursor, devices: dict[str, _Device], notes: Notes, *, is_shown: bool) -> None:
-    """One qdisc; shown, its kind and handle come first."""
-    if cursor.is_done:
         return
-    kind = cursor.take("a qdisc") if is_shown else None
-    if is_shown:
-        cursor.take("a handle")
+    if verb.text not in _VERBS:
+        hint = nearest(verb.text, [*_VERBS, *_OTHER_VERBS])
+        raise text.error(verb.at, f"{verb.text!r} is not a verb of tc {subject.text}", hint)
+    if not arguments:
+        raise text.error(verb.at, f"nothing follows {verb.text!r}; `dev NAME` was expected")
+    (_given if subject.text == "qdisc" else _class)(Cursor(text, arguments), place, devices, notes)
+
+
+def _placed(cursor: Cursor) -> str | None:
+    """The interface among the words that say where a qdisc is; ``None`` without one, empty for an ingress qdisc."""
     device: str | None = None
-    at = kind.at if kind else 0
-    while not cursor.is_done and cursor.peek() in (
-        "dev",
-        "root",
-        "parent",
-        "handle",
-        "ingress",
-        "clsact",
-        "refcnt",
-        "offloaded",
-        "index",
-    ):
+    is_ingress = False
+    while cursor.peek() in _PLACING:
         word = cursor.take("a word")
-        at = at or word.at
-        if word.text == "dev":
-            device = cursor.take("an interface").text
-        elif word.text in ("ingress", "clsact"):
-            return
-        elif word.text in ("parent", "handle", "refcnt", "index"):
-            if word.text == "parent" and cursor.peek() == "ffff:fff1":
-                return
-            cursor.take("a handle")
-    if kind is None:
-        kind = cursor.take("a qdisc (netem, tbf, fq_codel, …)")
+        is_ingress |= word.text in ("ingress", "clsact") or (word.text == "parent" and cursor.peek() == "ffff:fff1")
+        if word.text in _WITH_VALUE:
+            value = cursor.take("an interface" if word.text == "dev" else "a handle").text
+            device = value if word.text == "dev" else device
+    return "" if is_ingress else device
+
+
+def _shown(cursor: Cursor, devices: dict[str, _Device], notes: Notes) -> None:
+    """A line of ``tc qdisc show``: the kind and the handle come first."""
+    kind = cursor.take("a qdisc")
+    if not cursor.is_done:
+        cursor.take("a handle")
+    device = _placed(cursor)
+    if device in ("", *_HIDDEN_DEVICES):
+        return
     if kind.text not in _KINDS:
-        if is_shown:
-            notes.lost(f"the qdisc {kind.text}", cursor.text.where(kind.at))
-            return
+        notes.lost(f"the qdisc {kind.text}", cursor.text.where(kind.at))
+        return
+    if device is None:
+        raise cursor.text.error(kind.at, f"no interface for {kind.text}; `dev NAME` was expected behind it")
+    _apply(cursor, kind, devices.setdefault(device, _Device(kind.at)), notes)
+
+
+def _given(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes) -> None:
+    """``tc qdisc add …``: the kind comes behind the place."""
+    device = _placed(cursor)
+    if device == "":
+        return
+    kind = cursor.take("a qdisc (netem, tbf, fq_codel, …)")
+    if kind.text not in _KINDS:
         raise cursor.unknown(kind, "a qdisc that a scenario has", _KINDS)
     if device is None:
         raise cursor.text.error(kind.at, f"no interface for {kind.text}; `dev NAME` was expected before it")
-    if is_shown and device in _HIDDEN_DEVICES:
-        return
-    target = devices.setdefault(device, _Device(kind.at))
-    _apply(cursor, kind, target, notes)
+    _apply(cursor, kind, devices.setdefault(f"{place} {device}".strip(), _Device(kind.at)), notes)
 
 
 def _apply(cursor: Cursor, kind: Word, device: _Device, notes: Notes) -> None:
@@ -222,7 +226,7 @@ def _apply(cursor: Cursor, kind: Word, device: _Device, notes: Notes) -> None:
     device.queue = qdiscs.queue(found, text, notes)
 
 
-def _class(cursor: Cursor, devices: dict[str, _Device], notes: Notes) -> None:
+def _class(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes) -> None:
     """A class of htb: its rate is the interface's."""
     device, rate = None, None
     while not cursor.is_done:
@@ -239,8 +243,7 @@ def _class(cursor: Cursor, devices: dict[str, _Device], notes: Notes) -> None:
                 notes.lost(f"{word.text} of htb: a link has no token bucket", cursor.text.where(word.at))
     if device is None or rate is None:
         return
-    found = devices.setdefault(device, _Device(rate[1]))
-    found.rates.append(rate)
+    devices.setdefault(f"{place} {device}".strip(), _Device(rate[1])).rates.append(rate)
 
 
 def _tbf_rate(tbf: Qdisc, text: Text, notes: Notes) -> int:
@@ -470,7 +473,7 @@ def _queue(text: Text, device: _Device, rate: int | None, notes: Notes) -> dict[
 
 def delayed_packets(delay: Decimal, rate: int) -> int:
     """Full packets that a delay holds at a rate, which netem's limit counts as well."""
-    return -int(-(delay * rate) // (8 * PAPER_PACKET))
+    return int((delay * rate / (8 * PAPER_PACKET)).to_integral_value(ROUND_CEILING))
 
 
 def _tbf_queue(tbf: Qdisc, text: Text) -> dict[str, Any]:

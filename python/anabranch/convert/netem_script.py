@@ -65,6 +65,8 @@ def _commands(device: str, where: str, side: Mapping[str, Any], notes: Notes) ->
     rate = _rate(where, side, notes)
     found = _Side(where, quantity.seconds(side["delay"]))
     _impair(found, side["impair"], notes)
+    # With the mean of its jitter.
+    _time(f"{where}.delay", quantity.duration(found.delay), notes)
     if not side["up"]:
         notes.lost(f"{where}.up = false: the link is up")
     kind, limit = side["queue"]["kind"], quantity.limit(side["queue"].get("limit", "unlimited"))
@@ -96,6 +98,14 @@ def _commands(device: str, where: str, side: Mapping[str, Any], notes: Notes) ->
     if not in_netem:
         commands += _shaped(device, parent, where, side["queue"], rate, notes)
     return commands
+
+
+def _time(where: str, text: str, notes: Notes) -> str:
+    """A duration of the scenario as ``tc`` reads it."""
+    value = quantity.seconds(text)
+    if value != value.quantize(Decimal("1e-9")):
+        notes.lost(f"{where} = {text!r}: rounded to whole nanoseconds")
+    return tc_units.write_time(value)
 
 
 def _rate(where: str, side: Mapping[str, Any], notes: Notes) -> int | None:
@@ -147,9 +157,9 @@ def _codel(where: str, queue: Mapping[str, Any], notes: Notes) -> str:
     if quantity.size(queue["mtu"]) != PAPER_PACKET:
         notes.lost(f"{where}.mtu: codel takes the interface's")
     words = [queue["kind"].replace("-", "_"), f"limit {_packets(where, queue['limit'], notes)}"]
-    words += [f"{name} {tc_units.write_time(quantity.seconds(queue[name]))}" for name in ("target", "interval")]
+    words += [f"{name} {_time(f'{where}.{name}', queue[name], notes)}" for name in ("target", "interval")]
     if queue["ce_threshold"] != "off":
-        words.append(f"ce_threshold {tc_units.write_time(quantity.seconds(queue['ce_threshold']))}")
+        words.append(f"ce_threshold {_time(f'{where}.ce_threshold', queue['ce_threshold'], notes)}")
     return " ".join([*words, "ecn" if queue["ecn"] else "noecn"])
 
 
@@ -162,8 +172,8 @@ def _fq_codel(where: str, queue: Mapping[str, Any], notes: Notes) -> str:
 
 def _pie(where: str, queue: Mapping[str, Any], notes: Notes) -> str:
     words = [f"pie limit {_packets(where, queue['limit'], notes)}"]
-    words.append(f"target {tc_units.write_time(quantity.seconds(queue['target']))}")
-    words.append(f"tupdate {tc_units.write_time(quantity.seconds(queue['update_interval']))}")
+    words.append(f"target {_time(f'{where}.target', queue['target'], notes)}")
+    words.append(f"tupdate {_time(f'{where}.update_interval', queue['update_interval'], notes)}")
     for name in ("alpha", "beta"):
         sixteenths = round(queue[name] * 16)
         if sixteenths != queue[name] * 16:

@@ -46,7 +46,7 @@ def read(source: Source, notes: Notes) -> Description:
     text = source.text()
     rows = _rows(text)
     if len(rows) < 2:
-        raise text.error(len(text.text), f"{len(rows)} lines of time and rate; two at least were expected")
+        raise text.error(len(text.text), "less than two lines of time and rate")
     lengths = [after - before for (before, _), (after, _) in pairwise(rows)]
     lengths.append(lengths[-1])
     pieces = [(length, rate * _BIT_PER_MBIT / 8) for length, (_, rate) in zip(lengths, rows, strict=True)]
