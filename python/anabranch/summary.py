@@ -283,12 +283,38 @@ class LiveTrace(TypedDict):
     flows: dict[str, dict[str, Any]]
 
 
+class LiveControl(TypedDict):
+    """A flow's congestion control in the kernel, and whether this run loaded it."""
+
+    name: str | None
+    file: str | None
+    loaded: bool
+
+
+class LiveEnd(TypedDict):
+    """One end of a flow: whose TCP it is, what its application did, and what was negotiated."""
+
+    tcp: str
+    written_bytes: int
+    read_bytes: int
+    timestamps: bool
+    sack: bool
+    window_scaling: bool
+    ecn: bool
+    endpoint: dict[str, Any] | None
+
+
 class LiveSummary(TypedDict, total=False):
-    """What only a live run has: its audit, programs, and the machine."""
+    """What only a live run has: its audit, programs, and the machine.
+
+    ``ends`` has each flow's two ends, ``from`` and ``to``; ``tcp_counters`` the kernel's ``Tcp`` counters by host.
+    """
 
     audit: LiveAudit
     packets: LivePackets
-    controls: dict[str, dict[str, Any]]
+    controls: dict[str, LiveControl]
+    ends: dict[str, dict[str, LiveEnd]]
+    tcp_counters: dict[str, dict[str, int]]
     default_controls: dict[str, str]
     programs: list[LiveProgram]
     trace: LiveTrace

@@ -20,6 +20,7 @@ from reference.markdown import NOTICE, code, table
 
 MEANINGS = Path(__file__).with_suffix(".toml")
 BOTH = "both"
+LIVE = "live"
 
 INTRODUCTION = """\
 A run gives a summary, which is one JSON document, and tables. `RunResult.summary` and `anabranch run --json` have the
@@ -153,15 +154,15 @@ def _rows(head: str, place: str, forms: Mapping[str, str], told: Mapping[str, An
         raise SystemExit(f"{MEANINGS.name}: [{place}] has {', '.join(unknown)}, and the results have not")
     rows = []
     for name, form in forms.items():
-        meaning = _meaning(told[name])
+        meaning = _meaning(told[name], LIVE if place.startswith(("keys.Live", "keys.Datagram")) else BOTH)
         rows.append((code(name), _unit(name, form, meaning), meaning.text, meaning.engine))
     return table((head, "unit", "meaning", "engine"), rows)
 
 
-def _meaning(given: Any) -> Meaning:
+def _meaning(given: Any, engine: str) -> Meaning:
     if isinstance(given, str):
-        return Meaning(given, BOTH, None)
-    return Meaning(given["meaning"], given.get("engine", BOTH), given.get("unit"))
+        return Meaning(given, engine, None)
+    return Meaning(given["meaning"], given.get("engine", engine), given.get("unit"))
 
 
 def _unit(name: str, form: str, meaning: Meaning) -> str:
