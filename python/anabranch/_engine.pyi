@@ -10,7 +10,7 @@ class ScenarioError(ValueError):
         line: Line of the mistake, from 1; ``None`` where it has no place.
         column: Column of the mistake, from 1, in characters.
         message: The first line of the message, without the place.
-        more: What else is wrong, in changes and then in the file: the same four of each.
+        more: What else is wrong: the same four of each.
     """
 
     file: str

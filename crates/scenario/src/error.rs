@@ -42,16 +42,15 @@ struct Inner {
 }
 
 impl Error {
-    /// Errors as one: those of changes, then those of the file, in its order; `None` of none.
-    pub(super) fn all(mut errors: Vec<Self>) -> Option<Self> {
-        errors.sort_by_key(|error| (error.inner.place.is_in_file(), error.inner.place));
+    /// Errors as one, in this order; `None` of none.
+    pub(super) fn all(errors: Vec<Self>) -> Option<Self> {
         let mut rest = errors.into_iter();
         let mut first = rest.next()?;
         first.inner.more = rest.collect();
         Some(first)
     }
 
-    /// What else is wrong: in changes, then in the file, in its order.
+    /// What else is wrong: first values by themselves, then those that do not fit together.
     #[must_use]
     pub fn more(&self) -> &[Self] {
         &self.inner.more

@@ -15,7 +15,7 @@ use super::{
 /// The most errors that are reported at once.
 pub(super) const MOST: usize = 20;
 
-/// What [`super::Scenario::resolve`] finds wrong, in the order of the file; `first` is what it found first.
+/// What [`super::Scenario::resolve`] finds wrong, in the order in which it reads; `first` is what it found first.
 pub(super) fn errors(
     root: &Node,
     sources: &Sources,

@@ -178,7 +178,7 @@ fn what_an_extension_finds_wrong_has_a_place() {
 }
 
 #[test]
-fn all_errors_are_reported_in_the_order_of_the_file() {
+fn all_errors_are_reported() {
     let text = r#"titel = "x"
 duration = "10 s"
 
