@@ -16,6 +16,11 @@ def find_checkout() -> Path | None:
     return None
 
 
+def is_checkout() -> bool:
+    """Whether this package is a checkout's, whose command is ``.venv/bin/anabranch``."""
+    return (_PACKAGE.parents[1] / "tools" / "bootstrap").is_file()
+
+
 def study_roots() -> list[Path]:
     """Directories that hold the studies that ship: the checkout's, then the installed package's."""
     checkout = find_checkout()

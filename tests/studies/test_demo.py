@@ -22,5 +22,8 @@ def test_the_page_has_the_figure_and_a_verdict_for_every_claim(tmp_path: Path) -
     rows = re.findall(r"<td>(R\d+)</td>.*?<span class='verdict \w+'>([^<]+)</span>", page)
     assert [name for name, _ in rows] == [f"R{n}" for n in range(1, 12)]
     assert all(f"{name} " in done.stdout for name, _ in rows)
+    again = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env=environment)
+    assert again.stdout == done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80 + len(str(tmp_path))
     for target in re.findall(r"href='([^']+)'", page):
         assert (tmp_path / "demo" / target).is_file()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch import interrupt
+from anabranch.cli.blocks import WIDTH, write
 from anabranch.cli.common import console, note, styled
 from anabranch.cli.study import COLOURS, Bars
+from anabranch.report.demo import front_page, next_commands
 
 if TYPE_CHECKING:
     from anabranch.study import StudyResult
@@ -15,7 +18,8 @@ if TYPE_CHECKING:
 STUDY = "reordering"
 FIGURE = "figure-5"
 """Throughput of each TCP over the reorder interval: the study's main result."""
-DIRECTORY = Path("anabranch-demo")
+INDENT = 27
+"""Columns before the text of a claim."""
 
 
 def run_demo(out: Path, *, jobs: int | None = None, opens: bool = False) -> None:
@@ -25,8 +29,7 @@ def run_demo(out: Path, *, jobs: int | None = None, opens: bool = False) -> None
         UserError: The directory holds something else.
     """
     from anabranch.limits import check_jobs
-    from anabranch.output import check_target, whole_directory
-    from anabranch.report.demo import front_page
+    from anabranch.output import MANIFEST, check_target, whole_directory
     from anabranch.study import Study
 
     check_jobs(jobs)
@@ -38,6 +41,8 @@ def run_demo(out: Path, *, jobs: int | None = None, opens: bool = False) -> None
         result = study.run(quick=True, figures=True, jobs=jobs, progress=bars.report)
     with whole_directory(out, "demo") as aside:
         result.write(aside / "study")
+        # One directory, one manifest.
+        (aside / "study" / MANIFEST).unlink()
         figure = (aside / "study" / "figures" / f"{FIGURE}.svg").read_bytes()
         (aside / "index.html").write_text(front_page(result, figure), encoding="utf-8")
     _print(result, out / "index.html")
@@ -48,28 +53,17 @@ def run_demo(out: Path, *, jobs: int | None = None, opens: bool = False) -> None
 
 
 def _print(result: StudyResult, page: Path) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("", "claim", "verdict"):
-        table.add_column(heading)
-    for item in result.claims:
-        if not item.claim.section:
-            table.add_row(item.claim.id, item.claim.claim, styled(item.verdict, COLOURS.get(item.verdict, "magenta")))
     out = console()
-    out.print(styled(result.definition.title))
-    out.print(table)
-    out.print(f"{result.runs:,} runs. The figure, and what was measured for each claim:")
+    out.print(styled(f"{result.definition.title}\n"))
+    for item in result.claims:
+        if item.claim.section:
+            continue
+        first, *others = textwrap.wrap(item.claim.claim, WIDTH - INDENT)
+        verdict = styled(f"{item.verdict:<21}", COLOURS.get(item.verdict, "magenta"))
+        out.print(f"{item.claim.id:<4}", verdict, first, soft_wrap=True, highlight=False)
+        write(out, [" " * INDENT + line for line in others])
+    out.print(f"\n{result.runs:,} runs. The figure, and what was measured for each claim:")
     out.print(styled(str(page)), soft_wrap=True)
     out.print("\nNext:")
-    for command, about in NEXT:
-        out.print(f"  {command:<36} {about}", highlight=False)
-
-
-NEXT = (
-    ("anabranch new first", "a commented scenario in the folder first/"),
-    ("anabranch run first/scenario.toml", "run it"),
-    ("anabranch explain cubic-plus", "what it is, its source, its parameters"),
-)
-"""What to type next, and what it does."""
+    for command, about in next_commands():
+        out.print(f"  {command:<46} {about}", highlight=False, soft_wrap=True)

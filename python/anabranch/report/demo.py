@@ -37,7 +37,7 @@ def front_page(result: StudyResult, figure: bytes) -> str:
         f"<p class='hint'>{text(f'Quick grid, {result.runs:,} runs.')} A verdict may go against the paper. "
         "<a href='study/report.html'>The study's report</a> has the reasons, every figure, the settings and the "
         "controls: each check is also made on a system known to be wrong, and must fail there.</p>",
-        f"<h2>Next</h2><pre>{text(_NEXT)}</pre>",
+        f"<h2>Next</h2><pre>{text(_next())}</pre>",
     ]
     return page("Anabranch: TCP over a path that reorders", "\n".join(body))
 
@@ -48,8 +48,19 @@ _WHAT = (
     "to slow start where a timer finds losses during a recovery."
 )
 
-_NEXT = """\
-anabranch new first                  # a commented scenario in the folder first/
-anabranch run first/scenario.toml    # what the flow and each link did
-anabranch run first/scenario.toml --why
-anabranch study                      # the other studies"""
+
+def next_commands() -> list[tuple[str, str]]:
+    """What to type next, and what it does."""
+    from anabranch.checkout import is_checkout
+
+    command = ".venv/bin/anabranch" if is_checkout() else "anabranch"
+    return [
+        (f"{command} new first", "a commented scenario"),
+        (f"{command} run first/scenario.toml", "run it"),
+        (f"{command} explain cubic-plus", "what it is, its source"),
+        (f"{command} study", "the other studies"),
+    ]
+
+
+def _next() -> str:
+    return "\n".join(f"{command:<46} # {about}" for command, about in next_commands())
