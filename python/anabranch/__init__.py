@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from anabranch import builders
     from anabranch._engine import ScenarioError
     from anabranch.component import Value
+    from anabranch.control import CongestionControl
     from anabranch.errors import NotRecordedError, UserError
     from anabranch.result import RunResult
     from anabranch.scenario import Scenario
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BadValueError",
+    "CongestionControl",
     "NotRecordedError",
     "RunResult",
     "Scenario",
@@ -52,6 +54,7 @@ __all__ = [
 
 _HOMES = {
     "BadValueError": "anabranch.schema",
+    "CongestionControl": "anabranch.control",
     "NotRecordedError": "anabranch.errors",
     "RunResult": "anabranch.result",
     "Scenario": "anabranch.scenario",

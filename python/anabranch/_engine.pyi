@@ -45,7 +45,14 @@ class Run:
 
 def version() -> str: ...
 def resolve(
-    text: str, file: str, sets: list[str], seed: int | None, live: bool = False, *, untrusted: bool = False
+    text: str,
+    file: str,
+    sets: list[str],
+    seed: int | None,
+    live: bool = False,
+    *,
+    untrusted: bool = False,
+    controls: list[tuple[str, type]] = ...,
 ) -> str: ...
 def file_hash(path: str) -> str | None: ...
 def exchange(one: str, other: str) -> bool: ...
@@ -61,6 +68,7 @@ def run(
     fast_path: bool = True,
     captures: tuple[list[tuple[str, str | None]], int] | None = None,
     untrusted: bool = False,
+    controls: list[tuple[str, type]] = ...,
     progress: Callable[[float], None] | None = None,
 ) -> Run: ...
 def run_many(
@@ -70,6 +78,7 @@ def run_many(
     digest: bool = True,
     samples_ms: float | None = None,
     untrusted: bool = False,
+    controls: list[tuple[str, type]] = ...,
     progress: Callable[[int], None] | None = None,
 ) -> list[Run]: ...
 def prepare_live() -> None: ...

@@ -17,6 +17,7 @@ from anabranch.files import MAX_TEXT_BYTES, NoSuchFileError, read_bytes
 from anabranch.files import read_standard_input as read_standard_bytes
 
 if TYPE_CHECKING:
+    from anabranch.control import CongestionControl
     from anabranch.live import Limits
     from anabranch.result import RunResult
     from anabranch.summary import Resolved
@@ -52,8 +53,9 @@ class Scenario(Tables):
         untrusted: As of :meth:`from_file`.
     """
 
-    __slots__ = ("_document", "_file", "_sets", "_text", "_untrusted")
+    __slots__ = ("_controls", "_document", "_file", "_sets", "_text", "_untrusted")
 
+    _controls: tuple[type[CongestionControl], ...]
     _document: Mapping[str, Any] | None
     _file: str
     _sets: tuple[str, ...]
@@ -70,7 +72,14 @@ class Scenario(Tables):
         untrusted: bool = False,
     ) -> None:
         top = present({"title": title, "duration": duration, "seed": seed, "warmup": warmup})
-        self._assign(_document=top, _text=toml_text.write_document(top), _file="<code>", _sets=(), _untrusted=untrusted)
+        self._assign(
+            _document=top,
+            _text=toml_text.write_document(top),
+            _file="<code>",
+            _sets=(),
+            _untrusted=untrusted,
+            _controls=(),
+        )
 
     @classmethod
     def from_file(cls, path: str | Path, *, untrusted: bool = False) -> Scenario:
@@ -128,6 +137,23 @@ class Scenario(Tables):
     def untrusted(self) -> bool:
         """Whether what a stranger's scenario may not do is refused; see :meth:`from_file`."""
         return self._untrusted
+
+    @property
+    def controls(self) -> dict[str, type[CongestionControl]]:
+        """Congestion controls in Python, by name; see :meth:`with_controls`."""
+        return {control.name: control for control in self._controls}
+
+    def with_controls(self, *controls: type[CongestionControl]) -> Scenario:
+        """The scenario with congestion controls written in Python, which ``cc`` may name; see :mod:`anabranch.control`.
+
+        Raises:
+            UserError: One has no name, or a name that is taken.
+        """
+        from anabranch.control_names import check_names
+
+        known = (*self._controls, *controls)
+        check_names(known)
+        return self._with(_controls=known)
 
     def copy(self) -> Scenario:
         """The scenario itself: it does not change."""
@@ -187,7 +213,14 @@ class Scenario(Tables):
         check_seed(seed)
         try:
             resolved: Resolved = json.loads(
-                _engine.resolve(self.text, self._file, self.sets, seed, untrusted=self.untrusted)
+                _engine.resolve(
+                    self.text,
+                    self._file,
+                    self.sets,
+                    seed,
+                    untrusted=self.untrusted,
+                    controls=list(self.controls.items()),
+                )
             )
         except _engine.ScenarioError as error:
             raise schema.in_words_of_python(error) from None
@@ -240,6 +273,7 @@ class Scenario(Tables):
                 fast_path=fast_path,
                 captures=self._places(captures, snap_length, seed),
                 untrusted=self.untrusted,
+                controls=list(self.controls.items()),
                 progress=progress,
             )
         except _engine.ScenarioError as error:
@@ -265,7 +299,15 @@ class Scenario(Tables):
         check_snap_length(snap_length)
         if not captures:
             return None
-        resolved = _engine.resolve(self.text, self._file, self.sets, seed, live, untrusted=self.untrusted)
+        resolved = _engine.resolve(
+            self.text,
+            self._file,
+            self.sets,
+            seed,
+            live,
+            untrusted=self.untrusted,
+            controls=list(self.controls.items()),
+        )
         links = json.loads(resolved)["links"]
         places = [place(name, links) for name in captures]
         return [(p.link, p.direction) for p in places], snap_length
@@ -306,6 +348,10 @@ class Scenario(Tables):
         """
         from anabranch.live import run_live
 
+        if self._controls:
+            raise UserError(
+                "the live engine runs no congestion control in Python", hint="write it as an eBPF program, or use run()"
+            )
         return run_live(
             self,
             seed=seed,
@@ -390,7 +436,7 @@ class Scenario(Tables):
             object.__setattr__(self, name, value)
 
     def _identity(self) -> tuple[object, ...]:
-        return self._text, self._file, self._sets, self._untrusted
+        return self._text, self._file, self._sets, self._untrusted, self._controls
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(

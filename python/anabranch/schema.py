@@ -102,7 +102,14 @@ def blame(scenario: Scenario, change: str) -> ScenarioError | None:
     from anabranch import _engine
 
     try:
-        _engine.resolve(scenario.text, scenario.file, [*scenario.sets, change], None, untrusted=scenario.untrusted)
+        _engine.resolve(
+            scenario.text,
+            scenario.file,
+            [*scenario.sets, change],
+            None,
+            untrusted=scenario.untrusted,
+            controls=list(scenario.controls.items()),
+        )
     except ScenarioError as error:
         return error if is_of_change(error.file, change) else None
     return None

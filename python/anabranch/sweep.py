@@ -216,6 +216,11 @@ def sweep(
 ) -> SweepResult:
     """Run every point of the grid; see :meth:`anabranch.Scenario.sweep`."""
     check_jobs(jobs)
+    if scenario.controls and out is not None:
+        raise UserError(
+            f"{argument('out')}: runs of a congestion control in Python are not kept",
+            hint="leave it out: nothing would tell when the control's code changes",
+        )
     directory = Path(out) if out is not None else None
     if directory is not None:
         check_target(directory, "sweep")
@@ -278,7 +283,14 @@ def _plan(
     for values in points_to_check(axes):
         sets = sets_of(axes, values)
         try:
-            _engine.resolve(scenario.text, scenario.file, [*scenario.sets, *sets], first, untrusted=scenario.untrusted)
+            _engine.resolve(
+                scenario.text,
+                scenario.file,
+                [*scenario.sets, *sets],
+                first,
+                untrusted=scenario.untrusted,
+                controls=list(scenario.controls.items()),
+            )
         except _engine.ScenarioError as error:
             raise told(error, sets) from None
     points = [Point(v, s) for v in itertools.product(*axes.values()) for s in range(first, first + repeats)]
@@ -303,6 +315,7 @@ class _Maker:
         self.digest = digest
         self.told = told
         self.untrusted = scenario.untrusted
+        self.controls = list(scenario.controls.items())
         self.store = store
         text = scenario.text
         self.sets = [sets_of(axes, p.values) for p in points]
@@ -354,7 +367,14 @@ class _Maker:
         from anabranch import _engine
 
         work = [self.work[i] for i in chunk]
-        results = _engine.run_many(work, threads=threads, digest=self.digest, untrusted=self.untrusted, progress=report)
+        results = _engine.run_many(
+            work,
+            threads=threads,
+            digest=self.digest,
+            untrusted=self.untrusted,
+            controls=self.controls,
+            progress=report,
+        )
         for i, run in zip(chunk, results, strict=True):
             summary: Summary = json.loads(run.summary_json)
             self.done[self.keys[i]] = summary

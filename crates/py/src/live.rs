@@ -74,6 +74,7 @@ pub fn run_live(
         sets,
         seed,
         untrusted,
+        controls: crate::python_control::PythonControls::default(),
     };
     let recording = Recording {
         packets,
@@ -102,6 +103,7 @@ pub fn check_live(
         sets,
         seed,
         untrusted: false,
+        controls: crate::python_control::PythonControls::default(),
     };
     engine::check(py, job, machine)
 }
@@ -123,6 +125,7 @@ pub fn live_hosts(
         sets,
         seed: None,
         untrusted: false,
+        controls: crate::python_control::PythonControls::default(),
     };
     engine::hosts(py, job)
 }
@@ -151,6 +154,7 @@ pub fn live_send_buffer(
         sets,
         seed,
         untrusted: false,
+        controls: crate::python_control::PythonControls::default(),
     };
     engine::send_buffer(py, job)
 }

@@ -12,6 +12,7 @@ use anabranch::{
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
     prelude::*,
+    types::PyType,
 };
 use rayon::prelude::*;
 
@@ -20,6 +21,7 @@ use crate::{
     depends::Depends,
     error::raise,
     interruptible::{interruptible, quietly},
+    python_control::PythonControls,
     scenario::Job,
     stopwatch::{Stopwatch, peak_rss_bytes},
     table::ArrowTable,
@@ -247,7 +249,7 @@ fn make(job: &Job, order: &Order<'_>, report: &mut dyn FnMut(f64)) -> Result<Run
 /// signals, end the run. `untrusted` is as of `resolve`. Raises `ScenarioError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, *, seed = None, digest = true, samples_ms = None, packets = false,
-    fast_path = true, captures = None, untrusted = false, progress = None))]
+    fast_path = true, captures = None, untrusted = false, controls = Vec::new(), progress = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 #[expect(
     clippy::fn_params_excessive_bools,
@@ -266,14 +268,17 @@ pub fn run(
     fast_path: bool,
     captures: Option<Captures>,
     untrusted: bool,
+    controls: Vec<(String, Py<PyType>)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
+    let controls = PythonControls::new(controls);
     let job = Job {
         text,
         file,
         sets,
         seed,
         untrusted,
+        controls: controls.clone(),
     };
     let recording = Recording {
         digest,
@@ -299,7 +304,7 @@ pub fn run(
             reached.store(share.to_bits(), Ordering::Relaxed);
         })
     })?;
-    let run = made.map_err(|failure| failure.raise(py))?;
+    let run = made.map_err(|failure| controls.raised().unwrap_or_else(|| failure.raise(py)))?;
     pulse(py)?;
     Ok(run)
 }
@@ -308,7 +313,8 @@ pub fn run(
 /// `progress` is called with the number of finished jobs. The first job with an error, by number,
 /// raises it; signals end all. `untrusted` is as of `resolve`.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads = None, digest = true, samples_ms = None, untrusted = false, progress = None))]
+#[pyo3(signature = (jobs, *, threads = None, digest = true, samples_ms = None, untrusted = false, controls = Vec::new(), progress = None))]
+#[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn run_many(
     py: Python<'_>,
@@ -317,8 +323,10 @@ pub fn run_many(
     digest: bool,
     samples_ms: Option<f64>,
     untrusted: bool,
+    controls: Vec<(String, Py<PyType>)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Run>> {
+    let controls = PythonControls::new(controls);
     let jobs: Vec<Job> = jobs
         .into_iter()
         .map(|(text, file, sets, seed)| Job {
@@ -327,6 +335,7 @@ pub fn run_many(
             sets,
             seed,
             untrusted,
+            controls: controls.clone(),
         })
         .collect();
     let recording = Recording {
@@ -364,6 +373,9 @@ pub fn run_many(
         workers.install(|| jobs.par_iter().map(work).collect::<Vec<_>>())
     })?;
     pulse(py)?;
+    if let Some(error) = controls.raised() {
+        return Err(error);
+    }
     results
         .into_iter()
         .map(|result| result.map_err(|failure| failure.raise(py)))

@@ -8,10 +8,13 @@ use std::{
 
 use anabranch::{Extensions, Interrupt, Resolved, Scenario, cc, scenario::Error, system};
 use anabranch_files::Files;
-use pyo3::prelude::*;
+use pyo3::{prelude::*, types::PyType};
 use serde_json::{Map, Value, json};
 
-use crate::{Text, depends::Depends, error::raise, interruptible::quietly, signals};
+use crate::{
+    Text, depends::Depends, error::raise, interruptible::quietly, python_control::PythonControls,
+    signals,
+};
 
 /// A scenario as Python hands it over: the text of a file, its name, what is set over it, a seed instead of the file's,
 /// and whether its author is trusted.
@@ -21,6 +24,8 @@ pub struct Job {
     pub sets: Vec<String>,
     pub seed: Option<u64>,
     pub untrusted: bool,
+    /// Congestion controls in Python.
+    pub controls: PythonControls,
 }
 
 /// Refuses a file that is not inside `folder`: links are followed first.
@@ -82,6 +87,7 @@ impl Job {
             let controls = anabranch_bpf::extension(folder, files, interrupt.clone());
             extensions.congestion_control("bpf", controls)
         };
+        let extensions = self.controls.extend(extensions, interrupt);
         let mut scenario = match &self.text {
             Text::Str(text) => Scenario::parse(text, &self.file, &extensions)?,
             Text::Bytes(bytes) => Scenario::parse_bytes(bytes, &self.file, &extensions)?,
@@ -121,7 +127,9 @@ fn programs(resolved: &Resolved, folder: &Path) -> BTreeSet<PathBuf> {
 /// scenario with every default written out. `live`: for the live engine, which knows more keys. `untrusted`: without what a
 /// stranger's scenario may not do. Raises `ScenarioError`.
 #[pyfunction]
-#[pyo3(signature = (text, file, sets, seed = None, live = false, *, untrusted = false))]
+#[pyo3(signature = (text, file, sets, seed = None, live = false, *, untrusted = false,
+    controls = Vec::new()))]
+#[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub fn resolve(
     py: Python<'_>,
     text: Text,
@@ -130,6 +138,7 @@ pub fn resolve(
     seed: Option<u64>,
     live: bool,
     untrusted: bool,
+    controls: Vec<(String, Py<PyType>)>,
 ) -> PyResult<String> {
     let job = Job {
         text,
@@ -137,6 +146,7 @@ pub fn resolve(
         sets,
         seed,
         untrusted,
+        controls: PythonControls::new(controls),
     };
     quietly(py, move |interrupt| described(&job, live, interrupt))?
         .map_err(|error| raise(py, &error))

@@ -1,0 +1,315 @@
+//! Congestion controls written in Python.
+//!
+//! Each event becomes a call of the object's method, after which its attributes are read: some microseconds each, most of
+//! which is Python. What it raises ends the run.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch::{
+    Extensions, Interrupt,
+    cc::{
+        Ack, Congestion, CongestionControl, Factory, Idle, Init, Recovered, Rto, Signal, Spurious,
+    },
+    units::{Bytes, Duration, Instant, Rate},
+};
+use pyo3::{
+    exceptions::PyValueError,
+    prelude::*,
+    types::{PyDict, PyType},
+};
+use serde_json::Value;
+
+/// The classes of a scenario by the names that it calls them.
+#[derive(Clone, Default)]
+pub struct PythonControls {
+    classes: Arc<Vec<(String, Py<PyType>)>>,
+    raised: Raised,
+}
+
+/// The first error that a control raised.
+#[derive(Clone, Default)]
+struct Raised(Arc<Mutex<Option<PyErr>>>);
+
+impl Raised {
+    fn put(&self, error: PyErr, interrupt: &Interrupt) {
+        let mut raised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        raised.get_or_insert(error);
+        interrupt.raise();
+    }
+}
+
+impl PythonControls {
+    pub fn new(classes: Vec<(String, Py<PyType>)>) -> Self {
+        Self {
+            classes: Arc::new(classes),
+            raised: Raised::default(),
+        }
+    }
+
+    /// What a control has raised, once.
+    pub fn raised(&self) -> Option<PyErr> {
+        let mut raised = self.raised.0.lock().unwrap_or_else(PoisonError::into_inner);
+        raised.take()
+    }
+
+    pub fn extend(&self, extensions: Extensions, interrupt: &Interrupt) -> Extensions {
+        let add = |extensions: Extensions, place: usize| {
+            let (own, interrupt) = (self.clone(), interrupt.clone());
+            let name = own.classes[place].0.clone();
+            extensions.congestion_control(&name, move |params| {
+                Ok(own.factory(place, params, &interrupt))
+            })
+        };
+        (0..self.classes.len()).fold(extensions, add)
+    }
+
+    fn factory(&self, place: usize, params: &Value, interrupt: &Interrupt) -> Factory {
+        let (own, params, interrupt) = (self.clone(), params.to_string(), interrupt.clone());
+        Arc::new(move |init| {
+            let mut control = PythonControl {
+                object: None,
+                calls: Calls::default(),
+                view: View {
+                    cwnd: init.initial_cwnd,
+                    ssthresh: None,
+                    pacing_rate: None,
+                },
+                raised: own.raised.clone(),
+                interrupt: interrupt.clone(),
+            };
+            let made =
+                Python::attach(|py| control.make(own.classes[place].1.bind(py), &params, init));
+            if let Err(error) = made {
+                control.raised.put(error, &control.interrupt);
+            }
+            Box::new(control)
+        })
+    }
+}
+
+/// What the engine asks of a control between events.
+#[derive(Debug, Clone, Copy)]
+struct View {
+    cwnd: Bytes,
+    ssthresh: Option<Bytes>,
+    pacing_rate: Option<Rate>,
+}
+
+/// Which of the optional methods the class has.
+#[derive(Debug, Clone, Copy, Default)]
+struct Calls {
+    recovered: bool,
+    spurious: bool,
+    idle: bool,
+}
+
+/// One flow's control. Without an object it has failed, and the run is about to end.
+struct PythonControl {
+    object: Option<Py<PyAny>>,
+    calls: Calls,
+    view: View,
+    raised: Raised,
+    interrupt: Interrupt,
+}
+
+impl std::fmt::Debug for PythonControl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.view.fmt(f)
+    }
+}
+
+impl PythonControl {
+    fn make(&mut self, class: &Bound<'_, PyType>, params: &str, init: &Init) -> PyResult<()> {
+        let py = class.py();
+        let start = Start {
+            smss: init.smss.get(),
+            initial_cwnd: init.initial_cwnd.get(),
+        };
+        let given = py.import("json")?.call_method1("loads", (params,))?;
+        let object = class.call((start,), Some(given.cast::<PyDict>()?))?;
+        let has = |name: &str| object.hasattr(name);
+        self.calls = Calls {
+            recovered: has("on_recovered")?,
+            spurious: has("on_spurious")?,
+            idle: has("on_idle")?,
+        };
+        self.view = View::of(&object)?;
+        self.object = Some(object.unbind());
+        Ok(())
+    }
+
+    fn call<'py, E: IntoPyObject<'py>>(
+        py: Python<'py>,
+        object: &Py<PyAny>,
+        name: &str,
+        event: E,
+    ) -> PyResult<View> {
+        let object = object.bind(py);
+        object.call_method1(name, (event,))?;
+        View::of(object)
+    }
+
+    fn on<E: for<'py> IntoPyObject<'py>>(&mut self, name: &str, event: E) {
+        let Some(object) = &self.object else { return };
+        match Python::attach(|py| Self::call(py, object, name, event)) {
+            Ok(view) => self.view = view,
+            Err(error) => {
+                self.raised.put(error, &self.interrupt);
+                self.object = None;
+            }
+        }
+    }
+}
+
+impl View {
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let number = |name: &str| -> PyResult<Option<f64>> {
+            let value: Option<f64> = object.getattr(name)?.extract()?;
+            match value {
+                Some(number) if !number.is_finite() || number <= 0.0 => {
+                    Err(PyValueError::new_err(format!(
+                        "{}.{name} is {number}; expected a number above 0",
+                        object.get_type().name()?
+                    )))
+                }
+                _ => Ok(value),
+            }
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "above 0, and what is beyond the type's end becomes its end"
+        )]
+        let whole = |value: f64| value.round() as u64;
+        let cwnd = number("cwnd")?
+            .ok_or_else(|| PyValueError::new_err("cwnd is None; expected octets"))?;
+        Ok(Self {
+            cwnd: Bytes::new(whole(cwnd).max(1)),
+            ssthresh: number("ssthresh")?.map(|value| Bytes::new(whole(value))),
+            pacing_rate: number("pacing_rate")?.and_then(|value| Rate::new(whole(value).max(1))),
+        })
+    }
+}
+
+impl CongestionControl for PythonControl {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.on("on_ack", PyAck::from(ack));
+    }
+    fn on_congestion(&mut self, event: &Congestion) {
+        let signal = match event.signal {
+            Signal::Loss => "loss",
+            Signal::EcnCe => "ecn",
+        };
+        self.on(
+            "on_congestion",
+            PyCongestion {
+                now_s: seconds(event.now),
+                signal,
+                in_flight: event.in_flight.get(),
+            },
+        );
+    }
+    fn on_rto(&mut self, event: &Rto) {
+        self.on(
+            "on_rto",
+            PyRto {
+                now_s: seconds(event.now),
+                in_flight: event.in_flight.get(),
+                consecutive: event.consecutive,
+            },
+        );
+    }
+    fn on_recovered(&mut self, event: &Recovered) {
+        if self.calls.recovered {
+            self.on("on_recovered", seconds(event.now));
+        }
+    }
+    fn on_spurious(&mut self, event: &Spurious) {
+        if self.calls.spurious {
+            self.on("on_spurious", seconds(event.now));
+        }
+    }
+    fn on_idle(&mut self, event: &Idle) {
+        if self.calls.idle {
+            self.on("on_idle", event.idle.as_secs_f64());
+        }
+    }
+    fn cwnd(&self) -> Bytes {
+        self.view.cwnd
+    }
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.view.ssthresh
+    }
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.view.pacing_rate
+    }
+}
+
+fn seconds(time: Instant) -> f64 {
+    time.as_secs_f64()
+}
+
+/// What a control is made from.
+#[pyclass(frozen, get_all, name = "Start", module = "anabranch.control")]
+struct Start {
+    smss: u64,
+    initial_cwnd: u64,
+}
+
+/// An acknowledgment. Octets, and times in seconds.
+#[pyclass(frozen, get_all, name = "Ack", module = "anabranch.control")]
+struct PyAck {
+    now_s: f64,
+    acked: u64,
+    sacked: u64,
+    delivered: u64,
+    lost: u64,
+    ce_marked: u64,
+    prior_in_flight: u64,
+    in_flight: u64,
+    rtt_s: Option<f64>,
+    srtt_s: f64,
+    min_rtt_s: f64,
+    round: u64,
+    cwnd_limited: bool,
+    app_limited: bool,
+    in_recovery: bool,
+}
+
+impl From<&Ack> for PyAck {
+    fn from(ack: &Ack) -> Self {
+        Self {
+            now_s: seconds(ack.now),
+            acked: ack.acked.get(),
+            sacked: ack.sacked.get(),
+            delivered: ack.delivered.get(),
+            lost: ack.lost.get(),
+            ce_marked: ack.ce_marked.get(),
+            prior_in_flight: ack.prior_in_flight.get(),
+            in_flight: ack.in_flight.get(),
+            rtt_s: ack.rtt.map(Duration::as_secs_f64),
+            srtt_s: ack.srtt.as_secs_f64(),
+            min_rtt_s: ack.min_rtt.as_secs_f64(),
+            round: ack.round,
+            cwnd_limited: ack.cwnd_limited,
+            app_limited: ack.app_limited,
+            in_recovery: ack.in_recovery,
+        }
+    }
+}
+
+/// A reduction is due.
+#[pyclass(frozen, get_all, name = "Congestion", module = "anabranch.control")]
+struct PyCongestion {
+    now_s: f64,
+    signal: &'static str,
+    in_flight: u64,
+}
+
+/// The retransmission timer expired.
+#[pyclass(frozen, get_all, name = "Rto", module = "anabranch.control")]
+struct PyRto {
+    now_s: f64,
+    in_flight: u64,
+    consecutive: u32,
+}

@@ -1,0 +1,179 @@
+"""Congestion controls written in Python, for the simulator.
+
+One is a class that derives from :class:`CongestionControl`. Each event calls a method, which sets ``cwnd`` and, if it
+likes, ``ssthresh`` and ``pacing_rate``:
+
+    >>> from anabranch import CongestionControl, Scenario
+    >>> class Aimd(CongestionControl):
+    ...     name = "aimd"
+    ...     def __init__(self, start, beta=0.5):
+    ...         super().__init__(start)
+    ...         self.beta = beta
+    ...     def on_ack(self, ack):
+    ...         if not ack.in_recovery and ack.cwnd_limited:
+    ...             self.cwnd += self.smss * ack.acked / self.cwnd
+    ...     def on_congestion(self, event):
+    ...         self.ssthresh = self.cwnd = max(self.beta * self.cwnd, 2 * self.smss)
+    ...     def on_rto(self, event):
+    ...         self.ssthresh, self.cwnd = max(event.in_flight / 2, 2 * self.smss), self.smss
+    >>> path = Scenario(duration="2 s").link("a", between=("S", "R"), rate="10 Mbit/s", delay="20 ms")
+    >>> mine = path.flow("main", source="S", target="R").with_controls(Aimd)
+    >>> mine.set("flow.main.cc", {"kind": "aimd", "beta": 0.7}).run().flows["main"]["timeouts"]
+    0
+
+A call costs some microseconds: a run takes ten to twenty times as long as with a built-in control, and runs of a sweep
+share one interpreter. The same control as a Rust type or as an eBPF program has no such cost and also runs
+elsewhere (`docs/extending.md`). Neither the live engine nor the command line runs controls in Python.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Protocol
+
+
+class Start(Protocol):
+    """What a control is made from, in octets."""
+
+    @property
+    def smss(self) -> int:
+        """A full segment's payload."""
+
+    @property
+    def initial_cwnd(self) -> int:
+        """The initial window (RFC 6928)."""
+
+
+class Ack(Protocol):
+    """An acknowledgment that brings something new. Octets, and times in seconds."""
+
+    @property
+    def now_s(self) -> float:
+        """When it arrived, from the start of the run."""
+
+    @property
+    def acked(self) -> int:
+        """Newly acknowledged cumulatively."""
+
+    @property
+    def sacked(self) -> int:
+        """Newly SACKed (RFC 2018)."""
+
+    @property
+    def delivered(self) -> int:
+        """Newly delivered: acknowledged in one way or the other, each octet once."""
+
+    @property
+    def lost(self) -> int:
+        """Newly marked lost."""
+
+    @property
+    def ce_marked(self) -> int:
+        """Newly reported as marked Congestion Experienced (RFC 3168)."""
+
+    @property
+    def prior_in_flight(self) -> int:
+        """In flight before it."""
+
+    @property
+    def in_flight(self) -> int:
+        """In flight after it."""
+
+    @property
+    def rtt_s(self) -> float | None:
+        """The round-trip time that it measured, if it measured one."""
+
+    @property
+    def srtt_s(self) -> float:
+        """The smoothed round-trip time (RFC 6298); 0 before the first sample."""
+
+    @property
+    def min_rtt_s(self) -> float:
+        """The smallest round-trip time so far; 0 before the first sample."""
+
+    @property
+    def round(self) -> int:
+        """Round trips completed."""
+
+    @property
+    def cwnd_limited(self) -> bool:
+        """The window kept the sender from sending more in the last round trip (RFC 7661 §4.2)."""
+
+    @property
+    def app_limited(self) -> bool:
+        """The application did."""
+
+    @property
+    def in_recovery(self) -> bool:
+        """A fast recovery is under way."""
+
+
+class Congestion(Protocol):
+    """A reduction is due, at most once per round trip."""
+
+    @property
+    def now_s(self) -> float:
+        """When it was found."""
+
+    @property
+    def signal(self) -> Literal["loss", "ecn"]:
+        """A lost packet, or a mark (RFC 3168)."""
+
+    @property
+    def in_flight(self) -> int:
+        """In flight just before: FlightSize of RFC 5681 §3.1."""
+
+
+class Rto(Protocol):
+    """The retransmission timer expired (RFC 6298 §5.4)."""
+
+    @property
+    def now_s(self) -> float:
+        """When."""
+
+    @property
+    def in_flight(self) -> int:
+        """In flight just before."""
+
+    @property
+    def consecutive(self) -> int:
+        """1 for the first expiry, 2 for the next without progress between them, and so on."""
+
+
+class CongestionControl:
+    """A congestion control in Python; see :mod:`anabranch.control`.
+
+    A class may also have ``on_recovered(now_s)``, ``on_spurious(now_s)`` (the last reduction was spurious) and
+    ``on_idle(idle_s)``; they are called only where they exist.
+
+    Args:
+        start: What the engine hands over; keys beside ``kind`` in the scenario follow as keyword arguments.
+
+    Attributes:
+        name: What scenarios call it: ``cc = "NAME"``.
+        smss: A full segment's payload, in octets.
+        cwnd: The congestion window, in octets; above 0.
+        ssthresh: The slow start threshold, in octets; ``None`` before the first reduction.
+        pacing_rate: In bit/s; ``None`` leaves it to the stack.
+    """
+
+    name: ClassVar[str]
+    smss: int
+    cwnd: float
+    ssthresh: float | None = None
+    pacing_rate: float | None = None
+
+    def __init__(self, start: Start) -> None:
+        self.smss = start.smss
+        self.cwnd = start.initial_cwnd
+
+    def on_ack(self, ack: Ack) -> None:
+        """Take an acknowledgment that brings something new."""
+        raise NotImplementedError
+
+    def on_congestion(self, event: Congestion) -> None:
+        """Reduce the window."""
+        raise NotImplementedError
+
+    def on_rto(self, event: Rto) -> None:
+        """Reduce the window after a timeout; the engine retransmits."""
+        raise NotImplementedError

@@ -1,0 +1,137 @@
+"""Congestion controls written in Python."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from anabranch import CongestionControl, Scenario, ScenarioError, UserError
+from anabranch.control import Ack, Congestion, Rto, Start
+
+
+class Fixed(CongestionControl):
+    """A window that nothing changes."""
+
+    name = "fixed"
+
+    def __init__(self, start: Start, segments: int = 10) -> None:
+        super().__init__(start)
+        self.cwnd = segments * start.smss
+
+    def on_ack(self, ack: Ack) -> None:
+        assert ack.acked + ack.sacked > 0
+        assert ack.in_flight <= ack.prior_in_flight + self.smss
+
+    def on_congestion(self, event: Congestion) -> None:
+        assert event.signal == "loss"
+
+    def on_rto(self, event: Rto) -> None:
+        assert event.consecutive > 0
+
+
+class Reno(CongestionControl):
+    """RFC 5681, without slow start after the first reduction's window."""
+
+    name = "my-reno"
+
+    def on_ack(self, ack: Ack) -> None:
+        if ack.in_recovery or not ack.cwnd_limited:
+            return
+        slow_start = self.ssthresh is None or self.cwnd < self.ssthresh
+        self.cwnd += min(ack.acked, self.smss) if slow_start else self.smss * ack.acked / self.cwnd
+
+    def on_congestion(self, event: Congestion) -> None:
+        self.ssthresh = self.cwnd = max(event.in_flight / 2, 2 * self.smss)
+
+    def on_rto(self, event: Rto) -> None:
+        self.ssthresh, self.cwnd = max(event.in_flight / 2, 2 * self.smss), self.smss
+
+
+class Broken(Fixed):
+    """One that fails in mid-run."""
+
+    name = "broken"
+
+    def on_ack(self, ack: Ack) -> None:
+        if ack.now_s > 0.5:
+            raise ZeroDivisionError("in mid-run")
+
+
+class Endless(Fixed):
+    """A window that is no number."""
+
+    name = "endless"
+
+    def on_ack(self, ack: Ack) -> None:
+        self.cwnd = float("nan")
+
+
+PATH = (
+    Scenario("A path", duration="5 s")
+    .link("a", between=("S", "R"), rate="10 Mbit/s", delay="20 ms", queue={"kind": "drop-tail", "limit": "1 bdp"})
+    .flow("main", source="S", target="R", stack="rfc")
+)
+
+
+def test_throughput_is_window_over_round_trip_time() -> None:
+    """Below the path's rate twice the window gives twice the throughput (RFC 6349 §3.3.1)."""
+    mine = PATH.with_controls(Fixed)
+    ten, twenty = (mine.set("flow.main.cc", {"kind": "fixed", "segments": n}).run().flows["main"] for n in (10, 20))
+    assert (twenty["goodput_mbit_s"] or 0) == pytest.approx(2 * (ten["goodput_mbit_s"] or 0), rel=0.03)
+    # 10 segments of 1,448 octets in 40 ms, and what one segment takes to be sent.
+    assert (ten["goodput_mbit_s"] or 0) == pytest.approx(10 * 1448 * 8 / 0.0412 / 1e6, rel=0.05)
+
+
+def test_reno_in_python_is_near_the_built_in_one() -> None:
+    mine = PATH.with_controls(Reno).set("flow.main.cc", "my-reno").run()
+    theirs = PATH.set("flow.main.cc", "reno").run()
+    ours, built_in = (run.flows["main"]["goodput_mbit_s"] or 0 for run in (mine, theirs))
+    assert ours == pytest.approx(built_in, rel=0.05)
+    assert mine.digest == PATH.with_controls(Reno).set("flow.main.cc", "my-reno").run().digest
+
+
+def test_what_a_control_raises_ends_the_run() -> None:
+    with pytest.raises(ZeroDivisionError, match="in mid-run"):
+        PATH.with_controls(Broken).set("flow.main.cc", "broken").run()
+    with pytest.raises(ValueError, match=r"Endless\.cwnd is NaN; expected a number above 0"):
+        PATH.with_controls(Endless).set("flow.main.cc", "endless").run()
+    with pytest.raises(TypeError, match="segmets"):
+        PATH.with_controls(Fixed).set("flow.main.cc", {"kind": "fixed", "segmets": 1}).run()
+
+
+def test_a_sweep_runs_it_and_keeps_nothing(tmp_path: object) -> None:
+    base = PATH.with_controls(Reno)
+    swept = base.sweep({"flow.main.cc": ["my-reno", "reno"]})
+    assert len(swept.frame) == 2
+    with pytest.raises(UserError, match="out"):
+        base.sweep({"flow.main.cc": ["my-reno", "reno"]}, out=str(tmp_path))
+    with pytest.raises(ZeroDivisionError):
+        PATH.with_controls(Broken).sweep({"flow.main.cc": ["broken", "reno"]})
+
+
+def test_names() -> None:
+    class Nameless(Fixed):
+        name = ""
+
+    class Cubic(Fixed):
+        name = "cubic"
+
+    with pytest.raises(UserError, match="small letters"):
+        PATH.with_controls(Nameless)
+    with pytest.raises(UserError, match="'cubic', which is taken"):
+        PATH.with_controls(Cubic)
+    with pytest.raises(UserError, match="'fixed', which is taken"):
+        PATH.with_controls(Fixed, Fixed)
+    with pytest.raises(UserError, match="no class"):
+        PATH.with_controls(3)  # type: ignore[arg-type]
+    with pytest.raises(ScenarioError, match="did you mean `my-reno`"):
+        PATH.with_controls(Reno).set("flow.main.cc", "my-ren")
+
+
+def test_a_scenario_carries_its_controls() -> None:
+    mine = PATH.with_controls(Reno)
+    assert mine != PATH
+    assert pickle.loads(pickle.dumps(mine)) == mine  # noqa: S301
+    with pytest.raises(UserError, match="live engine"):
+        mine.run_live()
