@@ -12,23 +12,23 @@ from hypothesis import strategies as st
 from anabranch.cli import keys
 from anabranch.cli.explain import lookup, registry
 from anabranch.errors import UserError, nearest
-from anabranch.synonyms import SYNONYMS, plain
+from anabranch.synonyms import plain, synonyms
 
 from .command import Call
 
 ITEMS = registry()
 
 
-@pytest.mark.parametrize("synonym", sorted(SYNONYMS))
+@pytest.mark.parametrize("synonym", sorted(synonyms()))
 def test_what_a_synonym_stands_for_exists(synonym: str) -> None:
     assert plain(synonym) == synonym
-    assert lookup(synonym, ITEMS) == lookup(SYNONYMS[synonym], ITEMS)
+    assert lookup(synonym, ITEMS) == lookup(synonyms()[synonym], ITEMS)
 
 
 def test_no_synonym_hides_a_name() -> None:
     names = {plain(name) for item in ITEMS for name in (item["name"], *(p["name"] for p in item["parameters"]))}
     names |= {plain(key.name) for key in keys.keys(keys.schema())}
-    assert names.isdisjoint(SYNONYMS)
+    assert names.isdisjoint(synonyms())
 
 
 @pytest.mark.parametrize(

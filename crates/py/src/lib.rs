@@ -61,6 +61,12 @@ mod _engine {
         schema.to_string()
     }
 
+    /// The field's other names, as written with small letters and hyphens, and what each stands for here.
+    #[pyfunction]
+    fn synonyms() -> Vec<(&'static str, &'static str)> {
+        anabranch::scenario::synonyms().collect()
+    }
+
     /// Every component with its sources and parameters, as JSON.
     #[pyfunction]
     fn registry() -> PyResult<String> {

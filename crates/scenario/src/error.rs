@@ -6,7 +6,7 @@ mod fault;
 mod nearest;
 mod place;
 
-pub use self::nearest::nearest;
+pub use self::nearest::{nearest, synonyms};
 use self::place::Excerpt;
 pub(super) use self::{
     fault::Fault,

@@ -26,7 +26,7 @@ pub mod types;
 mod unavailable;
 pub mod workload;
 
-pub use error::{Error, nearest};
+pub use error::{Error, nearest, synonyms};
 pub use extensions::Extensions;
 pub use format::{Family, Protocol};
 pub use kind::{Choice, Kind, Seam};

@@ -22,12 +22,33 @@ pub(in super::super) fn choice<S: AsRef<str>>(wrong: &str, possible: &[S]) -> Ve
     help
 }
 
-/// The nearest of `possible`, if any is near enough to be meant.
+/// The field's other names for what there is here, of other simulators, of Linux's `tc` and `sysctl`, of papers: each in small
+/// letters with hyphens, and what it stands for: a component, a key, or a path.
+pub fn synonyms() -> impl Iterator<Item = (&'static str, &'static str)> {
+    const TABLE: &str = include_str!("synonyms.tsv");
+    let rows = TABLE.lines().filter_map(|line| line.split_once('\t'));
+    rows.flat_map(|(name, others)| others.split(' ').map(move |other| (other, name)))
+}
+
+/// The one of `possible` that is meant: another name of it, or a name that is spelt nearly so.
 pub fn nearest<'a, S: AsRef<str>>(wrong: &str, possible: &'a [S]) -> Option<&'a str> {
     const LONGEST: usize = 64;
-    let letters = |s: &str| -> Vec<char> { s.to_lowercase().replace('_', "-").chars().collect() };
+    let plain = |s: &str| s.to_lowercase().replace(['_', ' '], "-");
+    let letters = |s: &str| -> Vec<char> { plain(s).chars().collect() };
     if wrong.len() > LONGEST {
         return None;
+    }
+    let written = plain(wrong);
+    let same = possible
+        .iter()
+        .map(AsRef::as_ref)
+        .find(|name| plain(name) == written);
+    let meant = synonyms()
+        .find(|(other, _)| *other == written)
+        .and_then(|(_, path)| path.rsplit('.').next())
+        .and_then(|name| possible.iter().map(AsRef::as_ref).find(|one| *one == name));
+    if let Some(name) = same.or(meant) {
+        return Some(name);
     }
     let wrong = letters(wrong);
     possible

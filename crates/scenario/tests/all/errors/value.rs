@@ -517,3 +517,19 @@ fn hosts() {
         ],
     );
 }
+
+#[test]
+fn a_name_of_other_tools_is_understood() {
+    for (part, instead, meant) in [
+        ("\"drop-tail\"", "\"pfifo\"", "drop-tail"),
+        ("\"drop-tail\"", "\"taildrop\"", "drop-tail"),
+        ("\"drop-tail\"", "\"sfq\"", "drr"),
+        ("\"reno\"", "\"westwood\"", "westwood-plus"),
+        ("\"reno\"", "\"bbrv3\"", "bbr3"),
+        ("delay = \"5 ms\"", "latency = \"5 ms\"", "delay"),
+        ("rate = \"10 Mbit/s\"", "bandwidth = \"10 Mbit/s\"", "rate"),
+    ] {
+        let told = with(part, instead);
+        assert!(told.contains(&format!("did you mean `{meant}`?")), "{told}");
+    }
+}
