@@ -25,7 +25,7 @@ _FEC = _TCP | {"anabranch-tcp"}
 _PATH = _FEC | {"anabranch-fec"}
 _SCENARIO = _PATH | {"anabranch-path"}
 # Captures are read by workloads (replays) and by what analyses them.
-_ENGINE = _SCENARIO | {"anabranch-capture", "anabranch-scenario"}
+_ENGINE = _SCENARIO | {"anabranch-capture", "anabranch-document", "anabranch-scenario"}
 # Files are opened outside the engine; their errors have the words of the core.
 _SHELL = _ENGINE | {"anabranch-engine", "anabranch-files"}
 _FACADE = _SHELL | {"anabranch-bpf", "anabranch-live", "anabranch-gateway"}
@@ -39,7 +39,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-fec": _FEC,
     "anabranch-path": _PATH,
     "anabranch-capture": frozenset(),
-    "anabranch-scenario": _SCENARIO | {"anabranch-capture"},
+    "anabranch-document": frozenset(),
+    "anabranch-scenario": _SCENARIO | {"anabranch-capture", "anabranch-document"},
     "anabranch-files": frozenset({"anabranch-core"}),
     "anabranch-engine": _ENGINE,
     "anabranch-script": _SCENARIO,
@@ -54,7 +55,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
 }
 
 # The crates that the engine's rules hold for, by their folder.
-ENGINE = ("core", "congestion", "tcp", "fec", "path", "scenario", "engine", "script")
+ENGINE = ("core", "congestion", "tcp", "fec", "path", "document", "scenario", "engine", "script")
 
 # The crates that may hold unsafe code.
 UNSAFE_ALLOWED = frozenset({"anabranch-bpf", "anabranch-live", "anabranch-py"})

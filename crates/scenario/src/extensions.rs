@@ -221,4 +221,17 @@ impl Names for Extensions {
     fn later(&self, seam: &str) -> &[&str] {
         unavailable::names(seam)
     }
+    fn noun(&self, seam: &str) -> &'static str {
+        match seam {
+            "cc" => "congestion control",
+            "queue" => "queue",
+            "impair" => "impairment",
+            "workload" => "workload",
+            "fec" => "error correction",
+            "service" => "service",
+            "split" => "splitter",
+            "restore" => "restorer",
+            _ => "name",
+        }
+    }
 }

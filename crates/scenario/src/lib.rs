@@ -11,22 +11,19 @@
 #![forbid(unsafe_code)]
 
 pub mod catalog;
-mod de;
-mod error;
-mod every;
 mod extensions;
 pub mod format;
 mod kind;
 mod path;
+mod reading;
 mod resolve;
 mod schema;
 mod sweep;
-mod tree;
 pub mod types;
 mod unavailable;
 pub mod workload;
 
-pub use error::{Error, nearest, synonyms};
+pub use anabranch_document::{Error, nearest, synonyms};
 pub use extensions::Extensions;
 pub use format::{Family, Protocol};
 pub use kind::{Choice, Kind, Seam};
@@ -36,6 +33,7 @@ pub use resolve::{
 };
 pub use sweep::Sweep;
 
+use anabranch_document::{de, error, tree};
 use error::{Fault, Place, Sources};
 use format::File;
 use path::Path;
@@ -159,7 +157,7 @@ impl Scenario {
     pub fn resolve(&self, seed: Option<u64>) -> Result<Resolved, Error> {
         let (root, sources, extensions) = (&self.root, &self.sources, &self.extensions);
         resolve::resolve(root, sources, extensions, seed)
-            .map_err(|first| every::errors(root, sources, extensions, seed, first))
+            .map_err(|first| resolve::every_error(root, sources, extensions, seed, first))
     }
 
     /// What is wrong with the value at the end of these keys, for an engine that cannot run what it says.

@@ -18,14 +18,15 @@ use anabranch_core::{
     packet::Direction,
     units::{Duration, Instant, Rate},
 };
+use anabranch_document::every::{Joints, Wrong, errors};
 
 use super::{
     Extensions,
-    de::read,
     error::{Error, Fault, Place, Sources},
     format::{Family, File, PowerModel, Protocol, Spread},
     kind::{Kind, Seam},
     path::no_such,
+    reading::read,
     tree::{Node, Value},
     types::{Trace, cc, control, fec, impair, lacp, queue, restore, split, tcp, workload},
     unavailable,
@@ -444,7 +445,7 @@ fn refuse_untrusted(root: &Node, sources: &Sources, file: &File) -> Result<(), E
 
 /// A table that a path of `--set` created in flight, and that lacks its main keys, was meant to be another. One that
 /// was given as a whole was meant to be new.
-pub(super) fn mistyped_table(root: &Node, fault: Fault) -> Fault {
+fn mistyped_table(root: &Node, fault: Fault) -> Fault {
     let place = fault.place.filter(|place| !place.is_in_file());
     for section in ["link", "group", "gateway", "flow"] {
         let tables = root.find(&[section]).and_then(Node::as_table);
@@ -464,6 +465,35 @@ pub(super) fn mistyped_table(root: &Node, fault: Fault) -> Fault {
         }
     }
     fault
+}
+
+/// All that is wrong with a scenario of which [`resolve`] finds `first`.
+pub(super) fn every_error(
+    root: &Node,
+    sources: &Sources,
+    extensions: &Extensions,
+    seed: Option<u64>,
+    first: Error,
+) -> Error {
+    let joints = Joints {
+        sections: &["link", "group", "gateway", "host"],
+        keys: &["between"],
+    };
+    errors(root, first, joints, &|root| {
+        if let Err(fault) = read::<File>(root, extensions) {
+            return Some(Wrong {
+                is_missing: fault.is_missing,
+                error: sources.fault(mistyped_table(root, fault), root.place),
+                is_of_many: false,
+            });
+        }
+        let error = resolve(root, sources, extensions, seed).err()?;
+        Some(Wrong {
+            error,
+            is_missing: false,
+            is_of_many: true,
+        })
+    })
 }
 
 /// Resolves the tree; `seed` overrides the file's.

@@ -2,10 +2,10 @@
 
 use super::{
     Extensions,
-    de::read,
     error::{Error, Fault, Sources},
     format::{File, Flow, Gateway, Group, Host, Link},
     path::{Path, no_such},
+    reading::read,
     resolve,
     tree::{Entry, Node, Table, Value},
 };

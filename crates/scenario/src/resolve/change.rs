@@ -15,11 +15,11 @@ use super::{
     wire::Wire,
 };
 use crate::{
-    de::read,
     error::{Error, Fault, nearest},
     format::{Anything, At, File, Group, Named, Queue},
     kind::Kind,
     path::{Path, no_such},
+    reading::read,
     tree::{Entry, Node},
     types::queue,
 };

@@ -2,17 +2,20 @@
 
 use std::fmt::{self, Write};
 
-use anabranch_tcp::settings::REMOVED;
 use serde::de;
 
 use super::{Place, choice};
 
 /// What reading a value found wrong; the innermost reader that knows the place adds it.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Fault {
+pub struct Fault {
+    /// Where; `None` until a reader knows it.
     pub place: Option<Place>,
+    /// What is wrong, on one line.
     pub message: String,
+    /// What was expected.
     pub help: Vec<String>,
+    /// Set where a name is wrong: it makes the message.
     pub unknown: Option<Box<Unknown>>,
     /// A key is missing.
     pub is_missing: bool,
@@ -20,14 +23,18 @@ pub(in super::super) struct Fault {
 
 /// A name that is not among those possible where it stands.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Unknown {
+pub struct Unknown {
+    /// What it would be the name of.
     pub noun: &'static str,
+    /// The name.
     pub name: String,
+    /// Those possible.
     pub expected: Vec<String>,
 }
 
 impl Fault {
-    pub(in super::super) fn new(message: impl Into<String>) -> Self {
+    /// A fault of which nothing else is known yet.
+    pub fn new(message: impl Into<String>) -> Self {
         Self {
             place: None,
             message: message.into(),
@@ -38,24 +45,31 @@ impl Fault {
     }
 
     /// A key that has to be there is not.
-    pub(in super::super) fn missing(key: &str) -> Self {
+    #[must_use]
+    pub fn missing(key: &str) -> Self {
         Self {
             is_missing: true,
             ..Self::new(format!("the key `{key}` is missing here"))
         }
     }
 
-    pub(in super::super) fn help(mut self, line: impl Into<String>) -> Self {
+    /// Adds a line of help.
+    #[must_use]
+    pub fn help(mut self, line: impl Into<String>) -> Self {
         self.help.push(line.into());
         self
     }
 
-    pub(in super::super) fn at(mut self, place: Place) -> Self {
+    /// At this place, unless a reader further inside has set it.
+    #[must_use]
+    pub fn at(mut self, place: Place) -> Self {
         self.place.get_or_insert(place);
         self
     }
 
-    pub(in super::super) fn unknown(noun: &'static str, name: &str, expected: Vec<String>) -> Self {
+    /// A name that is not possible.
+    #[must_use]
+    pub fn unknown(noun: &'static str, name: &str, expected: Vec<String>) -> Self {
         Self {
             unknown: Some(Box::new(Unknown {
                 noun,
@@ -67,7 +81,8 @@ impl Fault {
     }
 
     /// A word that was possible as well.
-    pub(in super::super) fn or(mut self, word: &str) -> Self {
+    #[must_use]
+    pub fn or(mut self, word: &str) -> Self {
         if let Some(unknown) = &mut self.unknown {
             unknown.expected.push(word.to_owned());
         } else if let Some(line) = self.help.first_mut()
@@ -115,14 +130,6 @@ impl de::Error for Fault {
         Self::new(format!("this list has {length} element{plural}")).help(wanted(expected))
     }
     fn unknown_field(name: &str, expected: &'static [&'static str]) -> Self {
-        let removed = REMOVED.iter().find(|(removed, _)| *removed == name);
-        // Only `transport` has it.
-        if let Some((_, instead)) = removed
-            && expected.contains(&"recovery_pace")
-        {
-            return Self::new(format!("the switch `{name}` was removed"))
-                .help(format!("instead: {instead}"));
-        }
         Self::unknown(
             "key",
             name,

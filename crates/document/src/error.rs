@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, and where.
+//! What is wrong with a document, and where.
 
 use std::fmt;
 
@@ -6,14 +6,15 @@ mod fault;
 mod nearest;
 mod place;
 
-pub use self::nearest::{nearest, synonyms};
 use self::place::Excerpt;
-pub(super) use self::{
-    fault::Fault,
-    nearest::choice,
+pub use self::{
+    fault::{Fault, Unknown},
+    nearest::{choice, nearest, synonyms},
     place::{Place, Sources},
 };
-use super::every::MOST;
+
+/// The most errors that are reported at once.
+pub const MOST: usize = 20;
 
 /// Bad input: the place, what was expected, and the nearest valid name; the same of what else is wrong.
 ///
@@ -43,7 +44,8 @@ struct Inner {
 
 impl Error {
     /// Errors as one, in this order; `None` of none.
-    pub(super) fn all(errors: Vec<Self>) -> Option<Self> {
+    #[must_use]
+    pub fn all(errors: Vec<Self>) -> Option<Self> {
         let mut rest = errors.into_iter();
         let mut first = rest.next()?;
         first.inner.more = rest.collect();
@@ -56,7 +58,9 @@ impl Error {
         &self.inner.more
     }
 
-    pub(super) fn place(&self) -> Place {
+    /// Where it stands.
+    #[must_use]
+    pub fn place(&self) -> Place {
         self.inner.place
     }
 }

@@ -1,96 +1,74 @@
-//! Every error of a scenario, not the first alone.
+//! Every error of a document, not the first alone.
 //!
 //! Reading stops at an error. What is wrong is cut out of a copy of the tree, and the rest is read again, until nothing is
 //! wrong or a further error could follow from the cut: a key that is missing since, a network without one of its links.
 
-use super::{
-    Error, Extensions,
-    de::read,
-    error::{Place, Sources},
-    format::File,
-    resolve::resolve,
+use crate::{
+    error::{Error, MOST, Place},
     tree::{Node, Value},
 };
 
-/// The most errors that are reported at once.
-pub(super) const MOST: usize = 20;
+/// An error, and what it is about.
+#[derive(Debug, Clone)]
+pub struct Wrong {
+    /// The error.
+    pub error: Error,
+    /// A key is missing.
+    pub is_missing: bool,
+    /// Each value is right by itself; they do not fit together.
+    pub is_of_many: bool,
+}
 
-/// What [`super::Scenario::resolve`] finds wrong, in the order in which it reads; `first` is what it found first.
-pub(super) fn errors(
+/// What other tables depend on: where one of these has gone, errors of values that do not fit together mean nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Joints<'a> {
+    /// Sections, whose tables others name.
+    pub sections: &'a [&'a str],
+    /// Keys of these that others depend on.
+    pub keys: &'a [&'a str],
+}
+
+/// All that is wrong with a document of which `first` is what reading it finds, in the order in which `wrong` finds it.
+pub fn errors(
     root: &Node,
-    sources: &Sources,
-    extensions: &Extensions,
-    seed: Option<u64>,
     first: Error,
+    joints: Joints<'_>,
+    wrong: &dyn Fn(&Node) -> Option<Wrong>,
 ) -> Error {
     let mut rest = Rest {
         root: root.clone(),
+        joints,
         spoiled: Vec::new(),
         has_lost_tables: false,
-        has_whole_network: true,
+        has_all_joints: true,
     };
     let mut found = vec![first.clone()];
     let mut place = first.place();
     while found.len() < MOST && rest.cut(place) {
-        let Some(wrong) = rest.wrong(sources, extensions, seed) else {
-            break;
-        };
-        place = wrong.error.place();
-        if !rest.follows(&wrong) {
-            found.push(wrong.error);
+        let Some(next) = wrong(&rest.root) else { break };
+        place = next.error.place();
+        if !rest.follows(&next) {
+            found.push(next.error);
         }
     }
     Error::all(found).unwrap_or(first)
 }
 
-/// An error, and what it is about.
-struct Wrong {
-    error: Error,
-    /// A key is missing.
-    is_missing: bool,
-    /// Each value is right by itself; they do not fit together.
-    is_of_many: bool,
-}
-
 /// The path of a value, list elements by index.
 type Keys = Vec<String>;
 
-/// What is left of a scenario.
-struct Rest {
+/// What is left of a document.
+struct Rest<'a> {
     root: Node,
+    joints: Joints<'a>,
     /// The tables that have lost a value.
     spoiled: Vec<Keys>,
     /// Tables have gone whole.
     has_lost_tables: bool,
-    /// No link, group, gateway or host has gone, and none has lost its ends.
-    has_whole_network: bool,
+    has_all_joints: bool,
 }
 
-impl Rest {
-    fn wrong(
-        &self,
-        sources: &Sources,
-        extensions: &Extensions,
-        seed: Option<u64>,
-    ) -> Option<Wrong> {
-        let place = self.root.place;
-        if let Err(fault) = read::<File>(&self.root, extensions) {
-            let is_missing = fault.is_missing;
-            let fault = super::resolve::mistyped_table(&self.root, fault);
-            return Some(Wrong {
-                error: sources.fault(fault, place),
-                is_missing,
-                is_of_many: false,
-            });
-        }
-        let error = resolve(&self.root, sources, extensions, seed).err()?;
-        Some(Wrong {
-            error,
-            is_missing: false,
-            is_of_many: true,
-        })
-    }
-
+impl Rest<'_> {
     /// Whether an error may be there only because of what was cut.
     fn follows(&self, wrong: &Wrong) -> bool {
         let keys = keys_of(&self.root, wrong.error.place()).unwrap_or_default();
@@ -100,9 +78,9 @@ impl Rest {
         if !wrong.is_of_many {
             return false;
         }
-        // Nothing else depends on a value of a flow, or of a change in mid-run.
+        // Nothing but its own table depends on any other value.
         let of_its_table = |spoiled: &Keys| spoiled.iter().zip(&keys).take(2).all(|(a, b)| a == b);
-        !self.has_whole_network
+        !self.has_all_joints
             || self.spoiled.iter().any(of_its_table)
             || (self.has_lost_tables && keys.len() < 2)
     }
@@ -130,14 +108,14 @@ impl Rest {
             return false;
         };
         let is_whole_table = keys.len() == 2;
-        let is_of_network = ["link", "group", "gateway", "host"].contains(&keys[0].as_str());
+        let is_joint = self.joints.sections.contains(&keys[0].as_str());
         if is_whole_table {
             self.has_lost_tables = true;
         } else if !is_name {
             self.spoiled.push(parents.to_vec());
         }
-        if is_of_network && (is_whole_table || key == "between") {
-            self.has_whole_network = false;
+        if is_joint && (is_whole_table || self.joints.keys.contains(&key.as_str())) {
+            self.has_all_joints = false;
         }
         remove(&mut self.root, parents, key)
     }

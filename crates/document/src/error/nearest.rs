@@ -1,7 +1,7 @@
 //! The valid name that a wrong one comes nearest to.
 
 /// The help for a wrong name: those possible, and the nearest of them.
-pub(in super::super) fn choice<S: AsRef<str>>(wrong: &str, possible: &[S]) -> Vec<String> {
+pub fn choice<S: AsRef<str>>(wrong: &str, possible: &[S]) -> Vec<String> {
     const SHOWN: usize = 24;
     let mut names: Vec<_> = possible
         .iter()

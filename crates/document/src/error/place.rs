@@ -9,16 +9,22 @@ const EXCERPT: usize = 100;
 
 /// A range of bytes in one of the texts that make up a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in super::super) struct Place {
+pub struct Place {
+    /// 0 for the file, then those given over it.
     pub source: u32,
+    /// The first byte.
     pub start: u32,
+    /// The byte behind the last.
     pub end: u32,
 }
 
 impl Place {
+    /// A range of bytes of a source.
+    ///
     /// # Panics
-    /// If the range is beyond 4 GiB, which [`super::MAX_BYTES`] rules out.
-    pub(in super::super) fn new(source: u32, range: Range<usize>) -> Self {
+    /// If the range is beyond 4 GiB: documents have a size limit far below.
+    #[must_use]
+    pub fn new(source: u32, range: Range<usize>) -> Self {
         let small = |n: usize| u32::try_from(n).expect("texts are below the size limit");
         Self {
             source,
@@ -29,14 +35,16 @@ impl Place {
 }
 
 impl Place {
-    pub(in super::super) fn is_in_file(self) -> bool {
+    /// Whether it is in the file, not in a change over it.
+    #[must_use]
+    pub fn is_in_file(self) -> bool {
         self.source == 0
     }
 }
 
 /// The texts that make up a scenario: the file, then what `--set` gave.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Sources(Vec<Source>);
+pub struct Sources(Vec<Source>);
 
 #[derive(Debug, Clone)]
 struct Source {
@@ -46,7 +54,9 @@ struct Source {
 }
 
 impl Sources {
-    pub(in super::super) fn new(file: &str, text: &str) -> Self {
+    /// The file alone.
+    #[must_use]
+    pub fn new(file: &str, text: &str) -> Self {
         Self(vec![Source {
             name: file.to_owned(),
             text: text.into(),
@@ -55,7 +65,10 @@ impl Sources {
     }
 
     /// Adds the text of a `--set` and returns its number.
-    pub(in super::super) fn add_set(&mut self, text: &str) -> u32 {
+    ///
+    /// # Panics
+    /// At 2^32 of them.
+    pub fn add_set(&mut self, text: &str) -> u32 {
         let name = format!("--set '{}'", clean(text, 0..text.len()).text);
         self.0.push(Source {
             name,
@@ -65,17 +78,14 @@ impl Sources {
         u32::try_from(self.0.len() - 1).expect("fewer than 2^32 command-line arguments")
     }
 
-    pub(in super::super) fn file(&self) -> &str {
+    /// The file's name.
+    #[must_use]
+    pub fn file(&self) -> &str {
         &self.0[0].name
     }
 
     /// The error at `place`.
-    pub(in super::super) fn error(
-        &self,
-        place: Place,
-        message: impl Into<String>,
-        help: Vec<String>,
-    ) -> Error {
+    pub fn error(&self, place: Place, message: impl Into<String>, help: Vec<String>) -> Error {
         let source = &self.0[place.source as usize];
         let text = &*source.text;
         let start = floor_char_boundary(text, place.start as usize);
@@ -103,7 +113,8 @@ impl Sources {
     }
 
     /// The same for a fault found while reading values.
-    pub(in super::super) fn fault(&self, fault: Fault, otherwise: Place) -> Error {
+    #[must_use]
+    pub fn fault(&self, fault: Fault, otherwise: Place) -> Error {
         let place = fault.place.unwrap_or(otherwise);
         let (message, help) = fault.explain();
         self.error(place, message, help)
@@ -112,7 +123,8 @@ impl Sources {
 
 impl Sources {
     /// The same for all that reading has found, at least one.
-    pub(in super::super) fn faults(&self, faults: Vec<Fault>, otherwise: Place) -> Error {
+    #[must_use]
+    pub fn faults(&self, faults: Vec<Fault>, otherwise: Place) -> Error {
         let errors = faults.into_iter().map(|fault| self.fault(fault, otherwise));
         Error::all(errors.collect()).unwrap_or_else(|| self.error(otherwise, "", Vec::new()))
     }

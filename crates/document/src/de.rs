@@ -8,30 +8,34 @@ use serde::{Deserializer, Serialize, de::Visitor, forward_to_deserialize_any};
 mod access;
 
 use self::access::{Beside, Entries, Items, Pair, Variant};
-use super::{
+use crate::{
     error::{Fault, Place},
     tree::{Node, Value},
 };
 
 /// Marks a newtype whose content is a kind that strangers may add to: `kind:SEAM`.
-pub(super) const KIND: &str = "kind:";
+pub const KIND: &str = "kind:";
 /// Marks a newtype that takes one key of a kind's table for itself: `beside:KEY`.
-pub(super) const BESIDE: &str = "beside:";
+pub const BESIDE: &str = "beside:";
 
 /// Marks a newtype in whose place a word may stand: `or:WORD`.
-pub(super) const OR: &str = "or:";
+pub const OR: &str = "or:";
 
 /// The names that exist at each seam besides the built-in ones.
-pub(super) trait Names {
+pub trait Names {
     /// Those that strangers added.
     fn added(&self, seam: &str) -> Vec<&str>;
     /// Those of the format that this version cannot run.
     fn later(&self, seam: &str) -> &[&str];
+    /// What people call one of them.
+    fn noun(&self, _seam: &str) -> &'static str {
+        "name"
+    }
 }
 
 /// A deserializer over one node.
 #[derive(Clone, Copy)]
-pub(super) struct De<'a> {
+pub struct De<'a> {
     node: &'a Node,
     names: &'a dyn Names,
     /// Keys of this table that are not for this reader.
@@ -54,7 +58,8 @@ impl Hidden {
 }
 
 impl<'a> De<'a> {
-    pub(super) fn new(node: &'a Node, names: &'a dyn Names) -> Self {
+    /// Over this node, with these names.
+    pub fn new(node: &'a Node, names: &'a dyn Names) -> Self {
         Self {
             node,
             names,
@@ -95,7 +100,7 @@ impl<'a> De<'a> {
                 params: true,
             }));
         }
-        let noun = noun(seam);
+        let noun = self.names.noun(seam);
         let result = visitor.visit_newtype_struct(self);
         result.map_err(|mut fault| {
             let at_kind = kind.filter(|(_, place)| fault.place == Some(*place));
@@ -116,33 +121,19 @@ impl<'a> De<'a> {
     }
 }
 
-/// What people call a member of the seam.
-fn noun(seam: &str) -> &'static str {
-    match seam {
-        "cc" => "congestion control",
-        "queue" => "queue",
-        "impair" => "impairment",
-        "workload" => "workload",
-        "fec" => "error correction",
-        "service" => "service",
-        "split" => "splitter",
-        "restore" => "restorer",
-        _ => "name",
-    }
-}
-
 /// The fault of something in the format that cannot run yet.
-pub(super) fn later(what: &str) -> Fault {
+#[must_use]
+pub fn later(what: &str) -> Fault {
     Fault::new(format!(
         "{what} is part of the format but not available in this version"
     ))
 }
 
 /// Wherever a value is read from the tree.
-pub(super) fn read<'de, T: serde::Deserialize<'de>>(
-    node: &Node,
-    names: &dyn Names,
-) -> Result<T, Fault> {
+///
+/// # Errors
+/// If the tree is no such value; the fault has its place.
+pub fn read<'de, T: serde::Deserialize<'de>>(node: &Node, names: &dyn Names) -> Result<T, Fault> {
     T::deserialize(De::new(node, names)).map_err(|fault| fault.at(node.place))
 }
 
@@ -257,7 +248,10 @@ impl<'de> Deserializer<'de> for De<'_> {
 }
 
 /// A value as the table with `kind` that reads back as it.
-pub(super) fn tagged<T: Serialize>(value: &T) -> Result<serde_json::Value, serde_json::Error> {
+///
+/// # Errors
+/// If it has no JSON form.
+pub fn tagged<T: Serialize>(value: &T) -> Result<serde_json::Value, serde_json::Error> {
     use serde_json::{Map, Value as Json};
     let mut out = Map::new();
     match serde_json::to_value(value)? {

@@ -2,47 +2,62 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::{
-    error::{Fault, Place},
-    every::MOST,
-};
+use crate::error::{Fault, MOST, Place};
 
 /// A value and its place.
 #[derive(Debug, Clone)]
-pub(super) struct Node {
+pub struct Node {
+    /// What is written.
     pub value: Value,
+    /// Where; of a table its header, or its key.
     pub place: Place,
 }
 
+/// A value of TOML; dates are texts.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub enum Value {
+    /// A text.
     String(String),
+    /// A whole number.
     Integer(i64),
+    /// A number.
     Float(f64),
+    /// `true` or `false`.
     Boolean(bool),
+    /// A list.
     List(Vec<Node>),
+    /// A table.
     Table(Table),
 }
 
 /// Keys in the order of the file.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Table(pub Vec<Entry>);
+pub struct Table(pub Vec<Entry>);
 
+/// A key of a table and its value.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub struct Entry {
+    /// The key.
     pub key: String,
+    /// Where the key stands.
     pub key_place: Place,
+    /// The value.
     pub node: Node,
 }
 
 impl Table {
-    pub(super) fn entry(&self, key: &str) -> Option<&Entry> {
+    /// The entry of this key.
+    #[must_use]
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.0.iter().find(|entry| entry.key == key)
     }
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+    /// The value of this key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Node> {
         self.entry(key).map(|entry| &entry.node)
     }
-    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.0
             .iter_mut()
             .find(|entry| entry.key == key)
@@ -51,20 +66,25 @@ impl Table {
 }
 
 impl Node {
-    pub(super) fn table(place: Place) -> Self {
+    /// An empty table.
+    #[must_use]
+    pub fn table(place: Place) -> Self {
         Self {
             value: Value::Table(Table::default()),
             place,
         }
     }
-    pub(super) fn as_table(&self) -> Option<&Table> {
+    /// Itself, if it is a table.
+    #[must_use]
+    pub fn as_table(&self) -> Option<&Table> {
         match &self.value {
             Value::Table(table) => Some(table),
             _ => None,
         }
     }
     /// The node at `path`, list elements by index.
-    pub(super) fn find(&self, path: &[&str]) -> Option<&Self> {
+    #[must_use]
+    pub fn find(&self, path: &[&str]) -> Option<&Self> {
         path.iter()
             .try_fold(self, |node, segment| match &node.value {
                 Value::Table(table) => table.get(segment),
@@ -73,14 +93,16 @@ impl Node {
             })
     }
     /// Where `path` is written, or the innermost part of it that is.
-    pub(super) fn locate(&self, path: &[&str]) -> Place {
+    #[must_use]
+    pub fn locate(&self, path: &[&str]) -> Place {
         (0..=path.len())
             .rev()
             .find_map(|length| self.find(&path[..length]))
             .map_or(self.place, |node| node.place)
     }
     /// Whether two values are written alike, wherever they stand.
-    pub(super) fn says(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn says(&self, other: &Self) -> bool {
         match (&self.value, &other.value) {
             (Value::String(one), Value::String(other)) => one == other,
             (Value::Integer(one), Value::Integer(other)) => one == other,
@@ -100,7 +122,8 @@ impl Node {
         }
     }
     /// What the value is, for messages.
-    pub(super) fn noun(&self) -> &'static str {
+    #[must_use]
+    pub fn noun(&self) -> &'static str {
         match self.value {
             Value::String(_) => "a text",
             Value::Integer(_) | Value::Float(_) => "a number",
@@ -110,7 +133,10 @@ impl Node {
         }
     }
     /// As JSON; kinds and quantities stay as they are written.
-    pub(super) fn to_json(&self) -> Result<serde_json::Value, Fault> {
+    ///
+    /// # Errors
+    /// If a number is not finite.
+    pub fn to_json(&self) -> Result<serde_json::Value, Fault> {
         Ok(match &self.value {
             Value::String(text) => text.as_str().into(),
             Value::Integer(n) => (*n).into(),
@@ -134,10 +160,13 @@ impl Node {
 }
 
 /// Reads a whole file, the first of the sources. Of a line that is not TOML the first fault is reported.
-pub(super) fn parse_document(text: &str) -> Result<Node, Vec<Fault>> {
+///
+/// # Errors
+/// If it is not TOML, or a number is too large.
+pub fn parse_document(text: &str) -> Result<Node, Vec<Fault>> {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut lines = Vec::new();
-    let faults: Vec<Fault> = errors
+    let mut faults: Vec<Fault> = errors
         .iter()
         .filter(|error| {
             let at = error.span().map_or(0, |span| span.start);
@@ -149,6 +178,7 @@ pub(super) fn parse_document(text: &str) -> Result<Node, Vec<Fault>> {
         .take(MOST)
         .map(|error| syntax(0, 0, text, error))
         .collect();
+    faults.sort_by_key(|fault| fault.place);
     if !faults.is_empty() {
         return Err(faults);
     }
@@ -161,7 +191,10 @@ pub(super) fn parse_document(text: &str) -> Result<Node, Vec<Fault>> {
 }
 
 /// Reads one value that begins at byte `offset` of source `source`.
-pub(super) fn parse_value(source: u32, offset: usize, text: &str) -> Result<Node, Fault> {
+///
+/// # Errors
+/// As [`parse_document`].
+pub fn parse_value(source: u32, offset: usize, text: &str) -> Result<Node, Fault> {
     let value = DeValue::parse(text).map_err(|e| syntax(source, offset, text, &e))?;
     node(source, offset, value.span(), value.get_ref())
 }
@@ -229,7 +262,7 @@ fn node(
         DeValue::Boolean(value) => Value::Boolean(*value),
         DeValue::Datetime(_) => {
             return Err(
-                Fault::new("dates and times of day are no part of a scenario")
+                Fault::new("dates and times of day are no part of the format")
                     .help("expected a duration in quotation marks, for example \"15 ms\"")
                     .at(place),
             );
@@ -246,7 +279,10 @@ fn node(
 
 /// Reads `text` as TOML where it is TOML. Anything else is a string, unless it begins like a
 /// table, a list or a quoted text, which is then a mistake.
-pub(super) fn parse_set_value(source: u32, offset: usize, text: &str) -> Result<Node, Fault> {
+///
+/// # Errors
+/// If it begins as TOML that only quotes or brackets can begin, and is none.
+pub fn parse_set_value(source: u32, offset: usize, text: &str) -> Result<Node, Fault> {
     let trimmed = text.trim();
     let offset = offset + (text.len() - text.trim_start().len());
     let plain = Node {

@@ -1,0 +1,12 @@
+//! TOML documents whose every error names its place, what was expected, and the nearest valid name.
+//!
+//! [`tree::parse_document`] reads a text into a tree that knows where each key and value stands; [`de::read`] reads types with
+//! `serde` derives from it; [`every::errors`] finds what else is wrong. Scenarios and configurations are such documents.
+#![forbid(unsafe_code)]
+
+pub mod de;
+pub mod error;
+pub mod every;
+pub mod tree;
+
+pub use error::{Error, nearest, synonyms};
