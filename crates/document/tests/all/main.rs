@@ -87,7 +87,10 @@ fn each_line_that_is_not_toml_has_its_place() {
 
 #[test]
 fn no_more_than_twenty_errors_are_reported() {
-    let text: String = (0..50).map(|i| format!("key{i} = 1\n")).collect();
+    let text = (0..50)
+        .map(|i| format!("key{i} = 1"))
+        .collect::<Vec<_>>()
+        .join("\n");
     assert_eq!(places(&text).len(), 20);
     let told = load(&text).expect_err("it is wrong").to_string();
     assert!(told.ends_with("20 errors, and perhaps more"), "{told}");
