@@ -49,6 +49,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     # The behaviour scripts drive the kernel too.
     "anabranch-live": _SHELL | {"anabranch-bpf", "anabranch-script"},
     "anabranch-gateway": _ENGINE | {"anabranch-engine"},
+    "anabranch-gatewayd": frozenset({"anabranch-core", "anabranch-document", "anabranch-files", "anabranch-gateway"}),
     "anabranch": _FACADE,
     "anabranch-py": _FACADE | {"anabranch"},
     "anabranch-bench": _FACADE | {"anabranch"},

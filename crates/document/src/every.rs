@@ -107,7 +107,8 @@ impl Rest<'_> {
         let Some((key, parents)) = keys.split_last() else {
             return false;
         };
-        let is_whole_table = keys.len() == 2;
+        let is_whole_table = keys.len() == 2
+            && find(&self.root, &keys).is_some_and(|node| node.as_table().is_some());
         let is_joint = self.joints.sections.contains(&keys[0].as_str());
         if is_whole_table {
             self.has_lost_tables = true;

@@ -7,6 +7,8 @@
 pub mod de;
 pub mod error;
 pub mod every;
+mod named;
 pub mod tree;
 
 pub use error::{Error, nearest, synonyms};
+pub use named::Named;

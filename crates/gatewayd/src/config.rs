@@ -1,0 +1,103 @@
+//! The configuration file: its form, and what its values must have in common.
+
+mod check;
+mod format;
+mod value;
+
+use std::{fmt, path::Path};
+
+use anabranch_document::{
+    Error,
+    de::{self, Names},
+    error::{Place, Sources},
+    every::{Joints, Wrong, errors},
+    tree::{Node, parse_document},
+};
+
+use anabranch_files::Files;
+
+pub use self::{
+    format::{Class, Config, Role},
+    value::{Endpoint, Key, Prefix},
+};
+
+/// The largest file that is read.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Why there is no configuration.
+#[derive(Debug)]
+pub enum Failure {
+    /// The file cannot be read.
+    Unreadable { file: String, why: String },
+    /// It is wrong.
+    Wrong(Error),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { file, why } => write!(f, "{file}: {why}"),
+            Self::Wrong(error) => error.fmt(f),
+        }
+    }
+}
+
+/// No component has parameters here: there are no names besides those of the types.
+struct NoNames;
+
+impl Names for NoNames {
+    fn added(&self, _seam: &str) -> Vec<&str> {
+        Vec::new()
+    }
+    fn later(&self, _seam: &str) -> &[&str] {
+        &[]
+    }
+}
+
+/// Reads the file and all that it names.
+pub fn load(path: &Path) -> Result<Config, Failure> {
+    let file = path.display().to_string();
+    let unreadable = |why: String| Failure::Unreadable {
+        file: file.clone(),
+        why,
+    };
+    let bytes = Files::default()
+        .read(path, MAX_BYTES)
+        .map_err(|error| unreadable(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|e| {
+        unreadable(format!(
+            "byte {} is not UTF-8; a TOML file was expected",
+            e.utf8_error().valid_up_to()
+        ))
+    })?;
+    parse(&text, &file, path.parent().unwrap_or(Path::new(""))).map_err(Failure::Wrong)
+}
+
+/// The same of a text; files that it names stand in `folder`.
+pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Config, Error> {
+    let sources = Sources::new(file, text);
+    let start = Place::new(0, 0..0);
+    let root = parse_document(text).map_err(|faults| sources.faults(faults, start))?;
+    let joints = Joints {
+        sections: &["path", "peer"],
+        keys: &[],
+    };
+    read(&root, &sources, folder).map_err(|first| {
+        errors(&root, first.error, joints, &|root| {
+            read(root, &sources, folder).err()
+        })
+    })
+}
+
+fn read(root: &Node, sources: &Sources, folder: &Path) -> Result<Config, Wrong> {
+    let config: Config = de::read(root, &NoNames).map_err(|fault| Wrong {
+        is_missing: fault.is_missing,
+        error: sources.fault(fault, root.place),
+        is_of_many: false,
+    })?;
+    check::check(config, root, sources, folder).map_err(|error| Wrong {
+        error,
+        is_missing: false,
+        is_of_many: true,
+    })
+}

@@ -1,0 +1,102 @@
+//! The configuration of another end, from this one's.
+
+use std::fmt::Write;
+
+use crate::{
+    config::{Config, Endpoint},
+    key::public,
+};
+
+/// A configuration that goes with this one; its private key has to be made there.
+///
+/// # Errors
+/// If there is no such peer, or none is named where there are several.
+pub fn other_end(
+    config: &Config,
+    name: Option<&str>,
+    endpoints: &[Endpoint],
+) -> Result<String, String> {
+    let names = || config.peer.names().collect::<Vec<_>>().join(", ");
+    let peer = match name {
+        Some(name) => config.peer.0.iter().find(|(other, _)| other == name),
+        None if config.peer.0.len() == 1 => config.peer.0.first(),
+        None => return Err(format!("there are several peers; name one: {}", names())),
+    };
+    let Some((name, peer)) = peer else {
+        return Err(format!(
+            "there is no peer {:?}; there are: {}",
+            name.unwrap_or_default(),
+            names()
+        ));
+    };
+    let Some(secret) = &config.tunnel.secret.0 else {
+        return Err("the configuration has no private key".to_owned());
+    };
+    let quoted = |items: Vec<String>| {
+        let items: Vec<String> = items.iter().map(|item| format!("\"{item}\"")).collect();
+        format!("[{}]", items.join(", "))
+    };
+    // The other end's own addresses: hosts in this end's networks.
+    let inside = |prefix: &&crate::config::Prefix| {
+        let is_host = prefix.0.prefix_len() == prefix.0.max_prefix_len();
+        is_host
+            && config
+                .tunnel
+                .address
+                .iter()
+                .any(|own| own.0.contains(&prefix.0))
+    };
+    let addresses: Vec<String> = peer
+        .allowed
+        .iter()
+        .filter(inside)
+        .map(|host| {
+            let network = config
+                .tunnel
+                .address
+                .iter()
+                .find(|own| own.0.contains(&host.0));
+            let length = network.map_or(host.0.prefix_len(), |own| own.0.prefix_len());
+            format!("{}/{length}", host.0.addr())
+        })
+        .collect();
+    let mut text = format!(
+        "# The peer `{name}`. Make its key there: anabranch-gateway keygen --out key\n[tunnel]\n"
+    );
+    if addresses.is_empty() {
+        text.push_str("# address = [\"…\"]  # none of its addresses is in this end's networks\n");
+    } else {
+        let _ = writeln!(text, "address = {}", quoted(addresses));
+    }
+    text.push_str("private_key_file = \"key\"\n");
+    if let Some(Endpoint::Address(address)) = peer.endpoint.first() {
+        let _ = writeln!(text, "listen = {}", address.port());
+    } else if let Some(Endpoint::Name(_, port)) = peer.endpoint.first() {
+        let _ = writeln!(text, "listen = {port}");
+    }
+    let own = config
+        .tunnel
+        .address
+        .iter()
+        .map(|own| ipnet::IpNet::from(own.0.addr()).to_string());
+    let _ = writeln!(
+        text,
+        "\n[peer.gateway]\npublic_key = \"{}\"\nallowed = {}",
+        public(secret),
+        quoted(own.collect())
+    );
+    if endpoints.is_empty() {
+        if config.tunnel.listen.is_some() {
+            text.push_str(
+                "# endpoint = [\"HOST:PORT\"]  # where this end is reached: --endpoint\n",
+            );
+        }
+    } else {
+        let _ = writeln!(
+            text,
+            "endpoint = {}",
+            quoted(endpoints.iter().map(ToString::to_string).collect())
+        );
+    }
+    Ok(text)
+}

@@ -1,0 +1,209 @@
+//! The command as an operator meets it: what it prints, its messages and exit status.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{Command, Output},
+};
+
+use tempfile::TempDir;
+
+/// Keys for the tests alone.
+const PRIVATE: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHl8=";
+const PUBLIC: &str = "CQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQk=";
+
+fn good() -> String {
+    format!(
+        r#"[tunnel]
+address = ["10.9.0.1/24", "fd00::1/64"]
+private_key_file = "key"
+listen = 51830
+
+[peer.office]
+public_key = "{PUBLIC}"
+allowed = ["10.9.0.2/32", "192.168.7.0/24"]
+endpoint = ["gw.example.net:51830", "192.0.2.1:51830"]
+
+[path.fibre]
+interface = "eth0"
+
+[path.lte]
+interface = "wwan0"
+role = "metered"
+
+[policy.calls]
+dscp = ["ef"]
+port = ["5000-5010", 443]
+class = "interactive"
+
+[policy.backups]
+prefix = ["192.168.7.9"]
+class = "pinned"
+path = "fibre"
+"#
+    )
+}
+
+fn gateway(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_anabranch-gateway"))
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("it starts")
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8(octets.to_vec()).expect("it is text")
+}
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().expect("a directory");
+    write_key(folder.path(), 0o600);
+    folder
+}
+
+fn write_key(folder: &Path, mode: u32) {
+    let key = folder.join("key");
+    fs::write(&key, PRIVATE).expect("it is written");
+    fs::set_permissions(&key, fs::Permissions::from_mode(mode)).expect("it is ours");
+}
+
+/// The errors of the good configuration with parts replaced.
+fn refused(parts: &[(&str, &str)]) -> String {
+    let folder = folder();
+    let mut config = good();
+    for (part, instead) in parts {
+        assert!(config.contains(part), "{part}");
+        config = config.replacen(part, instead, 1);
+    }
+    fs::write(folder.path().join("gw.toml"), config).expect("it is written");
+    let done = gateway(folder.path(), &["check", "gw.toml"]);
+    assert_eq!(
+        done.status.code(),
+        Some(2),
+        "{parts:?}: {}",
+        text(&done.stdout)
+    );
+    assert!(done.stdout.is_empty());
+    text(&done.stderr)
+}
+
+#[test]
+fn a_configuration_is_reported() {
+    let folder = folder();
+    fs::write(folder.path().join("gw.toml"), good()).expect("it is written");
+    let done = gateway(folder.path(), &["check", "gw.toml"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    insta::assert_snapshot!(text(&done.stdout));
+}
+
+#[test]
+fn wrong_configurations_have_messages() {
+    let cases: &[&[(&str, &str)]] = &[
+        &[("listen = 51830", "lisen = 51830")],
+        &[("listen = 51830", "listen = 70000")],
+        &[("\"10.9.0.1/24\"", "\"10.9.0.1/240\"")],
+        &[("address = [\"10.9.0.1/24\", \"fd00::1/64\"]\n", "")],
+        &[("private_key_file = \"key\"", "")],
+        &[("private_key_file = \"key\"", "private_key_file = \"kye\"")],
+        &[("private_key_file = \"key\"", "private_key = \"AAAA\"")],
+        &[(PUBLIC, "AAAA")],
+        &[("gw.example.net:51830", "gw.example.net")],
+        &[("192.0.2.1:51830", "192.0.2.300:51830")],
+        &[("\"192.168.7.0/24\"", "\"10.9.0.0/24\"")],
+        &[("\"metered\"", "\"metred\"")],
+        &[("\"wwan0\"", "\"eth0\"")],
+        &[("\"wwan0\"", "\"an interface of many letters\"")],
+        &[("path = \"fibre\"", "path = \"fiber\"")],
+        &[("path = \"fibre\"", "")],
+        &[("\"interactive\"", "\"pined\"")],
+        &[("\"ef\"", "\"af51\"")],
+        &[("\"5000-5010\"", "\"5010-5000\"")],
+        &[("dscp = [\"ef\"]\nport = [\"5000-5010\", 443]\n", "")],
+        &[
+            ("listen = 51830\n", ""),
+            (
+                "endpoint = [\"gw.example.net:51830\", \"192.0.2.1:51830\"]\n",
+                "",
+            ),
+        ],
+        &[(
+            "[policy.backups]",
+            "[status]\nmetrics = \"0.0.0.0:9469\"\n\n[policy.backups]",
+        )],
+        &[
+            ("listen = 51830", "lisen = 51830"),
+            ("\"ef\"", "\"af51\""),
+            ("\"metered\"", "\"metred\""),
+            ("\"192.168.7.0/24\"", "\"10.9.0.0/24\""),
+        ],
+    ];
+    let told: Vec<String> = cases.iter().map(|parts| refused(parts)).collect();
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn a_key_that_others_can_read_is_refused() {
+    let folder = folder();
+    write_key(folder.path(), 0o644);
+    fs::write(folder.path().join("gw.toml"), good()).expect("it is written");
+    let done = gateway(folder.path(), &["check", "gw.toml"]);
+    assert_eq!(done.status.code(), Some(2));
+    let told = text(&done.stderr);
+    assert!(told.contains("can be read by others (mode 0644)"), "{told}");
+    assert!(!told.contains(PRIVATE), "{told}");
+}
+
+#[test]
+fn files_that_are_none_are_refused() {
+    let folder = folder();
+    for (name, said) in [("absent.toml", "No such file"), (".", "it is a directory")] {
+        let done = gateway(folder.path(), &["check", name]);
+        assert_eq!(done.status.code(), Some(2));
+        assert!(text(&done.stderr).contains(said), "{}", text(&done.stderr));
+    }
+}
+
+#[test]
+fn keygen_writes_a_key_that_nobody_else_reads_and_overwrites_none() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let done = gateway(folder.path(), &["keygen", "--out", "key"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let key = folder.path().join("key");
+    let mode = fs::metadata(&key)
+        .expect("it is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let before = fs::read(&key).expect("it is ours");
+    let again = gateway(folder.path(), &["keygen", "--out", "key"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert_eq!(fs::read(&key).expect("it is ours"), before);
+    let public = text(&done.stdout);
+    assert_eq!(public.trim_start_matches("public ").trim().len(), 44);
+}
+
+/// What one end prints for the other, that one takes.
+#[test]
+fn the_configuration_of_the_other_end_is_taken() {
+    let folder = folder();
+    fs::write(folder.path().join("gw.toml"), good()).expect("it is written");
+    let done = gateway(
+        folder.path(),
+        &["peer", "gw.toml", "--endpoint", "198.51.100.7:51830"],
+    );
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    insta::assert_snapshot!(text(&done.stdout));
+    let other = tempfile::tempdir().expect("a directory");
+    fs::write(other.path().join("gw.toml"), done.stdout).expect("it is written");
+    assert!(
+        gateway(other.path(), &["keygen", "--out", "key"])
+            .status
+            .success()
+    );
+    let checked = gateway(other.path(), &["check", "gw.toml"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+    let wrong = gateway(folder.path(), &["peer", "gw.toml", "ofice"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}
