@@ -18,7 +18,7 @@ use anabranch_files::Files;
 
 pub use self::{
     format::{Class, Config, Role},
-    value::{Endpoint, Key, Prefix},
+    value::{Endpoint, Prefix},
 };
 
 /// The largest file that is read.

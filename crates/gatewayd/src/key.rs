@@ -1,8 +1,56 @@
 //! X25519 keys (RFC 7748).
 
-use x25519_dalek::{PublicKey, StaticSecret};
+use std::{fmt, str::FromStr};
 
-use crate::config::Key;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::{Deserialize, Deserializer, de};
+use x25519_dalek::{PublicKey, StaticSecret};
+use zeroize::Zeroize;
+
+/// Thirty-two octets, in base64.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(pub [u8; 32]);
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&STANDARD.encode(self.0))
+    }
+}
+
+impl fmt::Debug for Key {
+    /// It may be a private one.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl FromStr for Key {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let octets = STANDARD.decode(text).map_err(|_| "is no base64")?;
+        <[u8; 32]>::try_from(octets)
+            .map(Self)
+            .map_err(|_| "is no key of 32 octets")
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // A private key does not belong into a message.
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|why| {
+            de::Error::custom(format!(
+                "this {why}; expected a key in base64, 44 characters, as `keygen` prints it"
+            ))
+        })
+    }
+}
 
 /// A new private key.
 ///

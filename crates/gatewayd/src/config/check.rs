@@ -11,11 +11,8 @@ use anabranch_document::{
 
 use anabranch_files::Files;
 
-use super::{
-    format::{Class, Config, Secret},
-    value::Key,
-};
-use crate::key::public;
+use super::format::{Class, Config, Secret};
+use crate::key::{Key, public};
 
 /// The most octets of a key file.
 const MAX_KEY_FILE: u64 = 1024;

@@ -5,7 +5,8 @@ use std::{net::SocketAddr, path::PathBuf};
 use anabranch_document::Named;
 use serde::Deserialize;
 
-use super::value::{Dscp, Endpoint, Interface, Key, Ports, Prefix};
+use super::value::{Dscp, Endpoint, Interface, Ports, Prefix};
+use crate::key::Key;
 
 /// A gateway's configuration. Rates, delays, loss and path MTU are measured and have no key.
 #[derive(Debug, Deserialize)]

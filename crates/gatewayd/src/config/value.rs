@@ -6,10 +6,8 @@ use std::{
     str::FromStr,
 };
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, de};
-use zeroize::Zeroize;
 
 /// Reads a text or a number by `FromStr`; its error is `message; help`.
 macro_rules! from_text {
@@ -37,51 +35,6 @@ macro_rules! from_text {
             }
         }
     };
-}
-
-/// Thirty-two octets, in base64.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Key(pub [u8; 32]);
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&STANDARD.encode(self.0))
-    }
-}
-
-impl fmt::Debug for Key {
-    /// It may be a private one.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key")
-    }
-}
-
-impl Drop for Key {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
-
-impl FromStr for Key {
-    type Err = &'static str;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let octets = STANDARD.decode(text).map_err(|_| "is no base64")?;
-        <[u8; 32]>::try_from(octets)
-            .map(Self)
-            .map_err(|_| "is no key of 32 octets")
-    }
-}
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // A private key does not belong into a message.
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|why| {
-            de::Error::custom(format!(
-                "this {why}; expected a key in base64, 44 characters, as `keygen` prints it"
-            ))
-        })
-    }
 }
 
 /// An address and the length of its network's prefix.
