@@ -24,7 +24,7 @@ from anabranch.study.verdict import judge
 FILE = "robustness.json"
 _DESCRIPTIVE = {"title", "about", "source", "claim", "published", "accept_if", "why", "note", "label", "setting_why",
                 "figure", "figures", "invariant", "inconsistent", "section", "table", "live",
-                "correction", "before"}  # fmt: skip
+                "correction", "before", "takes"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -147,6 +147,6 @@ def _is_prose(key: str, value: Any) -> bool:
         (isinstance(value, str) and key != "table")
         # Live runs decide no verdict of the simulator's; a proof of inconsistency and what was read before are judged
         # on runs of their own.
-        or key in {"figure", "figures", "inconsistent", "section", "live", "correction", "before"}
+        or key in {"figure", "figures", "inconsistent", "section", "live", "correction", "before", "takes"}
         or (key == "table" and isinstance(value, list))
     )
