@@ -373,6 +373,7 @@ class Scenario(Tables):
         jobs: int | None = None,
         digest: bool = True,
         out: str | Path | None = None,
+        shard: tuple[int, int] | None = None,
         progress: Callable[[int, int], None] | None = None,
         remark: Callable[[str], None] | None = None,
     ) -> SweepResult:
@@ -393,6 +394,7 @@ class Scenario(Tables):
             jobs: Threads; all cores when left out.
             digest: As in :meth:`run`; without it equal repeats are not recognised.
             out: Directory that keeps finished points and the table; resumed if it exists.
+            shard: ``(I, N)``: part I of N, from 1, into ``out``; :meth:`SweepResult.merge` puts parts together.
             progress: Called with (finished, total) points.
             remark: Called with a sentence for each point in ``out`` that cannot be used and is made again.
 
@@ -403,7 +405,15 @@ class Scenario(Tables):
         from anabranch.sweep import sweep
 
         return sweep(
-            self, grid or {}, repeat=repeat, jobs=jobs, digest=digest, out=out, progress=progress, remark=remark
+            self,
+            grid or {},
+            repeat=repeat,
+            jobs=jobs,
+            digest=digest,
+            out=out,
+            shard=shard,
+            progress=progress,
+            remark=remark,
         )
 
     def _add(self, kind: str, name: str, entry: Mapping[str, Any]) -> Scenario:

@@ -105,6 +105,23 @@ class SweepResult:
 
         return read_sweep(Path(directory))
 
+    @classmethod
+    def merge(cls, directories: Sequence[str | Path], out: str | Path | None = None) -> SweepResult:
+        """The sweep of which these directories hold the shards (``sweep(…, shard=(I, N), out=…)``).
+
+        Its tables are those of a sweep that was made in one place.
+
+        Args:
+            directories: Of all shards, in any order; one that is given twice does no harm.
+            out: A new directory for the tables.
+
+        Raises:
+            UserError: A shard is missing, not finished, of another sweep, or of another build of the engine.
+        """
+        from anabranch.shards import merge
+
+        return merge(directories, out)
+
     def to_json(self) -> dict[str, Any]:
         """What a reader of the tables needs: ``sweep.json``."""
         from anabranch import _engine
@@ -211,11 +228,19 @@ def sweep(
     jobs: int | None = None,
     digest: bool = True,
     out: str | Path | None = None,
+    shard: tuple[int, int] | None = None,
     progress: Callable[[int, int], None] | None = None,
     remark: Callable[[str], None] | None = None,
 ) -> SweepResult:
-    """Run every point of the grid; see :meth:`anabranch.Scenario.sweep`."""
+    """Run every point of the grid, or of a part of it; see :meth:`anabranch.Scenario.sweep`."""
+    from anabranch import shards
+    from anabranch.build import fingerprint
+
     check_jobs(jobs)
+    if shard is not None:
+        shards.check_shard(shard)
+        if out is None:
+            raise UserError(f"{argument('shard')} keeps its runs in a directory", hint=f"give {argument('out')}")
     if scenario.controls and out is not None:
         raise UserError(
             f"{argument('out')}: runs of a congestion control in Python are not kept",
@@ -226,16 +251,35 @@ def sweep(
         check_target(directory, "sweep")
         directory = follow(directory)
     axes, points, told, resolved = _plan(scenario, grid, repeat)
+    title, made_of = resolved.get("title", ""), resolved.get("resolved_scenario", {})
     store = Store(directory, scenario.file, remark)
+    if shard is not None and directory is not None:
+        plan = shards.Plan(
+            build=fingerprint(),
+            text=scenario.text,
+            file=scenario.file,
+            sets=list(scenario.sets),
+            axes={path: list(values) for path, values in axes.items()},
+            first_seed=points[0].seed,
+            repeat=len({point.seed for point in points}),
+            digest=digest,
+            untrusted=scenario.untrusted,
+            title=title,
+            resolved=made_of,
+        )
+        shards.write_shard(directory, shard, plan)
+        store.ours.add(shards.SHARD_FILE)
+    points = shards.mine(points, shard)
     maker = _Maker(scenario, axes, points, store, told, digest=digest)
     store.said()
     try:
         summaries = maker.make(jobs, progress)
     finally:
         maker.store.note()
-    swept = SweptScenario(resolved.get("title", ""), list(scenario.sets), resolved.get("resolved_scenario", {}))
+    swept = SweptScenario(title, list(scenario.sets), made_of)
     result = SweepResult(list(axes), runs_frame(list(axes), points, summaries), swept)
-    maker.store.finish(result)
+    if shard is None:
+        maker.store.finish(result)
     return result
 
 

@@ -278,10 +278,17 @@ def study(
     epilog=_example(
         "anabranch sweep scenarios/reordering.toml --repeat 5 --out out/sweep \\",
         "  --grid flow.main.cc=reno,cubic,bbr",
+        "anabranch sweep path.toml --shard 1/2 --out part-1",
+        "anabranch sweep merge part-1 part-2 --out whole",
     ),
 )
 def sweep(
-    file: File,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE|merge DIR...", help="Scenario file (TOML); or merge, and the shards' directories."
+        ),
+    ],
     grid: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option("--grid", metavar="PATH=A,B,C", help="Values of one path; may be given more than once."),
@@ -294,6 +301,10 @@ def sweep(
     jobs: Jobs = None,
     json: Json = False,
     out: Out = None,
+    shard: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--shard", metavar="I/N", help="Run part I of N into --out; `sweep merge` puts parts together."),
+    ] = None,
     digest: Digest = True,
     untrusted: Untrusted = False,
 ) -> None:
@@ -301,11 +312,18 @@ def sweep(
 
     With --out an interrupted sweep goes on where it stopped. A point is made again if the scenario, a file that it
     names, or this program has changed.
+
+    Parts of a sweep can run on machines that share nothing: --shard 1/4 to --shard 4/4, each with an --out of its own.
+    `anabranch sweep merge DIR... --out DIR` makes the tables of the whole.
     """
     with exit_status():
-        from anabranch.cli.sweep import SweepOptions, run_sweep
+        from anabranch.cli.sweep import SweepOptions, run_merge, run_sweep
 
-        run_sweep(file, set_ or [], grid or [], SweepOptions(repeat, jobs, json, out, digest, untrusted))
+        options = SweepOptions(repeat, jobs, json, out, digest, untrusted, shard)
+        if files[0] == Path("merge") and (len(files) > 1 or not files[0].is_file()):
+            run_merge(files[1:], set_ or [], grid or [], options)
+        else:
+            run_sweep(files, set_ or [], grid or [], options)
 
 
 @app.command(

@@ -27,10 +27,33 @@ class SweepOptions:
     out: Path | None
     digest: bool
     untrusted: bool = False
+    shard: str | None = None
 
 
-def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptions) -> None:
-    """Run the grid, print its table, write it.
+def run_merge(directories: list[Path], sets: list[str], grids: list[str], options: SweepOptions) -> None:
+    """Put shards together, print the table of the whole, write it.
+
+    Raises:
+        UserError: They are not the shards of one sweep, or an option is of runs.
+    """
+    from anabranch.errors import UserError
+    from anabranch.sweep import SweepResult
+
+    if sets or grids or options != SweepOptions(None, None, options.json, options.out, True):
+        raise UserError("merge takes directories, --out and --json", hint="other options belong to the shards' sweeps")
+    if options.out is None and not options.json:
+        raise UserError("merge writes the whole sweep into a directory", hint="--out DIR, or --json")
+    result = SweepResult.merge(directories, options.out)
+    if options.out is not None:
+        note(f"wrote {options.out / 'runs.csv'}, runs.parquet and table.parquet")
+    if options.json:
+        print_json(to_json(result))
+    else:
+        _print(result)
+
+
+def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: SweepOptions) -> None:
+    """Run the grid, or a shard of it, print its table, write it.
 
     Raises:
         ScenarioError: The scenario, or a point of the grid, is wrong.
@@ -38,9 +61,15 @@ def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptio
     """
     from anabranch.errors import UserError
     from anabranch.progress import Progress
+    from anabranch.shards import parse_shard
 
+    if len(files) > 1:
+        raise UserError(
+            f"one scenario is swept, and {len(files)} files are given", hint="or: anabranch sweep merge DIR…"
+        )
+    shard = None if options.shard is None else parse_shard(options.shard)
     interrupt.watch()
-    scenario = load_scenario(file, sets, untrusted=options.untrusted)
+    scenario = load_scenario(files[0], sets, untrusted=options.untrusted)
     grid: dict[str, list[Any]] = {}
     for path, values in map(parse_grid, grids):
         if path in grid:
@@ -61,6 +90,7 @@ def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptio
                 jobs=options.jobs,
                 digest=options.digest,
                 out=options.out,
+                shard=shard,
                 progress=report,
                 remark=note,
             )
@@ -68,6 +98,11 @@ def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptio
             if options.out is not None:
                 note(f"finished points are in {options.out}; the same command goes on from there")
             raise
+    if shard is not None:
+        note(f"shard {options.shard}: {result.frame.height} runs are in {options.out}; put all together: sweep merge")
+        if options.json:
+            print_json(to_json(result))
+        return
     if result.frame.height == 1:
         note(
             "this was one run: there is no grid and no repeat; --grid PATH=A,B,C or --repeat N, or [sweep] in the file"

@@ -1,0 +1,185 @@
+"""Parts of a sweep that run anywhere, and putting them together.
+
+A shard is a directory with ``shard.json``, which says what the whole sweep is and which part this is, and the finished
+points. Point number k of the sweep belongs to shard k mod N + 1, so that slow corners of a grid are spread.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from anabranch.errors import UserError
+from anabranch.files import NoSuchFileError, read_json
+from anabranch.output import to_json, write_whole
+from anabranch.points import Job, Points, key
+from anabranch.spoken import argument
+
+if TYPE_CHECKING:
+    from anabranch.summary import Summary
+    from anabranch.sweep import Point, SweepResult
+
+FORMAT = 1
+SHARD_FILE = "shard.json"
+MOST_SHARDS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole sweep: with the same plan shards belong together."""
+
+    build: str
+    text: str
+    file: str
+    sets: list[str]
+    axes: dict[str, list[Any]]
+    first_seed: int
+    repeat: int
+    digest: bool
+    untrusted: bool
+    title: str
+    resolved: dict[str, Any]
+
+    def points(self) -> list[Point]:
+        """Every point, in the order of the tables."""
+        from anabranch.sweep import Point
+
+        seeds = range(self.first_seed, self.first_seed + self.repeat)
+        return [Point(values, seed) for values in itertools.product(*self.axes.values()) for seed in seeds]
+
+    def job(self, point: Point) -> Job:
+        """What the engine makes of a point."""
+        from anabranch.grid import sets_of
+
+        return self.text, self.file, [*self.sets, *sets_of(self.axes, point.values)], point.seed
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """``I/N`` as two numbers.
+
+    Raises:
+        UserError: It is not.
+    """
+    part, slash, parts = text.partition("/")
+    if slash and part.isascii() and parts.isascii() and part.isdigit() and parts.isdigit():
+        return check_shard((int(part), int(parts)))
+    raise UserError(
+        f"{argument('shard', text)}: I/N was expected, the part and how many there are", hint=argument("shard", "1/4")
+    )
+
+
+def check_shard(shard: tuple[int, int]) -> tuple[int, int]:
+    """A part and how many there are.
+
+    Raises:
+        UserError: There is no such part.
+    """
+    part, parts = shard
+    if not 1 <= part <= parts <= MOST_SHARDS:
+        raise UserError(
+            f"{argument('shard', f'{part}/{parts}')}: there is no such part",
+            hint=f"parts count from 1, and there are at most {MOST_SHARDS:,}",
+        )
+    return part, parts
+
+
+def mine(points: Sequence[Point], shard: tuple[int, int] | None) -> list[Point]:
+    """The points of a shard; all without one."""
+    return list(points if shard is None else points[shard[0] - 1 :: shard[1]])
+
+
+def write_shard(directory: Path, shard: tuple[int, int], plan: Plan) -> None:
+    """Say in a directory which part of which sweep it holds.
+
+    Raises:
+        UserError: It holds another.
+    """
+    path = directory / SHARD_FILE
+    content = {"format": FORMAT, "kind": "shard", "part": shard[0], "of": shard[1], **vars(plan)}
+    if path.exists():
+        there, there_plan = _read(directory)
+        # Another build makes the points again.
+        if there != shard or {**vars(there_plan), "build": ""} != {**vars(plan), "build": ""}:
+            raise UserError(
+                f"{directory} holds shard {there[0]}/{there[1]} of "
+                f"{'this' if there != shard else 'another'} sweep; it is left as it is",
+                hint=f"give {argument('out')} a directory of its own for each shard",
+            )
+    write_whole(path, to_json(content))
+
+
+def _read(directory: Path) -> tuple[tuple[int, int], Plan]:
+    path = directory / SHARD_FILE
+    try:
+        content = read_json(path)
+    except NoSuchFileError:
+        raise UserError(
+            f"{directory} is no shard: it has no {SHARD_FILE}",
+            hint=f"one is made by anabranch sweep FILE {argument('shard', 'I/N')} {argument('out', 'DIR')}",
+        ) from None
+    if not isinstance(content, dict) or content.get("kind") != "shard" or content.get("format") != FORMAT:
+        raise UserError(f"{path} is no shard of format {FORMAT}")
+    kinds: Mapping[str, type] = {
+        "part": int, "of": int, "build": str, "text": str, "file": str, "sets": list, "axes": dict, "first_seed": int,
+        "repeat": int, "digest": bool, "untrusted": bool, "title": str, "resolved": dict,
+    }  # fmt: skip
+    for name, kind in kinds.items():
+        if not isinstance(content.get(name), kind):
+            raise UserError(f'{path} lacks "{name}"', hint="make the shard again")
+    values = {name: content[name] for name in kinds if name not in {"part", "of"}}
+    return check_shard((content["part"], content["of"])), Plan(**values)
+
+
+def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> SweepResult:
+    """The sweep whose shards are in these directories; see :meth:`anabranch.SweepResult.merge`."""
+    from anabranch.output import check_target, whole_directory
+    from anabranch.points import Store
+    from anabranch.sweep import SweepResult, SweptScenario, runs_frame
+
+    if not directories:
+        raise UserError("there are no shards to merge", hint="give their directories")
+    shards = [(Path(directory), *_read(Path(directory))) for directory in directories]
+    first, (_, parts), plan = shards[0]
+    for directory, (_, of), other in shards[1:]:
+        if other.build != plan.build:
+            raise UserError(f"{directory} was made by another build of the engine than {first}")
+        if of != parts or other != plan:
+            raise UserError(f"{directory} and {first} are shards of different sweeps")
+    homes: dict[int, list[Points]] = {}
+    for directory, (part, _), _ in shards:
+        homes.setdefault(part, []).append(Points(directory, Path(), checks_files=False))
+    missing = [str(part) for part in range(1, parts + 1) if part not in homes]
+    if missing:
+        shown = ", ".join(missing[:6]) + (", …" if len(missing) > 6 else "")
+        raise UserError(f"of {parts} shards {len(missing)} are missing: {shown}")
+    if out is not None:
+        check_target(Path(out), "sweep")
+        if Path(out).exists() and any(Path(out).iterdir()):
+            raise UserError(f"{argument('out', out)} is not empty", hint="give a new directory")
+    points = plan.points()
+    found: list[Summary] = []
+    lacking: dict[int, int] = {}
+    for i, point in enumerate(points):
+        part = i % parts + 1
+        name = key(plan.job(point), digest=plan.digest, untrusted=plan.untrusted, build=plan.build)
+        summary = next((s for home in homes[part] if (s := home.read(name)) is not None), None)
+        if summary is None:
+            lacking[part] = lacking.get(part, 0) + 1
+        else:
+            found.append(cast("Summary", summary))
+    if lacking:
+        part, runs = next(iter(lacking.items()))
+        raise UserError(
+            f"shard {part}/{parts} lacks {runs} of its runs"
+            + (f", and {len(lacking) - 1} more shards lack some" if len(lacking) > 1 else ""),
+            hint="call its command again: it goes on where it stopped",
+        )
+    swept = SweptScenario(plan.title, plan.sets, plan.resolved)
+    result = SweepResult(list(plan.axes), runs_frame(list(plan.axes), points, found), swept)
+    if out is not None:
+        with whole_directory(Path(out), "sweep") as aside:
+            Store(aside, plan.file).finish(result)
+    return result
