@@ -163,7 +163,9 @@ def lookup(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]] | tup
         led = paths.resolve(name, items, known)
         return (name, led) if isinstance(led, list) else [dict(led)]
     names = [word for item in items for word in (item["name"], *aliases(item))]
-    raise UserError(f'there is nothing called "{name}"', hint=nearest(name, [*names, *known]))
+    close = nearest(name, [*names, *known])
+    hint = "anabranch list shows what there is" if close.startswith("valid: ") else close
+    raise UserError(f'there is nothing called "{name}"', hint=hint)
 
 
 def _keys(items: list[dict[str, Any]]) -> dict[str, list[keys.Key]]:
