@@ -643,6 +643,7 @@ def test_list_says_what_things_are(anabranch: Call) -> None:
 
 def test_a_study_says_what_its_figures_count(anabranch: Call, sample_study: Path) -> None:
     done = anabranch("study", sample_study, "--quick")
-    assert "accept if: " in done.out
+    assert "S2   reproduced\n     NewReno loses up to about 50 %\n     accept if     minimum over RI" in done.out
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
     assert "Control: what the check says of a system known to be wrong" in done.out
     assert "obustness" in done.out

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from anabranch.cli import keys
-from anabranch.cli.blocks import wrapped, write
+from anabranch.cli.blocks import LABEL, labelled, wrapped, write
 from anabranch.cli.common import console, print_json, styled
 
 _ALIASES = {("cc", "reno"): ["new-reno"]}
@@ -202,7 +202,7 @@ def _explain_key(name: str, found: list[keys.Key], items: list[dict[str, Any]], 
         write(out, ["", "In each profile"])
         for item in stacks:
             names = ", ".join([item["name"], *aliases(item)])
-            write(out, _labelled(names, _switch(key_name, item["details"][key_name], _sizes())))
+            write(out, labelled(names, _switch(key_name, item["details"][key_name], _sizes())))
 
 
 def _sizes() -> set[str]:
@@ -220,9 +220,9 @@ def _print_profile(details: dict[str, Any]) -> None:
     write(out, ["", "Switches"])
     for name, value in details.items():
         if name not in ("aliases", "reasons", "not_modelled"):
-            write(out, _labelled(name, _switch(name, value, sizes)))
+            write(out, labelled(name, _switch(name, value, sizes)))
             if name in reasons:
-                write(out, _labelled("", reasons[name]))
+                write(out, labelled("", reasons[name]))
     if details.get("not_modelled"):
         write(out, ["", "Not modelled in this version:"])
         for line in details["not_modelled"]:
@@ -250,19 +250,7 @@ def _print(item: dict[str, Any]) -> None:
     elif details := {key: value for key, value in item.get("details", {}).items() if key != "aliases"}:
         write(out, ["", "Claims" if item["kind"] == "study" else "Details"])
         for key, value in details.items():
-            write(out, _labelled(key, _value(value), 4 if item["kind"] == "study" else _LABEL))
-
-
-_LABEL = 26
-"""Columns of a switch's name in front of its value."""
-
-
-def _labelled(label: str, value: str, columns: int = _LABEL) -> list[str]:
-    """A value beside its label; below it where the label is too long."""
-    indent = " " * (columns + 4)
-    if len(label) > columns:
-        return [f"  {label}", *wrapped(indent + value, indent)]
-    return wrapped(f"  {label:<{columns}}  {value}", indent)
+            write(out, labelled(key, _value(value), 4 if item["kind"] == "study" else LABEL))
 
 
 def _entry_of(name: str, kind: str, bounds: str, default: Any, meaning: str) -> list[str]:
@@ -273,7 +261,7 @@ def _entry_of(name: str, kind: str, bounds: str, default: Any, meaning: str) -> 
     if default is not None:
         facts.append("required" if default == "required" else f"default {_value(default)}")
     # A number and its unit stay on one line.
-    whole = [fact.replace(" ", "\u00a0") if len(fact) < _LABEL else fact for fact in facts]
+    whole = [fact.replace(" ", "\u00a0") if len(fact) < LABEL else fact for fact in facts]
     first = wrapped(f"  {name}: {'; '.join([taken, *whole])}", "    ")
     lines = [line.replace("\u00a0", " ") for line in first]
     return [*lines, *wrapped(f"      {' '.join(meaning.split())}", "      ")] if meaning else lines
