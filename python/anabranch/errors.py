@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_MOST_NAMES = 16
+"""Names that a hint lists."""
+
 
 class UserError(ValueError):
     """Bad input outside a scenario file: a path, an option, a study. Exit status 2.
@@ -81,5 +84,5 @@ def nearest(name: str, valid: Iterable[str]) -> str:
         return f'did you mean "{close[0]}"?'
     if not names:
         return "there are none"
-    shown = ", ".join(names[:12])
-    return f"valid: {shown}{', …' if len(names) > 12 else ''}"
+    shown = ", ".join(names[:_MOST_NAMES])
+    return f"valid: {shown}{', …' if len(names) > _MOST_NAMES else ''}"

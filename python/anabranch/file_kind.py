@@ -77,6 +77,27 @@ def check_text(path: Path, head: bytes, noun: str = SCENARIO) -> None:
     kind, what_to_do = _kind(head)
     if kind is not None:
         raise UserError(f"{path} is {kind}; {expected}", hint=what_to_do)
+    if noun == SCENARIO and path.suffix != ".toml":
+        _check_convertible(path, head)
+
+
+def _check_convertible(path: Path, head: bytes) -> None:
+    """Refuse a description of a path that another tool takes: `convert` makes a scenario of it.
+
+    Raises:
+        UserError: It is one.
+    """
+    from anabranch.convert import formats
+
+    try:
+        found = formats.recognise(path.name, head)
+    except UserError:
+        return
+    if found.name != "scenario" and found.reader is not None and found.reader[1] == "scenario":
+        raise UserError(
+            f"{path} is in the format `{found.name}`; {SCENARIO} was expected",
+            hint=f"anabranch convert {path} --out {path.stem}.toml",
+        )
 
 
 def _kind(head: bytes) -> tuple[str | None, str | None]:

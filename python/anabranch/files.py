@@ -134,6 +134,18 @@ def _check_regular(path: str | Path, found: os.stat_result) -> None:
         raise UserError(f"{path} is {kind}; a regular file was expected", hint=_hint(found.st_mode))
 
 
+def _similar(path: Path) -> str | None:
+    """A file of the same kind beside it whose name is nearly the same."""
+    import difflib
+
+    try:
+        beside = {Path(name).stem: name for name in os.listdir(path.parent) if Path(name).suffix == path.suffix}
+    except (OSError, ValueError):
+        return None
+    close = difflib.get_close_matches(path.stem, beside, 1)
+    return f'did you mean "{beside[close[0]]}"?' if close else None
+
+
 def _hint(mode: int) -> str | None:
     if stat.S_ISFIFO(mode):
         return "write its content into a file first: a file may be read more than once"
@@ -157,7 +169,7 @@ def _explained(path: str | Path) -> Iterator[None]:
     except UserError:
         raise
     except FileNotFoundError:
-        raise NoSuchFileError(f"{path}: no such file") from None
+        raise NoSuchFileError(f"{path}: no such file", hint=_similar(Path(path))) from None
     except BlockingIOError:
         # Some files of /proc and /sys say that they are regular and wait for events (/proc/kmsg, trace_pipe).
         raise UserError(f"{path} waits for events instead of ending; a regular file was expected") from None

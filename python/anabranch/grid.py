@@ -18,8 +18,6 @@ from anabranch.spoken import argument
 MAX_PATH = 4096
 """Characters of a path."""
 
-MOST_WHOLE = 2
-"""So many axes are shown by their whole paths."""
 
 MAX_POINTS = 1_000_000
 """Runs in one sweep. More is a mistake in the grid."""
@@ -99,10 +97,8 @@ def sets_of(axes: Mapping[str, Sequence[Any]], values: Sequence[Any]) -> list[st
     return [f"{path}={toml_text.write_value(value)}" for path, value in zip(axes, values, strict=True)]
 
 
-def short_names(paths: Sequence[str], *, whole: int = MOST_WHOLE) -> list[str]:
-    """Each path by as few of its last parts as tell all of them apart; up to ``whole`` paths are not shortened."""
-    if len(paths) <= whole:
-        return list(paths)
+def short_names(paths: Sequence[str]) -> list[str]:
+    """Each path by as few of its last parts as tell all of them apart."""
     parts = [[toml_text.write_key(part) for part in keys_of(path)] for path in paths]
     length = [1] * len(paths)
     while True:

@@ -72,19 +72,19 @@ def check_target(target: Path, kind: str) -> None:
             owner.remove_dead(place)
         if not exists and target.is_symlink():
             raise UserError(
-                f"{argument('out', target)} is a symbolic link to {target.readlink()}, which does not exist",
-                hint=f"make that directory, or give {argument('out')} another place",
+                f"{_argument(kind, target)} is a symbolic link to {target.readlink()}, which does not exist",
+                hint="make that directory, or choose another place",
             )
         if exists:
             _check_content(target, kind)
     except OSError as error:
-        raise _unwritable(target, error) from None
+        raise _unwritable(target, kind, error) from None
     except ValueError as error:
         if isinstance(error, UserError):
             raise
         # A NUL byte, or half a character.
-        raise UserError(f"{argument('out', repr(str(target)))} cannot be the name of a directory") from None
-    _check_writable(target, inside=stays)
+        raise UserError(f"{_argument(kind, repr(str(target)))} cannot be the name of a directory") from None
+    _check_writable(target, kind, inside=stays)
 
 
 def check_parent(parent: Path) -> None:
@@ -94,7 +94,7 @@ def check_parent(parent: Path) -> None:
         UserError: ``parent`` is a file, or holds results.
     """
     if parent.exists() and not parent.is_dir():
-        raise UserError(f"{parent} is a file; {argument('out')} needs a directory")
+        raise UserError(f"{argument('out', parent)} is {_what(parent)}; a directory was expected")
     manifest = read_manifest(parent)
     if manifest is not None:
         raise _of_another(parent, manifest)
@@ -112,7 +112,7 @@ def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
     """
     name, target = target, where or target
     if not target.is_dir():
-        raise UserError(f"{name} is a file; {argument('out')} needs a directory")
+        raise UserError(f"{_argument(kind, name)} is {_what(target)}; a directory was expected")
     # Another process of ours may be writing here now.
     names = {name for name in os.listdir(target) if not owner.is_temporary(name)}
     if LOST_AND_FOUND in names and _is_mount(target):
@@ -123,7 +123,7 @@ def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
     if manifest is None:
         raise UserError(
             f"{name} is not empty and was not written by anabranch; it is left as it is",
-            hint=f"give {argument('out')} a new directory",
+            hint="choose a new directory",
         )
     if manifest.kind != kind:
         raise _of_another(name, manifest)
@@ -138,7 +138,7 @@ def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
     if foreign:
         raise UserError(
             f"{name} holds files that are not ours ({', '.join(sorted(foreign)[:3])}); it is left as it is",
-            hint=f"move them, or give {argument('out')} a new directory",
+            hint="move them, or choose a new directory",
         )
 
 
@@ -148,14 +148,23 @@ def _is_point(path: Path) -> bool:
     return named and path.parent.name == "points"
 
 
+def _argument(kind: str, value: object = None) -> str:
+    """What the caller calls the directory: ``directory`` of a result's ``write``, ``out`` of a sweep."""
+    return argument("out" if kind == "sweep" else "directory", value)
+
+
+def _what(path: Path) -> str:
+    return "a file" if path.is_file() else "not a directory"
+
+
 def _of_another(target: Path, manifest: Manifest) -> UserError:
     return UserError(
         f"{target} holds the results of `anabranch {manifest.kind}`; it is left as it is",
-        hint=f"give {argument('out')} a new directory",
+        hint="choose a new directory",
     )
 
 
-def _check_writable(target: Path, *, inside: bool) -> None:
+def _check_writable(target: Path, kind: str, *, inside: bool) -> None:
     """Make the directory that the results will be written into, and take it away again."""
     made: list[Path] = []
     probe = owner.beside(follow(target) / MANIFEST if inside else follow(target))
@@ -167,17 +176,17 @@ def _check_writable(target: Path, *, inside: bool) -> None:
             directory.mkdir()
             made.append(directory)
     except OSError as error:
-        raise _unwritable(target, error) from None
+        raise _unwritable(target, kind, error) from None
     finally:
         for directory in reversed(made):
             directory.rmdir()
         owner.forget(probe)
 
 
-def _unwritable(target: Path, error: OSError) -> UserError:
+def _unwritable(target: Path, kind: str, error: OSError) -> UserError:
     return UserError(
-        f"{argument('out', target)}: cannot be written: {error.strerror or error}",
-        hint=f"give {argument('out')} another place",
+        f"{_argument(kind, target)}: cannot be written: {error.strerror or error}",
+        hint="choose another place",
     )
 
 
@@ -199,7 +208,7 @@ def whole_directory(target: Path, kind: str) -> Iterator[Path]:
         write_manifest(aside, kind)
         _replace(place, aside, kind)
     except OSError as error:
-        raise RunFailedError(f"{argument('out', target)}: cannot be written: {error.strerror or error}") from None
+        raise RunFailedError(f"{_argument(kind, target)}: cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(aside, ignore_errors=True)
         owner.forget(aside)

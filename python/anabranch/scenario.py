@@ -13,7 +13,7 @@ from anabranch.capture import SNAP_LENGTH
 from anabranch.component import Value, present
 from anabranch.errors import UserError
 from anabranch.file_kind import SCENARIO
-from anabranch.files import MAX_TEXT_BYTES, NoSuchFileError, read_bytes
+from anabranch.files import MAX_TEXT_BYTES, read_bytes
 from anabranch.files import read_standard_input as read_standard_bytes
 
 if TYPE_CHECKING:
@@ -480,20 +480,10 @@ def read_text(path: Path, noun: str = SCENARIO) -> str:
     Raises:
         UserError: There is no such file, it is a directory, a capture, far too large, or not UTF-8.
     """
-    import difflib
-
-    from anabranch.errors import nearest
     from anabranch.file_kind import check_directory, check_text
 
     check_directory(path, noun)
-    try:
-        raw = read_bytes(path, most=MAX_FILE_BYTES, check=lambda head: check_text(path, head, noun))
-    except NoSuchFileError as error:
-        beside = [p.name for p in path.parent.glob("*.toml")] if path.parent.is_dir() else []
-        raise UserError(
-            error.message,
-            hint=nearest(path.name, beside) if difflib.get_close_matches(path.name, beside, 1) else None,
-        ) from None
+    raw = read_bytes(path, most=MAX_FILE_BYTES, check=lambda head: check_text(path, head, noun))
     return _decoded(raw, str(path))
 
 

@@ -271,7 +271,7 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
          "  valid: S, R\n"),
         (["run", "{file}", "--engine", "liv"], 'error: there is no engine "liv"\n  did you mean "live"?\n'),
         (["run", "{file}", "--out", "{file}/out"],
-         "error: --out {file}/out: cannot be written: Not a directory\n  give --out another place\n"),
+         "error: --out {file}/out: cannot be written: Not a directory\n  choose another place\n"),
         (["study", "x", "--jobs", "-1"], "error: --jobs -1: at least 1 was expected\n"),
         (["study", "x", "--jobs", "0"], "error: --jobs 0: at least 1 was expected\n"),
         (["sweep", "{file}", "--jobs", "-1"], "error: --jobs -1: at least 1 was expected\n"),
@@ -285,6 +285,13 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
         (["sweep", "{file}", "--grid", "flow.main.cc=cubic", "--grid", "flow.main.cc=reno"],
          "error: --grid gives flow.main.cc twice\n  give its values together: --grid flow.main.cc=A,B,C\n"),
         (["list", "queues"], 'error: there is no kind "queues"\n  did you mean "queue"?\n'),
+        (["explain", "nosuch"],
+         'error: there is nothing called "nosuch"\n  anabranch list shows what there is\n'),
+        (["run", "{file}", "--out", "{file}"], "error: --out {file} is a file; a directory was expected\n"),
+        (["run", "{file}", "--out", "/dev/null"],
+         "error: --out /dev/null is not a directory; a directory was expected\n"),
+        (["run", "{file}", "--why=some"], "error: --why=some: --why or --why=all was expected\n  valid: all\n"),
+        (["new", "{file}"], "error: {file} is a file; a directory was expected\n  choose another name\n"),
         (["explain", "cubik"], 'error: there is nothing called "cubik"\n  did you mean "cubic"?\n'),
     ],
 )  # fmt: skip
@@ -327,7 +334,9 @@ def test_a_number_the_engine_cannot_hold(anabranch: Call, scenario_file: Path, m
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("command", [["run", "FILE"], ["run", "FILE", "--json"], ["list"]])
+@pytest.mark.parametrize(
+    "command", [["run", "FILE"], ["run", "FILE", "--json"], ["list"], ["--help"], ["--version"], ["run", "--help"]]
+)
 def test_a_reader_who_goes_away(command: list[str], scenario_file: Path) -> None:
     arguments = [str(scenario_file) if a == "FILE" else a for a in command]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
@@ -374,6 +383,44 @@ def test_a_mistake_in_a_scenario(anabranch: Call, tmp_path: Path) -> None:
     assert (done.status, done.out) == (2, "")
     assert "titel" in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_with_a_similar_name_is_offered(anabranch: Call, tmp_path: Path) -> None:
+    (tmp_path / "first.toml").write_text("")
+    missing = tmp_path / "frist.toml"
+    for command in (["run"], ["sweep"], ["convert"]):
+        done = anabranch(*command, missing)
+        assert (done.status, done.err) == (2, f'error: {missing}: no such file\n  did you mean "first.toml"?\n')
+    assert anabranch("run", tmp_path / "else.toml").err == f"error: {tmp_path / 'else.toml'}: no such file\n"
+
+
+def test_a_path_of_another_tool_is_not_run_but_converted(anabranch: Call, tmp_path: Path) -> None:
+    file = tmp_path / "cell.sh"
+    file.write_text("mm-delay 20 mm-loss uplink 0.01\n")
+    done = anabranch("run", file)
+    assert (done.status, done.out) == (2, "")
+    assert done.err == (
+        f"error: {file} is in the format `mahimahi`; a scenario (TOML) was expected\n"
+        f"  anabranch convert {file} --out cell.toml\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "helped"),
+    [
+        ("run", "error: missing argument 'FILE'", "run --help"),
+        ("rnu x", "error: no such command 'rnu'. Did you mean 'run'?", "--help"),
+        ("run x --seed y", "error: invalid value for '--seed': 'y': a whole number was expected", "run --help"),
+    ],
+)
+def test_wrong_arguments_are_one_message(arguments: str, message: str, helped: str) -> None:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "anabranch", *arguments.split()],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    first, second = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, first) == (2, "", message)
+    assert second.endswith(f"anabranch {helped} lists what it takes")
 
 
 def test_an_unknown_option(anabranch: Call) -> None:
@@ -562,12 +609,13 @@ def test_a_word_that_was_possible_as_well_is_offered(
 def test_a_profile_has_its_reasons_beside_the_switches(anabranch: Call) -> None:
     details = json.loads(anabranch("explain", "linux-6.18", "--json").out)["details"]
     lines = anabranch("explain", "linux").out.splitlines()
-    rows = {line.split()[0]: line for line in lines if line.split()}
-    assert "1448 bytes" in rows["mss"]
-    assert {"reasons", "not_modelled"}.isdisjoint(rows)
+    names = {line[2:].split()[0]: at for at, line in enumerate(lines) if line[:2] == "  " and line[2:3].strip()}
+    assert "1448 bytes" in lines[names["mss"]]
+    assert {"reasons", "not_modelled"}.isdisjoint(names)
+    text = " ".join(" ".join(lines).split())
     for switch, reason in details["reasons"].items():
-        assert " ".join(reason.split()[:2]) in rows[switch]
-    assert [line.removeprefix("- ") for line in lines if line.startswith("- ")] == details["not_modelled"]
+        assert f" {switch} " in text.partition(reason)[0]
+    assert all(f"- {lack}" in text for lack in details["not_modelled"])
 
 
 def test_explain_knows_what_the_format_knows(anabranch: Call) -> None:
@@ -595,6 +643,7 @@ def test_list_says_what_things_are(anabranch: Call) -> None:
 
 def test_a_study_says_what_its_figures_count(anabranch: Call, sample_study: Path) -> None:
     done = anabranch("study", sample_study, "--quick")
-    assert "accept if: " in done.out
+    assert "S2   reproduced\n     NewReno loses up to about 50 %\n     accept if     minimum over RI" in done.out
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
     assert "Control: what the check says of a system known to be wrong" in done.out
     assert "obustness" in done.out

@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.cli import keys
@@ -103,10 +103,26 @@ def test_suggestions_go_by_meaning() -> None:
     assert nearest("bandwidth", ["bandwith", "delay"]) == 'did you mean "bandwith"?'
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30))
 def test_any_text_is_explained_or_refused(text: str) -> None:
     with contextlib.suppress(UserError):
         assert lookup(text, ITEMS)
+
+
+def test_explanations_fit_80_columns(anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anabranch.cli.explain.registry", lambda: ITEMS)
+    names = {item["name"] for item in ITEMS} | {"link.rate", "rwnd", "limit", "flow.cc", "hystart"}
+    for name in sorted(names):
+        lines = anabranch("explain", name).out.splitlines()
+        assert [line for line in lines if len(line) > 80] == []
+
+
+def test_a_parameter_says_what_it_takes_and_its_default(anabranch: Call) -> None:
+    lines = anabranch("explain", "codel").out.splitlines()
+    at = lines.index("  target: duration in ps, ns, us (µs), ms, s, min, h; 1 us to 100 s;")
+    assert lines[at + 1] == "    default 5 ms"
+    assert "  ecn: boolean; default false" in lines
 
 
 def test_without_a_name_everything_is_listed(anabranch: Call) -> None:

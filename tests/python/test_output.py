@@ -85,7 +85,7 @@ def test_nor_results_of_another_command(tmp_path: Path) -> None:
 
 def test_a_file_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
-    with pytest.raises(UserError, match="is a file; out needs a directory"):
+    with pytest.raises(UserError, match=r"directory=.*f is a file; a directory was expected"):
         check_target(tmp_path / "f", "run")
 
 
@@ -115,7 +115,7 @@ def test_a_symbolic_link_to_nothing_is_refused(anabranch: Call, tmp_path: Path, 
     assert (done.status, done.out) == (2, "")
     assert done.err == (
         f"error: --out {link} is a symbolic link to nowhere, which does not exist\n"
-        "  make that directory, or give --out another place\n"
+        "  make that directory, or choose another place\n"
     )
     assert link.is_symlink()
 

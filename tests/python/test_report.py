@@ -13,10 +13,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anabranch import Scenario
 from anabranch.plot.style import MAX_LINE_POINTS, thin, thin_points
 from anabranch.report.columns import Chart, SeriesColumns
+from anabranch.report.compare_output import p_value
 from anabranch.report.format import figure, share
 from anabranch.report.page import pack_times, pack_values, page, table
 from anabranch.result import RunResult
@@ -129,3 +132,15 @@ def test_figures_for_people(value: float | None, shown: str) -> None:
 
 def test_shares_for_people() -> None:
     assert (share(0.9), share(0.9, stale=True), share(None)) == ("90 %", "90 % (stale)", "–")
+
+
+def test_cells_of_a_wide_table_bear_their_headings() -> None:
+    headings = ("flow", "sent", "lost", 'a "b"', "ended")
+    html = table(headings, [("main", "1", "2", "3", "running")])
+    assert re.findall(r"data-label='([^']*)'", html) == ["flow", "sent", "lost", "a &quot;b&quot;", "ended"]
+    assert "data-label" not in table(headings[:4], [("main", "1", "2", "3")])
+
+
+@given(st.floats(min_value=0, max_value=1, exclude_min=True, allow_subnormal=False))
+def test_a_p_value_is_shown_on_its_side_of_the_level(p: float) -> None:
+    assert (float(p_value(p)) < 0.05) == (p < 0.05)

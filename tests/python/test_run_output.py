@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
@@ -82,6 +83,19 @@ def test_an_unlimited_queue_is_remarked(anabranch: Call, tmp_path: Path) -> None
     assert "path forward: its queue is unlimited" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     limited = scenario(tmp_path, link='queue = { kind = "drop-tail", limit = "50 packets" }')
     assert "unlimited" not in anabranch("run", limited).out
+
+
+def test_the_remark_on_a_queue_tells_its_longest_delay(anabranch: Call, tmp_path: Path) -> None:
+    """A queue that grows until the end: what waits longest has not left, and no percentile counts it."""
+    file = scenario(tmp_path, flow='stack = "rfc"')
+    told = json.loads(anabranch("run", file, "--json").out)["links"]["path"]["forward"]
+    found = re.search(r"held up to ([0-9,]+) packets, and the last of them waits for about ([0-9,.]+) ms",
+                      words(anabranch("run", file).out))  # fmt: skip
+    assert found
+    packets, delay = (float(text.replace(",", "")) for text in found.groups())
+    assert packets == told["max_queue_packets"]
+    assert delay == pytest.approx(packets * 1500 * 8 / 10e6 * 1000, rel=0.02)
+    assert delay >= told["p99_queue_delay_ms"]
 
 
 def test_a_window_that_limits_nothing_is_remarked(anabranch: Call, scenario_file: Path) -> None:

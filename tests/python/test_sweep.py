@@ -348,11 +348,14 @@ def test_columns_have_names_of_their_own(anabranch: Call, varied: Path) -> None:
     grid = ["--grid", "flow.a.cc=reno,cubic", "--grid", "flow.b.cc=reno"]
     done = anabranch("sweep", varied, *grid)
     assert done.status == 0, done.err
-    assert done.out.splitlines()[2].split()[:3] == ["rate", "a.cc", "b.cc"]
+    head = next(line for line in done.out.splitlines() if line.startswith("rate"))
+    assert head.split()[:3] == ["rate", "a.cc", "b.cc"]
+    assert "a.cc (flow.a.cc), b.cc (flow.b.cc)" in " ".join(done.out.split())
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
     assert short_names(["a.b.c", "x.b.c", "c"]) == ["a.b.c", "x.b.c", "c"]
     assert short_names(["link.a.rate", "link.a.forward.rate", "link.a.delay"]) == ["a.rate", "forward.rate", "delay"]
     assert short_names(["rate", "a.rate", 'link."a.rate"']) == ["rate", "a.rate", '"a.rate"']
-    assert short_names(["link.a.rate", "flow.m.cc"]) == ["link.a.rate", "flow.m.cc"]
+    assert short_names(["link.a.rate", "flow.m.cc"]) == ["rate", "cc"]
 
 
 def test_truth_values_are_shown_as_files_write_them(anabranch: Call, varied: Path, tmp_path: Path) -> None:

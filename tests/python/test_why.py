@@ -397,7 +397,7 @@ def test_a_summary_names_the_flows_with_most(anabranch: Call, scenario_file: Pat
 def test_the_value_of_why(run_why: Call) -> None:
     done = run_why("--why=al")
     assert (done.status, done.out, done.err) == (
-        2, "", 'error: --why=al: nothing or all was expected\n  did you mean "all"?\n',
+        2, "", 'error: --why=al: --why or --why=all was expected\n  did you mean "all"?\n',
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ Exit status 0 done, 1 the run or a check failed, 2 bad input, 130 or 143 ended b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import typer
@@ -51,26 +51,31 @@ def main() -> None:
 
 def _run(app: typer.Typer) -> int:
     """The command's exit status; what is wrong with the arguments is shown as text."""
-    import io
-
     from typer import Abort
-
-    from anabranch.cli.common import note
 
     try:
         status = app(standalone_mode=False)
     except Abort:
         return 1
     except Exception as error:
-        # Click's error, or typer's own copy of that class, by the version of typer: both know how to show themselves.
-        show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
-        if not callable(show) or not isinstance(code, int):
+        # Click's error, or typer's own copy of that class, by the version of typer: both know what they say.
+        if not callable(getattr(error, "format_message", None)):
             raise
-        said = io.StringIO()
-        show(said)
-        note(said.getvalue().rstrip("\n"))
-        return code
+        return _refused(error)
     return status if isinstance(status, int) else 0
+
+
+def _refused(error: Any) -> int:
+    """Say what is wrong with the arguments, and where the right ones are listed; the exit status."""
+    from anabranch.cli.common import complain, note
+
+    message, context = str(error.format_message()).strip(), getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        note(message)
+    else:
+        hint = f"\n  {context.command_path} --help lists what it takes" if context is not None else ""
+        complain(message[:1].lower() + message[1:].removesuffix(".") + hint)
+    return int(error.exit_code)
 
 
 def _open_streams() -> None:

@@ -256,6 +256,18 @@ def wrapped(text: str, indent: str) -> list[str]:
     ) or [""]  # fmt: skip
 
 
+LABEL = 26
+"""Columns of a long label in front of its value."""
+
+
+def labelled(label: str, value: str, columns: int = LABEL, *, left: int = 2) -> list[str]:
+    """A value beside its label; below it where the label is too long."""
+    margin, indent = " " * left, " " * (left + columns + 2)
+    if len(label) > columns:
+        return [f"{margin}{label}", *wrapped(indent + value, indent)]
+    return wrapped(f"{margin}{label:<{columns}}  {value}", indent)
+
+
 def write(out: Console, lines: Iterable[str]) -> None:
     """Print lines as long as they are."""
     for line in lines:

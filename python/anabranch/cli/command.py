@@ -12,7 +12,21 @@ from typer.core import TyperCommand, TyperGroup
 from anabranch.cli.version import print_version
 
 
-class Group(TyperGroup):
+class _Quiet:
+    """A command whose help and version may lose their reader: nothing is wrong then, where click ends with status 1."""
+
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        """Read the arguments; help is printed here."""
+        try:
+            return super().make_context(*arguments, **named)  # type: ignore[misc]
+        except BrokenPipeError:
+            from anabranch.cli.common import silence
+
+            silence()
+            raise typer.Exit(0) from None
+
+
+class Group(_Quiet, TyperGroup):
     """A group of commands of ours."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -25,7 +39,7 @@ class Group(TyperGroup):
         return _read_quickly(super().get_params(ctx))
 
 
-class Command(TyperCommand):
+class Command(_Quiet, TyperCommand):
     """A command of ours."""
 
     def get_params(self, ctx: Any) -> list[Any]:

@@ -69,12 +69,12 @@ def exit_status() -> Iterator[None]:
         raise typer.Exit(TERMINATED if ended else INTERRUPTED) from None
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing is wrong, and nobody is left to tell.
-        _silence()
+        silence()
         raise typer.Exit(0) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror or error}")
-        _silence()
+        silence()
         raise typer.Exit(FAILED) from None
 
 
@@ -92,11 +92,11 @@ def guarded() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        _silence()
+        silence()
         raise SystemExit(0) from None
     except OSError as error:
         complain(str(error.strerror or error))
-        _silence()
+        silence()
         raise SystemExit(FAILED) from None
     except Exception as error:
         complain(f"a fault of anabranch, please report it: {type(error).__name__}: {error} ({_where(error)})")
@@ -135,10 +135,10 @@ def _flush() -> None:
         try:
             stream.flush()
         except (OSError, ValueError):
-            _silence()
+            silence()
 
 
-def _silence() -> None:
+def silence() -> None:
     """Let what is still buffered go nowhere, so that the interpreter's own last flush does not complain."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:

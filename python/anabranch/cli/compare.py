@@ -146,7 +146,7 @@ def _table(comparison: Comparison, block: Block, rows: Sequence[Row], others: Se
     from anabranch.sweep import value_text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in short_names(comparison.axes, whole=0) or [block.measure.section]:
+    for name in short_names(comparison.axes) or [block.measure.section]:
         table.add_column(shorten(name), overflow="ellipsis")
     names = [plain(one.name) for one in comparison.inputs]
     table.add_column(names[0], justify="right")

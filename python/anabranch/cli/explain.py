@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from anabranch.cli import keys
-from anabranch.cli.blocks import wrapped, write
+from anabranch.cli.blocks import LABEL, labelled, wrapped, write
 from anabranch.cli.common import console, print_json, styled
 
 _ALIASES = {("cc", "reno"): ["new-reno"]}
@@ -163,7 +163,9 @@ def lookup(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]] | tup
         led = paths.resolve(name, items, known)
         return (name, led) if isinstance(led, list) else [dict(led)]
     names = [word for item in items for word in (item["name"], *aliases(item))]
-    raise UserError(f'there is nothing called "{name}"', hint=nearest(name, [*names, *known]))
+    close = nearest(name, [*names, *known])
+    hint = "anabranch list shows what there is" if close.startswith("valid: ") else close
+    raise UserError(f'there is nothing called "{name}"', hint=hint)
 
 
 def _keys(items: list[dict[str, Any]]) -> dict[str, list[keys.Key]]:
@@ -181,9 +183,6 @@ def _keys(items: list[dict[str, Any]]) -> dict[str, list[keys.Key]]:
 
 def _explain_key(name: str, found: list[keys.Key], items: list[dict[str, Any]], *, json: bool) -> None:
     """Print where a key stands, what it takes, and what the stack profiles make of it."""
-    from rich import box
-    from rich.table import Table
-
     key_name = found[0].name
     switch = any(key.table == keys.TRANSPORT for key in found)
     stacks = [item for item in items if item["kind"] == "stack" and switch and key_name in item["details"]]
@@ -195,22 +194,15 @@ def _explain_key(name: str, found: list[keys.Key], items: list[dict[str, Any]], 
         print_json({"kind": "key", "name": name, "places": places, "profiles": profiles})
         return
     out = console()
-    out.print(styled(name), "(key)\n")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("in", "type", "default", "meaning"):
-        table.add_column(heading)
+    out.print(styled(name), "(key)")
     for key in found:
-        default = "the profile's" if key.table == keys.TRANSPORT else _value(key.default)
-        table.add_row(key.place, key.value_type, default, key.meaning)
-    out.print(table)
+        default = "the profile's" if key.table == keys.TRANSPORT else key.default
+        write(out, ["", *_entry_of(key.place, key.value_type, "", default, key.meaning)])
     if stacks:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("profile")
-        table.add_column(name)
+        write(out, ["", "In each profile"])
         for item in stacks:
             names = ", ".join([item["name"], *aliases(item)])
-            table.add_row(names, _switch(key_name, item["details"][key_name], _sizes()))
-        out.print(table)
+            write(out, labelled(names, _switch(key_name, item["details"][key_name], _sizes())))
 
 
 def _sizes() -> set[str]:
@@ -224,57 +216,55 @@ def _switch(name: str, value: Any, sizes: set[str]) -> str:
 
 def _print_profile(details: dict[str, Any]) -> None:
     """The switches of a stack profile, each with its reason, and what is not modelled."""
-    from rich import box
-    from rich.table import Table
-
     out, sizes, reasons = console(), _sizes(), details.get("reasons", {})
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("switch", no_wrap=True)
-    table.add_column("value")
-    table.add_column("why")
+    write(out, ["", "Switches"])
     for name, value in details.items():
         if name not in ("aliases", "reasons", "not_modelled"):
-            table.add_row(name, _switch(name, value, sizes), reasons.get(name, ""))
-    out.print(table)
+            write(out, labelled(name, _switch(name, value, sizes)))
+            if name in reasons:
+                write(out, labelled("", reasons[name]))
     if details.get("not_modelled"):
-        out.print("Not modelled in this version:")
+        write(out, ["", "Not modelled in this version:"])
         for line in details["not_modelled"]:
-            out.print(f"- {line}", soft_wrap=True)
+            write(out, wrapped(f"- {line}", "  "))
 
 
 def _print(item: dict[str, Any]) -> None:
-    from rich import box
-    from rich.table import Table
-
     out = console()
-    out.print(styled(item["name"]), f"({item['kind']}): {item['title']}\n")
+    first, *more = wrapped(f"{item['name']} ({item['kind']}): {item['title']}", "  ")
+    out.print(styled(item["name"]), first.removeprefix(f"{item['name']} "), soft_wrap=True)
+    write(out, more)
     if aliases(item):
-        out.print(f"Also called: {', '.join(aliases(item))}\n")
+        write(out, ["", *wrapped(f"Also called: {', '.join(aliases(item))}", "  ")])
     if item["summary"]:
-        out.print(item["summary"] + "\n")
+        write(out, ["", *wrapped(" ".join(item["summary"].split()), "")])
     if item["sources"]:
         cited = (", ".join([source["id"], *source["items"]]) for source in item["sources"])
-        out.print(f"Source: {'; '.join(cited)}\n")
+        write(out, ["", *wrapped(f"Source: {'; '.join(cited)}", "  ")])
     if item["parameters"]:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("parameter", "type", "default", "bounds", "meaning"):
-            table.add_column(heading)
+        write(out, ["", "Parameters"])
         for p in item["parameters"]:
-            table.add_row(
-                *(str(v) for v in (p["name"], _type(p), _value(p.get("default")), _bounds(p), p["description"]))
-            )
-        out.print(table)
+            write(out, _entry_of(p["name"], _type(p), _bounds(p), p.get("default"), p["description"]))
     if item["kind"] == "stack":
         _print_profile(item["details"])
-    elif item.get("details", {}).keys() - {"aliases"}:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
-        table.add_column("", no_wrap=True)
-        table.add_column("")
-        for key, value in item["details"].items():
-            if key == "aliases":
-                continue
-            table.add_row(str(key), _value(value))
-        out.print(table)
+    elif details := {key: value for key, value in item.get("details", {}).items() if key != "aliases"}:
+        write(out, ["", "Claims" if item["kind"] == "study" else "Details"])
+        for key, value in details.items():
+            write(out, labelled(key, _value(value), 4 if item["kind"] == "study" else LABEL))
+
+
+def _entry_of(name: str, kind: str, bounds: str, default: Any, meaning: str) -> list[str]:
+    """A parameter or a key: what it takes in the first line, what it means below."""
+    # "duration (s, ms)" as "duration in s, ms"; the units of a count of packets say nothing.
+    taken = re.sub(r" \((.+)\)$", r" in \1", kind.replace("packets (packet (packets))", "packets"))
+    facts = [bounds] if bounds else []
+    if default is not None:
+        facts.append("required" if default == "required" else f"default {_value(default)}")
+    # A number and its unit stay on one line.
+    whole = [fact.replace(" ", "\u00a0") if len(fact) < LABEL else fact for fact in facts]
+    first = wrapped(f"  {name}: {'; '.join([taken, *whole])}", "    ")
+    lines = [line.replace("\u00a0", " ") for line in first]
+    return [*lines, *wrapped(f"      {' '.join(meaning.split())}", "      ")] if meaning else lines
 
 
 def _value(value: Any) -> str:
@@ -288,8 +278,16 @@ def _type(parameter: dict[str, Any]) -> str:
     return f"{parameter['type']} ({units})" if units else parameter["type"]
 
 
+_LONGEST = "9223372.036854775807 s"
+"""What the clock counts: the bound of every duration that has none of its own."""
+
+
 def _bounds(parameter: dict[str, Any]) -> str:
     low, high = parameter.get("minimum"), parameter.get("maximum")
+    if high == _LONGEST:
+        high = None
     if low is None and high is None:
         return ""
-    return f"{_value(low) if low is not None else ''}‥{_value(high) if high is not None else ''}"
+    if low is None or high is None:
+        return f"at least {_value(low)}" if high is None else f"at most {_value(high)}"
+    return f"{_value(low)} to {_value(high)}"

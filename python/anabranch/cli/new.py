@@ -31,6 +31,8 @@ def write_new(directory: Path, name: str) -> None:
             f"no ready-made scenario {shown.plain(repr(name))}",
             hint=nearest(name, found),
         )
+    if directory.exists() and not directory.is_dir():
+        raise UserError(f"{directory} is a file; a directory was expected", hint="choose another name")
     target = directory / SCENARIO
     there = next((path for path in (target, directory / SCHEMA) if path.exists()), None)
     if there is not None:

@@ -160,7 +160,7 @@ def _check_together(options: RunOptions) -> None:
     from anabranch.errors import UserError, nearest
 
     if options.why is not None and options.why not in WORDS:
-        raise UserError(f"--why={options.why}: nothing or all was expected", hint=nearest(options.why, WORDS))
+        raise UserError(f"--why={options.why}: --why or --why=all was expected", hint=nearest(options.why, ["all"]))
     if options.why and options.packets is False:
         raise UserError("--why reads every packet, and --no-packets records none", hint="give one of them")
     if options.out is None:

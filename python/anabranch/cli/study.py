@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from anabranch import interrupt
-from anabranch.cli.blocks import wrapped, write
+from anabranch.cli.blocks import labelled, wrapped, write
 from anabranch.cli.common import FAILED, complain, console, is_live, note, print_json, styled
+from anabranch.report.format import NONE
+from anabranch.shown import plain
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -273,17 +276,20 @@ def _print_live(result: LiveStudyResult) -> None:
 
 
 def _print(result: StudyResult, elapsed_s: float) -> None:
-
     from anabranch.report.study_output import legend
 
     out = console()
     out.print(styled(result.definition.title))
     if result.definition.source:
-        out.print(result.definition.source)
+        write(out, wrapped(plain(result.definition.source), ""))
     for title, claims in result.by_section:
         if title:
+            out.print()
             out.print(styled(title))
-        out.print(_claims(claims))
+        for item in claims:
+            _print_claim(out, item)
+    if result.claims:
+        out.print()
     for made in result.tables:
         out.print(styled(made.table.title))
         out.print(_table(made))
@@ -291,8 +297,8 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
             out.print(made.table.note, style="dim")
     said = "; ".join(_counted(title, claims) for title, claims in result.by_section) or NO_CLAIMS
     for remark in legend(result):
-        out.print(remark, style="dim", soft_wrap=True)
-    out.print(f"{said}; {result.mode} grid, {result.runs} runs, {elapsed_s:.1f} s")
+        write(out, wrapped(remark, ""))
+    write(out, wrapped(f"{said}; {result.mode} grid, {result.runs:,} runs, {elapsed_s:.1f} s", "  "))
     for remark in result.notes:
         out.print(remark)
     if not result.runs and result.definition.figures and not (result.claims or result.tables):
@@ -302,29 +308,30 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
 NO_CLAIMS = "no claims"
 
 
-def _claims(claims: list[ClaimResult]) -> Table:
-    from rich import box
-    from rich.table import Table
-
+def _print_claim(out: Console, item: ClaimResult) -> None:
+    """A claim in 80 columns: its verdict first, then what was claimed, published and measured."""
     from anabranch.report.format import share
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("")
-    table.add_column("claim", ratio=4)
-    table.add_column("published", ratio=2)
-    table.add_column("measured", ratio=3)
-    table.add_column("verdict")
-    for heading in ("robust", "jitter", "control"):
-        table.add_column(heading, justify="right")
-    for item in claims:
-        colour = COLOURS.get(item.verdict, "magenta")
-        control = item.control.word if item.control else "none"
-        measured = _with(item.plain.measured, item.why)
-        verdict = styled(item.verdict, colour)
-        shares = (share(item.robustness, stale=item.stale), share(item.jitter))
-        claim = _with(item.claim.claim, f"accept if: {item.claim.accept_if}")
-        table.add_row(item.claim.id, claim, item.claim.published, measured, verdict, *shares, control)
-    return table
+    out.print()
+    verdict = styled(item.verdict, COLOURS.get(item.verdict, "magenta"))
+    out.print(styled(f"{item.claim.id:<{_ID}}"), verdict, sep="", soft_wrap=True)
+    write(out, wrapped(" " * _ID + plain(item.claim.claim), " " * _ID))
+    facts = [
+        ("accept if", item.claim.accept_if),
+        ("published", item.claim.published),
+        ("measured", item.plain.measured),
+        ("reason", item.why),
+        ("robustness", share(item.robustness, stale=item.stale)),
+        ("start jitter", share(item.jitter)),
+        ("control", item.control.word if item.control else "none"),
+    ]
+    for label, value in facts:
+        if value and value != NONE:
+            write(out, labelled(label, plain(" ".join(value.split())), 12, left=_ID))
+
+
+_ID = 5
+"""Columns of a claim's name."""
 
 
 def _with(text: str, remark: str) -> Text:

@@ -7,11 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
+from anabranch.cli.blocks import WIDTH, wrapped, write
 from anabranch.cli.common import console, load_scenario, note, one_spelling, print_json
+from anabranch.grid import short_names
+from anabranch.report.format import NONE, interval
+from anabranch.shown import plain
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from anabranch.scenario import Scenario
-    from anabranch.sweep import SweepResult
+    from anabranch.sweep import Estimate, SweepResult
+
+    _Estimates = list[tuple[tuple[Any, ...], Estimate | None]]
 
 _MANY_FLOWS = 4
 """From so many flows on, the printed table shows the first ones only; the Parquet table has them all."""
@@ -168,44 +177,95 @@ def to_json(result: SweepResult) -> dict[str, Any]:
     return {"format": 1, "axes": result.axes, "points": list(points.values())}
 
 
+_DETERMINISTIC = (
+    "n = 1: nothing in the scenario is random; the repeats gave the same packets, and there is no interval."
+)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the printed table."""
+
+    heading: str
+    cells: list[str]
+
+
 def _print(result: SweepResult) -> None:
-    from rich import box
-    from rich.table import Table
-
-    from anabranch.grid import short_names
-    from anabranch.report.format import interval
-    from anabranch.shown import plain
-    from anabranch.sweep import value_text
-
     flows = [f.removeprefix("flow.").removesuffix(".goodput_mbit_s") for f in result.figures()
              if f.startswith("flow.") and f.endswith(".goodput_mbit_s")]  # fmt: skip
+    shown = _shown(flows)
+    estimates = [result.estimates(figure) for _, figure in shown]
+    out = console()
+    short = short_names(result.axes)
+    varied = [path if name == path else f"{name} ({path})" for name, path in zip(short, result.axes, strict=True)]
+    if varied:
+        write(out, wrapped(f"varied: {', '.join(varied)}", "  "))
+    for number, table in enumerate(_tables(_points(short, estimates), _figures(shown, estimates), out)):
+        if number or varied:
+            out.print()
+        out.print(table)
+    out.print()
+    known = [estimate for column in estimates for _, estimate in column if estimate is not None]
+    if any(estimate.interval.lower is not None for estimate in known):
+        out.print("±: half of the 95 % interval of the mean over the repeats")
+    if any(estimate.deterministic for estimate in known):
+        write(out, wrapped(_DETERMINISTIC, ""))
+    if len(flows) > _MANY_FLOWS:
+        out.print(f"{_MANY_FLOWS} of {len(flows)} flows shown; --out keeps them all.")
+
+
+def _shown(flows: list[str]) -> list[tuple[str, str]]:
+    """Headings and figures of the table."""
     shown: list[tuple[str, str]] = []
     for flow in flows[:_MANY_FLOWS]:
-        who = f"{flow} " if len(flows) > 1 else ""
+        who = f"{plain(flow)}\n" if len(flows) > 1 else ""
         shown.append((f"{who}goodput\nMbit/s", f"flow.{flow}.goodput_mbit_s"))
         shown.append((f"{who}srtt\nms", f"flow.{flow}.mean_srtt_ms"))
         shown.append((f"{who}retransmitted\npackets", f"flow.{flow}.retransmitted_packets"))
     if len(flows) > 1:
         shown.append(("Jain index", "fairness.jain_index"))
-    columns = [result.estimates(figure) for _, figure in shown]
-    spread = any(e is not None and e.interval.lower is not None for column in columns for _, e in column)
-    caption = "mean ± half of the 95 % interval over the repeats" if spread else None
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption)
-    for name in short_names(result.axes):
-        table.add_column(name)
-    table.add_column("n", justify="right")
-    for heading, _ in shown:
-        table.add_column(heading, justify="right")
-    deterministic = False
-    for i, (point, first) in enumerate(columns[0] if columns else []):
-        deterministic |= bool(first and first.deterministic)
-        n = str(first.interval.n) if first else "–"
-        table.add_row(*[plain(value_text(v)) for v in point], n, *[interval(column[i][1]) for column in columns])
-    out = console()
-    out.print(table)
-    if deterministic:
-        out.print(
-            "n = 1: nothing in the scenario is random; the repeats gave the same packets, and there is no interval."
-        )
-    if len(flows) > _MANY_FLOWS:
-        out.print(f"{_MANY_FLOWS} of {len(flows)} flows shown; --out keeps them all.")
+    return shown
+
+
+def _points(names: list[str], estimates: list[_Estimates]) -> list[_Column]:
+    """The values of the axes, and how many runs each point has."""
+    from anabranch.sweep import value_text
+
+    first = estimates[0] if estimates else []
+    values = [[plain(value_text(point[i])) for point, _ in first] for i in range(len(names))]
+    counts = [str(one.interval.n) if one else NONE for _, one in first]
+    return [*map(_Column, names, values), _Column("n", counts)]
+
+
+def _figures(shown: list[tuple[str, str]], estimates: list[_Estimates]) -> list[_Column]:
+    return [
+        _Column(heading, [interval(one) for _, one in column])
+        for (heading, _), column in zip(shown, estimates, strict=True)
+    ]
+
+
+def _tables(points: list[_Column], figures: list[_Column], out: Console) -> list[Table]:
+    """The columns as tables of at most 80 columns of text; each begins with the points."""
+    made: list[Table] = []
+    left = figures
+    while left:
+        count = len(left)
+        while count > 1 and out.measure(_table(points, left[:count])).maximum > WIDTH:
+            count -= 1
+        made.append(_table(points, left[:count]))
+        left = left[count:]
+    return made
+
+
+def _table(points: list[_Column], figures: list[_Column]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in points[:-1]:
+        table.add_column(column.heading)
+    for column in (points[-1], *figures):
+        table.add_column(column.heading, justify="right")
+    for row in zip(*(column.cells for column in (*points, *figures)), strict=True):
+        table.add_row(*row)
+    return table

@@ -160,7 +160,7 @@ def _common_axes(inputs: tuple[Input, ...]) -> tuple[str, ...]:
         if set(other.result.axes) != set(first.result.axes):
             raise UserError(
                 f"the sweeps vary different things: {first.path} {_told(first)}, {other.path} {_told(other)}",
-                hint="sweeps of the same --grid paths can be compared",
+                hint="sweeps over the same paths can be compared",
             )
     return tuple(first.result.axes)
 

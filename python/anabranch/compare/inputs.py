@@ -253,7 +253,7 @@ def _check_together(places: Sequence[_Place], repeat: int | None) -> None:
             what = "a scenario, which is one run" if run.kind == "scenario" else "a run"
             raise UserError(
                 f"{sweep.given} is a sweep and {run.given} is {what}; runs are compared with runs, sweeps with sweeps",
-                hint="--repeat N runs a scenario with N seeds, as a sweep of the seed alone",
+                hint=f"{argument('repeat', 'N')} runs a scenario with N seeds, as a sweep of the seed alone",
             )
 
 

@@ -17,6 +17,7 @@ from anabranch.convert import formats
 from anabranch.convert.content import Description, Names, Notes, Run, Source, Table, Written
 from anabranch.errors import UserError
 from anabranch.files import MAX_RESULT_BYTES, read_bytes
+from anabranch.spoken import argument
 
 if TYPE_CHECKING:
     from anabranch.convert.formats import Format
@@ -68,7 +69,7 @@ def convert(path: str | Path, options: Options | None = None) -> Converted:
     if path.is_dir():
         source, found = (
             Source(str(path), b"", path),
-            formats.by_name(options.source or "run", formats.readable(), "--from"),
+            formats.by_name(options.source or "run", formats.readable(), "source"),
         )
     else:
         source = Source(str(path), read_bytes(path, most=MAX_RESULT_BYTES), path.parent)
@@ -88,12 +89,12 @@ def convert_bytes(name: str, content: bytes, directory: Path, options: Options) 
 
 def _source_format(source: Source, options: Options) -> Format:
     if options.source is not None:
-        return formats.by_name(options.source, formats.readable(), "--from")
+        return formats.by_name(options.source, formats.readable(), "source")
     return formats.recognise(source.name, source.content[:_HEAD_BYTES])
 
 
 def _convert(source: Source, found: Format, options: Options) -> Converted:
-    target = _target_format(found, options)
+    target = _target_format(source, found, options)
     notes = Notes()
     compressed = options.out is not None and options.out.name.lower().endswith(".gz")
     names = Names(_stem(options.out, target), compressed)
@@ -101,23 +102,37 @@ def _convert(source: Source, found: Format, options: Options) -> Converted:
     return Converted(target.name, written.content, written.files, tuple(notes.lines), tuple(notes.remarks))
 
 
-def _target_format(found: Format, options: Options) -> Format:
+def _target_format(source: Source, found: Format, options: Options) -> Format:
     """The format of the output.
 
     Raises:
         UserError: Nothing says which, or it is unknown.
     """
     if options.target is not None:
-        return formats.by_name(options.target, formats.writable(), "--to")
+        return formats.by_name(options.target, formats.writable(), "target")
     by_ending = formats.of_output(options.out.name) if options.out is not None else None
     if by_ending is not None:
         return by_ending
     kind = found.reader[1] if found.reader else ""
     usual = {"scenario": "scenario", "table": "csv"}.get(kind) if found.name != "scenario" else None
     if usual is None:
+        # What is wrong with the input is said first.
+        _check(source, found)
         names = ", ".join(f.name for f in formats.writable() if f.name != found.name)
-        raise UserError(f"into which format {found.title} is converted is not said", hint=f"--to FORMAT: {names}")
-    return formats.by_name(usual, formats.writable(), "--to")
+        raise UserError(
+            f"{source.name} has the format `{found.name}`, and nothing names the format of the output",
+            hint=f"{argument('target', 'FORMAT')}: {names}",
+        )
+    return formats.by_name(usual, formats.writable(), "target")
+
+
+def _check(source: Source, found: Format) -> None:
+    from anabranch.convert import scenario_file
+
+    if found.name == "scenario":
+        scenario_file.open_scenario(source).resolve()
+    else:
+        found.read(source, Notes())
 
 
 def _stem(out: Path | None, target: Format) -> str:
@@ -142,7 +157,8 @@ def _write_table(table: Table, found: Format, target: Format, names: Names, note
     if "table" not in wanted:
         possible = ", ".join(f.name for f in formats.writable() if f.writer and "table" in f.writer[1])
         what = "describes no path" if wanted in ("link", "scenario") else "has no packets of a run of ours"
-        raise UserError(f"{found.title} {what}, which {target.name} needs", hint=f"--to FORMAT: {possible}")
+        hint = f"{argument('target', 'FORMAT')}: {possible}"
+        raise UserError(f"{found.title} {what}, which {target.name} needs", hint=hint)
     return _written(target.write(table, names, notes))
 
 
@@ -172,7 +188,8 @@ def _write_path(source: Source, found: Format, target: Format, names: Names, not
         link = scenario_file.describe(scenario, description, at, options.link, notes)
         return _written(target.write(link, names, notes))
     if description is None:
-        raise UserError(f"{source.name} is a scenario already", hint="--to FORMAT names another format")
+        hint = f"{argument('target', 'FORMAT')} names another format"
+        raise UserError(f"{source.name} is a scenario already", hint=hint)
     return _written(target.write(description, names, notes))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch.errors import UserError, nearest
+from anabranch.spoken import argument
 
 
 @dataclass(frozen=True)
@@ -166,17 +167,23 @@ FORMATS = (
 """In the order in which an input is tried."""
 
 
-def by_name(name: str, formats: tuple[Format, ...], option: str) -> Format:
+def by_name(name: str, formats: tuple[Format, ...], name_of: str) -> Format:
     """A format by its name.
+
+    Args:
+        name: The format's.
+        formats: Where it is looked for.
+        name_of: The argument that has it, ``source`` or ``target``.
 
     Raises:
         UserError: There is none of that name.
     """
     found = next((f for f in formats if f.name == name), None)
     if found is None:
-        what = "reads" if option == "--from" else "writes"
+        what = "reads" if name_of == "source" else "writes"
         raise UserError(
-            f'{option} {name}: convert {what} no format "{name}"', hint=nearest(name, (f.name for f in formats))
+            f'{argument(name_of, name)}: convert {what} no format "{name}"',
+            hint=nearest(name, (f.name for f in formats)),
         )
     return found
 
@@ -201,7 +208,7 @@ def recognise(name: str, head: bytes) -> Format:
         if found.recognise(name, head):
             return found
     names = ", ".join(f.name for f in readable())
-    raise UserError(f"{name}: its format is not recognised", hint=f"--from FORMAT: {names}")
+    raise UserError(f"{name}: its format is not recognised", hint=f"{argument('source', 'FORMAT')}: {names}")
 
 
 def of_output(name: str) -> Format | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from anabranch import toml_text
 from anabranch.convert.content import PAPER_PACKET, Description, Link, Names, Notes, Source, Written
 from anabranch.errors import UserError, nearest
+from anabranch.spoken import argument
 
 if TYPE_CHECKING:
     from anabranch.scenario import Scenario
@@ -91,7 +92,8 @@ def choose(resolved: Mapping[str, Any], link: str | None) -> tuple[str, Mapping[
         link = next(iter(links))
     if link is None:
         what = "a scenario without a link" if not links else f"the scenario has {len(links)} links"
-        raise UserError(f"{what}; one was expected", hint=f"--link NAME: {', '.join(links)}" if links else None)
+        hint = f"{argument('link', 'NAME')}: {', '.join(links)}" if links else None
+        raise UserError(f"{what}; one was expected", hint=hint)
     if link not in links:
         raise UserError(f'the scenario has no link "{link}"', hint=nearest(link, links))
     return link, links[link]

@@ -136,7 +136,7 @@ def _parts(comparison: Comparison, rows: Sequence[Row], x: int) -> dict[str, lis
     from anabranch.sweep import value_text
 
     others = [i for i in range(len(comparison.axes)) if i != x]
-    names = short_names([comparison.axes[i] for i in others], whole=0)
+    names = short_names([comparison.axes[i] for i in others])
     parts: dict[str, list[Row]] = {}
     for row in rows:
         label = ", ".join(f"{name} {value_text(row.point[i])}" for name, i in zip(names, others, strict=True))

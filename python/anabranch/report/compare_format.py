@@ -64,7 +64,7 @@ def legend(comparison: Comparison) -> list[str]:
     lines = [f"change: in per cent of {comparison.inputs[0].name}"]
     elements = {element for block in comparison.blocks for element in block.elements}
     if any(element.endswith(COPIES) for element in elements):
-        lines.append(f"NAME{COPIES}: mean over the copies of a flow; --json has each of them")
+        lines.append(f"NAME{COPIES}: mean over the copies of a flow; the JSON document has each of them")
     cells = [c for block in comparison.blocks for row in block.rows for c in row.cells if c is not None]
     if any(c.interval.lower is not None for c in cells):
         lines.append("±: half of the 95 % interval over the seeds")

@@ -65,7 +65,7 @@ def html_report(
     body += [_chart(chart) for chart in drawn]
     missing = without_samples(comparison)
     if missing:
-        told = f"Without samples, so that no chart over time has them: {', '.join(missing)}. run --out keeps samples."
+        told = f"Without samples, so that no chart over time has them: {', '.join(missing)}."
         body.append(f"<p class='hint'>{text(told)}</p>")
     if figures:
         images = (
@@ -105,5 +105,11 @@ def _change(difference: Difference | None) -> str:
     told = percent(difference)
     if difference is None or difference.test is None:
         return told
-    p = f"p = {difference.test.p:.2g}"
+    p = f"p = {p_value(difference.test.p)}"
     return f"{told} * ({p})" if difference.test.is_significant else f"{told} ({p})"
+
+
+def p_value(p: float) -> str:
+    """Two digits, or as many as show on which side of 0.05 it is: 0.0496 has a star, 0.0504 has none."""
+    written = (f"{p:.{digits}g}" for digits in range(2, 18))
+    return next(text for text in written if (float(text) < 0.05) == (p < 0.05))

@@ -34,7 +34,8 @@ def front_page(result: StudyResult, figure: bytes) -> str:
         "reordering. A small interval reorders often, by few places.</figcaption></figure>",
         "<h2>What the paper claims, and what these runs show</h2>",
         table(("", "claim", "published", "measured", "verdict"), rows, left=5, raw=True),
-        f"<p class='hint'>{text(f'Quick grid, {result.runs:,} runs.')} A verdict may go against the paper. "
+        f"<p class='hint'>{text(f'Quick grid, {result.runs:,} runs.')} On the full grid a verdict may differ, and any "
+        "may go against the paper. "
         "<a href='study/report.html'>The study's report</a> has the reasons, every figure, the settings and the "
         "controls: each check is also made on a system known to be wrong, and must fail there.</p>",
         f"<h2>Next</h2><pre>{text(_next())}</pre>",
@@ -58,6 +59,7 @@ def next_commands() -> list[tuple[str, str]]:
         (f"{command} new first", "a commented scenario"),
         (f"{command} run first/scenario.toml", "run it"),
         (f"{command} explain cubic-plus", "what it is, its source"),
+        (f"{command} study reordering", "the same on the full grid"),
         (f"{command} study", "the other studies"),
     ]
 

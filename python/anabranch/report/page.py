@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from anabranch.report.columns import Chart, SeriesColumns
 
+_CLASS = " class='wide'"
+_WIDE = 5
+"""Columns from which on a telephone has no room for a table."""
+
 _HERE = Path(__file__).resolve().parent
 
 
@@ -48,12 +52,17 @@ def text(value: object) -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, raw: bool = False) -> str:
-    """A table; the first ``left`` columns stand left, figures right. ``raw`` cells are HTML already."""
-    out = ["<div class='scroll'><table><thead><tr>"]
+    """A table; the first ``left`` columns stand left, figures right. ``raw`` cells are HTML already.
+
+    On a narrow screen each row of a wide table becomes a block whose lines bear the headings.
+    """
+    wide = len(headings) >= _WIDE
+    labels = [f" data-label='{text(heading)}'" if wide and heading else "" for heading in headings]
+    out = [f"<div class='scroll'><table{_CLASS if wide else ''}><thead><tr>"]
     out += [f"<th{_side(i, left)}>{text(h)}</th>" for i, h in enumerate(headings)]
     out.append("</tr></thead><tbody>")
     for row in rows:
-        cells = (f"<td{_side(i, left)}>{cell if raw else text(cell)}</td>" for i, cell in enumerate(row))
+        cells = (f"<td{_side(i, left)}{labels[i]}>{cell if raw else text(cell)}</td>" for i, cell in enumerate(row))
         out.append(f"<tr>{''.join(cells)}</tr>")
     out.append("</tbody></table></div>")
     return "".join(out)

@@ -13,7 +13,7 @@ from anabranch.report.format import ENDINGS, figure
 
 if TYPE_CHECKING:
     from anabranch.result import RunResult
-    from anabranch.summary import FlowSummary, LiveSummary
+    from anabranch.summary import FlowSummary, LinkSummary, LiveSummary
 
 LIMITS = (
     ("cwnd_limited_share", "the congestion window"), ("rwnd_limited_share", "the receive window"),
@@ -195,11 +195,29 @@ def _unlimited_queues(result: RunResult) -> Iterator[str]:
             queue = links.get(name, {}).get(direction, {}).get("queue", {})
             waited = link.get("p99_queue_delay_ms") or 0.0
             if queue.get("limit") == "unlimited" and waited >= LONG_WAIT_MS:
-                yield (
-                    f"{name} {direction}: its queue is unlimited; it held up to "
-                    f"{figure(link.get('max_queue_packets'))} packets, and 1 % of the packets waited "
-                    f"for {figure(waited)} ms or longer"
+                held = f"it held up to {figure(link.get('max_queue_packets'))} packets"
+                longest = _longest_wait_ms(result, links.get(name, {}).get(direction, {}), link)
+                told = (
+                    f"1 % of the packets waited for {figure(waited)} ms or longer"
+                    if longest is None
+                    else f"the last of them waits for about {figure(longest)} ms"
                 )
+                yield f"{name} {direction}: its queue is unlimited; {held}, and {told}"
+
+
+def _longest_wait_ms(result: RunResult, settings: Mapping[str, Any], link: LinkSummary) -> float | None:
+    """How long the last packet of the longest queue waits; ``None`` where the rate is not constant.
+
+    The percentiles count packets that have left. A queue that grows until the end of the run holds those that wait
+    longest.
+    """
+    is_constant = settings.get("service") == {"kind": "fixed"} and not _scenario(result).get("at")
+    begin, end = seconds(str(_scenario(result).get("warmup"))), result.summary.get("duration_s")
+    sent, used, held = link.get("sent_packets"), link.get("utilization"), link.get("max_queue_packets")
+    if not is_constant or begin is None or not end or not sent or not used or not held:
+        return None
+    each_ms = used * (end - begin) * 1000 / sent
+    return float(held * each_ms)
 
 
 def _irrelevant_windows(result: RunResult) -> Iterator[str]:

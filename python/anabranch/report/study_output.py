@@ -176,8 +176,8 @@ def _about(result: StudyResult, title: str) -> str:
 
 def _facts(result: StudyResult) -> str:
     document = result.to_json()
-    made_by = f"engine {document['engine']}, anabranch {document['anabranch_version']}"
-    return f"{result.mode} grid, {result.runs} runs, {made_by}"
+    engine = "live" if document["engine"] == "live" else "simulated"
+    return f"{result.mode} grid, {result.runs:,} runs, {engine}, anabranch {document['anabranch_version']}"
 
 
 def _claims(claims: Sequence[ClaimResult]) -> str:

@@ -91,9 +91,9 @@ def exclusion(claim: Claim, known: Robustness | None, plain: Mapping[str, bool |
     assert claim.inconsistent is not None  # noqa: S101 - the caller has seen it
     together = (claim.id, *claim.inconsistent.excludes)
     if known is None:
-        return Judgement(None, {}, "the points have not been computed: --robustness")
+        return Judgement(None, {}, "the points have not been computed: the study was not run for robustness")
     if known.stale:
-        return Judgement(None, {}, "the points were computed before the last change: --robustness")
+        return Judgement(None, {}, "the points were computed before the last change of the study")
     points = [*known.points_held, plain]
     holding = {name: sum(point.get(name) is True for point in points) for name in together}
     both = sum(all(point.get(name) is True for name in together) for point in points)

@@ -15,6 +15,7 @@ from typing import Any
 from anabranch.errors import UserError
 from anabranch.files import MAX_RESULT_BYTES, read_bytes
 from anabranch.output import to_json, write_whole
+from anabranch.spoken import argument
 from anabranch.statistics import latin_hypercube
 from anabranch.study import needs
 from anabranch.study.definition import Definition
@@ -53,7 +54,8 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
     """
     if not definition.claims:
         raise UserError(
-            "--robustness judges claims, and there is no [[claim]]", file=str(definition.directory / "study.toml"),
+            f"{argument('robustness')} judges claims, and there is no [[claim]]",
+            file=str(definition.directory / "study.toml"),
             hint="leave it out",
         )  # fmt: skip
     if not definition.opens:
@@ -113,7 +115,9 @@ def kept(definition: Definition, quick: Callable[[], Results]) -> Robustness | N
         computed_from = content["computed_from"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(
-            "not a robustness result", file=str(path), hint="delete it, or compute it anew with --robustness"
+            "not a robustness result",
+            file=str(path),
+            hint=f"delete it, or compute it anew with {argument('robustness')}",
         ) from None
     stale = computed_from != inputs_digest(definition, quick())
     return Robustness(shares, len(points_held), stale, points_held)
