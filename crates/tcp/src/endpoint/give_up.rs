@@ -36,9 +36,8 @@ impl<B: Body> Endpoint<B> {
     fn most_retries(&self) -> u32 {
         let s = &self.settings;
         let most = match self.state {
-            State::SynSent => s.syn_retries.saturating_add(s.timers.syn_linear_timeouts()),
             State::SynReceived if self.cold.passive => s.syn_ack_retries,
-            State::SynReceived => s.syn_retries,
+            State::SynSent | State::SynReceived => s.syn_retries,
             _ => s.retries,
         };
         most.min(MOST_RETRIES)

@@ -58,8 +58,16 @@ impl<B: Body> Endpoint<B> {
 
     /// The SYN, or the answer to one, has not been acknowledged in time.
     fn on_opening_timeout(&mut self, now: Instant) {
-        let last = self.has_no_retry_left();
+        // Linux compares times: with linear timeouts a SYN may leave more often than `syn_retries` says, or less often.
+        let by_time =
+            self.state == State::SynSent && self.settings.timers.retries_base_rto().is_some();
+        let has_retry_left = !self.has_no_retry_left();
         self.snd.expiries = self.snd.expiries.saturating_add(1);
+        let last = if by_time {
+            self.snd.is_out_of_patience_with_syn(now)
+        } else {
+            !has_retry_left
+        };
         if last {
             self.give_up(now);
             return;

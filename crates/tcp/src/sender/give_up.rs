@@ -38,11 +38,26 @@ impl<B: Body> Sender<B> {
         let Some(base_rto) = self.settings.timers.retries_base_rto() else {
             return u32::from(self.expiries) > retries.min(MOST_RETRIES);
         };
+        self.is_unanswered_for(now, patience(base_rto, max_rto, retries))
+    }
+
+    /// The same of a SYN, whose first timeout is `initial_rto`.
+    pub(crate) fn is_out_of_patience_with_syn(&mut self, now: Instant) -> bool {
+        let Settings {
+            initial_rto,
+            max_rto,
+            syn_retries,
+            ..
+        } = *self.settings;
+        self.is_unanswered_for(now, patience(initial_rto, max_rto, syn_retries))
+    }
+
+    /// Whether that much time has passed since the first retransmission, which leaves now if this is the first expiry.
+    fn is_unanswered_for(&mut self, now: Instant, time: Duration) -> bool {
         if self.expiries <= 1 {
             self.cold.retransmitting_since = now;
         }
-        let since = self.cold.retransmitting_since;
-        now.saturating_since(since) >= patience(base_rto, max_rto, retries)
+        now.saturating_since(self.cold.retransmitting_since) >= time
     }
 
     /// What came in answer ends the count of probes.
@@ -77,6 +92,27 @@ mod tests {
         assert_eq!(whole(8), ms(102_200));
         assert_eq!(whole(5), ms(12_600));
         assert_eq!(whole(0), ms(200));
+    }
+
+    /// Times from the first retransmission, of a kernel 6.18 whose SYNs nobody answers: the timeout before the last and
+    /// the last, with `tcp_syn_retries` 1 to 4 and `tcp_syn_linear_timeouts` 0, 1 and 4.
+    #[test]
+    fn a_syn_is_given_up_at_the_first_timeout_after_the_time_of_its_retries() {
+        for (retries, before, last) in [
+            (1, 0, 2_020),
+            (1, 1_030, 3_040),
+            (1, 1_030, 2_050),
+            (2, 2_020, 6_150),
+            (2, 3_040, 7_200),
+            (2, 4_100, 6_110),
+            (3, 6_170, 14_360),
+            (3, 7_200, 15_400),
+            (3, 10_280, 18_470),
+            (4, 18_390, 34_520),
+        ] {
+            let time = patience(ms(1_000), Duration::from_secs(120), retries);
+            assert!(ms(before) < time && time <= ms(last), "{retries}");
+        }
     }
 
     #[test]
