@@ -214,6 +214,21 @@ def whole_directory(target: Path, kind: str) -> Iterator[Path]:
         owner.forget(aside)
 
 
+@contextmanager
+def refused() -> Iterator[None]:
+    """Turn the system's refusal to write a file at a place into bad input; a full disk stays a failure.
+
+    Raises:
+        UserError: The place is not there, or may not be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR):
+            raise
+        raise UserError(f"{error.filename}: cannot be written: {error.strerror}", hint="choose another place") from None
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write one file so that it appears whole: aside, then renamed over."""
     path.parent.mkdir(parents=True, exist_ok=True)

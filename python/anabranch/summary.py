@@ -19,7 +19,7 @@ class FecReleases(TypedDict, total=False):
     timeout: int
 
 
-class FecSummary(TypedDict, total=False):
+class FecSummary(TypedDict):
     """What forward error correction did for a flow. Rates are ratios (0‥1).
 
     ``redundancy_rate`` is redundant packets over all sent but pure acknowledgments, ``effective_recovery_rate``
@@ -40,7 +40,7 @@ class FecSummary(TypedDict, total=False):
     refused_packets: int
 
 
-class ReorderingSummary(TypedDict, total=False):
+class ReorderingSummary(TypedDict):
     """Reordering seen by a flow's receiver.
 
     ``n_reordering`` maps n to the ratio of n-reordered packets (RFC 4737 §5.3), ``density`` a displacement in
@@ -54,7 +54,7 @@ class ReorderingSummary(TypedDict, total=False):
     density: dict[str, float]
 
 
-class TransferSummary(TypedDict, total=False):
+class TransferSummary(TypedDict):
     """Transfers of a workload that makes many, begun in the measured time."""
 
     started: int
@@ -79,7 +79,7 @@ class ExchangeSummary(TypedDict, total=False):
     p99_response_time_ms: float | None
 
 
-class FlowSummary(TypedDict, total=False):
+class FlowSummary(TypedDict):
     """One flow. ``goodput`` counts in-order application bytes, ``throughput`` IP bytes that arrive.
 
     ``refused`` maps reasons (``unsent_ack``, ``old_ack``, ``sack_block``, ``blind_reset``, ``old_reset``,
@@ -126,7 +126,7 @@ class FlowSummary(TypedDict, total=False):
     fec: FecSummary | None
 
 
-class CaptureSummary(TypedDict, total=False):
+class CaptureSummary(TypedDict):
     """What was read of a capture that a flow replays; ``skipped`` counts frames that give no packet, by reason."""
 
     frames: int
@@ -140,7 +140,7 @@ class CaptureSummary(TypedDict, total=False):
     skipped: dict[str, int]
 
 
-class LinkSummary(TypedDict, total=False):
+class LinkSummary(TypedDict):
     """One direction of a link: ``dropped`` by queues, ``lost`` by impairments; means are time-weighted."""
 
     sent_packets: int
@@ -155,7 +155,7 @@ class LinkSummary(TypedDict, total=False):
     p99_queue_delay_ms: float | None
 
 
-class GroupSummary(TypedDict, total=False):
+class GroupSummary(TypedDict):
     """An aggregated link and what its control did."""
 
     mean_active_members: float | None
@@ -169,14 +169,14 @@ class GroupSummary(TypedDict, total=False):
     lacpdus_lost: int
 
 
-class RouteSummary(TypedDict, total=False):
+class RouteSummary(TypedDict):
     """What a gateway sent over one route, copies and what the tunnel adds counted."""
 
     sent_packets: int
     sent_bytes: int
 
 
-class GatewaySummary(TypedDict, total=False):
+class GatewaySummary(TypedDict):
     """One direction of a gateway: what was sent over which route, and what was held back to restore order."""
 
     routes: dict[str, RouteSummary]
@@ -192,13 +192,13 @@ class GatewaySummary(TypedDict, total=False):
     silent_ms: float
 
 
-class FairnessSummary(TypedDict, total=False):
+class FairnessSummary(TypedDict):
     """Jain's index over the flows' goodputs (1/n‥1)."""
 
     jain_index: float | None
 
 
-class EngineStats(TypedDict, total=False):
+class EngineStats(TypedDict):
     """What the run cost."""
 
     events: int
@@ -321,7 +321,7 @@ class LiveSummary(TypedDict, total=False):
     machine: dict[str, Any]
 
 
-class Summary(TypedDict, total=False):
+class Summary(TypedDict):
     """The whole document."""
 
     format: int
@@ -349,7 +349,7 @@ class LiveRunSummary(Summary, total=False):
     live: LiveSummary
 
 
-class Resolved(TypedDict, total=False):
+class Resolved(TypedDict):
     """A scenario after parsing, before a run: what it will do and what it sweeps."""
 
     title: str

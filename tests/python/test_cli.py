@@ -292,6 +292,10 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
          "error: --out /dev/null is not a directory; a directory was expected\n"),
         (["run", "{file}", "--why=some"], "error: --why=some: --why or --why=all was expected\n  valid: all\n"),
         (["new", "{file}"], "error: {file} is a file; a directory was expected\n  choose another name\n"),
+        (["convert", "{file}", "--to", "netem", "--link", "access", "--out", "/proc/x.sh"],
+         "error: /proc/x.sh: cannot be written: No such file or directory\n  choose another place\n"),
+        (["new", "/proc"],
+         "error: /proc/scenario.schema.json: cannot be written: No such file or directory\n  choose another place\n"),
         (["explain", "cubik"], 'error: there is nothing called "cubik"\n  did you mean "cubic"?\n'),
     ],
 )  # fmt: skip

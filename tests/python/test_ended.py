@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 import pytest
 
 from anabranch.report.format import end
+from anabranch.summary import FlowSummary
 from anabranch.why import text
 
 from .command import Call
@@ -155,10 +157,15 @@ def test_a_flow_that_stops_before_it_is_open_gave_up(anabranch: Call, tmp_path: 
     assert done.out.count("SYN  rto  needed") == 2
 
 
+def flow(figures: dict[str, object]) -> FlowSummary:
+    """A flow of which only these figures matter."""
+    return cast("FlowSummary", figures)
+
+
 def test_ends_in_words() -> None:
-    assert end({"ended": None, "ended_at_s": None}) == "–"
-    assert end({"ended": "running", "ended_at_s": None}) == "running"
-    assert end({"ended": "refused", "ended_at_s": 0.25}) == "refused 0.25 s"
-    assert text.ending({"ended": "completed", "ended_at_s": 4.0}) == ""
-    assert text.ending({"ended": "reset", "ended_at_s": 4.0}).startswith("was reset at 4 s")
-    assert text.ending({"ended": "refused", "ended_at_s": 4.0}).startswith("was refused at 4 s")
+    assert end(flow({"ended": None, "ended_at_s": None})) == "–"
+    assert end(flow({"ended": "running", "ended_at_s": None})) == "running"
+    assert end(flow({"ended": "refused", "ended_at_s": 0.25})) == "refused 0.25 s"
+    assert text.ending(flow({"ended": "completed", "ended_at_s": 4.0})) == ""
+    assert text.ending(flow({"ended": "reset", "ended_at_s": 4.0})).startswith("was reset at 4 s")
+    assert text.ending(flow({"ended": "refused", "ended_at_s": 4.0})).startswith("was refused at 4 s")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -11,6 +11,7 @@ import pytest
 
 from anabranch import Scenario, SweepResult, UserError, _engine
 from anabranch.grid import origins, short_names
+from anabranch.summary import Summary
 from anabranch.sweep import estimate, flatten, value_text
 
 from .command import Call
@@ -139,14 +140,13 @@ def test_bad_options(scenario_file: Path, call: Callable[[Scenario], object], me
 
 
 def test_flatten_has_figures_only() -> None:
-    flat = flatten(
-        {
-            "flows": {"a/0": {"goodput_mbit_s": 1, "flow_completion_time_s": None,
-                              "reordering": {"n_reordering": {"1": 0.1}}}},
-            "links": {"l": {"forward": {"sent_packets": 3}}},
-            "fairness": {"jain_index": 1.0},
-        }
-    )  # fmt: skip
+    summary = {
+        "flows": {"a/0": {"goodput_mbit_s": 1, "flow_completion_time_s": None,
+                          "reordering": {"n_reordering": {"1": 0.1}}}},
+        "links": {"l": {"forward": {"sent_packets": 3}}},
+        "fairness": {"jain_index": 1.0},
+    }  # fmt: skip
+    flat = flatten(cast("Summary", summary))
     assert flat == {
         "flow.a/0.goodput_mbit_s": 1.0,
         "flow.a/0.flow_completion_time_s": None,

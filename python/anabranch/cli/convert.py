@@ -87,7 +87,7 @@ def _standard_input() -> bytes:
 def _write(source: Path, out: Path, files: dict[str, bytes], *, force: bool) -> None:
     """Write every file whole; the one that names the others comes last."""
     from anabranch.errors import UserError
-    from anabranch.output import write_whole
+    from anabranch.output import refused, write_whole
 
     if out.is_dir():
         raise UserError(f"--out {out} is a directory; a file was expected", hint=f"--out {out / 'NAME'}")
@@ -100,8 +100,9 @@ def _write(source: Path, out: Path, files: dict[str, bytes], *, force: bool) -> 
             raise UserError(f"--out {out} would overwrite the input {path}", hint="give --out another name")
         if not force and path.exists():
             raise UserError(f"{path} exists and has another content; it is left as it is", hint="--force replaces it")
-    for name, content in reversed(changed.items()):
-        write_whole(out.parent / name, content)
+    with refused():
+        for name, content in reversed(changed.items()):
+            write_whole(out.parent / name, content)
     others = [name for name in files if name != out.name]
     note(f"wrote {out}{' and, beside it, ' if others else ''}{', '.join(others)}")
 

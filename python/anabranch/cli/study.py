@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,6 @@ from anabranch.shown import plain
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     from anabranch.progress import Progress
     from anabranch.study import ClaimResult, Study, StudyResult, StudyTable
@@ -247,32 +247,24 @@ def _announce(name: str, runs: int, seconds: float) -> None:
 
 
 def _print_live(result: LiveStudyResult) -> None:
-    from rich import box
-    from rich.table import Table
-
     out = console()
-    out.print(styled(f"{result.definition.title}: live\n"), result.definition.about, sep="")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading, ratio in (("", None), ("accept if", 3), ("simulator", 3), ("verdict", None), ("live", 3),
-                           ("verdict", None), ("control", None)):  # fmt: skip
-        table.add_column(heading, ratio=ratio)
+    out.print(styled(f"{result.definition.title}: live"))
+    write(out, wrapped(plain(" ".join(result.definition.about.split())), ""))
     for simulated, live in result.claims:
-        cells: list[str | Text] = [simulated.claim.id, simulated.claim.accept_if]
-        for item in (simulated, live):
-            cells += [_with(item.plain.measured, item.why), item.verdict]
-        table.add_row(*cells, live.control.word if live.control else "none")
-    out.print(table)
+        _print_pair(out, simulated, live)
+    out.print()
     for pair in result.tables:
         for engine, made in zip(("simulator", "live"), pair, strict=True):
             out.print(styled(f"{made.table.title}: {engine}"))
             out.print(_table(made))
     audit = result.audit
-    out.print(
+    told = (
         f"{audit.runs} live runs, {audit.tainted} of them tainted, {audit.without_result} without a result, "
         f"{audit.seconds:.0f} s; control: the live check on its wrong system"
     )
+    write(out, wrapped(told, "  "))
     for reason, n in audit.reasons.most_common():
-        out.print(f"tainted, {n} times: {reason}")
+        write(out, wrapped(f"tainted, {n} times: {reason}", "  "))
 
 
 def _print(result: StudyResult, elapsed_s: float) -> None:
@@ -308,6 +300,23 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
 NO_CLAIMS = "no claims"
 
 
+def _print_pair(out: Console, simulated: ClaimResult, live: ClaimResult) -> None:
+    """A claim in both engines: the condition, then each engine's verdict and figures."""
+    out.print()
+    out.print(styled(simulated.claim.id))
+    facts = [("accept if", simulated.claim.accept_if)]
+    for engine, item in (("simulator", simulated), ("live", live)):
+        facts += [(engine, f"{item.verdict}: {item.plain.measured}"), ("", item.why or "")]
+    facts.append(("control", live.control.word if live.control else "none"))
+    _print_facts(out, facts)
+
+
+def _print_facts(out: Console, facts: Iterable[tuple[str, str]]) -> None:
+    for label, value in facts:
+        if value and value != NONE:
+            write(out, labelled(label, plain(" ".join(value.split())), 12, left=_ID))
+
+
 def _print_claim(out: Console, item: ClaimResult) -> None:
     """A claim in 80 columns: its verdict first, then what was claimed, published and measured."""
     from anabranch.report.format import share
@@ -325,19 +334,11 @@ def _print_claim(out: Console, item: ClaimResult) -> None:
         ("start jitter", share(item.jitter)),
         ("control", item.control.word if item.control else "none"),
     ]
-    for label, value in facts:
-        if value and value != NONE:
-            write(out, labelled(label, plain(" ".join(value.split())), 12, left=_ID))
+    _print_facts(out, facts)
 
 
 _ID = 5
 """Columns of a claim's name."""
-
-
-def _with(text: str, remark: str) -> Text:
-    """A cell with a remark below it, in grey."""
-    cell = styled(text, "")
-    return cell.append_text(styled(f"\n{remark}", "dim")) if remark else cell
 
 
 def _table(made: StudyTable) -> Table:

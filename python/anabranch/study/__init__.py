@@ -367,8 +367,11 @@ def find(name: str | Path) -> Path:
     from anabranch.checkout import shipped_studies
 
     path = Path(name)
-    if (path / "study.toml").is_file():
-        return path
+    try:
+        if (path / "study.toml").is_file():
+            return path
+    except PermissionError as error:
+        raise UserError(f"{name}: {error.strerror}") from None
     shipped = shipped_studies()
     if str(name) in shipped:
         return shipped[str(name)]
