@@ -54,7 +54,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
 }
 
 # The crates that the engine's rules hold for, by their folder.
-ENGINE = ("core", "congestion", "tcp", "fec", "path", "scenario", "engine", "script")
+ENGINE = ("core", "congestion", "tcp", "fec", "path", "scenario", "engine", "gateway", "script")
 
 # The crates that may hold unsafe code.
 UNSAFE_ALLOWED = frozenset({"anabranch-bpf", "anabranch-live", "anabranch-py"})

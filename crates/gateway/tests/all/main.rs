@@ -1,0 +1,2 @@
+//! Tests of the tunnel's core.
+mod wire;
