@@ -4,4 +4,5 @@
 //! the reasons for it: `docs/design/027-gateway-protocol.md`.
 #![forbid(unsafe_code)]
 
+pub mod crypto;
 pub mod wire;
