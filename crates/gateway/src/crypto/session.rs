@@ -60,6 +60,13 @@ impl Session {
         }
     }
 
+    /// Goes on with the numbers of the session before, so that reports of numbers outlive a change of keys.
+    pub fn continue_from(&mut self, before: &Self) {
+        for (next, before) in self.next.iter_mut().zip(before.next) {
+            *next = before.max(*next);
+        }
+    }
+
     /// Most messages that a path carried.
     #[must_use]
     pub fn messages(&self) -> u64 {

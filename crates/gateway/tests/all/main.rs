@@ -1,5 +1,7 @@
 //! Tests of the tunnel's core.
 mod crypto;
+mod network;
+mod tunnel;
 mod wire;
 
 use anabranch_core::rng::Stream;

@@ -1,0 +1,289 @@
+//! Two tunnels over a network.
+
+use super::network::{End, Network, Wire, path};
+use anabranch_core::units::{Duration, Instant};
+use anabranch_gateway::{path::State, tunnel::Stats};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn two() -> Vec<[Wire; 2]> {
+    let slower = Wire {
+        delay: MS * 35,
+        ..Wire::default()
+    };
+    vec![[Wire::default(); 2], [slower; 2]]
+}
+
+/// Two paths that have been in use for two seconds, each end sending.
+fn busy(seed: u64) -> Network {
+    let mut network = Network::new(seed, two(), false);
+    network.flow(0, 1, MS * 2, MS * 10_000);
+    network.flow(1, 2, MS * 2, MS * 10_000);
+    network.run(MS * 2_000);
+    network
+}
+
+fn kill(network: &mut Network, path: usize, directions: &[End], is_dead: bool) {
+    for &direction in directions {
+        network.wires[path][direction].is_dead = is_dead;
+    }
+}
+
+fn state(stats: &Stats, path: usize) -> State {
+    stats.paths[path].state
+}
+
+#[test]
+fn packets_arrive_once_and_in_order() {
+    let mut network = Network::new(1, two(), false);
+    network.flow(0, 1, MS * 2, MS * 2_000);
+    network.flow(1, 2, MS * 2, MS * 2_000);
+    network.run(MS * 3_000);
+    assert_eq!(
+        (network.check_once(1), network.check_once(0)),
+        (1_000, 1_000),
+        "{:#?}",
+        network.stats(0)
+    );
+    assert_eq!((network.out_of_order(0), network.out_of_order(1)), (0, 0));
+}
+
+#[test]
+fn a_dead_first_path_does_not_delay_the_tunnel() {
+    let mut wires = two();
+    for wire in &mut wires[0] {
+        wire.is_dead = true;
+    }
+    let mut network = Network::new(2, wires, false);
+    network.flow(0, 1, MS * 10, MS * 1_000);
+    network.run(MS * 1_500);
+    assert!(network.delivered[1][0].at < Instant::START + MS * 1_000);
+    assert_eq!(network.check_once(1), 100);
+}
+
+#[test]
+fn both_ends_may_begin() {
+    for seed in 0..20 {
+        let mut network = Network::new(seed, two(), true);
+        network.flow(0, 1, MS * 10, MS * 1_000);
+        network.flow(1, 2, MS * 10, MS * 1_000);
+        network.run(MS * 2_000);
+        assert_eq!((network.check_once(0), network.check_once(1)), (100, 100));
+    }
+}
+
+#[test]
+fn a_black_hole_while_busy_costs_at_most_300_ms() {
+    for (seed, directions) in [(1, &[0, 1][..]), (2, &[0]), (3, &[1])] {
+        let mut network = busy(seed);
+        let since = network.now;
+        kill(&mut network, 0, directions, true);
+        network.run(MS * 2_000);
+        for end in [0, 1] {
+            let gap = network.gap(end, since);
+            assert!(
+                gap <= MS * 300,
+                "{directions:?}, end {end}: {} ms",
+                gap.as_millis_f64()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_black_hole_while_idle_is_known_within_a_second() {
+    for directions in [&[0, 1][..], &[0], &[1]] {
+        for phase in 0..10 {
+            let mut network = Network::new(phase, two(), false);
+            network.run(MS * (2_000 + 37 * phase));
+            kill(&mut network, 0, directions, true);
+            network.run(MS * 1_000);
+            for &end in directions {
+                let state = state(&network.stats(end), 0);
+                assert!(
+                    matches!(state, State::Dead { .. }),
+                    "{directions:?}, end {end}: {state:?}"
+                );
+            }
+            for end in [0, 1] {
+                assert_eq!(state(&network.stats(end), 1), State::Active);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_carrier_costs_at_most_20_ms() {
+    let mut network = busy(13);
+    let (since, now) = (network.now, network.now);
+    kill(&mut network, 0, &[0, 1], true);
+    let id = path(0);
+    network.tunnel(0).on_carrier_loss(id, now);
+    network.run(MS * 1_000);
+    // The other path is 15 ms longer.
+    let gap = network.gap(1, since);
+    assert!(gap <= MS * 20 + MS * 15, "{} ms", gap.as_millis_f64());
+}
+
+#[test]
+fn a_path_returns_within_a_second() {
+    for seed in 0..10 {
+        let mut network = busy(seed);
+        kill(&mut network, 0, &[0, 1], true);
+        network.run(MS * 1_000 + MS * 13 * seed);
+        assert!(matches!(state(&network.stats(0), 0), State::Dead { .. }));
+        kill(&mut network, 0, &[0, 1], false);
+        network.run(MS * 1_000);
+        for end in [0, 1] {
+            assert_eq!(state(&network.stats(end), 0), State::Active);
+        }
+    }
+}
+
+#[test]
+fn a_path_with_a_loss_of_30_percent_hardly_flaps() {
+    let lossy = Wire {
+        loss: 0.3,
+        ..Wire::default()
+    };
+    for (seed, both) in [(1, false), (2, false), (3, true), (4, true)] {
+        let other = if both { lossy } else { Wire::default() };
+        let mut network = Network::new(seed, vec![[lossy; 2], [other; 2]], false);
+        network.run(MS * 120_000);
+        for end in [0, 1] {
+            let deaths = network.stats(end).paths[0].deaths;
+            assert!(deaths <= 2, "{deaths} deaths in two minutes");
+        }
+    }
+}
+
+#[test]
+fn a_new_address_is_followed() {
+    for end in [0, 1] {
+        let mut network = busy(5);
+        let since = network.now;
+        network.ports[end][0] = 7_777;
+        network.ports[end][1] = 7_778;
+        network.run(MS * 2_000);
+        assert!(network.gap(0, since) <= MS * 300 && network.gap(1, since) <= MS * 300);
+        assert_eq!(network.stats(1 - end).paths[0].roamed, 1);
+    }
+}
+
+#[test]
+fn an_end_that_restarts_needs_no_help_from_outside() {
+    for end in [0, 1] {
+        let mut network = busy(6);
+        network.restart(end);
+        let since = network.now;
+        network.run(MS * 3_000);
+        for receiver in [0, 1] {
+            let gap = network.gap(receiver, since);
+            assert!(
+                gap <= MS * 1_000,
+                "end {receiver}: {} ms",
+                gap.as_millis_f64()
+            );
+            network.check_once(receiver);
+        }
+        assert_eq!(network.stats(1 - end).counters.peer_restarts, 1);
+    }
+}
+
+#[test]
+fn keys_are_replaced_without_a_gap() {
+    let mut network = Network::new(7, two(), false);
+    network.flow(0, 1, MS * 20, MS * 400_000);
+    network.run(MS * 401_000);
+    assert_eq!(network.check_once(1), 20_000);
+    let sessions = network.stats(0).sessions;
+    assert!((4..=5).contains(&sessions), "{sessions} sessions in 400 s");
+}
+
+#[test]
+fn losses_are_repaired_and_order_is_kept() {
+    let lossy = Wire {
+        loss: 0.03,
+        ..Wire::default()
+    };
+    let mut network = Network::new(8, vec![[lossy; 2]; 2], false);
+    network.flow(0, 1, MS * 2, MS * 4_000);
+    network.run(MS * 5_000);
+    let arrived = network.check_once(1);
+    assert!(arrived >= 1_995, "{arrived} of 2000");
+    assert!(
+        network.out_of_order(1) <= 5,
+        "{} late",
+        network.out_of_order(1)
+    );
+}
+
+#[test]
+fn the_path_mtu_is_found_within_three_seconds() {
+    for mtu in [1_200, 1_280, 1_344, 1_400, 1_452, 1_472] {
+        let small = Wire {
+            mtu,
+            ..Wire::default()
+        };
+        let mut network = Network::new(9, vec![[small; 2], [Wire::default(); 2]], false);
+        network.run(MS * 3_000);
+        for end in [0, 1] {
+            let found = network.stats(end).paths[0].mtu;
+            assert!(found <= mtu && found + 8 >= mtu, "{found} of {mtu}");
+            assert_eq!(network.stats(end).paths[1].mtu, 1_472);
+        }
+    }
+}
+
+#[test]
+fn garbage_and_strangers_get_no_answer() {
+    let mut network = Network::new(10, two(), false);
+    network.run(MS * 1_000);
+    let before = network.stats(1);
+    for first in 0..=5 {
+        for size in [0, 1, 40, 64, 84, 144, 1_472] {
+            let mut octets = vec![first; size];
+            if size > 2 {
+                octets[1] = 1;
+                octets[3] = 0;
+            }
+            network.inject(1, 0, octets);
+        }
+    }
+    let quiet: u64 = network.datagrams[1].values().sum();
+    network.run(Duration::from_nanos(1));
+    let after: u64 = network.datagrams[1].values().sum();
+    assert_eq!(quiet, after);
+    assert_eq!(before.sessions, network.stats(1).sessions);
+}
+
+#[test]
+fn an_idle_tunnel_sends_little() {
+    let mut network = Network::new(11, two(), false);
+    network.run(MS * 5_000);
+    let before: u64 = network.datagrams[0].values().sum();
+    network.run(MS * 10_000);
+    let after: u64 = network.datagrams[0].values().sum();
+    let per_second = (after - before) / 10;
+    assert!(per_second <= 60, "{per_second} datagrams per second");
+}
+
+#[test]
+fn two_paths_carry_more_than_one() {
+    // Each carries 1 MB/s; 1.6 MB/s are offered.
+    let narrow = Wire {
+        rate: 1e6,
+        ..Wire::default()
+    };
+    let carried = |wires: Vec<[Wire; 2]>| {
+        let mut network = Network::new(12, wires, false);
+        for flow in 0..8 {
+            network.flow(0, flow, MS * 5, MS * 10_000);
+        }
+        network.run(MS * 10_000);
+        network.check_once(1)
+    };
+    let (one, both) = (carried(vec![[narrow; 2]]), carried(vec![[narrow; 2]; 2]));
+    assert!(one >= 8_000, "one path carries {one} packets in 10 s");
+    assert!(both * 2 >= one * 3, "one path carries {one}, both {both}");
+}
