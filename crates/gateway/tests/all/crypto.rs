@@ -181,7 +181,7 @@ fn a_flood_needs_cookies_and_a_pause_ends_that() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #![proptest_config(super::cases(32))]
 
     #[test]
     fn the_window_is_a_set_of_numbers(numbers in proptest::collection::vec(0_u64..200_000, 0..400), dense: bool) {

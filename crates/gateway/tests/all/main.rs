@@ -1,11 +1,16 @@
 //! Tests of the tunnel's core.
 mod crypto;
+mod events;
+mod inner;
+mod liveness;
 mod network;
+mod order;
 mod tunnel;
 mod wire;
 
 use anabranch_core::rng::Stream;
 use anabranch_gateway::crypto::Entropy;
+use proptest::prelude::ProptestConfig;
 
 /// A seeded source of octets.
 pub struct Seeded {
@@ -30,4 +35,18 @@ impl Entropy for Seeded {
             self.index += 1;
         }
     }
+}
+
+/// A configuration with few cases, unless `PROPTEST_CASES` asks for more.
+#[must_use]
+pub fn cases(few: u32) -> ProptestConfig {
+    /// What proptest runs where nothing is asked for.
+    const DEFAULT: u32 = 256;
+    let config = ProptestConfig::default();
+    let cases = if config.cases == DEFAULT {
+        few
+    } else {
+        config.cases
+    };
+    ProptestConfig { cases, ..config }
 }

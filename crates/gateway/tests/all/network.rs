@@ -302,7 +302,10 @@ impl Network {
                     "a nonce repeats"
                 );
             }
-            self.carry(end, transmit.path.number(), &octets);
+            // Whoever sends to an address that is no longer there reaches nobody.
+            if transmit.route == self.route(1 - end, transmit.path.number()) {
+                self.carry(end, transmit.path.number(), &octets);
+            }
         }
         while let Some(packet) = self.hosts[end].tunnel.poll_deliver(now) {
             self.delivered[end].push(Delivered {
