@@ -275,6 +275,7 @@ impl Tunnel {
         {
             let reply = jar.reply(&handshakes.own, initiation, route.remote, &mut self.entropy);
             if let Some(reply) = reply {
+                self.counters.cookies += 1;
                 self.reply(initiation.path, route, reply.encode().to_vec());
             }
             return;

@@ -7,7 +7,8 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_gateway::{
-    crypto::{Entropy as _, Keys, public_key},
+    crypto::{Entropy as _, Keys, MacKey, Pending, public_key, with_mac2},
+    inner::Prefix,
     path::Route,
     tunnel::{Config, PathConfig, Stats, Tunnel},
     wire::PathId,
@@ -72,10 +73,16 @@ pub struct Network {
     pub delivered: [Vec<Delivered>; 2],
     pub sent: [BTreeMap<u16, u32>; 2],
     pub refused: u64,
+    /// Octets of packets.
+    pub size: usize,
+    sources: [Vec<Prefix>; 2],
+    standby: Option<u8>,
     /// Datagrams of each end on each path.
     pub datagrams: [BTreeMap<u8, u64>; 2],
     /// The source port that the other end sees of each end on each path.
     pub ports: [Vec<u16>; 2],
+    /// Every datagram that was carried, with its receiver and path.
+    pub recorded: Vec<(End, u8, Vec<u8>)>,
     hosts: Vec<Host>,
     events: BTreeMap<(Instant, u64), Event>,
     free: Vec<[Instant; 2]>,
@@ -87,8 +94,6 @@ pub struct Network {
     /// Every data header sent, by boot and end: a nonce must not repeat under one receiver's index.
     nonces: BTreeSet<(End, Vec<u8>)>,
 }
-
-const SIZE: usize = 1_000;
 
 fn keys(seed: u64, end: End) -> Keys {
     let mut random = Seeded::new(seed, "keys");
@@ -133,8 +138,12 @@ impl Network {
             delivered: Default::default(),
             sent: Default::default(),
             refused: 0,
+            size: 1_000,
+            sources: Default::default(),
+            standby: None,
             datagrams: Default::default(),
             ports: [ports(0), ports(1)],
+            recorded: Vec::new(),
             hosts: Vec::new(),
             events: BTreeMap::new(),
             stream: Stream::new(seed, "network"),
@@ -160,12 +169,12 @@ impl Network {
         let paths = (0..self.paths).map(|number| PathConfig {
             id: path(number),
             route: (end == 0 || self.both_begin).then(|| self.route(1 - end, number)),
-            standby: false,
+            standby: self.standby == Some(number),
         });
         let config = Config {
             keys: keys(self.seed, end),
             paths: paths.collect(),
-            sources: Vec::new(),
+            sources: self.sources[end].clone(),
         };
         let entropy = Seeded::new(self.seed ^ (boots << 32), if end == 0 { "a" } else { "b" });
         Tunnel::new(config, Box::new(entropy), now)
@@ -198,6 +207,38 @@ impl Network {
             offset,
             boots,
         };
+    }
+
+    /// Both ends restart with this path as a standby.
+    pub fn standby(&mut self, path: u8) {
+        self.standby = Some(path);
+        self.restart(0);
+        self.restart(1);
+    }
+
+    /// An end restarts, and takes only packets from these sources.
+    pub fn sources(&mut self, end: End, prefixes: &[&str]) {
+        let prefix = |text: &&str| {
+            let (address, length) = text.split_once('/').expect("a prefix");
+            let address = address.parse().expect("an address");
+            Prefix::new(address, length.parse().expect("a length")).expect("no bits beyond")
+        };
+        self.sources[end] = prefixes.iter().map(prefix).collect();
+        self.restart(end);
+    }
+
+    /// An initiation to end 1 from somebody who knows its public key and has none that it knows.
+    pub fn forged_initiation(&self, index: u32) -> Vec<u8> {
+        let stranger = Keys {
+            private: [3; 32],
+            ..keys(self.seed, 0)
+        };
+        let mut random = Seeded::new(u64::from(index), "forger");
+        let pending = Pending::begin(&stranger, index, 0, &mut random).expect("valid keys");
+        let key = MacKey::of(&stranger.peer);
+        with_mac2(path(0), index, &pending.noise, &key, None)
+            .encode()
+            .to_vec()
     }
 
     pub fn stats(&self, end: End) -> Stats {
@@ -279,7 +320,7 @@ impl Network {
             }
             Event::Send { from, flow } => {
                 let number = self.sent[from].entry(flow).or_insert(0);
-                let packet = packet(from, flow, *number, SIZE);
+                let packet = packet(from, flow, *number, self.size);
                 *number += 1;
                 let now = self.local(from);
                 if self.hosts[from].tunnel.handle_inner(packet, now).is_err() {
@@ -317,6 +358,7 @@ impl Network {
     }
 
     fn carry(&mut self, from: End, number: u8, octets: &[u8]) {
+        self.recorded.push((1 - from, number, octets.to_vec()));
         let wire = self.wires[usize::from(number)][from];
         let mut draw = self.stream.at(self.count);
         self.count += 1;

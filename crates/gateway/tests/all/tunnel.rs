@@ -1,8 +1,11 @@
 //! Two tunnels over a network.
 
-use super::network::{End, Network, Wire, path};
+use super::network::{End, Network, Wire, packet, path};
 use anabranch_core::units::{Duration, Instant};
-use anabranch_gateway::{path::State, tunnel::Stats};
+use anabranch_gateway::{
+    path::State,
+    tunnel::{Refused, Stats},
+};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -87,6 +90,12 @@ fn a_black_hole_while_busy_costs_at_most_300_ms() {
                 gap.as_millis_f64()
             );
         }
+        // What was in flight is retransmitted on the other path.
+        network.run(MS * 7_000);
+        assert_eq!(
+            (network.check_once(0), network.check_once(1)),
+            (5_000, 5_000)
+        );
     }
 }
 
@@ -286,4 +295,184 @@ fn two_paths_carry_more_than_one() {
     let (one, both) = (carried(vec![[narrow; 2]]), carried(vec![[narrow; 2]; 2]));
     assert!(one >= 8_000, "one path carries {one} packets in 10 s");
     assert!(both * 2 >= one * 3, "one path carries {one}, both {both}");
+}
+
+#[test]
+fn a_second_path_never_costs_throughput() {
+    let wire = |rate: f64, delay: u64| Wire {
+        rate,
+        delay: MS * delay,
+        ..Wire::default()
+    };
+    let lossy = Wire {
+        loss: 0.05,
+        ..wire(5e5, 20)
+    };
+    let jittery = Wire {
+        jitter: MS * 20,
+        ..wire(5e5, 20)
+    };
+    let best = wire(1e6, 10);
+    let carried = |wires: Vec<[Wire; 2]>| {
+        let mut network = Network::new(13, wires, false);
+        for flow in 0..8 {
+            network.flow(0, flow, MS * 4, MS * 8_000);
+        }
+        network.run(MS * 8_000);
+        network.check_once(1)
+    };
+    let one = carried(vec![[best; 2]]);
+    for second in [
+        wire(5e4, 300),
+        wire(2.5e5, 30),
+        wire(1e6, 160),
+        lossy,
+        jittery,
+    ] {
+        let both = carried(vec![[best; 2], [second; 2]]);
+        assert!(
+            both * 100 >= one * 97,
+            "alone {one}, both {both}: {second:?}"
+        );
+    }
+}
+
+#[test]
+fn a_standby_path_carries_packets_only_where_no_other_does() {
+    let mut network = Network::new(14, two(), false);
+    network.standby(1);
+    network.flow(0, 1, MS * 5, MS * 4_000);
+    network.run(MS * 2_000);
+    assert_eq!(state(&network.stats(0), 1), State::Standby);
+    let before = network.datagrams[0][&1];
+    assert!(before < 100, "{before} datagrams on the standby path");
+    kill(&mut network, 0, &[0, 1], true);
+    network.run(MS * 3_000);
+    assert_eq!(network.check_once(1), 800);
+}
+
+#[test]
+fn sources_that_are_not_the_peers_are_dropped() {
+    let mut network = Network::new(15, two(), false);
+    network.sources(1, &["10.0.9.0/24"]);
+    network.run(MS * 2_000);
+    network.flow(0, 1, MS * 10, MS * 1_000);
+    network.run(MS * 2_000);
+    assert_eq!(network.check_once(1), 0);
+    assert_eq!(network.stats(1).counters.foreign_sources, 100);
+    network.sources(1, &["10.0.9.0/24", "10.0.0.0/24"]);
+    network.run(MS * 2_000);
+    network.flow(0, 1, MS * 10, MS * 1_000);
+    network.run(MS * 2_000);
+    assert_eq!(network.check_once(1), 100);
+}
+
+#[test]
+fn a_packet_that_is_too_large_is_refused_with_the_mtu() {
+    let mut network = Network::new(16, two(), false);
+    network.run(MS * 3_000);
+    let now = network.now;
+    let tunnel = network.tunnel(0);
+    assert_eq!(tunnel.inner_mtu(), 1_472 - 40);
+    assert_eq!(tunnel.handle_inner(packet(0, 1, 0, 1_432), now), Ok(()));
+    assert_eq!(
+        tunnel.handle_inner(packet(0, 1, 1, 1_433), now),
+        Err(Refused::TooBig(1_432))
+    );
+    assert_eq!(tunnel.handle_inner(vec![0; 30], now), Err(Refused::NotIp));
+}
+
+#[test]
+fn a_small_path_degrades_only_itself() {
+    let small = Wire {
+        mtu: 1_300,
+        delay: MS * 5,
+        ..Wire::default()
+    };
+    let mut network = Network::new(17, vec![[small; 2], [Wire::default(); 2]], false);
+    network.run(MS * 3_000);
+    network.size = 1_400;
+    network.flow(0, 1, MS * 5, MS * 2_000);
+    network.run(MS * 3_000);
+    assert_eq!((network.check_once(1), network.refused), (400, 0));
+}
+
+#[test]
+fn a_path_whose_mtu_shrinks_recovers() {
+    let mut network = Network::new(18, vec![[Wire::default(); 2]], false);
+    network.run(MS * 3_000);
+    network.size = 1_400;
+    network.flow(0, 1, MS * 5, MS * 3_000);
+    network.run(MS * 500);
+    for wire in &mut network.wires[0] {
+        wire.mtu = 1_300;
+    }
+    network.run(MS * 2_600);
+    let found = network.stats(0).paths[0].mtu;
+    assert!((1_292..=1_300).contains(&found), "{found}");
+}
+
+#[test]
+fn a_flood_of_handshakes_gets_cookies_and_lets_the_peer_in() {
+    let mut network = Network::new(19, two(), false);
+    network.run(MS * 200);
+    network.restart(0);
+    let since = network.now;
+    network.flow(0, 1, MS * 10, MS * 2_000);
+    let mut number = 0;
+    for _ in 0..200 {
+        let before: u64 = network.datagrams[1].values().sum();
+        for _ in 0..100 {
+            number += 1;
+            network.inject(1, 0, network.forged_initiation(number));
+        }
+        network.run(MS * 10);
+        // At most a reply to each; what waits is bounded.
+        let replies = network.datagrams[1].values().sum::<u64>() - before;
+        assert!(replies <= 100, "{replies}");
+    }
+    network.run(MS * 500);
+    assert!(network.gap(1, since) <= MS * 1_000);
+    assert!(network.stats(1).counters.cookies > 1_000);
+}
+
+#[test]
+fn replayed_datagrams_change_nothing() {
+    let mut network = busy(20);
+    network.restart(0);
+    network.run(MS * 2_000);
+    let recorded = network.recorded.clone();
+    // Until all of them have arrived: one that overtakes its original is none.
+    network.run(MS * 200);
+    let before = [network.stats(0), network.stats(1)];
+    let ports = network.ports.clone();
+    network.flow(0, 3, MS * 10, MS * 500);
+    for (to, path, octets) in recorded {
+        // They come from elsewhere, so that a route that followed them would be seen.
+        network.ports[1 - to][usize::from(path)] += 1;
+        network.inject(to, path, octets);
+        network.run(Duration::from_nanos(1));
+        network.ports.clone_from(&ports);
+    }
+    network.run(MS * 1_000);
+    for end in [0, 1] {
+        network.check_once(end);
+        let after = network.stats(end);
+        let roamed = |stats: &Stats| {
+            stats
+                .paths
+                .iter()
+                .map(|path| path.roamed)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(roamed(&before[end]), roamed(&after));
+        assert_eq!(before[end].sessions, after.sessions);
+    }
+    assert_eq!(
+        network.delivered[1]
+            .iter()
+            .filter(|packet| packet.flow == 3)
+            .count(),
+        50
+    );
 }
