@@ -15,8 +15,8 @@ pub const FLOWS: u16 = 1_024;
 const PACKETS: usize = 4_096;
 const OCTETS: usize = 4 << 20;
 /// Numbers of a flow that are remembered to drop copies.
-const REMEMBERED: u32 = 1_024;
-const WORDS: usize = REMEMBERED as usize / 64;
+const REMEMBERED: u64 = 64 * WORDS as u64;
+const WORDS: usize = 16;
 /// Bounds of the wait.
 const WAIT_LEAST: f64 = 0.005;
 const WAIT_MOST: f64 = 0.350;
@@ -38,11 +38,12 @@ struct Waiting {
 
 #[derive(Debug)]
 struct Flow {
-    next: u32,
+    /// Numbers here do not wrap.
+    next: u64,
     /// One past the highest number that arrived, and which of those before it did, by number.
-    end: u32,
+    end: u64,
     seen: Box<[u64; WORDS]>,
-    waiting: BTreeMap<u32, Waiting>,
+    waiting: BTreeMap<u64, Waiting>,
     /// When the present gap is given up.
     deadline: Option<Instant>,
 }
@@ -58,13 +59,20 @@ impl Flow {
         }
     }
 
-    fn bit(number: u32) -> (usize, u64) {
+    /// The number whose lowest 32 bits were sent: the one nearest to the highest so far.
+    fn whole(&self, number: u32) -> Option<u64> {
+        let end = u32::try_from(self.end & u64::from(u32::MAX)).unwrap_or(0);
+        let difference = number.wrapping_sub(end).cast_signed();
+        self.end.checked_add_signed(i64::from(difference))
+    }
+
+    fn bit(number: u64) -> (usize, u64) {
         let place = number % REMEMBERED;
         (usize::try_from(place / 64).unwrap_or(0), 1 << (place % 64))
     }
 
     /// Whether the number is new. One that is too old to tell is not.
-    fn mark(&mut self, number: u32) -> bool {
+    fn mark(&mut self, number: u64) -> bool {
         if number >= self.end {
             let stale = (number - self.end).saturating_add(1).min(REMEMBERED);
             for place in 0..stale {
@@ -144,11 +152,11 @@ impl Order {
             return;
         }
         let flow = self.flows.entry(place.flow).or_insert_with(Flow::new);
-        if !flow.mark(place.number) {
+        let Some(number) = flow.whole(place.number).filter(|&number| flow.mark(number)) else {
             self.stats.duplicates += 1;
             return;
-        }
-        if place.number < flow.next {
+        };
+        if number < flow.next {
             self.stats.late += 1;
             self.learn(None);
             self.release(packet.to_vec());
@@ -159,7 +167,7 @@ impl Order {
             };
             self.octets += waiting.packet.len();
             self.packets += 1;
-            flow.waiting.insert(place.number, waiting);
+            flow.waiting.insert(number, waiting);
             self.stats.max_waiting = self.stats.max_waiting.max(self.packets);
             self.drain(place.flow, now, false);
         }

@@ -77,6 +77,7 @@ impl Path {
         self.peer_report = None;
         self.ledger.forget();
         self.rate.clear_flight();
+        self.rate.forget_delay();
     }
 
     /// The other end has moved to another address. What was learned of the way there holds no longer.

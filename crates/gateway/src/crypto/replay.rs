@@ -1,4 +1,4 @@
-//! The replay window: which of the last 65,536 numbers arrived (RFC 6479).
+//! The replay window: which of the last 65,472 numbers arrived (RFC 6479).
 
 const WORDS: usize = 1_024;
 const BITS: u64 = 64;

@@ -17,6 +17,8 @@ const MOST: f64 = 2e9;
 const TARGET_S: f64 = 0.010;
 /// Loss that counts as congestion whatever the delay.
 const MUCH_LOSS: f64 = 0.2;
+/// A delay that changes by so much is another clock.
+const CLOCK_STEP_S: f64 = 5.0;
 /// Octets in flight that are always allowed.
 const LEAST_FLIGHT: f64 = 14_720.0;
 /// How far sending may catch up after a pause of the host's timer, or by ten packets (RFC 6928), whichever is more.
@@ -46,6 +48,7 @@ pub struct RateControl {
     base_since: Instant,
     delay_s: Option<f64>,
     round: Round,
+    is_congested: bool,
 }
 
 impl Default for RateControl {
@@ -59,6 +62,7 @@ impl Default for RateControl {
             base_since: Instant::START,
             delay_s: None,
             round: Round::new(Instant::START),
+            is_congested: false,
         }
     }
 }
@@ -116,6 +120,13 @@ impl RateControl {
         self.in_flight = self.in_flight.saturating_sub(octets);
         self.round.arrived += octets;
         let Some(sample) = delay_s else { return };
+        // No queue is that long: a clock has been stopped or set.
+        if self
+            .delay_s
+            .is_some_and(|before| (sample - before).abs() > CLOCK_STEP_S)
+        {
+            self.forget_delay();
+        }
         if now.saturating_since(self.base_since) > BASE_LIFE {
             self.base_s = [self.base_s[1], f64::INFINITY];
             self.base_since = now;
@@ -133,6 +144,19 @@ impl RateControl {
     pub fn on_lost(&mut self, octets: usize) {
         self.in_flight = self.in_flight.saturating_sub(octets);
         self.round.lost += octets;
+    }
+
+    /// Whether the last round met congestion. What is lost then is left for the inner sender to see (RFC 9265 §3).
+    #[must_use]
+    pub const fn is_congested(&self) -> bool {
+        self.is_congested
+    }
+
+    /// The clocks' difference is measured anew.
+    pub fn forget_delay(&mut self) {
+        self.delay_s = None;
+        self.base_s = [f64::INFINITY; 2];
+        self.round.least_queue_s = f64::INFINITY;
     }
 
     /// Nothing is in flight any more.
@@ -162,7 +186,8 @@ impl RateControl {
         };
         let is_busy = round.sent as f64 > 0.6 * self.rate * past.as_secs_f64();
         let is_queue_long = round.least_queue_s.is_finite() && round.least_queue_s > TARGET_S;
-        if decided > 0 && (is_queue_long || loss > MUCH_LOSS) {
+        self.is_congested = decided > 0 && (is_queue_long || loss > MUCH_LOSS);
+        if self.is_congested {
             self.is_starting = false;
             self.rate = (0.9 * delivery).max(0.5 * self.rate);
         } else if is_busy {

@@ -129,7 +129,7 @@ impl Tunnel {
             } else {
                 path.rate.on_unknown(sent.octets);
             }
-            if let Some(kept) = sent.kept {
+            if let Some(kept) = sent.kept.filter(|_| !path.rate.is_congested()) {
                 repair(&mut self.repairs, kept);
             }
         }

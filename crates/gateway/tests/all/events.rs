@@ -25,6 +25,9 @@ enum Event {
     Duplicate {
         path: usize,
     },
+    Corrupt {
+        path: usize,
+    },
     Small {
         path: usize,
         mtu: usize,
@@ -48,6 +51,7 @@ fn event(paths: usize) -> impl Strategy<Value = Event> {
         2 => (path.clone(), 0.0..0.5).prop_map(|(path, loss)| Event::Lossy { path, loss }),
         2 => (path.clone(), 0_u64..80).prop_map(|(path, ms)| Event::Jitter { path, ms }),
         1 => path.clone().prop_map(|path| Event::Duplicate { path }),
+        1 => path.clone().prop_map(|path| Event::Corrupt { path }),
         1 => (path.clone(), 1_200_usize..1_472).prop_map(|(path, mtu)| Event::Small { path, mtu }),
         1 => path.clone().prop_map(|path| Event::Slow { path }),
         1 => path.prop_map(|path| Event::NewPort { path }),
@@ -67,6 +71,7 @@ fn apply(network: &mut Network, event: Event) {
         } => network.wires[path][direction].is_dead = is_dead,
         Event::Lossy { path, loss } => both(network, path, &|wire| wire.loss = loss),
         Event::Jitter { path, ms } => both(network, path, &|wire| wire.jitter = MS * ms),
+        Event::Corrupt { path } => both(network, path, &|wire| wire.corrupt = 0.2),
         Event::Duplicate { path } => both(network, path, &|wire| wire.duplicate = 0.3),
         Event::Small { path, mtu } => both(network, path, &|wire| wire.mtu = mtu),
         Event::Slow { path } => both(network, path, &|wire| wire.rate = 3e5),

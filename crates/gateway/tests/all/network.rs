@@ -23,6 +23,7 @@ pub struct Wire {
     pub jitter: Duration,
     pub loss: f64,
     pub duplicate: f64,
+    pub corrupt: f64,
     pub is_dead: bool,
     pub mtu: usize,
     /// Octets per second, and how long its queue is.
@@ -37,6 +38,7 @@ impl Default for Wire {
             jitter: Duration::ZERO,
             loss: 0.0,
             duplicate: 0.0,
+            corrupt: 0.0,
             is_dead: false,
             mtu: 1_472,
             rate: 12.5e6,
@@ -373,7 +375,11 @@ impl Network {
         let copies = 1 + u32::from(draw.chance(wire.duplicate));
         for _ in 0..copies {
             let at = sent + wire.delay + wire.jitter.mul_f64(draw.uniform());
-            let octets = octets.to_vec();
+            let mut octets = octets.to_vec();
+            if draw.chance(wire.corrupt) {
+                let at = usize::try_from(draw.bits()).expect("32 bits") % octets.len();
+                octets[at] ^= 1 << (draw.bits() % 8);
+            }
             self.schedule(
                 at,
                 Event::Datagram {

@@ -78,6 +78,28 @@ fn what_waits_is_bounded() {
     assert!(delivered(&mut order).len() >= 15_000);
 }
 
+#[test]
+fn numbers_wrap() {
+    let mut order = Order::default();
+    let mut now = at(0);
+    // By jumps to just before the end of the numbers.
+    for number in [0, 1 << 30, 1 << 31, 3 << 30, u32::MAX - 1] {
+        arrive(&mut order, 1, number, now);
+        now = now + MS * 400;
+        order.advance(now);
+        assert_eq!(delivered(&mut order), [(1, number)]);
+    }
+    for number in [u32::MAX, 1, 0, 2] {
+        arrive(&mut order, 1, number, now);
+    }
+    arrive(&mut order, 1, u32::MAX, now);
+    assert_eq!(
+        delivered(&mut order),
+        [(1, u32::MAX), (1, 0), (1, 1), (1, 2)]
+    );
+    assert_eq!(order.stats().duplicates, 1);
+}
+
 proptest! {
     #![proptest_config(super::cases(64))]
 
