@@ -248,12 +248,18 @@ fn an_end_that_restarts_needs_no_help_from_outside() {
 
 #[test]
 fn keys_are_replaced_without_a_gap() {
-    let mut network = Network::new(7, two(), false);
-    network.flow(0, 1, MS * 20, MS * 400_000);
-    network.run(MS * 401_000);
-    assert_eq!(network.check_once(1), 20_000);
-    let sessions = network.stats(0).sessions;
-    assert!((4..=5).contains(&sessions), "{sessions} sessions in 400 s");
+    for both_begin in [false, true] {
+        let mut network = Network::new(7, two(), both_begin);
+        network.flow(0, 1, MS * 50, MS * 400_000);
+        network.flow(1, 2, MS * 50, MS * 400_000);
+        network.run(MS * 401_000);
+        assert_eq!(
+            (network.check_once(0), network.check_once(1)),
+            (8_000, 8_000)
+        );
+        let sessions = network.stats(0).sessions;
+        assert!((4..=7).contains(&sessions), "{sessions} sessions in 400 s");
+    }
 }
 
 #[test]
@@ -583,5 +589,56 @@ fn a_sleep_of_any_length_is_survived() {
             );
             assert!(network.check_once(end) >= 150);
         }
+    }
+}
+
+#[test]
+fn a_late_datagram_from_an_old_address_moves_no_path() {
+    let mut network = busy(24);
+    // Datagrams that are held back, and arrive once others have.
+    kill(&mut network, 0, &[0], true);
+    let before = network.recorded.len();
+    network.run(MS * 30);
+    let is_data = |(to, path, octets): &&(End, u8, Vec<u8>)| (*to, *path, octets[0]) == (1, 0, 4);
+    let held: Vec<_> = network.recorded[before..]
+        .iter()
+        .filter(is_data)
+        .cloned()
+        .collect();
+    assert!(!held.is_empty());
+    kill(&mut network, 0, &[0], false);
+    network.run(MS * 1_000);
+    network.ports[0][0] += 1;
+    for (to, path, octets) in held {
+        network.inject(to, path, octets);
+    }
+    network.run(Duration::from_nanos(1));
+    network.ports[0][0] -= 1;
+    network.run(MS * 100);
+    assert_eq!(network.stats(1).paths[0].roamed, 0);
+}
+
+#[test]
+fn a_burst_does_not_take_a_path_on_which_it_would_be_later() {
+    let far = Wire {
+        delay: MS * 300,
+        ..Wire::default()
+    };
+    let mut network = Network::new(25, vec![[Wire::default(); 2], [far; 2]], false);
+    network.run(MS * 3_000);
+    let since = network.now;
+    for flow in 0..40 {
+        network.flow(0, flow, MS * 500, MS * 2_000);
+    }
+    network.run(MS * 2_500);
+    assert_eq!(network.check_once(1), 160);
+    for packet in &network.delivered[1] {
+        let sent = since + MS * 500 * u64::from(packet.number);
+        let took = packet.at.saturating_since(sent);
+        assert!(
+            took <= MS * 100,
+            "{packet:?} took {} ms",
+            took.as_millis_f64()
+        );
     }
 }
