@@ -56,7 +56,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
 }
 
 # The crates that the engine's rules hold for, by their folder.
-ENGINE = ("core", "congestion", "tcp", "fec", "path", "document", "scenario", "engine", "script")
+ENGINE = ("core", "congestion", "tcp", "fec", "path", "document", "scenario", "engine", "gateway", "script")
 
 # The crates that may hold unsafe code.
 UNSAFE_ALLOWED = frozenset({"anabranch-bpf", "anabranch-live", "anabranch-py"})

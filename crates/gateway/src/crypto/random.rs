@@ -1,0 +1,59 @@
+//! Random octets, which come from the caller.
+
+use snow::{
+    Error,
+    params::{CipherChoice, DHChoice, HashChoice},
+    resolvers::{CryptoResolver, DefaultResolver},
+    types::{Cipher, Dh, Hash, Random},
+};
+
+/// A source of random octets. In a daemon it must be the kernel's; a test hands in a seeded one.
+pub trait Entropy: Send {
+    /// Fills `octets`.
+    fn fill(&mut self, octets: &mut [u8]);
+
+    /// Draws an array.
+    fn draw<const N: usize>(&mut self) -> [u8; N]
+    where
+        Self: Sized,
+    {
+        let mut octets = [0; N];
+        self.fill(&mut octets);
+        octets
+    }
+}
+
+impl Entropy for Box<dyn Entropy> {
+    fn fill(&mut self, octets: &mut [u8]) {
+        self.as_mut().fill(octets);
+    }
+}
+
+/// The primitives of one handshake: its only random octets are those of the ephemeral key, drawn beforehand.
+pub(super) struct Drawn(pub(super) [u8; 32]);
+
+impl CryptoResolver for Drawn {
+    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
+        Some(Box::new(Once(Some(self.0))))
+    }
+    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
+        DefaultResolver.resolve_dh(choice)
+    }
+    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        DefaultResolver.resolve_hash(choice)
+    }
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
+        DefaultResolver.resolve_cipher(choice)
+    }
+}
+
+/// Hands its octets out once, so that no two keys can be made of them.
+struct Once(Option<[u8; 32]>);
+
+impl Random for Once {
+    fn try_fill_bytes(&mut self, into: &mut [u8]) -> Result<(), Error> {
+        let octets = self.0.take().ok_or(Error::Rng)?;
+        into.copy_from_slice(octets.get(..into.len()).ok_or(Error::Rng)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! A session: its keys, the next number of each path, and what arrived on each.
+
+use anabranch_core::units::Instant;
+use chacha20poly1305::{AeadInPlace, ChaCha20Poly1305, KeyInit, Nonce, Tag};
+use std::fmt;
+
+use super::{handshake::SessionKeys, replay::Window};
+use crate::wire::{HEADER, Header, Inner, PATHS, PathId, TAG};
+
+/// Messages that a path may carry under one key. A session is replaced long before.
+pub const MESSAGE_LIMIT: u64 = 1 << 60;
+
+/// A session.
+pub struct Session {
+    /// This end's index.
+    pub index: u32,
+    /// The other end's index.
+    pub peer_index: u32,
+    /// The other end's boot number.
+    pub peer_boot: u64,
+    /// This end began it.
+    pub initiator: bool,
+    /// When the handshake was complete here.
+    pub since: Instant,
+    send: ChaCha20Poly1305,
+    receive: ChaCha20Poly1305,
+    next: [u64; PATHS],
+    windows: [Option<Window>; PATHS],
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("index", &self.index)
+            .field("since", &self.since)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// A session of these keys, between two indices.
+    #[must_use]
+    pub fn new(
+        keys: &SessionKeys,
+        index: u32,
+        peer_index: u32,
+        initiator: bool,
+        since: Instant,
+    ) -> Self {
+        Self {
+            index,
+            peer_index,
+            peer_boot: keys.peer_boot,
+            initiator,
+            since,
+            send: ChaCha20Poly1305::new(&keys.send.into()),
+            receive: ChaCha20Poly1305::new(&keys.receive.into()),
+            next: [0; PATHS],
+            windows: Default::default(),
+        }
+    }
+
+    /// Goes on with the numbers of the session before, so that reports of numbers outlive a change of keys.
+    pub fn continue_from(&mut self, before: &Self) {
+        for (next, before) in self.next.iter_mut().zip(before.next) {
+            *next = before.max(*next);
+        }
+    }
+
+    /// Most messages that a path carried.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.next.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Writes a data message into `datagram`, which is emptied first, and gives its number. `None` where the path has none left.
+    pub fn seal(
+        &mut self,
+        path: PathId,
+        inner: Inner,
+        content: &[u8],
+        datagram: &mut Vec<u8>,
+    ) -> Option<u64> {
+        let number = self.next[path.index()];
+        if number >= MESSAGE_LIMIT {
+            return None;
+        }
+        let header = Header {
+            path,
+            receiver: self.peer_index,
+            number,
+        };
+        let head = header.encode();
+        datagram.clear();
+        datagram.extend_from_slice(&head);
+        datagram.extend_from_slice(&inner.encode());
+        datagram.extend_from_slice(content);
+        // Counted before it is used: a number is never used twice, whatever fails.
+        self.next[path.index()] += 1;
+        let tag = self
+            .send
+            .encrypt_in_place_detached(&nonce(header), &head, &mut datagram[HEADER..])
+            .ok()?;
+        datagram.extend_from_slice(&tag);
+        Some(number)
+    }
+
+    /// Opens a data message in place and marks its number. Gives what was sealed: `None` where it is not authentic, or not new.
+    pub fn open<'a>(&mut self, header: Header, datagram: &'a mut [u8]) -> Option<&'a [u8]> {
+        let window = &self.windows[header.path.index()];
+        if header.number >= MESSAGE_LIMIT
+            || window
+                .as_ref()
+                .is_some_and(|window| !window.is_new(header.number))
+        {
+            return None;
+        }
+        let (head, sealed) = datagram.split_at_mut_checked(HEADER)?;
+        let (sealed, tag) = sealed.split_at_mut_checked(sealed.len().checked_sub(TAG)?)?;
+        let tag = Tag::clone_from_slice(tag);
+        self.receive
+            .decrypt_in_place_detached(&nonce(header), head, sealed, &tag)
+            .ok()?;
+        // Only now: a forged number must not push authentic ones out of the window.
+        self.windows[header.path.index()]
+            .get_or_insert_default()
+            .mark(header.number)
+            .then_some(sealed)
+    }
+}
+
+fn nonce(header: Header) -> Nonce {
+    let mut octets = [0; 12];
+    octets[3] = header.path.number();
+    octets[4..].copy_from_slice(&header.number.to_be_bytes());
+    octets.into()
+}

@@ -1,0 +1,13 @@
+//! The core of a tunnel over several paths: handshake, sessions, paths, scheduling, order and repair as a state machine.
+//!
+//! It has no clock, no socket and no source of randomness: `now`, datagrams and [`crypto::Entropy`] are arguments. The wire format and
+//! the reasons for it: `docs/design/027-gateway-protocol.md`.
+#![forbid(unsafe_code)]
+
+pub mod crypto;
+pub mod inner;
+pub mod order;
+pub mod path;
+pub mod queue;
+pub mod tunnel;
+pub mod wire;

@@ -1,0 +1,287 @@
+//! The order of each inner flow at the receiver: every packet at most once, and none waits longer than a bound.
+//!
+//! A packet that has a gap before it waits until the gap is filled, or as long as 98 % of late packets took. Where fewer than a
+//! tenth of the gaps are filled at all, waiting cannot help, and nothing waits. A packet that arrives after its gap was given up is
+//! delivered late.
+
+use anabranch_core::units::{Duration, Instant};
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::wire::Place;
+
+/// Flows: senders hash into as many.
+pub const FLOWS: u16 = 1_024;
+/// Packets and octets that wait at most, of all flows.
+const PACKETS: usize = 4_096;
+const OCTETS: usize = 4 << 20;
+/// Numbers of a flow that are remembered to drop copies.
+const REMEMBERED: u64 = 64 * WORDS as u64;
+const WORDS: usize = 16;
+/// Bounds of the wait.
+const WAIT_LEAST: f64 = 0.005;
+const WAIT_MOST: f64 = 0.350;
+const WAIT_FIRST: f64 = 0.100;
+/// The quantile of late packets' delays that is waited for.
+const QUANTILE: f64 = 0.98;
+/// How far one sample moves the estimate.
+const STEP: f64 = 0.1;
+/// Gaps that must be filled for waiting to help.
+const FILLED_LEAST: f64 = 0.1;
+/// Where waiting does not help, one gap in so many is waited for nevertheless, to notice when it does.
+const TRIAL: u64 = 16;
+
+#[derive(Debug)]
+struct Waiting {
+    packet: Vec<u8>,
+    since: Instant,
+}
+
+#[derive(Debug)]
+struct Flow {
+    /// Numbers here do not wrap.
+    next: u64,
+    /// One past the highest number that arrived, and which of those before it did, by number.
+    end: u64,
+    seen: Box<[u64; WORDS]>,
+    waiting: BTreeMap<u64, Waiting>,
+    /// When the present gap is given up.
+    deadline: Option<Instant>,
+}
+
+impl Flow {
+    fn new() -> Self {
+        Self {
+            next: 0,
+            end: 0,
+            seen: Box::new([0; WORDS]),
+            waiting: BTreeMap::new(),
+            deadline: None,
+        }
+    }
+
+    /// The number whose lowest 32 bits were sent: the one nearest to the highest so far.
+    fn whole(&self, number: u32) -> Option<u64> {
+        let end = u32::try_from(self.end & u64::from(u32::MAX)).unwrap_or(0);
+        let difference = number.wrapping_sub(end).cast_signed();
+        self.end.checked_add_signed(i64::from(difference))
+    }
+
+    fn bit(number: u64) -> (usize, u64) {
+        let place = number % REMEMBERED;
+        (usize::try_from(place / 64).unwrap_or(0), 1 << (place % 64))
+    }
+
+    /// Whether the number is new. One that is too old to tell is not.
+    fn mark(&mut self, number: u64) -> bool {
+        if number >= self.end {
+            let stale = (number - self.end).saturating_add(1).min(REMEMBERED);
+            for place in 0..stale {
+                let (word, bit) = Self::bit(number - place);
+                self.seen[word] &= !bit;
+            }
+            self.end = number.saturating_add(1);
+        } else if self.end - number > REMEMBERED {
+            return false;
+        }
+        let (word, bit) = Self::bit(number);
+        let is_new = self.seen[word] & bit == 0;
+        self.seen[word] |= bit;
+        is_new
+    }
+}
+
+/// Counters of the restorer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OrderStats {
+    /// Packets delivered.
+    pub delivered: u64,
+    /// Of these, packets that a later one of their flow had overtaken.
+    pub late: u64,
+    /// Copies dropped, and packets too old to tell.
+    pub duplicates: u64,
+    /// Gaps given up.
+    pub given_up: u64,
+    /// Most packets that waited.
+    pub max_waiting: usize,
+}
+
+/// The restorer.
+#[derive(Debug)]
+pub struct Order {
+    flows: BTreeMap<u16, Flow>,
+    ready: VecDeque<Vec<u8>>,
+    packets: usize,
+    octets: usize,
+    wait_s: f64,
+    filled: f64,
+    gaps: u64,
+    stats: OrderStats,
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Self {
+            flows: BTreeMap::new(),
+            ready: VecDeque::new(),
+            packets: 0,
+            octets: 0,
+            wait_s: WAIT_FIRST,
+            filled: 1.0,
+            gaps: 0,
+            stats: OrderStats::default(),
+        }
+    }
+}
+
+impl Order {
+    /// Counters.
+    #[must_use]
+    pub const fn stats(&self) -> OrderStats {
+        self.stats
+    }
+
+    /// Packets that wait for others.
+    #[must_use]
+    pub const fn waiting(&self) -> usize {
+        self.packets
+    }
+
+    /// A packet arrived. One whose flow is none of [`FLOWS`] is dropped.
+    pub fn on_packet(&mut self, place: Place, packet: &[u8], now: Instant) {
+        if place.flow >= FLOWS {
+            return;
+        }
+        let flow = self.flows.entry(place.flow).or_insert_with(Flow::new);
+        let Some(number) = flow.whole(place.number).filter(|&number| flow.mark(number)) else {
+            self.stats.duplicates += 1;
+            return;
+        };
+        if number < flow.next {
+            self.stats.late += 1;
+            self.learn(None);
+            self.release(packet.to_vec());
+        } else {
+            let waiting = Waiting {
+                packet: packet.to_vec(),
+                since: now,
+            };
+            self.octets += waiting.packet.len();
+            self.packets += 1;
+            flow.waiting.insert(number, waiting);
+            self.stats.max_waiting = self.stats.max_waiting.max(self.packets);
+            self.drain(place.flow, now, false);
+        }
+        while self.packets > PACKETS || self.octets > OCTETS {
+            let Some(flow) = self.most_urgent().map(|(_, flow)| flow) else {
+                break;
+            };
+            self.drain(flow, now, true);
+        }
+    }
+
+    /// Delivers what is in order; `give_up` the gap before the next packet first.
+    fn drain(&mut self, id: u16, now: Instant, give_up: bool) {
+        let mut give_up = give_up;
+        loop {
+            let Some(flow) = self.flows.get_mut(&id) else {
+                return;
+            };
+            let Some((&first, waiting)) = flow.waiting.first_key_value() else {
+                flow.deadline = None;
+                return;
+            };
+            if first != flow.next {
+                if !give_up {
+                    let wait = Self::wait(self.wait_s, self.filled, self.gaps);
+                    let deadline = *flow.deadline.get_or_insert(waiting.since + wait);
+                    if deadline > now {
+                        return;
+                    }
+                }
+                give_up = false;
+                self.stats.given_up += 1;
+                self.gaps += 1;
+                self.filled -= self.filled / 32.0;
+                flow.deadline = None;
+            } else if flow.deadline.take().is_some() {
+                let took = now.saturating_since(waiting.since);
+                let filled = flow
+                    .waiting
+                    .range(first + 1..)
+                    .next()
+                    .map(|(_, next)| next.since);
+                let took = filled.map_or(took, |since| now.saturating_since(since));
+                self.gaps += 1;
+                self.learn(Some(took));
+                continue;
+            }
+            if let Some(waiting) = flow.waiting.remove(&first) {
+                flow.next = first.saturating_add(1);
+                self.packets -= 1;
+                self.octets -= waiting.packet.len();
+                self.release(waiting.packet);
+            }
+        }
+    }
+
+    fn release(&mut self, packet: Vec<u8>) {
+        self.stats.delivered += 1;
+        self.ready.push_back(packet);
+    }
+
+    fn wait(wait_s: f64, filled: f64, gaps: u64) -> Duration {
+        if filled < FILLED_LEAST && !gaps.is_multiple_of(TRIAL) {
+            return Duration::ZERO;
+        }
+        Duration::from_secs_f64(wait_s)
+    }
+
+    /// A gap was filled after this time, or (`None`) after it was given up.
+    fn learn(&mut self, took: Option<Duration>) {
+        self.filled += (1.0 - self.filled) / 32.0;
+        // A stochastic step towards the quantile. One that came after the gap was given up took longer.
+        let is_longer = took.is_none_or(|took| took.as_secs_f64() > self.wait_s);
+        let share = if is_longer { QUANTILE } else { QUANTILE - 1.0 };
+        self.wait_s *= 1.0 + STEP * share;
+        self.wait_s = self.wait_s.clamp(WAIT_LEAST, WAIT_MOST);
+    }
+
+    fn most_urgent(&self) -> Option<(Instant, u16)> {
+        let deadlines = self
+            .flows
+            .iter()
+            .filter_map(|(&id, flow)| Some((flow.deadline?, id)));
+        deadlines.min()
+    }
+
+    /// When a gap is given up next.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Instant> {
+        self.most_urgent().map(|(deadline, _)| deadline)
+    }
+
+    /// Time has passed.
+    pub fn advance(&mut self, now: Instant) {
+        while let Some((deadline, flow)) = self.most_urgent() {
+            if deadline > now {
+                return;
+            }
+            self.drain(flow, now, false);
+        }
+    }
+
+    /// The next packet to deliver.
+    pub fn pop(&mut self) -> Option<Vec<u8>> {
+        self.ready.pop_front()
+    }
+
+    /// The other end has restarted: its flows begin again. What waits is delivered in order.
+    pub fn restart(&mut self) {
+        for (_, flow) in std::mem::take(&mut self.flows) {
+            for (_, waiting) in flow.waiting {
+                self.release(waiting.packet);
+            }
+        }
+        (self.packets, self.octets) = (0, 0);
+    }
+}

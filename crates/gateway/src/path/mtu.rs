@@ -1,0 +1,132 @@
+//! The size of datagrams that a path delivers, found by probes (RFC 8899), with ICMP blocked.
+//!
+//! # Differs from the RFC
+//! - The search is binary, and its first probe is the ceiling: most paths deliver it.
+//! - A black hole is seen from packets that are lost while smaller ones arrive (§4.3), not by confirmation probes.
+
+use anabranch_core::units::{Duration, Instant};
+
+/// Octets over UDP that every path delivers (RFC 8899 §5.1.2, `BASE_PLPMTU`).
+pub const BASE: usize = 1_200;
+/// The largest size that is probed: 1,500 without IPv4 and UDP headers.
+pub const CEILING: usize = 1_472;
+/// Where the search ends.
+const STEP: usize = 8;
+/// Probes of a size that must be lost (RFC 8899 §5.1.2, `MAX_PROBES`).
+const MAX_PROBES: u32 = 3;
+/// A search begins again after this time (RFC 8899 §5.1.1, `PMTU_RAISE_TIMER`).
+const RAISE: Duration = Duration::from_secs(600);
+/// Large packets lost in a row that reveal a smaller path MTU.
+const BLACK_HOLE: u32 = 6;
+
+/// The search.
+#[derive(Debug, Clone)]
+pub struct Mtu {
+    works: usize,
+    /// The least size that is known to fail.
+    fails: usize,
+    tries: u32,
+    outstanding: Option<(u64, usize)>,
+    at: Instant,
+    losses: u32,
+}
+
+impl Default for Mtu {
+    fn default() -> Self {
+        Self {
+            works: BASE,
+            fails: CEILING + 1,
+            tries: 0,
+            outstanding: None,
+            at: Instant::START,
+            losses: 0,
+        }
+    }
+}
+
+impl Mtu {
+    /// The largest datagram to send.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.works
+    }
+
+    fn candidate(&self) -> usize {
+        if self.fails > CEILING {
+            CEILING
+        } else {
+            usize::midpoint(self.works, self.fails)
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.works == CEILING || self.fails - self.works <= STEP
+    }
+
+    /// The size of a probe that is due.
+    #[must_use]
+    pub fn probe(&self, now: Instant) -> Option<usize> {
+        (now >= self.at && !self.is_complete()).then(|| self.candidate())
+    }
+
+    /// When the next probe is due.
+    #[must_use]
+    pub fn probe_at(&self) -> Option<Instant> {
+        (!self.is_complete() || self.works < CEILING).then_some(self.at)
+    }
+
+    /// A probe was sent and is lost after `timeout`.
+    pub fn on_probe(&mut self, number: u64, size: usize, now: Instant, timeout: Duration) {
+        self.outstanding = Some((number, size));
+        self.tries += 1;
+        self.at = now + timeout;
+    }
+
+    /// Time has passed: a probe may be lost, or a search may be due again.
+    pub fn advance(&mut self, now: Instant) {
+        if now < self.at {
+            return;
+        }
+        if self.is_complete() && self.works < CEILING {
+            self.fails = CEILING + 1;
+        } else if self.outstanding.is_some() && self.tries >= MAX_PROBES {
+            self.fails = self.candidate();
+            self.settle(now);
+        }
+    }
+
+    fn settle(&mut self, now: Instant) {
+        (self.tries, self.outstanding) = (0, None);
+        self.at = if self.is_complete() { now + RAISE } else { now };
+    }
+
+    /// A packet of this size arrived.
+    pub fn on_arrived(&mut self, number: u64, octets: usize, now: Instant) {
+        if octets > BASE {
+            self.losses = 0;
+        }
+        if octets > self.works
+            && self
+                .outstanding
+                .is_some_and(|(probe, size)| probe == number && size == octets)
+        {
+            self.works = octets;
+            self.settle(now);
+        }
+    }
+
+    /// A packet of this size was lost while later ones arrived.
+    pub fn on_lost(&mut self, octets: usize, now: Instant) {
+        if octets <= BASE || octets > self.works {
+            return;
+        }
+        self.losses += 1;
+        if self.losses >= BLACK_HOLE {
+            *self = Self {
+                fails: octets,
+                at: now,
+                ..Self::default()
+            };
+        }
+    }
+}

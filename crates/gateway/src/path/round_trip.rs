@@ -1,0 +1,50 @@
+//! Smoothed round-trip time and its deviation (RFC 6298 §2).
+
+use anabranch_core::units::Duration;
+
+/// Before the first sample, a report is late after this time.
+const LATE_UNKNOWN: Duration = Duration::from_millis(250);
+/// A report waits for others, and for a timer of the other end's host.
+const SLACK: Duration = Duration::from_millis(30);
+/// From late to dead.
+const SILENCE: Duration = Duration::from_millis(120);
+const LATE_MAX: Duration = Duration::from_secs(1);
+
+/// The estimate.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RoundTrip {
+    smoothed: Option<(Duration, Duration)>,
+}
+
+impl RoundTrip {
+    /// Takes a sample.
+    pub fn sample(&mut self, rtt: Duration) {
+        self.smoothed = Some(match self.smoothed {
+            None => (rtt, rtt / 2),
+            Some((srtt, rttvar)) => {
+                let deviation = srtt.saturating_sub(rtt).max(rtt.saturating_sub(srtt));
+                ((srtt * 7 + rtt) / 8, (rttvar * 3 + deviation) / 4)
+            }
+        });
+    }
+
+    /// The smoothed round-trip time.
+    #[must_use]
+    pub fn srtt(&self) -> Option<Duration> {
+        self.smoothed.map(|(srtt, _)| srtt)
+    }
+
+    /// How long after sending a report is late.
+    #[must_use]
+    pub fn late(&self) -> Duration {
+        self.smoothed.map_or(LATE_UNKNOWN, |(srtt, rttvar)| {
+            (srtt + rttvar * 4 + SLACK).min(LATE_MAX)
+        })
+    }
+
+    /// How long after sending the path is dead.
+    #[must_use]
+    pub fn dead(&self) -> Duration {
+        self.late() + SILENCE
+    }
+}

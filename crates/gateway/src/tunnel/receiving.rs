@@ -1,0 +1,146 @@
+//! Datagrams that arrive.
+
+use anabranch_core::units::{Duration, Instant};
+
+use super::{ACKNOWLEDGE, Tunnel, repair};
+use crate::{
+    inner,
+    path::{Path, Route},
+    wire::{Control, Entry, Header, Inner, Kind, Message, PathId, Place, Report},
+};
+
+impl Tunnel {
+    /// Takes a datagram that arrived from `route`. What is not authentic changes nothing.
+    pub fn handle(&mut self, datagram: &mut [u8], route: Route, now: Instant) {
+        self.now = self.now.max(now);
+        match Message::decode(datagram) {
+            Ok(Message::Initiation(initiation)) => self.on_initiation(&initiation, route),
+            Ok(Message::Response(response)) => self.on_response(&response),
+            Ok(Message::CookieReply(reply)) => self.on_cookie_reply(&reply),
+            Ok(Message::Data(header)) => self.on_data(header, datagram, route),
+            Err(_) => self.counters.malformed += 1,
+        }
+    }
+
+    fn on_data(&mut self, header: Header, datagram: &mut [u8], route: Route) {
+        let Some((session, is_unconfirmed)) = self.handshakes.session_of(header.receiver) else {
+            self.counters.unauthentic += 1;
+            return;
+        };
+        let Some(opened) = session.open(header, datagram) else {
+            self.counters.unauthentic += 1;
+            return;
+        };
+        if is_unconfirmed {
+            self.confirm(header.receiver);
+        }
+        let now = self.now;
+        let path = self
+            .paths
+            .entry(header.path)
+            .or_insert_with(|| Path::new(None, false));
+        let is_newest = path
+            .received
+            .highest()
+            .is_none_or(|highest| header.number > highest);
+        if path.route != Some(route) && (is_newest || path.route.is_none()) {
+            path.move_to(route);
+            path.liveness.probe_now(now);
+        }
+        let Ok((inner, content)) = Inner::decode(opened) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        match inner.kind {
+            Kind::Control => {
+                path.received.note(header.number, now);
+                match Control::decode(content) {
+                    Ok(control) => self.on_control(&control),
+                    Err(_) => self.counters.malformed += 1,
+                }
+            }
+            Kind::Probe | Kind::MtuProbe => path.received.on_arrival(header.number, now),
+            Kind::Packet(place) => {
+                path.received.on_arrival(header.number, now);
+                self.on_packet(place, content);
+            }
+        }
+    }
+
+    fn on_packet(&mut self, place: Place, packet: &[u8]) {
+        let Some(summary) = inner::read(packet) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let sources = &self.config.sources;
+        if !sources.is_empty() && !sources.iter().any(|prefix| prefix.contains(summary.source)) {
+            self.counters.foreign_sources += 1;
+            return;
+        }
+        self.order.on_packet(place, packet, self.now);
+    }
+
+    fn on_control(&mut self, control: &Control) {
+        for entry in &control.entries {
+            self.on_entry(entry);
+        }
+    }
+
+    fn on_entry(&mut self, entry: &Entry) {
+        let Some(path) = self.paths.get_mut(&entry.path) else {
+            return;
+        };
+        if let Some(version) = entry.acknowledged {
+            path.received.on_acknowledged(version);
+        }
+        let Some(report) = entry.report else { return };
+        self.acknowledge = self.acknowledge.or(Some(self.now + ACKNOWLEDGE));
+        let is_old = |before: u16| report.version.wrapping_sub(before) > u16::MAX / 2;
+        if path.peer_report.is_some_and(is_old) {
+            return;
+        }
+        path.peer_report = Some(report.version);
+        self.on_report(entry.path, &report);
+    }
+
+    fn on_report(&mut self, id: PathId, report: &Report) {
+        let now = self.now;
+        let Some(path) = self.paths.get_mut(&id) else {
+            return;
+        };
+        let outcome = path.ledger.on_report(report);
+        if let Some(sent) = outcome.advanced {
+            let held = Duration::from_micros(u64::from(report.held));
+            path.round_trip
+                .sample(now.saturating_since(sent).saturating_sub(held));
+            path.liveness.on_report(now, sent, path.ledger.waiting());
+        }
+        for sent in &outcome.arrived {
+            let delay = (sent.number == report.highest && outcome.advanced.is_some())
+                .then(|| relative_delay(report.arrived, sent.at, &mut self.clock_difference));
+            path.rate.on_arrived(sent.octets, delay, now);
+            path.mtu.on_arrived(sent.number, sent.octets, now);
+        }
+        path.rate.on_unknown(outcome.unknown);
+        for sent in outcome.lost {
+            if sent.expects_report {
+                path.rate.on_lost(sent.octets);
+                path.mtu.on_lost(sent.octets, now);
+            } else {
+                path.rate.on_unknown(sent.octets);
+            }
+            if let Some(kept) = sent.kept.filter(|_| !path.rate.is_congested()) {
+                repair(&mut self.repairs, kept);
+            }
+        }
+        path.rate.on_report(path.round_trip.srtt(), now);
+    }
+}
+
+/// The one-way delay in seconds, relative to the first that was seen: both clocks may show anything.
+fn relative_delay(arrived: u32, sent: Instant, reference: &mut Option<u32>) -> f64 {
+    let sent = sent.saturating_since(Instant::START).as_nanos() / 1_000;
+    let difference = arrived.wrapping_sub(u32::try_from(sent & u64::from(u32::MAX)).unwrap_or(0));
+    let reference = *reference.get_or_insert(difference);
+    f64::from(difference.wrapping_sub(reference).cast_signed()) * 1e-6
+}

@@ -1,0 +1,225 @@
+//! Handshakes, seals, replay windows and cookies.
+
+use super::Seeded;
+use anabranch_core::units::{Duration, Instant};
+use anabranch_gateway::{
+    crypto::{
+        Entropy as _, Jar, Keys, MacKey, Meter, Pending, Session, Window, open_cookie, public_key,
+        respond, with_mac2,
+    },
+    wire::{Initiation, Inner, Kind, Message, PathId, Response},
+};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+fn path(number: u8) -> PathId {
+    PathId::new(number).expect("a small number")
+}
+
+/// The keys of two ends that know each other.
+fn keys(seed: u64, psk: Option<[u8; 32]>) -> (Keys, Keys) {
+    let mut random = Seeded::new(seed, "keys");
+    let (a, b): ([u8; 32], [u8; 32]) = (random.draw(), random.draw());
+    let end = |private: [u8; 32], peer: [u8; 32]| Keys {
+        private,
+        peer: public_key(&peer),
+        psk,
+    };
+    (end(a, b), end(b, a))
+}
+
+fn initiation(pending: &Pending, key: &MacKey) -> Initiation {
+    with_mac2(path(0), pending.index, &pending.noise, key, None)
+}
+
+fn response(sender: u32, receiver: u32, noise: [u8; 56]) -> Response {
+    Response {
+        path: path(0),
+        sender,
+        receiver,
+        noise,
+        mac1: [0; 16],
+    }
+}
+
+fn sessions(seed: u64, psk: Option<[u8; 32]>) -> (Session, Session) {
+    let (a, b) = keys(seed, psk);
+    let mut random = Seeded::new(seed, "handshake");
+    let mut pending = Pending::begin(&a, 1, 77, &mut random).expect("valid keys");
+    let answer = respond(
+        &b,
+        88,
+        &initiation(&pending, &MacKey::of(&a.peer)),
+        &mut random,
+    )
+    .expect("an answer");
+    let finished = pending
+        .finish(&response(2, 1, answer.noise))
+        .expect("authentic");
+    assert_eq!((finished.peer_boot, answer.keys.peer_boot), (88, 77));
+    let now = Instant::START;
+    (
+        Session::new(&finished, 1, 2, true, now),
+        Session::new(&answer.keys, 2, 1, false, now),
+    )
+}
+
+fn sealed(session: &mut Session, number: u8, content: &[u8]) -> Vec<u8> {
+    let mut datagram = Vec::new();
+    let inner = Inner {
+        kind: Kind::Control,
+    };
+    session
+        .seal(path(number), inner, content, &mut datagram)
+        .expect("numbers are left");
+    datagram
+}
+
+fn opened(session: &mut Session, datagram: &[u8]) -> Option<Vec<u8>> {
+    let mut datagram = datagram.to_vec();
+    let Ok(Message::Data(header)) = Message::decode(&datagram) else {
+        return None;
+    };
+    session.open(header, &mut datagram).map(<[u8]>::to_vec)
+}
+
+#[test]
+fn both_ends_have_each_others_keys() {
+    for psk in [None, Some([9; 32])] {
+        let (mut a, mut b) = sessions(1, psk);
+        let forward = sealed(&mut a, 0, b"forward");
+        assert_eq!(
+            &opened(&mut b, &forward).expect("authentic")[8..],
+            b"forward"
+        );
+        let reverse = sealed(&mut b, 3, b"reverse");
+        assert_eq!(
+            &opened(&mut a, &reverse).expect("authentic")[8..],
+            b"reverse"
+        );
+    }
+}
+
+#[test]
+fn another_key_or_shared_key_gets_no_session() {
+    let (a, mut b) = keys(1, Some([1; 32]));
+    let mut random = Seeded::new(1, "handshake");
+    let mut pending = Pending::begin(&a, 1, 0, &mut random).expect("valid keys");
+    let first = initiation(&pending, &MacKey::of(&a.peer));
+    b.psk = Some([2; 32]);
+    let answer =
+        respond(&b, 0, &first, &mut random).expect("the key shared is used in the second message");
+    assert_eq!(pending.finish(&response(2, 1, answer.noise)), None);
+    b.peer = public_key(&[5; 32]);
+    assert!(respond(&b, 0, &first, &mut random).is_none());
+}
+
+#[test]
+fn a_forged_response_leaves_the_handshake_pending() {
+    let (a, b) = keys(2, None);
+    let mut random = Seeded::new(2, "handshake");
+    let mut pending = Pending::begin(&a, 1, 0, &mut random).expect("valid keys");
+    let answer = respond(
+        &b,
+        0,
+        &initiation(&pending, &MacKey::of(&a.peer)),
+        &mut random,
+    )
+    .expect("an answer");
+    for at in [0, 31, 32, 55] {
+        let mut forged = answer.noise;
+        forged[at] ^= 1;
+        assert_eq!(pending.finish(&response(2, 1, forged)), None);
+    }
+    assert!(pending.finish(&response(2, 1, answer.noise)).is_some());
+}
+
+#[test]
+fn the_window_bears_the_skew_of_a_gigabit() {
+    let skew = 35_000;
+    let mut window = Window::default();
+    assert!(window.mark(skew));
+    assert!((0..skew).all(|number| window.mark(number)));
+    assert!((0..=skew).all(|number| !window.mark(number)));
+}
+
+#[test]
+fn a_cookie_is_bound_to_address_and_port() {
+    let mut random = Seeded::new(3, "cookies");
+    let now = Instant::START;
+    let mut jar = Jar::new(now, &mut random);
+    let key = MacKey::of(&[7; 32]);
+    let from = "192.0.2.1:5000".parse().expect("an address");
+    let without = with_mac2(path(0), 1, &[1; 104], &key, None);
+    assert!(!jar.is_paid(&without, from, now, &mut random));
+    let reply = jar
+        .reply(&key, &without, from, &mut random)
+        .expect("a reply");
+    assert_eq!(open_cookie(&key, &reply, &[0; 16]), None);
+    let cookie = open_cookie(&key, &reply, &without.mac1).expect("ours");
+    let with = with_mac2(path(0), 1, &[1; 104], &key, Some(&cookie));
+    assert!(jar.is_paid(&with, from, now, &mut random));
+    for other in ["192.0.2.1:5001", "192.0.2.2:5000", "[2001:db8::1]:5000"] {
+        assert!(!jar.is_paid(&with, other.parse().expect("an address"), now, &mut random));
+    }
+    let later = now + Duration::from_secs(130);
+    assert!(
+        jar.is_paid(&with, from, later, &mut random),
+        "the last secret is still valid"
+    );
+    let latest = now + Duration::from_secs(400);
+    assert!(!jar.is_paid(&with, from, latest, &mut random));
+}
+
+#[test]
+fn a_flood_needs_cookies_and_a_pause_ends_that() {
+    let mut meter = Meter::default();
+    let now = Instant::START;
+    assert!((0..20).all(|_| !meter.is_over(now)));
+    assert!(meter.is_over(now));
+    assert!(!meter.is_over(now + Duration::from_secs(1)));
+}
+
+proptest! {
+    #![proptest_config(super::cases(32))]
+
+    #[test]
+    fn the_window_is_a_set_of_numbers(numbers in proptest::collection::vec(0_u64..200_000, 0..400), dense: bool) {
+        let mut window = Window::default();
+        let mut seen = BTreeSet::new();
+        let mut highest = 0;
+        for number in numbers {
+            let number = if dense { number % 600 } else { number };
+            let marked = window.mark(number);
+            if highest < number + 65_000 {
+                prop_assert_eq!(marked, seen.insert(number));
+            } else {
+                prop_assert!(!(marked && seen.contains(&number)));
+                seen.insert(number);
+            }
+            highest = highest.max(number);
+        }
+    }
+
+    #[test]
+    fn no_altered_message_is_opened_or_marked(seed: u64, at in 0_usize..48, flip in 1_u8..) {
+        let (mut a, mut b) = sessions(seed, None);
+        let original = sealed(&mut a, 0, b"contents");
+        let mut altered = original.clone();
+        altered[at] ^= flip;
+        prop_assert_eq!(opened(&mut b, &altered), None);
+        prop_assert!(opened(&mut b, &original).is_some());
+        prop_assert_eq!(opened(&mut b, &original), None);
+    }
+
+    #[test]
+    fn paths_are_spaces_of_their_own(numbers in proptest::collection::vec(0_u8..16, 1..60)) {
+        let (mut a, mut b) = sessions(5, None);
+        let mut nonces = BTreeSet::new();
+        let datagrams: Vec<_> = numbers.iter().map(|&number| sealed(&mut a, number, &[number])).collect();
+        for datagram in datagrams.iter().rev() {
+            prop_assert!(nonces.insert((datagram[1], datagram[8..16].to_vec())));
+            prop_assert!(opened(&mut b, datagram).is_some());
+        }
+    }
+}

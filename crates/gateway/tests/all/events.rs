@@ -1,0 +1,124 @@
+//! Any sequence of events: each packet at most once, no nonce twice, bounded memory, and traffic within a second of the last event
+//! while one path is alive.
+
+use super::network::{Network, Wire};
+use anabranch_core::units::Duration;
+use proptest::prelude::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Dead {
+        path: usize,
+        direction: usize,
+        is_dead: bool,
+    },
+    Lossy {
+        path: usize,
+        loss: f64,
+    },
+    Jitter {
+        path: usize,
+        ms: u64,
+    },
+    Duplicate {
+        path: usize,
+    },
+    Corrupt {
+        path: usize,
+    },
+    Small {
+        path: usize,
+        mtu: usize,
+    },
+    Slow {
+        path: usize,
+    },
+    NewPort {
+        path: usize,
+    },
+    Restart {
+        end: usize,
+    },
+}
+
+fn event(paths: usize) -> impl Strategy<Value = Event> {
+    let path = 0..paths;
+    prop_oneof![
+        6 => (path.clone(), 0_usize..2, any::<bool>())
+            .prop_map(|(path, direction, is_dead)| Event::Dead { path, direction, is_dead }),
+        2 => (path.clone(), 0.0..0.5).prop_map(|(path, loss)| Event::Lossy { path, loss }),
+        2 => (path.clone(), 0_u64..80).prop_map(|(path, ms)| Event::Jitter { path, ms }),
+        1 => path.clone().prop_map(|path| Event::Duplicate { path }),
+        1 => path.clone().prop_map(|path| Event::Corrupt { path }),
+        1 => (path.clone(), 1_200_usize..1_472).prop_map(|(path, mtu)| Event::Small { path, mtu }),
+        1 => path.clone().prop_map(|path| Event::Slow { path }),
+        1 => path.prop_map(|path| Event::NewPort { path }),
+        2 => (0_usize..2).prop_map(|end| Event::Restart { end }),
+    ]
+}
+
+fn apply(network: &mut Network, event: Event) {
+    let both = |network: &mut Network, path: usize, change: &dyn Fn(&mut Wire)| {
+        network.wires[path].iter_mut().for_each(change);
+    };
+    match event {
+        Event::Dead {
+            path,
+            direction,
+            is_dead,
+        } => network.wires[path][direction].is_dead = is_dead,
+        Event::Lossy { path, loss } => both(network, path, &|wire| wire.loss = loss),
+        Event::Jitter { path, ms } => both(network, path, &|wire| wire.jitter = MS * ms),
+        Event::Corrupt { path } => both(network, path, &|wire| wire.corrupt = 0.2),
+        Event::Duplicate { path } => both(network, path, &|wire| wire.duplicate = 0.3),
+        Event::Small { path, mtu } => both(network, path, &|wire| wire.mtu = mtu),
+        Event::Slow { path } => both(network, path, &|wire| wire.rate = 3e5),
+        // The end that begins is behind an address translator.
+        Event::NewPort { path } => network.ports[0][path] += 100,
+        Event::Restart { end } => network.restart(end),
+    }
+}
+
+fn check_memory(network: &Network) {
+    for end in [0, 1] {
+        let stats = network.stats(end);
+        assert!(stats.queued <= 2_048 && stats.waiting <= 4_096);
+        for path in stats.paths {
+            assert!(path.outstanding <= 8_192 && path.kept_octets <= 4 << 20);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(super::cases(24))]
+
+    #[test]
+    fn traffic_flows_within_a_second_of_any_events(
+        seed in 0_u64..1 << 30,
+        both_begin: bool,
+        delays in proptest::collection::vec(2_u64..60, 3),
+        events in proptest::collection::vec((event(3), 1_u64..900), 0..25),
+        alive in 0_usize..3,
+    ) {
+        let wire = |&delay: &u64| [Wire { delay: MS * delay, ..Wire::default() }; 2];
+        let mut network = Network::new(seed, delays.iter().map(wire).collect(), both_begin);
+        let time: u64 = events.iter().map(|&(_, pause)| pause).sum();
+        network.flow(0, 1, MS * 20, MS * (time + 4_000));
+        network.flow(1, 2, MS * 20, MS * (time + 4_000));
+        for (event, pause) in events {
+            apply(&mut network, event);
+            network.run(MS * pause);
+            check_memory(&network);
+        }
+        network.wires[alive] = wire(&delays[alive]);
+        let since = network.now;
+        network.run(MS * 3_500);
+        for end in [0, 1] {
+            network.check_once(end);
+            let gap = network.gap(end, since);
+            prop_assert!(gap <= MS * 1_000, "end {}: {} ms", end, gap.as_millis_f64());
+        }
+    }
+}

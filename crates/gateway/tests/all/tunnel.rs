@@ -1,0 +1,644 @@
+//! Two tunnels over a network.
+
+use super::network::{End, Network, Wire, packet, path};
+use anabranch_core::units::{Duration, Instant};
+use anabranch_gateway::{
+    path::State,
+    tunnel::{Refused, Stats},
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn two() -> Vec<[Wire; 2]> {
+    let slower = Wire {
+        delay: MS * 35,
+        ..Wire::default()
+    };
+    vec![[Wire::default(); 2], [slower; 2]]
+}
+
+/// Two paths that have been in use for two seconds, each end sending.
+fn busy(seed: u64) -> Network {
+    let mut network = Network::new(seed, two(), false);
+    network.flow(0, 1, MS * 2, MS * 10_000);
+    network.flow(1, 2, MS * 2, MS * 10_000);
+    network.run(MS * 2_000);
+    network
+}
+
+fn kill(network: &mut Network, path: usize, directions: &[End], is_dead: bool) {
+    for &direction in directions {
+        network.wires[path][direction].is_dead = is_dead;
+    }
+}
+
+fn state(stats: &Stats, path: usize) -> State {
+    stats.paths[path].state
+}
+
+#[test]
+fn packets_arrive_once_and_in_order() {
+    let mut network = Network::new(1, two(), false);
+    network.flow(0, 1, MS * 2, MS * 2_000);
+    network.flow(1, 2, MS * 2, MS * 2_000);
+    network.run(MS * 3_000);
+    assert_eq!(
+        (network.check_once(1), network.check_once(0)),
+        (1_000, 1_000),
+        "{:#?}",
+        network.stats(0)
+    );
+    assert_eq!((network.out_of_order(0), network.out_of_order(1)), (0, 0));
+}
+
+#[test]
+fn a_dead_first_path_does_not_delay_the_tunnel() {
+    let mut wires = two();
+    for wire in &mut wires[0] {
+        wire.is_dead = true;
+    }
+    let mut network = Network::new(2, wires, false);
+    network.flow(0, 1, MS * 10, MS * 1_000);
+    network.run(MS * 1_500);
+    assert!(network.delivered[1][0].at < Instant::START + MS * 1_000);
+    assert_eq!(network.check_once(1), 100);
+}
+
+#[test]
+fn both_ends_may_begin() {
+    for seed in 0..20 {
+        let mut network = Network::new(seed, two(), true);
+        network.flow(0, 1, MS * 10, MS * 1_000);
+        network.flow(1, 2, MS * 10, MS * 1_000);
+        network.run(MS * 2_000);
+        assert_eq!((network.check_once(0), network.check_once(1)), (100, 100));
+    }
+}
+
+#[test]
+fn a_black_hole_while_busy_costs_at_most_300_ms() {
+    for (seed, directions) in [(1, &[0, 1][..]), (2, &[0]), (3, &[1])] {
+        let mut network = busy(seed);
+        let since = network.now;
+        kill(&mut network, 0, directions, true);
+        network.run(MS * 2_000);
+        for end in [0, 1] {
+            let gap = network.gap(end, since);
+            assert!(
+                gap <= MS * 300,
+                "{directions:?}, end {end}: {} ms",
+                gap.as_millis_f64()
+            );
+        }
+        // What was in flight is retransmitted on the other path.
+        network.run(MS * 7_000);
+        assert_eq!(
+            (network.check_once(0), network.check_once(1)),
+            (5_000, 5_000)
+        );
+    }
+}
+
+#[test]
+fn black_holes_cost_300_ms_in_95_of_100_cases() {
+    let gaps = |kind: u64| {
+        let mut gaps: Vec<_> = (0..60)
+            .map(|seed| {
+                let jittery = Wire {
+                    delay: MS * (5 + seed % 7 * 9),
+                    jitter: MS * (seed % 5 * 2),
+                    loss: if seed % 4 == 0 { 0.01 } else { 0.0 },
+                    ..Wire::default()
+                };
+                let mut network = Network::new(
+                    seed,
+                    vec![[jittery; 2], [Wire::default(); 2]],
+                    seed % 2 == 0,
+                );
+                let (first, second) =
+                    [(20, 20), (20, 1_000), (4, 50)][usize::try_from(kind).expect("small")];
+                network.flow(0, 1, MS * first, MS * 10_000);
+                network.flow(1, 2, MS * second, MS * 10_000);
+                network.run(MS * 3_000 + Duration::from_micros(7_900) * seed);
+                let since = network.now;
+                let directions: [&[End]; 3] = [&[0, 1], &[0], &[1]];
+                kill(
+                    &mut network,
+                    0,
+                    directions[usize::try_from(seed % 3).expect("small")],
+                    true,
+                );
+                network.run(MS * 2_000);
+                network.gap(1, since)
+            })
+            .collect();
+        gaps.sort_unstable();
+        (gaps[56], gaps[59])
+    };
+    for kind in 0..3 {
+        let (p95, longest) = gaps(kind);
+        let text = format!(
+            "traffic {kind}: {} and {} ms",
+            p95.as_millis_f64(),
+            longest.as_millis_f64()
+        );
+        assert!(p95 <= MS * 300 && longest <= MS * 500, "{text}");
+    }
+}
+
+#[test]
+fn a_black_hole_while_idle_is_known_within_a_second() {
+    for directions in [&[0, 1][..], &[0], &[1]] {
+        for phase in 0..10 {
+            let mut network = Network::new(phase, two(), false);
+            network.run(MS * (2_000 + 37 * phase));
+            kill(&mut network, 0, directions, true);
+            network.run(MS * 1_000);
+            for &end in directions {
+                let state = state(&network.stats(end), 0);
+                assert!(
+                    matches!(state, State::Dead { .. }),
+                    "{directions:?}, end {end}: {state:?}"
+                );
+            }
+            for end in [0, 1] {
+                assert_eq!(state(&network.stats(end), 1), State::Active);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_carrier_costs_at_most_20_ms() {
+    let mut network = busy(13);
+    let (since, now) = (network.now, network.now);
+    kill(&mut network, 0, &[0, 1], true);
+    let id = path(0);
+    network.tunnel(0).on_carrier_loss(id, now);
+    network.run(MS * 1_000);
+    // The other path is 15 ms longer.
+    let gap = network.gap(1, since);
+    assert!(gap <= MS * 20 + MS * 15, "{} ms", gap.as_millis_f64());
+}
+
+#[test]
+fn a_path_returns_within_a_second() {
+    for seed in 0..10 {
+        let mut network = busy(seed);
+        kill(&mut network, 0, &[0, 1], true);
+        network.run(MS * 1_000 + MS * 13 * seed);
+        assert!(matches!(state(&network.stats(0), 0), State::Dead { .. }));
+        kill(&mut network, 0, &[0, 1], false);
+        network.run(MS * 1_000);
+        for end in [0, 1] {
+            assert_eq!(state(&network.stats(end), 0), State::Active);
+        }
+    }
+}
+
+#[test]
+fn a_path_with_a_loss_of_30_percent_hardly_flaps() {
+    let lossy = Wire {
+        loss: 0.3,
+        ..Wire::default()
+    };
+    for (seed, both) in [(1, false), (2, false), (3, true), (4, true)] {
+        let other = if both { lossy } else { Wire::default() };
+        let mut network = Network::new(seed, vec![[lossy; 2], [other; 2]], false);
+        network.run(MS * 120_000);
+        for end in [0, 1] {
+            let deaths = network.stats(end).paths[0].deaths;
+            assert!(deaths <= 2, "{deaths} deaths in two minutes");
+        }
+    }
+}
+
+#[test]
+fn a_new_address_is_followed() {
+    for end in [0, 1] {
+        let mut network = busy(5);
+        let since = network.now;
+        network.ports[end][0] = 7_777;
+        network.ports[end][1] = 7_778;
+        network.run(MS * 2_000);
+        assert!(network.gap(0, since) <= MS * 300 && network.gap(1, since) <= MS * 300);
+        assert_eq!(network.stats(1 - end).paths[0].roamed, 1);
+    }
+}
+
+#[test]
+fn an_end_that_restarts_needs_no_help_from_outside() {
+    for end in [0, 1] {
+        let mut network = busy(6);
+        network.restart(end);
+        let since = network.now;
+        network.run(MS * 3_000);
+        for receiver in [0, 1] {
+            let gap = network.gap(receiver, since);
+            assert!(
+                gap <= MS * 1_000,
+                "end {receiver}: {} ms",
+                gap.as_millis_f64()
+            );
+            network.check_once(receiver);
+        }
+        assert_eq!(network.stats(1 - end).counters.peer_restarts, 1);
+    }
+}
+
+#[test]
+fn keys_are_replaced_without_a_gap() {
+    for both_begin in [false, true] {
+        let mut network = Network::new(7, two(), both_begin);
+        network.flow(0, 1, MS * 50, MS * 400_000);
+        network.flow(1, 2, MS * 50, MS * 400_000);
+        network.run(MS * 401_000);
+        assert_eq!(
+            (network.check_once(0), network.check_once(1)),
+            (8_000, 8_000)
+        );
+        let sessions = network.stats(0).sessions;
+        assert!((4..=7).contains(&sessions), "{sessions} sessions in 400 s");
+    }
+}
+
+#[test]
+fn losses_are_repaired_and_order_is_kept() {
+    let lossy = Wire {
+        loss: 0.03,
+        ..Wire::default()
+    };
+    let mut network = Network::new(8, vec![[lossy; 2]; 2], false);
+    network.flow(0, 1, MS * 2, MS * 4_000);
+    network.run(MS * 5_000);
+    let arrived = network.check_once(1);
+    assert!(arrived >= 1_995, "{arrived} of 2000");
+    assert!(
+        network.out_of_order(1) <= 5,
+        "{} late",
+        network.out_of_order(1)
+    );
+}
+
+#[test]
+fn the_path_mtu_is_found_within_three_seconds() {
+    for mtu in [1_200, 1_280, 1_344, 1_400, 1_452, 1_472] {
+        let small = Wire {
+            mtu,
+            ..Wire::default()
+        };
+        let mut network = Network::new(9, vec![[small; 2], [Wire::default(); 2]], false);
+        network.run(MS * 3_000);
+        for end in [0, 1] {
+            let found = network.stats(end).paths[0].mtu;
+            assert!(found <= mtu && found + 8 >= mtu, "{found} of {mtu}");
+            assert_eq!(network.stats(end).paths[1].mtu, 1_472);
+        }
+    }
+}
+
+#[test]
+fn garbage_and_strangers_get_no_answer() {
+    let mut network = Network::new(10, two(), false);
+    network.run(MS * 1_000);
+    let before = network.stats(1);
+    for first in 0..=5 {
+        for size in [0, 1, 40, 64, 84, 144, 1_472] {
+            let mut octets = vec![first; size];
+            if size > 2 {
+                octets[1] = 1;
+                octets[3] = 0;
+            }
+            network.inject(1, 0, octets);
+        }
+    }
+    let quiet: u64 = network.datagrams[1].values().sum();
+    network.run(Duration::from_nanos(1));
+    let after: u64 = network.datagrams[1].values().sum();
+    assert_eq!(quiet, after);
+    assert_eq!(before.sessions, network.stats(1).sessions);
+}
+
+#[test]
+fn an_idle_tunnel_sends_little() {
+    let mut network = Network::new(11, two(), false);
+    network.run(MS * 5_000);
+    let before: u64 = network.datagrams[0].values().sum();
+    network.run(MS * 10_000);
+    let after: u64 = network.datagrams[0].values().sum();
+    let per_second = (after - before) / 10;
+    assert!(per_second <= 60, "{per_second} datagrams per second");
+}
+
+#[test]
+fn two_paths_carry_more_than_one() {
+    // Each carries 1 MB/s; 1.6 MB/s are offered.
+    let narrow = Wire {
+        rate: 1e6,
+        ..Wire::default()
+    };
+    let carried = |wires: Vec<[Wire; 2]>| {
+        let mut network = Network::new(12, wires, false);
+        for flow in 0..8 {
+            network.flow(0, flow, MS * 5, MS * 10_000);
+        }
+        network.run(MS * 10_000);
+        network.check_once(1)
+    };
+    let (one, both) = (carried(vec![[narrow; 2]]), carried(vec![[narrow; 2]; 2]));
+    assert!(one >= 8_000, "one path carries {one} packets in 10 s");
+    assert!(both * 2 >= one * 3, "one path carries {one}, both {both}");
+}
+
+#[test]
+fn a_second_path_never_costs_throughput() {
+    let wire = |rate: f64, delay: u64| Wire {
+        rate,
+        delay: MS * delay,
+        ..Wire::default()
+    };
+    let lossy = Wire {
+        loss: 0.05,
+        ..wire(5e5, 20)
+    };
+    let jittery = Wire {
+        jitter: MS * 20,
+        ..wire(5e5, 20)
+    };
+    let best = wire(1e6, 10);
+    let carried = |wires: Vec<[Wire; 2]>| {
+        let mut network = Network::new(13, wires, false);
+        for flow in 0..8 {
+            network.flow(0, flow, MS * 4, MS * 8_000);
+        }
+        network.run(MS * 8_000);
+        network.check_once(1)
+    };
+    let one = carried(vec![[best; 2]]);
+    for second in [
+        wire(5e4, 300),
+        wire(2.5e5, 30),
+        wire(1e6, 160),
+        lossy,
+        jittery,
+    ] {
+        let both = carried(vec![[best; 2], [second; 2]]);
+        assert!(
+            both * 100 >= one * 97,
+            "alone {one}, both {both}: {second:?}"
+        );
+    }
+}
+
+#[test]
+fn a_standby_path_carries_packets_only_where_no_other_does() {
+    let mut network = Network::new(14, two(), false);
+    network.standby(1);
+    network.flow(0, 1, MS * 5, MS * 4_000);
+    network.run(MS * 2_000);
+    assert_eq!(state(&network.stats(0), 1), State::Standby);
+    let before = network.datagrams[0][&1];
+    assert!(before < 100, "{before} datagrams on the standby path");
+    kill(&mut network, 0, &[0, 1], true);
+    network.run(MS * 3_000);
+    assert_eq!(network.check_once(1), 800);
+}
+
+#[test]
+fn sources_that_are_not_the_peers_are_dropped() {
+    let mut network = Network::new(15, two(), false);
+    network.sources(1, &["10.0.9.0/24"]);
+    network.run(MS * 2_000);
+    network.flow(0, 1, MS * 10, MS * 1_000);
+    network.run(MS * 2_000);
+    assert_eq!(network.check_once(1), 0);
+    assert_eq!(network.stats(1).counters.foreign_sources, 100);
+    network.sources(1, &["10.0.9.0/24", "10.0.0.0/24"]);
+    network.run(MS * 2_000);
+    network.flow(0, 1, MS * 10, MS * 1_000);
+    network.run(MS * 2_000);
+    assert_eq!(network.check_once(1), 100);
+}
+
+#[test]
+fn a_packet_that_is_too_large_is_refused_with_the_mtu() {
+    let mut network = Network::new(16, two(), false);
+    network.run(MS * 3_000);
+    let now = network.now;
+    let tunnel = network.tunnel(0);
+    assert_eq!(tunnel.inner_mtu(), 1_472 - 40);
+    assert_eq!(tunnel.handle_inner(packet(0, 1, 0, 1_432), now), Ok(()));
+    assert_eq!(
+        tunnel.handle_inner(packet(0, 1, 1, 1_433), now),
+        Err(Refused::TooBig(1_432))
+    );
+    assert_eq!(tunnel.handle_inner(vec![0; 30], now), Err(Refused::NotIp));
+}
+
+#[test]
+fn a_small_path_degrades_only_itself() {
+    let small = Wire {
+        mtu: 1_300,
+        delay: MS * 5,
+        ..Wire::default()
+    };
+    let mut network = Network::new(17, vec![[small; 2], [Wire::default(); 2]], false);
+    network.run(MS * 3_000);
+    network.size = 1_400;
+    network.flow(0, 1, MS * 5, MS * 2_000);
+    network.run(MS * 3_000);
+    assert_eq!((network.check_once(1), network.refused), (400, 0));
+}
+
+#[test]
+fn a_path_whose_mtu_shrinks_recovers() {
+    let mut network = Network::new(18, vec![[Wire::default(); 2]], false);
+    network.run(MS * 3_000);
+    network.size = 1_400;
+    network.flow(0, 1, MS * 5, MS * 3_000);
+    network.run(MS * 500);
+    for wire in &mut network.wires[0] {
+        wire.mtu = 1_300;
+    }
+    network.run(MS * 2_600);
+    let found = network.stats(0).paths[0].mtu;
+    assert!((1_292..=1_300).contains(&found), "{found}");
+}
+
+#[test]
+fn a_stranger_who_knows_the_public_key_gets_no_answer() {
+    let mut network = Network::new(21, two(), false);
+    network.run(MS * 1_000);
+    let before: u64 = network.datagrams[1].values().sum();
+    network.inject(1, 0, network.forged_initiation(1));
+    network.run(Duration::from_nanos(1));
+    assert_eq!(before, network.datagrams[1].values().sum::<u64>());
+}
+
+#[test]
+fn a_flood_of_handshakes_gets_cookies_and_lets_the_peer_in() {
+    let mut network = Network::new(19, two(), false);
+    network.run(MS * 200);
+    network.restart(0);
+    let since = network.now;
+    network.flow(0, 1, MS * 10, MS * 2_000);
+    let mut number = 0;
+    for _ in 0..200 {
+        let before: u64 = network.datagrams[1].values().sum();
+        for _ in 0..100 {
+            number += 1;
+            network.inject(1, 0, network.forged_initiation(number));
+        }
+        network.run(MS * 10);
+        // At most a reply to each; what waits is bounded.
+        let replies = network.datagrams[1].values().sum::<u64>() - before;
+        assert!(replies <= 100, "{replies}");
+    }
+    network.run(MS * 500);
+    assert!(network.gap(1, since) <= MS * 1_000);
+    assert!(network.stats(1).counters.cookies > 1_000);
+}
+
+#[test]
+fn replayed_datagrams_change_nothing() {
+    let mut network = busy(20);
+    network.restart(0);
+    network.run(MS * 2_000);
+    let recorded = network.recorded.clone();
+    // Until all of them have arrived: one that overtakes its original is none.
+    network.run(MS * 200);
+    let before = [network.stats(0), network.stats(1)];
+    let ports = network.ports.clone();
+    network.flow(0, 3, MS * 10, MS * 500);
+    for (to, path, octets) in recorded {
+        // They come from elsewhere, so that a route that followed them would be seen.
+        network.ports[1 - to][usize::from(path)] += 1;
+        network.inject(to, path, octets);
+        network.run(Duration::from_nanos(1));
+        network.ports.clone_from(&ports);
+    }
+    network.run(MS * 1_000);
+    for end in [0, 1] {
+        network.check_once(end);
+        let after = network.stats(end);
+        let roamed = |stats: &Stats| {
+            stats
+                .paths
+                .iter()
+                .map(|path| path.roamed)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(roamed(&before[end]), roamed(&after));
+        assert_eq!(before[end].sessions, after.sessions);
+    }
+    assert_eq!(
+        network.delivered[1]
+            .iter()
+            .filter(|packet| packet.flow == 3)
+            .count(),
+        50
+    );
+}
+
+#[test]
+fn unequal_paths_are_filled() {
+    for (rate, delay) in [(3e6, 10), (3e6, 30), (8e5, 30)] {
+        let first = Wire {
+            rate: 3e6,
+            delay: MS * 10,
+            ..Wire::default()
+        };
+        let second = Wire {
+            rate,
+            delay: MS * delay,
+            ..Wire::default()
+        };
+        let mut network = Network::new(22, vec![[first; 2], [second; 2]], false);
+        let capacity = 3e6 + rate;
+        // A tenth more than fits.
+        let interval = Duration::from_secs_f64(16.0 * 1_000.0 / (1.1 * capacity));
+        for flow in 0..16 {
+            network.flow(0, flow, interval, MS * 3_000);
+        }
+        network.run(MS * 1_000);
+        let before = network.delivered[1].len();
+        network.run(MS * 2_000);
+        let carried = (network.delivered[1].len() - before) as f64 * 1_068.0 / 2.0;
+        assert!(
+            carried >= 0.93 * capacity,
+            "{carried} of {capacity}, {rate} {delay}"
+        );
+    }
+}
+
+#[test]
+fn a_sleep_of_any_length_is_survived() {
+    for seconds in [1, 100, 125, 200, 3_600, 100_000] {
+        let mut network = Network::new(23, two(), false);
+        network.run(MS * 2_000);
+        network.now = network.now + Duration::from_secs(seconds);
+        let since = network.now;
+        network.flow(0, 1, MS * 10, MS * 2_000);
+        network.flow(1, 2, MS * 10, MS * 2_000);
+        network.run(MS * 3_000);
+        for end in [0, 1] {
+            let first = network.delivered[end].first().expect("a packet").at;
+            assert!(
+                first.saturating_since(since) <= MS * 1_000,
+                "{seconds} s, end {end}"
+            );
+            assert!(network.check_once(end) >= 150);
+        }
+    }
+}
+
+#[test]
+fn a_late_datagram_from_an_old_address_moves_no_path() {
+    let mut network = busy(24);
+    // Datagrams that are held back, and arrive once others have.
+    kill(&mut network, 0, &[0], true);
+    let before = network.recorded.len();
+    network.run(MS * 30);
+    let is_data = |(to, path, octets): &&(End, u8, Vec<u8>)| (*to, *path, octets[0]) == (1, 0, 4);
+    let held: Vec<_> = network.recorded[before..]
+        .iter()
+        .filter(is_data)
+        .cloned()
+        .collect();
+    assert!(!held.is_empty());
+    kill(&mut network, 0, &[0], false);
+    network.run(MS * 1_000);
+    network.ports[0][0] += 1;
+    for (to, path, octets) in held {
+        network.inject(to, path, octets);
+    }
+    network.run(Duration::from_nanos(1));
+    network.ports[0][0] -= 1;
+    network.run(MS * 100);
+    assert_eq!(network.stats(1).paths[0].roamed, 0);
+}
+
+#[test]
+fn a_burst_does_not_take_a_path_on_which_it_would_be_later() {
+    let far = Wire {
+        delay: MS * 300,
+        ..Wire::default()
+    };
+    let mut network = Network::new(25, vec![[Wire::default(); 2], [far; 2]], false);
+    network.run(MS * 3_000);
+    let since = network.now;
+    for flow in 0..40 {
+        network.flow(0, flow, MS * 500, MS * 2_000);
+    }
+    network.run(MS * 2_500);
+    assert_eq!(network.check_once(1), 160);
+    for packet in &network.delivered[1] {
+        let sent = since + MS * 500 * u64::from(packet.number);
+        let took = packet.at.saturating_since(sent);
+        assert!(
+            took <= MS * 100,
+            "{packet:?} took {} ms",
+            took.as_millis_f64()
+        );
+    }
+}
