@@ -35,6 +35,8 @@ class _State:
     """Steps that must not be cut in two, now being made."""
     held: int | None = None
     """A signal that came during such a step."""
+    is_said = False
+    """Whether the user has read what ended the command."""
 
 
 _state = _State()
@@ -48,6 +50,12 @@ def listen() -> None:
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _raise)
+
+
+def word(signal_: KeyboardInterrupt) -> str:
+    """What a command says when a signal has ended it, once."""
+    _state.is_said = True
+    return "terminated" if isinstance(signal_, Terminated) else "interrupted"
 
 
 def leave() -> None:
@@ -106,7 +114,13 @@ def _wait(told: int) -> None:
 
 
 def _end(number: int) -> NoReturn:
+    import contextlib
+
     from anabranch import owner
 
     owner.abandon()
+    if not _state.is_said:
+        # The command had no time to say it.
+        with contextlib.suppress(OSError):
+            os.write(2, b"error: terminated\n" if number == signal.SIGTERM else b"error: interrupted\n")
     os._exit(128 + number)

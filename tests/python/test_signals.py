@@ -111,14 +111,14 @@ def test_a_library_that_keeps_the_main_thread_busy_is_ended(tmp_path: Path) -> N
         "    busy()\n"
     )
     process = subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     assert select.select([process.stdout], [], [], 60)[0]
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 143
-    process.stdout.close()
+    assert process.communicate(timeout=60) == ("", "error: terminated\n")
+    assert process.returncode == 143
     assert list(tmp_path.iterdir()) == []
 
 

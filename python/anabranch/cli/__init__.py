@@ -42,7 +42,7 @@ def main() -> None:
         status = ended.code
     except KeyboardInterrupt as signal:
         # Before the command has begun, which says it itself.
-        sys.stderr.write(f"error: {'terminated' if isinstance(signal, interrupt.Terminated) else 'interrupted'}\n")
+        sys.stderr.write(f"error: {interrupt.word(signal)}\n")
         status = 1
     if status != 0:
         interrupt.leave()

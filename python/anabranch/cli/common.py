@@ -38,7 +38,7 @@ def exit_status() -> Iterator[None]:
     from anabranch import owner
     from anabranch._engine import ScenarioError
     from anabranch.errors import RunFailedError, UserError
-    from anabranch.interrupt import Terminated
+    from anabranch.interrupt import Terminated, word
     from anabranch.spoken import by_option
 
     gc.enable()
@@ -64,9 +64,8 @@ def exit_status() -> Iterator[None]:
         complain("there is not enough memory")
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt as signal:
-        ended = isinstance(signal, Terminated)
-        complain("terminated" if ended else "interrupted")
-        raise typer.Exit(TERMINATED if ended else INTERRUPTED) from None
+        complain(word(signal))
+        raise typer.Exit(TERMINATED if isinstance(signal, Terminated) else INTERRUPTED) from None
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing is wrong, and nobody is left to tell.
         silence()

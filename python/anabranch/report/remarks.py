@@ -200,7 +200,7 @@ def _unlimited_queues(result: RunResult) -> Iterator[str]:
                 told = (
                     f"1 % of the packets waited for {figure(waited)} ms or longer"
                     if longest is None
-                    else f"the last of them waits for about {figure(longest)} ms"
+                    else f"the last of them waits for about {figure(max(longest, waited))} ms"
                 )
                 yield f"{name} {direction}: its queue is unlimited; {held}, and {told}"
 
