@@ -642,3 +642,20 @@ fn a_burst_does_not_take_a_path_on_which_it_would_be_later() {
         );
     }
 }
+
+#[test]
+fn a_dead_path_is_tried_at_its_configured_address() {
+    let mut network = busy(26);
+    let ports = network.ports[1].clone();
+    for port in &mut network.ports[1] {
+        *port += 100;
+    }
+    network.run(MS * 1_000);
+    assert_eq!(network.stats(0).paths[0].roamed, 1);
+    // It restarts where it was, and has no memory of the other end.
+    network.ports[1] = ports;
+    network.restart(1);
+    let since = network.now;
+    network.run(MS * 2_000);
+    assert!(network.gap(1, since) <= MS * 1_000 && network.gap(0, since) <= MS * 1_000);
+}
