@@ -482,12 +482,13 @@ fn a_flood_of_handshakes_gets_cookies_and_lets_the_peer_in() {
     network.restart(0);
     let since = network.now;
     network.flow(0, 1, MS * 10, MS * 2_000);
-    let mut number = 0;
+    let forged: Vec<_> = (0..100)
+        .map(|index| network.forged_initiation(index))
+        .collect();
     for _ in 0..200 {
         let before: u64 = network.datagrams[1].values().sum();
-        for _ in 0..100 {
-            number += 1;
-            network.inject(1, 0, network.forged_initiation(number));
+        for initiation in &forged {
+            network.inject(1, 0, initiation.clone());
         }
         network.run(MS * 10);
         // At most a reply to each; what waits is bounded.
