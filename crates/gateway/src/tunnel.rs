@@ -234,11 +234,23 @@ impl Tunnel {
         if !self.handshakes.is_up() {
             return;
         }
-        for path in self.paths.values_mut().filter(|path| path.route.is_some()) {
+        for (&id, path) in self
+            .paths
+            .iter_mut()
+            .filter(|(_, path)| path.route.is_some())
+        {
             path.mtu.advance(now);
             let (late, dead) = (path.round_trip.late(), path.round_trip.dead());
             if path.liveness.advance(now, late, dead) && path.liveness.is_dead() {
                 path.rate.clear_flight();
+                // The other end may have gone back to where it was configured.
+                let configured = self.config.paths.iter().find(|path| path.id == id);
+                if let Some(route) = configured
+                    .and_then(|path| path.route)
+                    .filter(|&route| path.route != Some(route))
+                {
+                    path.move_to(route);
+                }
             }
         }
         self.rescue();

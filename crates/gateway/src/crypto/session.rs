@@ -135,3 +135,29 @@ fn nonce(header: Header) -> Nonce {
     octets[4..].copy_from_slice(&header.number.to_be_bytes());
     octets.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Kind;
+
+    #[test]
+    fn a_path_without_numbers_left_seals_nothing_and_others_go_on() {
+        let keys = SessionKeys {
+            send: [1; 32],
+            receive: [2; 32],
+            peer_boot: 0,
+        };
+        let mut session = Session::new(&keys, 1, 2, true, Instant::START);
+        session.next[0] = MESSAGE_LIMIT - 1;
+        let (mut datagram, inner) = (Vec::new(), Inner { kind: Kind::Probe });
+        let path = |number| PathId::new(number).expect("a small number");
+        assert_eq!(
+            session.seal(path(0), inner, &[], &mut datagram),
+            Some(MESSAGE_LIMIT - 1)
+        );
+        assert_eq!(session.seal(path(0), inner, &[], &mut datagram), None);
+        assert_eq!(session.seal(path(1), inner, &[], &mut datagram), Some(0));
+        assert_eq!(session.messages(), MESSAGE_LIMIT);
+    }
+}

@@ -482,12 +482,13 @@ fn a_flood_of_handshakes_gets_cookies_and_lets_the_peer_in() {
     network.restart(0);
     let since = network.now;
     network.flow(0, 1, MS * 10, MS * 2_000);
-    let mut number = 0;
+    let forged: Vec<_> = (0..100)
+        .map(|index| network.forged_initiation(index))
+        .collect();
     for _ in 0..200 {
         let before: u64 = network.datagrams[1].values().sum();
-        for _ in 0..100 {
-            number += 1;
-            network.inject(1, 0, network.forged_initiation(number));
+        for initiation in &forged {
+            network.inject(1, 0, initiation.clone());
         }
         network.run(MS * 10);
         // At most a reply to each; what waits is bounded.
@@ -641,4 +642,21 @@ fn a_burst_does_not_take_a_path_on_which_it_would_be_later() {
             took.as_millis_f64()
         );
     }
+}
+
+#[test]
+fn a_dead_path_is_tried_at_its_configured_address() {
+    let mut network = busy(26);
+    let ports = network.ports[1].clone();
+    for port in &mut network.ports[1] {
+        *port += 100;
+    }
+    network.run(MS * 1_000);
+    assert_eq!(network.stats(0).paths[0].roamed, 1);
+    // It restarts where it was, and has no memory of the other end.
+    network.ports[1] = ports;
+    network.restart(1);
+    let since = network.now;
+    network.run(MS * 2_000);
+    assert!(network.gap(1, since) <= MS * 1_000 && network.gap(0, since) <= MS * 1_000);
 }
