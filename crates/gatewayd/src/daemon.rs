@@ -25,6 +25,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::{
     config::{Config, Endpoint, Role},
     device::Device,
+    metrics::Metrics,
     socket::{self, PathSocket},
     status::{self, Dropped, PathReport, PeerDropped, PeerReport, Report, StatusSocket},
 };
@@ -81,6 +82,7 @@ pub fn up(config: &Config) -> Result<(), String> {
     let peers = peers(config)?;
     let sockets = socket::open(config)?;
     let status = StatusSocket::open(status::path_of(config))?;
+    let mut metrics = config.status.metrics.map(Metrics::open).transpose()?;
     let mtu = peers.iter().map(|peer| peer.tunnel.inner_mtu()).min();
     let mut gateway = Gateway {
         start,
@@ -92,9 +94,9 @@ pub fn up(config: &Config) -> Result<(), String> {
         dropped: Dropped::default(),
         buffer: vec![0; LARGEST],
     };
-    eprintln!("{} is up", gateway.interface);
+    eprintln!("{}", gateway.interface.clone() + " is up");
     gateway
-        .run(&mut signal, &status)
+        .run(&mut signal, &status, metrics.as_mut())
         .map_err(|error| format!("{}: {}", gateway.interface, words(&error)))
 }
 
@@ -135,9 +137,16 @@ fn peers(config: &Config) -> Result<Vec<Peer>, String> {
 
 /// Path `i` goes to endpoint `i`. Where there are fewer endpoints they are used in turn; where no path is configured there is one for each endpoint.
 fn paths(config: &Config, endpoints: &[Endpoint]) -> Result<Vec<PathConfig>, String> {
-    let remotes = endpoints.iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
+    let remotes = endpoints
+        .iter()
+        .map(resolve)
+        .collect::<Result<Vec<_>, _>>()?;
     let ways = &config.path.0;
-    let count = if ways.is_empty() { remotes.len() } else { ways.len() };
+    let count = if ways.is_empty() {
+        remotes.len()
+    } else {
+        ways.len()
+    };
     let mut paths = Vec::with_capacity(count);
     for (i, number) in (0..count).zip(0_u8..) {
         let id = PathId::new(number)
@@ -146,7 +155,10 @@ fn paths(config: &Config, endpoints: &[Endpoint]) -> Result<Vec<PathConfig>, Str
         let remote = (!remotes.is_empty()).then(|| remotes[i % remotes.len()]);
         paths.push(PathConfig {
             id,
-            route: remote.map(|remote| Route { local: local.into(), remote }),
+            route: remote.map(|remote| Route {
+                local: local.into(),
+                remote,
+            }),
             standby: ways.get(i).is_some_and(|(_, way)| way.role != Role::Active),
         });
     }
@@ -165,22 +177,35 @@ fn resolve(endpoint: &Endpoint) -> Result<SocketAddr, String> {
 }
 
 impl Gateway {
-    fn run(&mut self, signal: &mut UnixStream, status: &StatusSocket) -> io::Result<()> {
+    fn run(
+        &mut self,
+        signal: &mut UnixStream,
+        status: &StatusSocket,
+        mut metrics: Option<&mut Metrics>,
+    ) -> io::Result<()> {
         loop {
             self.flush();
             self.follow_mtu()?;
-            let ready = self.wait(signal, status)?;
+            let ready = self.wait(signal, status, metrics.as_deref())?;
             if ready.signal && signal.read(&mut [0]).is_ok() {
                 return Ok(());
             }
             if ready.device {
                 self.take_packets()?;
             }
-            for (socket, _) in ready.sockets.iter().enumerate().filter(|(_, ready)| **ready) {
+            for (socket, _) in ready
+                .sockets
+                .iter()
+                .enumerate()
+                .filter(|(_, ready)| **ready)
+            {
                 self.take_datagrams(socket);
             }
             if ready.status {
                 status.serve(|| self.report());
+            }
+            if let Some(metrics) = metrics.as_deref_mut().filter(|_| ready.metrics) {
+                metrics.serve(|| self.report());
             }
         }
     }
@@ -190,7 +215,12 @@ impl Gateway {
         Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    fn wait(&self, signal: &UnixStream, status: &StatusSocket) -> io::Result<Ready> {
+    fn wait(
+        &self,
+        signal: &UnixStream,
+        status: &StatusSocket,
+        metrics: Option<&Metrics>,
+    ) -> io::Result<Ready> {
         let mut descriptors = vec![
             PollFd::new(signal, PollFlags::IN),
             PollFd::new(&self.device, PollFlags::IN),
@@ -198,20 +228,27 @@ impl Gateway {
         ];
         let sockets = self.sockets.iter();
         descriptors.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
-        let due = self.peers.iter().filter_map(|peer| peer.tunnel.poll_timeout());
+        let scrapers = metrics.iter().flat_map(|metrics| metrics.descriptors());
+        descriptors.extend(scrapers.map(|client| PollFd::from_borrowed_fd(client, PollFlags::IN)));
+        let due = self
+            .peers
+            .iter()
+            .filter_map(|peer| peer.tunnel.poll_timeout());
         let timeout = due.min().map(|due| due.saturating_since(self.now()));
         let timeout = timeout.map(timespec);
         match poll(&mut descriptors, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let mut ready = descriptors.iter().map(|polled| !polled.revents().is_empty());
-        let mut next = || ready.next().unwrap_or_default();
+        let mut ready = descriptors
+            .iter()
+            .map(|polled| !polled.revents().is_empty());
         Ok(Ready {
-            signal: next(),
-            device: next(),
-            status: next(),
-            sockets: ready.collect(),
+            signal: ready.next().unwrap_or_default(),
+            device: ready.next().unwrap_or_default(),
+            status: ready.next().unwrap_or_default(),
+            sockets: ready.by_ref().take(self.sockets.len()).collect(),
+            metrics: ready.any(|is_ready| is_ready),
         })
     }
 
@@ -277,7 +314,11 @@ impl Gateway {
                     peer.tunnel.handle(datagram, route, now);
                     refused(peer) > before
                 };
-                let refused = self.peers.iter_mut().map(is_refused).filter(|refused| *refused);
+                let refused = self
+                    .peers
+                    .iter_mut()
+                    .map(is_refused)
+                    .filter(|refused| *refused);
                 if refused.count() == self.peers.len() {
                     self.dropped.unknown_key += 1;
                 }
@@ -287,7 +328,11 @@ impl Gateway {
             Ok(Message::CookieReply(reply)) => (reply.receiver, None),
             Ok(Message::Data(header)) => (header.receiver, Some(header.path)),
         };
-        let Some(peer) = self.peers.iter_mut().find(|peer| peer.tunnel.has_index(index)) else {
+        let Some(peer) = self
+            .peers
+            .iter_mut()
+            .find(|peer| peer.tunnel.has_index(index))
+        else {
             self.dropped.unknown_session += 1;
             return;
         };
@@ -380,6 +425,7 @@ struct Ready {
     signal: bool,
     device: bool,
     status: bool,
+    metrics: bool,
     sockets: Vec<bool>,
 }
 

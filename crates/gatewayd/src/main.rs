@@ -5,6 +5,7 @@ mod config;
 mod daemon;
 mod device;
 mod key;
+mod metrics;
 mod peer;
 mod report;
 mod socket;

@@ -103,9 +103,10 @@ impl AsFd for PathSocket {
 /// An IPv4 address as such, where an IPv6 socket shows it mapped.
 fn unmapped(from: SocketAddr) -> SocketAddr {
     match from {
-        SocketAddr::V6(v6) => v6.ip().to_ipv4_mapped().map_or(from, |v4| {
-            SocketAddr::new(v4.into(), v6.port())
-        }),
+        SocketAddr::V6(v6) => v6
+            .ip()
+            .to_ipv4_mapped()
+            .map_or(from, |v4| SocketAddr::new(v4.into(), v6.port())),
         SocketAddr::V4(_) => from,
     }
 }
