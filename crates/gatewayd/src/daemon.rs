@@ -201,11 +201,11 @@ impl Gateway {
             {
                 self.take_datagrams(socket);
             }
-            if ready.status {
+            if ready.client {
                 status.serve(|| self.report());
-            }
-            if let Some(metrics) = metrics.as_deref_mut().filter(|_| ready.metrics) {
-                metrics.serve(|| self.report());
+                if let Some(metrics) = metrics.as_deref_mut() {
+                    metrics.serve(|| self.report());
+                }
             }
         }
     }
@@ -224,10 +224,10 @@ impl Gateway {
         let mut descriptors = vec![
             PollFd::new(signal, PollFlags::IN),
             PollFd::new(&self.device, PollFlags::IN),
-            PollFd::new(status, PollFlags::IN),
         ];
         let sockets = self.sockets.iter();
         descriptors.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
+        descriptors.push(PollFd::new(status, PollFlags::IN));
         let scrapers = metrics.iter().flat_map(|metrics| metrics.descriptors());
         descriptors.extend(scrapers.map(|client| PollFd::from_borrowed_fd(client, PollFlags::IN)));
         let due = self
@@ -246,9 +246,8 @@ impl Gateway {
         Ok(Ready {
             signal: ready.next().unwrap_or_default(),
             device: ready.next().unwrap_or_default(),
-            status: ready.next().unwrap_or_default(),
             sockets: ready.by_ref().take(self.sockets.len()).collect(),
-            metrics: ready.any(|is_ready| is_ready),
+            client: ready.any(|is_ready| is_ready),
         })
     }
 
@@ -424,9 +423,9 @@ impl Gateway {
 struct Ready {
     signal: bool,
     device: bool,
-    status: bool,
-    metrics: bool,
     sockets: Vec<bool>,
+    /// A client of the status socket or of the metrics.
+    client: bool,
 }
 
 fn is_transient(error: &io::Error) -> bool {
