@@ -1,10 +1,15 @@
-//! `anabranch-gateway`: makes keys, and checks the configuration of a gateway.
+//! `anabranch-gateway`: makes keys, checks the configuration of a gateway, and runs it.
 #![forbid(unsafe_code)]
 
 mod config;
+mod daemon;
+mod device;
 mod key;
+mod metrics;
 mod peer;
 mod report;
+mod socket;
+mod status;
 
 use std::{
     fs::OpenOptions,
@@ -17,8 +22,23 @@ use std::{
 use anabranch_core::system;
 use clap::{Parser, Subcommand};
 
-/// Bad input, as of every command of the project.
-const BAD_INPUT: u8 = 2;
+/// Why a command fails.
+enum Failure {
+    /// Bad input.
+    Input(String),
+    /// The system refuses.
+    System(String),
+}
+
+impl Failure {
+    /// As of every command of the project.
+    fn status(&self) -> u8 {
+        match self {
+            Self::Input(_) => 2,
+            Self::System(_) => 1,
+        }
+    }
+}
 
 /// A gateway that bonds several links into one tunnel.
 #[derive(Parser)]
@@ -43,6 +63,19 @@ enum Command {
         /// The configuration (TOML)
         file: PathBuf,
     },
+    /// Bring the gateway up; SIGTERM and SIGINT end it
+    Up {
+        /// The configuration (TOML)
+        file: PathBuf,
+    },
+    /// Print the state of the gateway that is up
+    Status {
+        /// The configuration that it was brought up with (TOML)
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the configuration of another end
     Peer {
         /// The configuration of this end (TOML)
@@ -62,29 +95,50 @@ fn main() -> ExitCode {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
             _ => ExitCode::SUCCESS,
         },
-        Err(message) => {
+        Err(failure) => {
+            let (Failure::Input(message) | Failure::System(message)) = &failure;
             eprintln!("error: {message}");
-            ExitCode::from(BAD_INPUT)
+            ExitCode::from(failure.status())
         }
     }
 }
 
-fn run(command: Command) -> Result<String, String> {
+fn load(file: &Path) -> Result<config::Config, Failure> {
+    config::load(file).map_err(|failure| Failure::Input(failure.to_string()))
+}
+
+fn run(command: Command) -> Result<String, Failure> {
     match command {
-        Command::Keygen { out } => keygen(out.as_deref()),
-        Command::Check { file } => {
-            let config = config::load(&file).map_err(|failure| failure.to_string())?;
-            Ok(report::report(&config))
+        Command::Keygen { out } => keygen(out.as_deref()).map_err(Failure::Input),
+        Command::Check { file } => Ok(report::report(&load(&file)?)),
+        Command::Up { file } => {
+            let config = load(&file)?;
+            daemon::up(&config).map_err(Failure::System)?;
+            Ok(String::new())
+        }
+        Command::Status { file, json } => {
+            let config = load(&file)?;
+            show(&config, json).map_err(Failure::System)
         }
         Command::Peer {
             file,
             name,
             endpoint,
         } => {
-            let config = config::load(&file).map_err(|failure| failure.to_string())?;
-            peer::other_end(&config, name.as_deref(), &endpoint)
+            let config = load(&file)?;
+            peer::other_end(&config, name.as_deref(), &endpoint).map_err(Failure::Input)
         }
     }
+}
+
+fn show(config: &config::Config, json: bool) -> Result<String, String> {
+    let answer = status::ask(config)?;
+    let report: status::Report = serde_json::from_str(&answer)
+        .map_err(|error| format!("the gateway's answer is no report: {error}"))?;
+    if json {
+        return Ok(answer + "\n");
+    }
+    Ok(report.text())
 }
 
 fn keygen(out: Option<&Path>) -> Result<String, String> {

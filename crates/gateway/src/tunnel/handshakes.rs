@@ -191,6 +191,12 @@ impl Handshakes {
 }
 
 impl Tunnel {
+    /// Whether a session or a handshake of this end has the index. A shell with several tunnels finds a datagram's by it.
+    #[must_use]
+    pub fn has_index(&self, index: u32) -> bool {
+        self.handshakes.is_index_used(index)
+    }
+
     pub(super) fn advance_handshakes(&mut self) {
         let now = self.now;
         if self
@@ -257,7 +263,11 @@ impl Tunnel {
         let is_for_us = handshakes
             .own
             .is_mac1(&octets[..Initiation::BEFORE_MAC1], &initiation.mac1);
-        if !is_for_us || handshakes.confirmed == Some(initiation.noise) {
+        if !is_for_us {
+            self.counters.refused_initiations += 1;
+            return;
+        }
+        if handshakes.confirmed == Some(initiation.noise) {
             return;
         }
         // The same initiation comes on every path.
@@ -286,6 +296,7 @@ impl Tunnel {
             initiation,
             &mut self.entropy,
         ) else {
+            self.counters.refused_initiations += 1;
             return;
         };
         let index = handshakes.fresh_index(&mut self.entropy);

@@ -22,6 +22,8 @@ pub struct Counters {
     pub malformed: u64,
     /// Data messages that are not authentic or not new.
     pub unauthentic: u64,
+    /// Initiations that are not for this end, or not from the other.
+    pub refused_initiations: u64,
     /// Cookies handed out, under load.
     pub cookies: u64,
     /// Restarts of the other end that were noticed.

@@ -1,5 +1,7 @@
 //! The command as an operator meets it: what it prints, its messages and exit status.
 
+mod namespaces;
+
 use std::{
     fs,
     os::unix::fs::PermissionsExt,

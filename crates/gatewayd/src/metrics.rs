@@ -1,0 +1,185 @@
+//! Metrics in Prometheus' text format, over HTTP on the loopback interface.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::fd::{AsFd, BorrowedFd},
+};
+
+use anabranch_core::system::words;
+
+use crate::status::Report;
+
+/// Clients that may be connected; the oldest gives way.
+const CLIENTS: usize = 8;
+
+/// The socket that Prometheus connects to.
+pub struct Metrics {
+    listener: TcpListener,
+    clients: Vec<TcpStream>,
+}
+
+impl Metrics {
+    /// Listens.
+    ///
+    /// # Errors
+    /// If the address is in use, or not this machine's.
+    pub fn open(address: SocketAddr) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("{address}: {}", words(&error));
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let clients = Vec::new();
+        Ok(Self { listener, clients })
+    }
+
+    /// What to wait on.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let clients = self.clients.iter().map(AsFd::as_fd);
+        std::iter::once(self.listener.as_fd()).chain(clients)
+    }
+
+    /// Takes new clients, and answers those that have asked. The connection ends with the answer.
+    pub fn serve(&mut self, report: impl Fn() -> Report) {
+        self.clients.retain_mut(|client| !answer(client, &report));
+        while let Ok((client, _)) = self.listener.accept() {
+            if client.set_nonblocking(true).is_ok() {
+                if self.clients.len() == CLIENTS {
+                    self.clients.remove(0);
+                }
+                self.clients.push(client);
+            }
+        }
+    }
+}
+
+/// Whether the client is done with.
+fn answer(client: &mut TcpStream, report: impl Fn() -> Report) -> bool {
+    let mut request = [0; 4096];
+    match client.read(&mut request) {
+        Ok(0) => true,
+        Ok(_) => {
+            let body = text(&report());
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
+            let _ = client.write_all((head + &body).as_bytes());
+            true
+        }
+        Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+    }
+}
+
+/// The report as metrics.
+pub fn text(report: &Report) -> String {
+    let mut text = Text::default();
+    text.family("dropped_total", "counter");
+    for (reason, count) in report.dropped.reasons() {
+        text.sample("dropped_total", &[("reason", reason)], count);
+    }
+    text.family("peer_dropped_total", "counter");
+    for peer in &report.peers {
+        for (reason, count) in peer.dropped.reasons() {
+            let labels = [("peer", peer.name.as_str()), ("reason", reason)];
+            text.sample("peer_dropped_total", &labels, count);
+        }
+    }
+    text.of_peers(report, "peer_up", "gauge", |peer| u8::from(peer.up).into());
+    text.of_peers(report, "packets_sent_total", "counter", |peer| {
+        peer.packets_sent
+    });
+    text.of_peers(report, "packets_received_total", "counter", |peer| {
+        peer.packets_received
+    });
+    text.of_peers(report, "retransmitted_total", "counter", |peer| {
+        peer.retransmitted
+    });
+    text.of_paths(report, "path_up", "gauge", |path| {
+        let delivers = ["active", "standby"].contains(&path.state.as_str());
+        Some(f64::from(u8::from(delivers)))
+    });
+    text.of_paths(report, "path_rate_bits_per_second", "gauge", |path| {
+        Some(path.rate_mbit_s * 1e6)
+    });
+    text.of_paths(report, "path_rtt_seconds", "gauge", |path| {
+        path.rtt_ms.map(|ms| ms / 1e3)
+    });
+    text.of_paths(report, "path_loss_ratio", "gauge", |path| Some(path.loss));
+    text.of_paths(report, "path_sent_octets_total", "counter", |path| {
+        Some(path.sent_octets as f64)
+    });
+    text.of_paths(report, "path_received_octets_total", "counter", |path| {
+        Some(path.received_octets as f64)
+    });
+    text.of_paths(report, "path_deaths_total", "counter", |path| {
+        Some(path.deaths as f64)
+    });
+    text.0
+}
+
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn family(&mut self, name: &str, kind: &str) {
+        let _ = writeln!(self.0, "# TYPE anabranch_gateway_{name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(label, value)| format!("{label}=\"{}\"", escaped(value)))
+            .collect();
+        let labels = labels.join(",");
+        let _ = writeln!(self.0, "anabranch_gateway_{name}{{{labels}}} {value}");
+    }
+
+    fn of_peers(
+        &mut self,
+        report: &Report,
+        name: &str,
+        kind: &str,
+        value: impl Fn(&crate::status::PeerReport) -> u64,
+    ) {
+        self.family(name, kind);
+        for peer in &report.peers {
+            self.sample(name, &[("peer", &peer.name)], value(peer));
+        }
+    }
+
+    fn of_paths(
+        &mut self,
+        report: &Report,
+        name: &str,
+        kind: &str,
+        value: impl Fn(&crate::status::PathReport) -> Option<f64>,
+    ) {
+        self.family(name, kind);
+        for peer in &report.peers {
+            for path in &peer.paths {
+                if let Some(value) = value(path) {
+                    self.sample(name, &[("peer", &peer.name), ("path", &path.name)], value);
+                }
+            }
+        }
+    }
+}
+
+/// A label's value as the format wants it.
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn label_values_are_escaped() {
+        assert_eq!(escaped("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+    }
+}

@@ -1,0 +1,446 @@
+//! Two gateways in network namespaces, with two links between them.
+
+use std::{
+    fs::{self, File},
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
+    os::{fd::AsFd, unix::fs::PermissionsExt},
+    path::PathBuf,
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    process::{Pid, Signal, kill_process},
+    thread::{LinkNameSpaceType, move_into_link_name_space},
+};
+use serde_json::Value;
+use socket2::{Domain, Protocol, Socket, Type};
+use tempfile::TempDir;
+
+const GATEWAY: &str = env!("CARGO_BIN_EXE_anabranch-gateway");
+/// After this time what was to happen does not happen.
+const PATIENCE: Duration = Duration::from_secs(120);
+const INNER: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
+
+/// Whether the machine lets us make namespaces and TUN interfaces. Where it does not the test says so, and may pass unless `ANABRANCH_LIVE=required`.
+fn may_run() -> bool {
+    let done = Command::new("unshare")
+        .args(["--net", "ip", "tuntap", "add", "probe", "mode", "tun"])
+        .output();
+    let why = match done {
+        Ok(done) if done.status.success() => return true,
+        Ok(done) => super::text(&done.stderr),
+        Err(error) => format!("unshare: {error}"),
+    };
+    assert!(
+        std::env::var("ANABRANCH_LIVE").as_deref() != Ok("required"),
+        "ANABRANCH_LIVE=required: {why}"
+    );
+    eprintln!(
+        "SKIPPED: no namespaces; run as root or under `unshare --user --map-root-user`: {why}"
+    );
+    false
+}
+
+/// A host with one gateway.
+struct Host {
+    space: Child,
+    folder: TempDir,
+    gateway: Option<Child>,
+    public: String,
+}
+
+impl Host {
+    fn new() -> Self {
+        let space = Command::new("unshare")
+            .args(["--net", "sleep", "600"])
+            .spawn()
+            .expect("it was there before");
+        let folder = tempfile::tempdir().expect("a directory");
+        let made = super::gateway(folder.path(), &["keygen", "--out", "key"]);
+        let public = super::text(&made.stdout)
+            .replace("public ", "")
+            .trim()
+            .to_owned();
+        let host = Self {
+            space,
+            folder,
+            gateway: None,
+            public,
+        };
+        let own = fs::read_link("/proc/self/ns/net").expect("a namespace");
+        wait("the namespace", || {
+            fs::read_link(host.space_file()).is_ok_and(|other| other != own)
+        });
+        host.ip(&["link", "set", "lo", "up"]);
+        host
+    }
+
+    fn space_file(&self) -> PathBuf {
+        format!("/proc/{}/ns/net", self.space.id()).into()
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        let space = format!("--net={}", self.space_file().display());
+        command
+            .args([&space, program])
+            .current_dir(self.folder.path());
+        command
+    }
+
+    fn ip(&self, arguments: &[&str]) {
+        let done = self
+            .command("ip")
+            .args(arguments)
+            .output()
+            .expect("it runs");
+        assert!(
+            done.status.success(),
+            "{arguments:?}: {}",
+            super::text(&done.stderr)
+        );
+    }
+
+    /// Calls a function in the host's namespace.
+    fn inside<T: Send + 'static>(
+        &self,
+        call: impl FnOnce() -> T + Send + 'static,
+    ) -> thread::JoinHandle<T> {
+        let space = File::open(self.space_file()).expect("it is there");
+        thread::spawn(move || {
+            move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network))
+                .expect("it is ours");
+            call()
+        })
+    }
+
+    fn start(&mut self) {
+        let gateway = self
+            .command(GATEWAY)
+            .args(["up", "gw.toml"])
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        self.gateway = Some(gateway);
+        wait("the gateway", || self.ask(&[]).status.success());
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Output {
+        let mut command = self.command(GATEWAY);
+        command.args(["status", "gw.toml"]).args(arguments);
+        command.output().expect("it runs")
+    }
+
+    fn status(&self) -> Value {
+        serde_json::from_slice(&self.ask(&["--json"]).stdout).expect("it is JSON")
+    }
+
+    fn dropped(&self, reason: &str) -> u64 {
+        self.status()["dropped"][reason]
+            .as_u64()
+            .expect("a counter")
+    }
+
+    fn has_interface(&self) -> bool {
+        let mut command = self.command("ip");
+        command.args(["link", "show", "anabranch0"]);
+        command.output().expect("it runs").status.success()
+    }
+
+    /// Ends the gateway as systemd does.
+    fn stop(&mut self) -> Option<i32> {
+        let mut gateway = self.gateway.take().expect("it is up");
+        kill_process(Pid::from_child(&gateway), Signal::TERM).expect("it is ours");
+        gateway.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        for child in self.gateway.iter_mut().chain([&mut self.space]) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "{what} did not come");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Two hosts with two links; the first begins.
+fn hosts() -> [Host; 2] {
+    let hosts = [Host::new(), Host::new()];
+    let there = hosts[1].space.id().to_string();
+    for link in ["1", "2"] {
+        let name = format!("w{link}");
+        hosts[0].ip(&[
+            "link", "add", &name, "type", "veth", "peer", "name", &name, "netns", &there,
+        ]);
+        for (end, host) in hosts.iter().enumerate() {
+            let address = format!("10.{link}.0.{}/24", end + 1);
+            host.ip(&["addr", "add", &address, "dev", &name]);
+            host.ip(&["link", "set", &name, "up"]);
+        }
+    }
+    configure(&hosts[0], 0, &hosts[1].public);
+    configure(&hosts[1], 1, &hosts[0].public);
+    hosts
+}
+
+fn configure(host: &Host, end: usize, public: &str) {
+    let (own, other) = (INNER[end], INNER[1 - end]);
+    let (listen, endpoint, paths) = if end == 0 {
+        let paths = "[path.one]\ninterface = \"w1\"\n[path.two]\ninterface = \"w2\"\n";
+        (
+            "",
+            "endpoint = [\"10.1.0.2:51830\", \"10.2.0.2:51830\"]\n",
+            paths,
+        )
+    } else {
+        ("listen = 51830\n", "", "")
+    };
+    let text = format!(
+        "[tunnel]\naddress = [\"{own}/24\"]\nprivate_key_file = \"key\"\n{listen}\
+         [peer.other]\npublic_key = \"{public}\"\nallowed = [\"{other}\"]\n{endpoint}{paths}\
+         [status]\nsocket = \"status.sock\"\nmetrics = \"127.0.0.1:9469\"\n"
+    );
+    fs::write(host.folder.path().join("gw.toml"), text).expect("it is written");
+}
+
+fn both_up() -> [Host; 2] {
+    let mut hosts = hosts();
+    for host in &mut hosts {
+        host.start();
+    }
+    hosts
+}
+
+/// Whether an echo request (RFC 792) from the first host through the tunnel is answered.
+fn ping(hosts: &[Host; 2]) -> bool {
+    let pinged = hosts[0].inside(|| {
+        let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4)).expect("root");
+        let wait = Some(Duration::from_millis(500));
+        socket.set_read_timeout(wait).expect("a socket");
+        let to: SocketAddr = "10.9.0.2:0".parse().expect("an address");
+        let request = [8, 0, 0xf7, 0xfe, 0, 1, 0, 0];
+        if socket.send_to(&request, &to.into()).is_err() {
+            return false;
+        }
+        let mut reply = [0; 64];
+        matches!((&socket).read(&mut reply), Ok(28)) && reply[20] == 0
+    });
+    pinged.join().expect("no panic")
+}
+
+const TRANSFER: usize = 4 << 20;
+
+fn content() -> Vec<u8> {
+    (0..=250).cycle().take(TRANSFER).collect()
+}
+
+/// Transfers through the tunnel; calls `midway` when a quarter has arrived. What arrived.
+fn transfer(hosts: &[Host; 2], midway: impl FnOnce()) -> Vec<u8> {
+    let listener = hosts[1].inside(|| TcpListener::bind("10.9.0.2:5000").expect("it is free"));
+    let listener = listener.join().expect("no panic");
+    let sender = hosts[0].inside(|| {
+        let to: SocketAddr = "10.9.0.2:5000".parse().expect("an address");
+        let mut stream = TcpStream::connect_timeout(&to, PATIENCE).expect("it is accepted");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
+        stream.write_all(&content()).expect("it is taken");
+    });
+    let (mut stream, _) = listener.accept().expect("it comes");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    let mut arrived = vec![0; TRANSFER / 4];
+    stream.read_exact(&mut arrived).expect("it arrives");
+    midway();
+    stream.read_to_end(&mut arrived).expect("it arrives");
+    sender.join().expect("no panic");
+    arrived
+}
+
+#[test]
+fn packets_pass_and_the_signal_leaves_nothing() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = both_up();
+    wait("an answer", || ping(&hosts));
+    assert!(transfer(&hosts, || {}) == content(), "the content differs");
+    let status = hosts[0].status();
+    for path in status["peers"][0]["paths"].as_array().expect("paths") {
+        assert_eq!(path["state"], "active", "{status:#}");
+    }
+    let shown = super::text(&hosts[0].ask(&[]).stdout);
+    assert!(shown.contains("peer other: up"), "{shown}");
+    for host in &mut hosts {
+        assert_eq!(host.stop(), Some(0));
+        assert!(!host.has_interface());
+        assert!(!host.folder.path().join("status.sock").exists());
+        assert_eq!(host.ask(&[]).status.code(), Some(1));
+    }
+}
+
+#[test]
+fn a_transfer_outlives_a_path() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    wait("an answer", || ping(&hosts));
+    let cut = || hosts[1].ip(&["link", "set", "w1", "down"]);
+    assert!(transfer(&hosts, cut) == content(), "the content differs");
+    wait("the death of the path", || {
+        hosts[0].status()["peers"][0]["paths"][0]["state"] == "dead"
+    });
+    assert!(ping(&hosts));
+}
+
+#[test]
+fn a_wrong_key_passes_nothing_and_is_counted() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = hosts();
+    configure(&hosts[1], 1, super::PUBLIC);
+    for host in &mut hosts {
+        host.start();
+    }
+    wait("the count", || hosts[1].dropped("unknown_key") > 0);
+    assert!(!ping(&hosts));
+    let status = hosts[1].status();
+    assert_eq!(status["peers"][0]["up"], false);
+    assert_eq!(status["peers"][0]["packets_received"], 0);
+}
+
+#[test]
+fn traffic_returns_after_a_restart_of_either_end() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = both_up();
+    wait("an answer", || ping(&hosts));
+    for end in [0, 1] {
+        // Without a chance to clean up: the socket's file stays.
+        let mut gateway = hosts[end].gateway.take().expect("it is up");
+        gateway.kill().expect("it is ours");
+        gateway.wait().expect("it ends");
+        assert!(hosts[end].folder.path().join("status.sock").exists());
+        hosts[end].start();
+        wait("an answer", || ping(&hosts));
+    }
+}
+
+#[test]
+fn garbage_is_counted_and_not_answered() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = hosts();
+    hosts[1].start();
+    let answers = hosts[0].inside(|| {
+        let socket = UdpSocket::bind("10.1.0.1:0").expect("it is free");
+        for (kind, length) in [
+            (0, 1),
+            (1, 144),
+            (2, 84),
+            (3, 64),
+            (4, 40),
+            (4, 1472),
+            (255, 200),
+        ] {
+            let mut datagram = vec![0x5a; length];
+            datagram[..4.min(length)].copy_from_slice(&[kind, 1, 0, 0][..4.min(length)]);
+            if kind == 4 {
+                datagram[1] = 0;
+            }
+            socket
+                .send_to(&datagram, "10.1.0.2:51830")
+                .expect("it is sent");
+        }
+        socket
+            .set_read_timeout(Some(Duration::from_secs(1)))
+            .expect("a socket");
+        socket.recv_from(&mut [0; 2048]).is_ok()
+    });
+    assert!(!answers.join().expect("no panic"));
+    let counted = || {
+        let reasons = ["malformed", "unknown_session", "unknown_key"];
+        reasons
+            .iter()
+            .map(|reason| hosts[1].dropped(reason))
+            .sum::<u64>()
+    };
+    wait("seven datagrams", || counted() == 7);
+    assert!(hosts[1].dropped("unknown_session") >= 2);
+    assert!(hosts[1].dropped("malformed") >= 2);
+}
+
+#[test]
+fn what_fails_at_start_leaves_nothing() {
+    if !may_run() {
+        return;
+    }
+    let host = Host::new();
+    configure(&host, 0, super::PUBLIC);
+    let done = host
+        .command(GATEWAY)
+        .args(["up", "gw.toml"])
+        .output()
+        .expect("it runs");
+    assert_eq!(done.status.code(), Some(1));
+    let told = super::text(&done.stderr);
+    assert!(told.contains("path one: w1: No such device"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(!host.has_interface());
+    assert!(!host.folder.path().join("status.sock").exists());
+}
+
+#[test]
+fn a_second_gateway_does_not_disturb_the_first() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    let done = hosts[1]
+        .command(GATEWAY)
+        .args(["up", "gw.toml"])
+        .output()
+        .expect("it runs");
+    assert_eq!(done.status.code(), Some(1), "{}", super::text(&done.stderr));
+    wait("an answer", || ping(&hosts));
+    let mode = fs::metadata(hosts[1].folder.path().join("status.sock")).expect("it is there");
+    assert_eq!(mode.permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn metrics_are_read_over_http() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = hosts();
+    hosts[0].start();
+    let read = hosts[0].inside(|| {
+        let mut stream = TcpStream::connect("127.0.0.1:9469").expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .expect("it is taken");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it is text");
+        answer
+    });
+    let answer = read.join().expect("no panic");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(
+        answer.contains("\nanabranch_gateway_peer_up{peer=\"other\"} 0\n"),
+        "{answer}"
+    );
+}
