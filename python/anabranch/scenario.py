@@ -87,7 +87,7 @@ class Scenario(Tables):
 
         Args:
             path: The file.
-            untrusted: Refuse what a stranger's scenario may not do: files outside its folder, ``exec``, ``attach``,
+            untrusted: Refuse what an untrusted scenario may not do: files outside its folder, ``exec``, ``attach``,
                 ``bpf``.
 
         Raises:
@@ -135,7 +135,7 @@ class Scenario(Tables):
 
     @property
     def untrusted(self) -> bool:
-        """Whether what a stranger's scenario may not do is refused; see :meth:`from_file`."""
+        """Whether what an untrusted scenario may not do is refused; see :meth:`from_file`."""
         return self._untrusted
 
     @property
@@ -431,7 +431,7 @@ class Scenario(Tables):
         schema.check(self, parts, value, method)
 
     def _with_document(self, document: Mapping[str, Any]) -> Scenario:
-        # What is kept is a copy: whoever gave a list may change it later.
+        # A copy: the caller may change its list later.
         kept = {key: toml_text.plain(value) for key, value in document.items()}
         return self._with(_document=kept, _text=toml_text.write_document(kept))
 

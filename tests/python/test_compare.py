@@ -393,6 +393,7 @@ def test_out_has_overlaid_figures_and_a_page(inside: Path, anabranch: Call, tmp_
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes(), file
     page = (tmp_path / "a" / "report.html").read_text(encoding="utf-8")
     assert "Without samples, so that no chart over time has them: json-cubic." in page
+    assert "Goodput counts data in order." in page
     charts = json.loads(page.partition('id="charts">')[2].partition("</script>")[0])
     assert {c["name"]: [s["label"] for s in c["series"]] for c in charts} == {
         name: ["run-reno", "cubic"] for name in ("cwnd", "goodput", "srtt")

@@ -1,4 +1,4 @@
-"""What a stranger's scenario may not do with `--untrusted`, each refused with its line."""
+"""What an untrusted scenario may not do with `--untrusted`, each refused with its line."""
 
 from __future__ import annotations
 

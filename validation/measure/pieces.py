@@ -3,7 +3,7 @@
     anabranch run scenarios/live/reverse-load.toml --engine live --seed 4 --pcap bottleneck.reverse=back.pcapng
     tools/env python validation/measure/pieces.py back.pcapng 633 45
 
-Segments are counted from 1, those retransmitted left out. What leaves within 30 us of the one before leaves with it.
+Segments are counted from 1, those retransmitted left out. One within 30 us of the one before is of its burst.
 """
 
 from __future__ import annotations

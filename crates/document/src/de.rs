@@ -13,7 +13,7 @@ use crate::{
     tree::{Node, Value},
 };
 
-/// Marks a newtype whose content is a kind that strangers may add to: `kind:SEAM`.
+/// Marks a newtype whose content is a kind that other crates may add to: `kind:SEAM`.
 pub const KIND: &str = "kind:";
 /// Marks a newtype that takes one key of a kind's table for itself: `beside:KEY`.
 pub const BESIDE: &str = "beside:";
@@ -23,7 +23,7 @@ pub const OR: &str = "or:";
 
 /// The names that exist at each seam besides the built-in ones.
 pub trait Names {
-    /// Those that strangers added.
+    /// Those that other crates added.
     fn added(&self, seam: &str) -> Vec<&str>;
     /// Those of the format that this version cannot run.
     fn later(&self, seam: &str) -> &[&str];

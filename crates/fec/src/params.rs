@@ -31,7 +31,7 @@ pub enum Choice {
     LossAdaptive,
 }
 
-/// What leaves when held acknowledgments are let go after a repair.
+/// How held acknowledgments are sent after a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Release {
@@ -95,7 +95,7 @@ pub struct Params {
     pub second_gap_releases: bool,
     /// Whether it holds them during a recovery as well; open in the study.
     pub hold_in_recovery: InRecovery,
-    /// What leaves when a repair lets them go; open in the study.
+    /// How held acknowledgments are sent after a repair; open in the study.
     pub release: Release,
     /// A redundant packet takes a packet's room in the congestion window until all that it covers is acknowledged, or
     /// something behind that has arrived, or a timeout; open in the study.

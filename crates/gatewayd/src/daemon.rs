@@ -354,7 +354,7 @@ impl Gateway {
                 peer.traffic[transmit.path.index()].sent += self.buffer.len() as u64;
                 let socket = self.sockets.get(transmit.route.local as usize);
                 let sent = socket.map(|socket| socket.send(&self.buffer, transmit.route.remote));
-                // A lost datagram is the tunnel's to notice, whoever lost it.
+                // The tunnel detects lost datagrams; a full socket buffer is one more cause.
                 if !matches!(sent, Some(Ok(()))) {
                     self.dropped.not_sent += 1;
                 }

@@ -271,7 +271,7 @@ impl StatusSocket {
         Ok(socket)
     }
 
-    /// Answers whoever waits. A client that does not read gets what its buffer takes.
+    /// Answers waiting clients. A client that does not read gets what its buffer takes.
     pub fn serve(&self, report: impl Fn() -> Report) {
         while let Ok((mut stream, _)) = self.listener.accept() {
             let json = serde_json::to_string(&report()).unwrap_or_default();

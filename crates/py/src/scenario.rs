@@ -124,8 +124,8 @@ fn programs(resolved: &Resolved, folder: &Path) -> BTreeSet<PathBuf> {
 }
 
 /// Checks a scenario and says what it is, as JSON: title, seed, times, names, sweep, the files whose content it stands for, and the
-/// scenario with every default written out. `live`: for the live engine, which knows more keys. `untrusted`: without what a
-/// stranger's scenario may not do. Raises `ScenarioError`.
+/// scenario with every default written out. `live`: for the live engine, which knows more keys. `untrusted`: without what an
+/// untrusted scenario may not do. Raises `ScenarioError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, seed = None, live = false, *, untrusted = false,
     controls = Vec::new()))]

@@ -1,4 +1,4 @@
-//! Components that strangers bring along, by name.
+//! Components of other crates, by name.
 
 use std::{any::Any, collections::BTreeMap, fmt, path::Path, sync::Arc};
 

@@ -1,10 +1,11 @@
 //! The tables of a scenario file. These types are the only source of the format: they parse it,
 //! and the JSON Schema and the reference come from them and their comments.
 
-mod named;
+mod open;
 mod queue;
 
-pub use named::{Anything, Named, SweepTable};
+pub use self::open::{Anything, SweepTable};
+pub use anabranch_document::Named;
 pub use queue::Queue;
 
 use std::{borrow::Cow, fmt};
@@ -249,7 +250,7 @@ pub struct Host {
     /// takes all that is there by then. Without any they read at once. Live, applications take what time they take.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read_delays: Vec<Duration>,
-    /// The same for the first read, and where nothing has been read for 10 ms: whoever waits that long sleeps more deeply.
+    /// The same for the first read, and where nothing has been read for 10 ms: an application that waits that long sleeps more deeply.
     /// Without any it is `read_delays` all the time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub idle_read_delays: Vec<Duration>,

@@ -1,4 +1,4 @@
-//! Values that a name picks: built-in ones and those that strangers add.
+//! Values that a name picks: built-in ones and those of other crates.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 

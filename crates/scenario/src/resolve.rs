@@ -423,7 +423,7 @@ pub(super) fn typed(
     }
 }
 
-/// What runs programs or reaches interfaces of this machine is not for a stranger's scenario.
+/// What runs programs or reaches interfaces of this machine is not for an untrusted scenario.
 fn refuse_untrusted(root: &Node, sources: &Sources, file: &File) -> Result<(), Error> {
     for (name, host) in &file.host.0 {
         let asked = [

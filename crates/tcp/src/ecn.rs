@@ -22,7 +22,7 @@ use anabranch_core::packet::Ecn;
 
 use crate::{segment::Flags, settings::EcnMode};
 
-/// How marks are told.
+/// How marks are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Feedback {
     /// Not at all.

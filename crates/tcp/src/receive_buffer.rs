@@ -223,11 +223,6 @@ impl<B: Body> ReceiveBuffer<B> {
     }
 
     fn around(&self, seq: Seq) -> Option<&Interval<B>> {
-        // Most segments beyond a gap continue the last interval.
-        let last = self.intervals.back()?;
-        if last.start <= seq {
-            return Some(last).filter(|last| seq < last.end);
-        }
         let i = self.intervals.partition_point(|i| i.end <= seq);
         self.intervals.get(i).filter(|i| i.start <= seq)
     }

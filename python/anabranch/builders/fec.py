@@ -53,7 +53,7 @@ def xor(
             back (Sato et al. §3.3), and does not wait for the group to end. (default ``True``)
         hold_in_recovery: Whether it holds them during a recovery as well; open in the study. (one of ``"no"``,
             ``"new-data"``, ``"all"``; default ``"no"``)
-        release: What leaves when a repair lets them go; open in the study. (one of ``"each"``, ``"one"``,
+        release: How held acknowledgments are sent after a repair; open in the study. (one of ``"each"``, ``"one"``,
             ``"paced"``; default ``"each"``)
         occupies_cwnd: A redundant packet takes a packet's room in the congestion window until all that it covers is
             acknowledged, or something behind that has arrived, or a timeout; open in the study. (default ``True``)
@@ -117,7 +117,7 @@ def reed_solomon(
             back (Sato et al. §3.3), and does not wait for the group to end. (default ``True``)
         hold_in_recovery: Whether it holds them during a recovery as well; open in the study. (one of ``"no"``,
             ``"new-data"``, ``"all"``; default ``"no"``)
-        release: What leaves when a repair lets them go; open in the study. (one of ``"each"``, ``"one"``,
+        release: How held acknowledgments are sent after a repair; open in the study. (one of ``"each"``, ``"one"``,
             ``"paced"``; default ``"each"``)
         occupies_cwnd: A redundant packet takes a packet's room in the congestion window until all that it covers is
             acknowledged, or something behind that has arrived, or a timeout; open in the study. (default ``True``)
@@ -182,7 +182,7 @@ def sliding_rlc(
             back (Sato et al. §3.3), and does not wait for the group to end. (default ``True``)
         hold_in_recovery: Whether it holds them during a recovery as well; open in the study. (one of ``"no"``,
             ``"new-data"``, ``"all"``; default ``"no"``)
-        release: What leaves when a repair lets them go; open in the study. (one of ``"each"``, ``"one"``,
+        release: How held acknowledgments are sent after a repair; open in the study. (one of ``"each"``, ``"one"``,
             ``"paced"``; default ``"each"``)
         occupies_cwnd: A redundant packet takes a packet's room in the congestion window until all that it covers is
             acknowledged, or something behind that has arrived, or a timeout; open in the study. (default ``True``)

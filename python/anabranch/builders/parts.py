@@ -291,10 +291,10 @@ def delayed_ack_table(
             s to 9223372.036854775807 s)
         max_timeout: The timeout follows the time between segments, up to this; left out, it does not. (duration in
             ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
-        quick_segments: So many segments at the start, and after a pause, are acknowledged one by one, unless the
+        quick_segments: So many segments at the start, and after a pause, are acknowledged at once each, unless the
             application answers each (at most half of what the window holds; 0 for none). (at least 0; default
             ``0``)
-        quick_again: Quickack mode begins again (Linux): as many segments are acknowledged one by one after a
+        quick_again: Quickack mode begins again (Linux): as many segments are acknowledged at once each after a
             duplicate, whose acknowledgment is one of them, and after a pause longer than the retransmission
             timeout; two where a mark begins to be echoed (RFC 3168, neither DCTCP nor AccECN), further marks having
             none; one where the sender says that it has reacted. The acknowledgment of what fills a gap is one of

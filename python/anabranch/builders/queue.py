@@ -409,7 +409,7 @@ def pie(
         mean_packet_size: While no more than two packets of this size wait, nothing is dropped at random
             (``MEAN_PKTSIZE`` of RFC 8033 §4.1). (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 64
             bytes to 65535 bytes; default ``"1500 bytes"``)
-        delay: How the queue's delay is told: ``"timestamps"`` or ``"rate"`` (RFC 8033 §4.3, §5.2). (one of
+        delay: How the queue's delay is estimated: ``"timestamps"`` or ``"rate"`` (RFC 8033 §4.3, §5.2). (one of
             ``"timestamps"``, ``"rate"``; default ``"timestamps"``)
         derandomize: Spaces drops: none until the probabilities add up to 0.85, one at the latest at 8.5 (RFC 8033
             §5.4). (default ``False``)

@@ -216,9 +216,9 @@ class Tables:
                 any other; one read takes all that is there by then. Without any they read at once. Live, applications
                 take what time they take. (each duration in ps, ns, us (µs), ms, s, min, h; each 0 s to
                 9223372.036854775807 s)
-            idle_read_delays: The same for the first read, and where nothing has been read for 10 ms: whoever waits that
-                long sleeps more deeply. Without any it is ``read_delays`` all the time. (each duration in ps, ns, us
-                (µs), ms, s, min, h; each 0 s to 9223372.036854775807 s)
+            idle_read_delays: The same for the first read, and where nothing has been read for 10 ms: an application
+                that waits that long sleeps more deeply. Without any it is ``read_delays`` all the time. (each duration
+                in ps, ns, us (µs), ms, s, min, h; each 0 s to 9223372.036854775807 s)
             first_write_delays: How long after its connection over TCP stands an application that sends from here writes
                 for the first time, each of these as often as any other. Without any it writes at once. Live,
                 applications take what time they take. (each duration in ps, ns, us (µs), ms, s, min, h; each 0 s to

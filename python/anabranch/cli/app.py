@@ -70,7 +70,7 @@ Untrusted = Annotated[
     bool,
     typer.Option(
         "--untrusted",
-        help="For a stranger's scenario: refuse files outside its folder, exec, attach and bpf.",
+        help="Do not trust the scenario: refuse files outside its folder, exec, attach, bpf.",
     ),
 ]
 Digest = Annotated[

@@ -239,7 +239,7 @@ def is_live(engine: str) -> bool:
 
 
 def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untrusted: bool = False) -> Scenario:
-    """A scenario file, "-" for standard input, with the changes of ``--set``; ``untrusted`` for a stranger's.
+    """A scenario file, "-" for standard input, with the changes of ``--set``; ``untrusted`` as of the option.
 
     Raises:
         UserError: The file cannot be read, a change is not PATH=VALUE, or it would be undone by another or by ``seed``.

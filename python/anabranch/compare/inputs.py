@@ -161,7 +161,7 @@ def read_inputs(
         seed: For scenarios; when left out, that of the first argument.
         repeat: Run each scenario with so many seeds, from ``seed`` on; they are compared as sweeps are.
         samples_ms: Record how flows of scenarios go over time, every so many milliseconds.
-        untrusted: The scenarios are a stranger's.
+        untrusted: The scenarios' authors are not trusted.
         progress: Called with the share of the scenarios that has been run (0‥1).
 
     Raises:

@@ -51,7 +51,7 @@ _FORMS = {"flow": _FLOW, "link": _DIRECTED, "gateway": _DIRECTED, "group": _GROU
 _NAMES = {"jain_index": "Jain index"}
 
 MOST_COPIES = 4
-"""Copies of a flow that are shown one by one; of more the mean is."""
+"""At most so many copies of a flow are shown each; of more, the mean."""
 COPIES = "/*"
 """Ends the name of all copies of a flow together."""
 

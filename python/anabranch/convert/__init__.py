@@ -29,7 +29,7 @@ _HEAD_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Options:
-    """What a conversion is told.
+    """The options of a conversion.
 
     Attributes:
         source: The input's format; recognised when left out.

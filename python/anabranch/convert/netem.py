@@ -1,6 +1,6 @@
 """Reads ``tc qdisc`` command lines and the output of ``tc qdisc show`` as a scenario of one link.
 
-A qdisc acts on what leaves an interface, so the first interface is the link's forward direction and a second one its
+A qdisc acts on packets that leave an interface: the first interface is the link's forward direction, a second one its
 reverse direction. netem delays and loses packets before its inner queue; a link does so behind it. Constant delay
 changes places with a queue without effect, loss does not: here it takes nothing off the queue.
 """

@@ -40,7 +40,7 @@ def write(link: Link, _names: Names, notes: Notes) -> Written:
         own = Notes()
         commands = _commands(f'"${word}"', f"link.{link.name}.{word.lower()}", side, own)
         if commands:
-            head = [f"# {_one_line(sender)} to {_one_line(receiver)}: what leaves ${word}"]
+            head = [f"# {_one_line(sender)} to {_one_line(receiver)}: packets that leave ${word}"]
             blocks.append("\n".join([*head, *(f"# not expressed: {_one_line(line)}" for line in own.lines), *commands]))
         notes.lines += own.lines
     used = [word for word in ("FORWARD", "REVERSE") if any(f'"${word}"' in block for block in blocks)]

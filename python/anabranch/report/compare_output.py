@@ -51,6 +51,13 @@ def write_comparison(comparison: Comparison, directory: Path, document: Mapping[
         (aside / "report.html").write_text(html, encoding="utf-8")
 
 
+_IN_ORDER = (
+    "Goodput counts data in order. Where a gap is filled, the data behind it counts at once, and a sample may exceed "
+    "the rate of the path."
+)
+"""Explains the peaks of a chart."""
+
+
 def html_report(
     comparison: Comparison, drawn: Sequence[Chart], figures: Sequence[tuple[str, str]], directory: Path
 ) -> str:
@@ -63,6 +70,8 @@ def html_report(
         body += ["<h2>Settings</h2>", table(headings, rows, left=len(headings))]
     body += [f"<p><strong>{text(remark)}</strong></p>" for remark in comparison.remarks]
     body += [_chart(chart) for chart in drawn]
+    if any(chart.name == "goodput" for chart in drawn):
+        body.append(f"<p class='hint'>{text(_IN_ORDER)}</p>")
     missing = without_samples(comparison)
     if missing:
         told = f"Without samples, so that no chart over time has them: {', '.join(missing)}."

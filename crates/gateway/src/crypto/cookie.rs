@@ -44,7 +44,7 @@ fn equal(a: &[u8; MAC], b: &[u8; MAC]) -> bool {
         == 0
 }
 
-/// The keys that follow from the public key of whoever receives.
+/// The keys that follow from the receiver's public key.
 #[derive(Debug, Clone)]
 pub struct MacKey {
     mac1: [u8; 32],

@@ -5,7 +5,7 @@
 //!
 //! # Not implemented
 //! - ECN marks of the path.
-//! - Random loss is told from congestion only by its amount and by the delay.
+//! - Random loss is distinguished from congestion only by its amount and by the delay.
 
 use anabranch_core::units::{Duration, Instant};
 

@@ -82,7 +82,7 @@ impl Received {
         }
     }
 
-    /// Counts what leaves the field: too late to arrive.
+    /// Counts a number that drops out of the field as lost.
     fn leave(&mut self, step: u64) {
         for place in 0..step.min(64) {
             let is_lost = self.before >> (63 - place) & 1 == 0;

@@ -1,4 +1,4 @@
-//! Counters, and the state of each path, for whoever watches.
+//! Counters, and the state of each path.
 
 use anabranch_core::units::Duration;
 

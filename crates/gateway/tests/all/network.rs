@@ -345,7 +345,7 @@ impl Network {
                     "a nonce repeats"
                 );
             }
-            // Whoever sends to an address that is no longer there reaches nobody.
+            // A datagram to an address that is no longer in use is lost.
             if transmit.route == self.route(1 - end, transmit.path.number()) {
                 self.carry(end, transmit.path.number(), &octets);
             }

@@ -43,7 +43,7 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// How the queue's delay is told.
+/// How the queue's delay is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -74,7 +74,7 @@ pub struct Params {
     pub max_burst: BurstTime,
     /// While no more than two packets of this size wait, nothing is dropped at random (`MEAN_PKTSIZE` of RFC 8033 §4.1).
     pub mean_packet_size: PacketSize,
-    /// How the queue's delay is told: `"timestamps"` or `"rate"` (RFC 8033 §4.3, §5.2).
+    /// How the queue's delay is estimated: `"timestamps"` or `"rate"` (RFC 8033 §4.3, §5.2).
     pub delay: Delay,
     /// Spaces drops: none until the probabilities add up to 0.85, one at the latest at 8.5 (RFC 8033 §5.4).
     pub derandomize: bool,

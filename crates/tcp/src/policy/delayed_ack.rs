@@ -18,11 +18,11 @@ pub struct DelayedAckTable {
     /// The timeout follows the time between segments, up to this; left out, it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_timeout: Option<Duration>,
-    /// So many segments at the start, and after a pause, are acknowledged one by one, unless the
+    /// So many segments at the start, and after a pause, are acknowledged at once each, unless the
     /// application answers each (at most half of what the window holds; 0 for none).
     #[serde(default)]
     pub quick_segments: u32,
-    /// Quickack mode begins again (Linux): as many segments are acknowledged one by one after a duplicate, whose
+    /// Quickack mode begins again (Linux): as many segments are acknowledged at once each after a duplicate, whose
     /// acknowledgment is one of them, and after a pause longer than the retransmission timeout; two where a mark begins to
     /// be echoed (RFC 3168, neither DCTCP nor AccECN), further marks having none; one where the sender says that it has
     /// reacted. The acknowledgment of what fills a gap is one of them. Without it a pause of a second begins again, nothing

@@ -6,7 +6,7 @@
 //! offer grows by twice their growth more, so that it is three times what a sender needs that
 //! doubles its window. The window grows towards that by twice what a segment brings, in whatever
 //! order, up to what leaves room for the segment itself, and each segment that makes it grow is
-//! acknowledged at once: at the start of a flow hundreds of segments are acknowledged one by one,
+//! acknowledged at once: at the start of a flow hundreds of segments are acknowledged at once each,
 //! until the window has reached several times cwnd.
 //!
 //! Measured with Linux 6.18, on captures of windows that the sender's slow start met:
@@ -16,7 +16,7 @@
 //! Sender: the send buffer is twice the congestion window (Linux: `tcp_wmem`). Neither shrinks.
 //!
 //! What has waited behind a gap is taken after the segment that fills it: where that one ends a round trip, the rest
-//! counts in the next, as whoever reads segment by segment sees it. And as much as waits unread at the end of a round
+//! counts in the next, as an application that reads segment by segment sees it. And as much as waits unread at the end of a round
 //! trip does not count in it. Measured with Linux 6.18 (`tcpi_rcv_space`) by a program that reads on a path that
 //! reorders: 16 segments read in a round trip while three more were there count as 13, 32 while two were as 30.
 //!

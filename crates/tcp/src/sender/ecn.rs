@@ -58,7 +58,7 @@ impl<B: Body> Sender<B> {
         }
         match field(segment.flags) {
             // Something on the path clears the field, so nothing may be marked, and no mark is
-            // believed. The peer is told of its marks all the same.
+            // believed. The peer's marks are reported to it all the same.
             0b000 => self.agreed.ecn = false,
             0b110 => state.told = FIRST_COUNT + 1,
             _ => {}

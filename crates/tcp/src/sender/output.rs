@@ -1,4 +1,4 @@
-//! What leaves (RFC 9293 §3.8.6.2.1, RFC 5681 §3, RFC 6675 §5 (C)).
+//! What is sent (RFC 9293 §3.8.6.2.1, RFC 5681 §3, RFC 6675 §5 (C)).
 
 use anabranch_core::{
     body::Body,
