@@ -1,0 +1,72 @@
+"""TCP transfers between two namespaces.
+
+`load.py send ADDRESS CC` sends on each connection as many octets as are asked for. `load.py receive ADDRESS FLOWS
+AMOUNT` asks for that many octets each, or receives for so many seconds (`10s`), and prints the goodput in Mbit/s.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+import time
+
+PORT = 7_007
+CHUNK = 1 << 16
+
+
+def send(address: str, control: str) -> None:
+    """Serve until the process is ended."""
+    server = socket.create_server((address, PORT), backlog=64)
+    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
+    print("ready", flush=True)
+
+    def serve(connection: socket.socket) -> None:
+        octets = int(connection.recv(32))
+        data = bytes(CHUNK)
+        try:
+            while octets > 0:
+                octets -= connection.send(data[:octets])
+            connection.shutdown(socket.SHUT_WR)
+        except OSError:
+            # The receiver has had enough.
+            return
+
+    while True:
+        threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+
+
+def receive(address: str, flows: int, amount: str) -> float:
+    """Return the goodput in Mbit/s."""
+    seconds = float(amount[:-1]) if amount.endswith("s") else None
+    octets = 1 << 40 if seconds else int(amount)
+    begin = time.monotonic()
+    until = begin + (seconds or 600)
+    received = [0] * flows
+
+    def take(flow: int) -> None:
+        connection = socket.create_connection((address, PORT), timeout=60)
+        connection.sendall(str(octets).encode())
+        connection.settimeout(1)
+        while time.monotonic() < until:
+            try:
+                data = connection.recv(CHUNK)
+            except TimeoutError:
+                continue
+            if not data:
+                return
+            received[flow] += len(data)
+
+    threads = [threading.Thread(target=take, args=(flow,)) for flow in range(flows)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(received) * 8e-6 / (time.monotonic() - begin)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "send":
+        send(*sys.argv[2:])
+    else:
+        print(receive(sys.argv[2], int(sys.argv[3]), sys.argv[4]))

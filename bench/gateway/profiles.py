@@ -1,0 +1,74 @@
+"""The pairs of paths of profiles.toml, as links of scenarios, and the table of what was measured on them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from anabranch import toml_text
+from anabranch.convert.content import Notes, Source
+from anabranch.convert.netem import read as read_netem
+
+Profile = dict[str, Any]
+Measure = Callable[[Profile, list[int], int], float]
+"""The goodput in Mbit/s of a profile over these of its paths, through the tunnel if there are several, with a seed."""
+
+PROFILES = Path(__file__).with_name("profiles.toml")
+LEAST_OF_SINGLE = 0.97
+LEAST_OF_MQVPN = 1.25
+FILE_BYTES = 20 << 20
+
+
+def link(netem: str) -> dict[str, Any]:
+    """Return both directions of a link that netem would make with these arguments."""
+    script = "".join(f"tc qdisc add dev {device} root netem {netem}\n" for device in ("near", "far"))
+    path: dict[str, Any] = read_netem(Source("path.sh", script.encode(), Path()), Notes()).document["link"]["path"]
+    return {key: value for key, value in path.items() if key != "between"}
+
+
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """Return what both programs take."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("profiles", nargs="*", help="names in profiles.toml; all by default")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each, whose median counts")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    return parser
+
+
+def table(options: argparse.Namespace, measure: Measure) -> None:
+    """Print the table of targets, a row as soon as it is measured."""
+    known: dict[str, Profile] = toml_text.parse(PROFILES.read_text(encoding="utf-8"), PROFILES.name)
+    if unknown := [name for name in options.profiles if name not in known]:
+        sys.exit(f"{unknown[0]}: no such profile; there are {', '.join(known)}")
+    print("| profile | tunnel Mbit/s | best single path | ratio | target | mqvpn's best | its best single path |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    rows = [_row(name, known[name], options.seeds, measure) for name in options.profiles or known]
+    published = [row for row in rows if "mqvpn" in row]
+    if published:
+        gain = math.exp(statistics.fmean(math.log(row["tunnel"] / row["mqvpn"]) for row in published))
+        print(f"\nGeometric mean of tunnel ÷ mqvpn's best: {gain:.2f}; target {LEAST_OF_MQVPN}")
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def _row(name: str, profile: Profile, seeds: int, measure: Measure) -> dict[str, Any]:
+    def median(paths: list[int]) -> float:
+        return statistics.median(measure(profile, paths, seed) for seed in range(1, seeds + 1))
+
+    every = list(range(len(profile["paths"])))
+    single = max(median([path]) for path in every)
+    tunnel = median(every)
+    published = profile.get("published", {})
+    target = profile.get("target")
+    shown = f"≥ {target} Mbit/s" if target else f"ratio ≥ {LEAST_OF_SINGLE if published else 1.0}"
+    theirs = " | ".join(str(published.get(key, "–")) for key in ("mqvpn", "single"))
+    print(f"| {name} | {tunnel:.1f} | {single:.1f} | {tunnel / single:.2f} | {shown} | {theirs} |", flush=True)
+    return {"profile": name, "tunnel": tunnel, "single": single, "target": target} | (
+        {"mqvpn": published["mqvpn"], "mqvpn_single": published["single"]} if published else {}
+    )

@@ -1,0 +1,54 @@
+"""What the tunnel makes of pairs of paths, in virtual time: python bench/gateway/simulate.py [PROFILE…].
+
+Each profile of profiles.toml runs over each path by itself, without a tunnel, and over both through `kind = "tunnel"`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anabranch import Scenario
+
+from profiles import FILE_BYTES, Profile, arguments, link, table
+
+LAN = {"rate": "1 Gbit/s", "delay": "0 ms"}
+
+
+def scenario(profile: Profile, paths: list[int]) -> Scenario:
+    """Return the scenario of a profile over these paths."""
+    links: dict[str, Any] = {
+        "lan1": {"between": ["client", "near"], **LAN},
+        "lan2": {"between": ["far", "server"], **LAN},
+    }
+    routes = [f"path{path + 1}" for path in paths]
+    for route, path in zip(routes, paths, strict=True):
+        links[route] = {"between": ["near", "far"], **link(profile["paths"][path])}
+    load = profile.get("load")
+    document: dict[str, Any] = {
+        "title": "Two paths",
+        "duration": f"{load['seconds']} s" if load else "120 s",
+        "link": links,
+        "flow": {
+            "main": {
+                "from": "server",
+                "to": "client",
+                "cc": load["cc"] if load else "bbr",
+                "count": load["flows"] if load else 1,
+                "workload": {"kind": "bulk"} if load else {"kind": "file", "size": f"{FILE_BYTES} bytes"},
+            }
+        },
+    }
+    if len(paths) > 1:
+        document["gateway"] = {"bond": {"kind": "tunnel", "between": ["near", "far"], "routes": routes}}
+    return Scenario.from_dict(document)
+
+
+def goodput(profile: Profile, paths: list[int], seed: int) -> float:
+    """Return the goodput in Mbit/s: of a file until all of it has arrived."""
+    flows = list(scenario(profile, paths).run(seed=seed, digest=False).summary["flows"].values())
+    time = flows[0]["flow_completion_time_s"]
+    return FILE_BYTES * 8e-6 / time if time else sum(flow["goodput_mbit_s"] for flow in flows)
+
+
+if __name__ == "__main__":
+    table(arguments(__doc__).parse_args(), goodput)
