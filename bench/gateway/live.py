@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from anabranch import Scenario
 
@@ -83,7 +84,7 @@ def spaces(paths: list[int]) -> Iterator[dict[str, str]]:
 
 def wan(profile: Profile, paths: list[int], seed: int) -> Scenario:
     """Return the scenario that carries the frames of these paths."""
-    document: dict[str, dict[str, object]] = {"link": {}, "host": {}, "flow": {}}
+    document: dict[str, dict[str, Any]] = {"link": {}, "host": {}, "flow": {}}
     for path in paths:
         ends = [f"{end}{path}" for end in ENDS]
         document["link"][f"path{path}"] = {"between": ends, **link(profile["paths"][path])}

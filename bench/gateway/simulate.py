@@ -47,7 +47,7 @@ def goodput(profile: Profile, paths: list[int], seed: int) -> float:
     """Return the goodput in Mbit/s: of a file until all of it has arrived."""
     flows = list(scenario(profile, paths).run(seed=seed, digest=False).summary["flows"].values())
     time = flows[0]["flow_completion_time_s"]
-    return FILE_BYTES * 8e-6 / time if time else sum(flow["goodput_mbit_s"] for flow in flows)
+    return FILE_BYTES * 8e-6 / time if time else sum(flow["goodput_mbit_s"] or 0 for flow in flows)
 
 
 if __name__ == "__main__":
