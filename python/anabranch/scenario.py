@@ -374,6 +374,7 @@ class Scenario(Tables):
         digest: bool = True,
         out: str | Path | None = None,
         shard: tuple[int, int] | None = None,
+        store: str | Path | None = None,
         progress: Callable[[int, int], None] | None = None,
         remark: Callable[[str], None] | None = None,
     ) -> SweepResult:
@@ -395,8 +396,9 @@ class Scenario(Tables):
             digest: As in :meth:`run`; without it equal repeats are not recognised.
             out: Directory that keeps finished points and the table; resumed if it exists.
             shard: ``(I, N)``: part I of N, from 1, into ``out``; :meth:`SweepResult.merge` puts parts together.
+            store: Directory of finished points that sweeps, studies and comparisons share, instead of ``out``.
             progress: Called with (finished, total) points.
-            remark: Called with a sentence for each point in ``out`` that cannot be used and is made again.
+            remark: Called with a sentence for each finished point that cannot be used and is made again.
 
         Raises:
             ScenarioError: The scenario or a point of the grid is wrong.
@@ -412,6 +414,7 @@ class Scenario(Tables):
             digest=digest,
             out=out,
             shard=shard,
+            store=store,
             progress=progress,
             remark=remark,
         )

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from anabranch import toml_text
+from anabranch import design
+from anabranch.design import Design, Point
 from anabranch.errors import UserError
-from anabranch.limits import MAX_SEED, check_jobs, thread_count
+from anabranch.figures import PARTS, flatten, runs_frame, value_text
+from anabranch.limits import MAX_SEED, check_jobs
+from anabranch.maker import FailedRunError, Here, Jobs, Maker, Order
 from anabranch.output import check_target, follow
-from anabranch.points import Store, key
+from anabranch.points import Keys, Points, shared
 from anabranch.spoken import argument
 from anabranch.statistics import Interval, mean_interval
+from anabranch.sweep_file import FORMAT, SweepDirectory, read_sweep
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,24 +26,24 @@ if TYPE_CHECKING:
 
     from anabranch._engine import ScenarioError
     from anabranch.scenario import Scenario
-    from anabranch.summary import Resolved, Summary
+    from anabranch.summary import Resolved
 
     _Blame = Callable[[ScenarioError, Sequence[str]], ScenarioError]
     """Tells of the engine's error on one point."""
 
-FORMAT = 1
-"""Of ``sweep.json``."""
-
-PARTS = ("reordering", "transfers", "fec")
-"""What a flow's summary has as a whole, or as ``None``."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """One run of a sweep: the grid's values, in the grid's order, and the seed."""
-
-    values: tuple[Any, ...]
-    seed: int
+__all__ = [
+    "PARTS",
+    "Estimate",
+    "Point",
+    "SweepResult",
+    "SweptScenario",
+    "estimate",
+    "flatten",
+    "planned_axes",
+    "runs_frame",
+    "sweep",
+    "value_text",
+]
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,6 @@ class SweepResult:
         Raises:
             UserError: ``directory`` has no finished sweep, or one that has been changed.
         """
-        from anabranch.sweep_file import read_sweep
-
         return read_sweep(Path(directory))
 
     @classmethod
@@ -229,6 +229,7 @@ def sweep(
     digest: bool = True,
     out: str | Path | None = None,
     shard: tuple[int, int] | None = None,
+    store: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
     remark: Callable[[str], None] | None = None,
 ) -> SweepResult:
@@ -241,45 +242,54 @@ def sweep(
         shards.check_shard(shard)
         if out is None:
             raise UserError(f"{argument('shard')} keeps its runs in a directory", hint=f"give {argument('out')}")
-    if scenario.controls and out is not None:
+    if store is not None and shard is not None:
         raise UserError(
-            f"{argument('out')}: runs of a congestion control in Python are not kept",
+            f"{argument('store')}: a shard keeps its runs in {argument('out')}", hint=f"leave {argument('store')} out"
+        )
+    if scenario.controls and (out is not None or store is not None):
+        raise UserError(
+            f"{argument('out' if out is not None else 'store')}: runs of a congestion control in Python are not kept",
             hint="leave it out: nothing would tell when the control's code changes",
         )
     directory = Path(out) if out is not None else None
     if directory is not None:
         check_target(directory, "sweep")
         directory = follow(directory)
-    axes, points, told, resolved = _plan(scenario, grid, repeat)
-    title, made_of = resolved.get("title", ""), resolved.get("resolved_scenario", {})
-    store = Store(directory, scenario.file, remark)
+    plan = _plan(scenario, grid, repeat)
+    title, made_of = plan.resolved.get("title", ""), plan.resolved.get("resolved_scenario", {})
+    tables = SweepDirectory(directory)
+    folder = Path(scenario.file).parent
+    kept = Points(directory, folder, remark) if store is None else shared(store, folder, remark)
     if shard is not None and directory is not None:
-        plan = shards.Plan(
+        whole = shards.Plan(
             build=fingerprint(),
             text=scenario.text,
             file=scenario.file,
             sets=list(scenario.sets),
-            axes={path: list(values) for path, values in axes.items()},
-            first_seed=points[0].seed,
-            repeat=len({point.seed for point in points}),
+            axes={path: list(values) for path, values in plan.axes.items()},
+            first_seed=plan.points.first_seed,
+            repeat=plan.points.repeat,
             digest=digest,
             untrusted=scenario.untrusted,
             title=title,
             resolved=made_of,
         )
-        shards.write_shard(directory, shard, plan)
-        store.ours.add(shards.SHARD_FILE)
-    points = shards.mine(points, shard)
-    maker = _Maker(scenario, axes, points, store, told, digest=digest)
-    store.said()
+        shards.write_shard(directory, shard, whole)
+        tables.ours.add(shards.SHARD_FILE)
+    points = plan.points if shard is None else plan.points[shard[0] - 1 :: shard[1]]
+    work = Jobs(scenario.text, scenario.file, scenario.sets, points)
+    order = Order(digest, scenario.untrusted, list(scenario.controls.items()), jobs)
+    maker = Maker(work, Keys(scenario.text, digest=digest, untrusted=scenario.untrusted), kept, order)
     try:
-        summaries = maker.make(jobs, progress)
+        figures = maker.make(Here(), progress)
+    except FailedRunError as failed:
+        raise plan.told(failed.error, work.varied(failed.run)) from None
     finally:
-        maker.store.note()
+        tables.note()
     swept = SweptScenario(title, list(scenario.sets), made_of)
-    result = SweepResult(list(axes), runs_frame(list(axes), points, summaries), swept)
+    result = SweepResult(plan.points.axes, figures.frame(plan.points.axes, points), swept)
     if shard is None:
-        maker.store.finish(result)
+        tables.finish(result)
     return result
 
 
@@ -299,9 +309,17 @@ def planned_axes(
     return {**axes_of(resolved.get("sweep", {}).get("grid", {})), **given}, given, resolved
 
 
-def _plan(
-    scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | None
-) -> tuple[dict[str, Sequence[Any]], list[Point], _Blame, Resolved]:
+@dataclass(frozen=True)
+class _Plan:
+    """What a sweep makes."""
+
+    axes: dict[str, Sequence[Any]]
+    points: Design
+    told: _Blame
+    resolved: Resolved
+
+
+def _plan(scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | None) -> _Plan:
     """The axes and every point, all of them checked: a mistake must show before hours of work, not after."""
     from anabranch import _engine
     from anabranch.grid import MAX_POINTS, origins, points_to_check, sets_of
@@ -337,144 +355,4 @@ def _plan(
             )
         except _engine.ScenarioError as error:
             raise told(error, sets) from None
-    points = [Point(v, s) for v in itertools.product(*axes.values()) for s in range(first, first + repeats)]
-    return axes, points, told, resolved
-
-
-class _Maker:
-    """Makes the runs of a sweep that are not in the store yet."""
-
-    def __init__(
-        self,
-        scenario: Scenario,
-        axes: Mapping[str, Sequence[Any]],
-        points: Sequence[Point],
-        store: Store,
-        told: _Blame,
-        *,
-        digest: bool,
-    ) -> None:
-        from anabranch.grid import sets_of
-
-        self.digest = digest
-        self.told = told
-        self.untrusted = scenario.untrusted
-        self.controls = list(scenario.controls.items())
-        self.store = store
-        text = scenario.text
-        self.sets = [sets_of(axes, p.values) for p in points]
-        self.work: list[tuple[str, str, list[str], int | None]] = [
-            (text, scenario.file, [*scenario.sets, *sets], p.seed) for sets, p in zip(self.sets, points, strict=True)
-        ]
-        self.keys = [key(job, digest=digest, untrusted=self.untrusted) for job in self.work]
-        self.done: dict[str, Summary] = {k: cast("Summary", s) for k in self.keys if (s := store.read(k)) is not None}
-
-    def make(self, jobs: int | None, progress: Callable[[int, int], None] | None) -> list[Summary]:
-        """Make what is missing; the summaries of all points, in order.
-
-        Raises:
-            ScenarioError: A point is wrong; the others of its chunk are kept.
-        """
-        missing = [i for i, k in enumerate(self.keys) if k not in self.done]
-        finished = len(self.keys) - len(missing)
-
-        def report(n: int) -> None:
-            if progress:
-                progress(n, len(self.keys))
-
-        report(finished)
-        threads = thread_count(jobs, len(missing))
-        # Chunks bound what an interrupt can lose; several per thread keep the cores busy.
-        size = max(8 * threads, 16)
-        for start in range(0, len(missing), size):
-            self._chunk(missing[start : start + size], threads, finished + start, report)
-        return [self.done[k] for k in self.keys]
-
-    def _chunk(self, chunk: Sequence[int], threads: int, base: int, report: Callable[[int], None]) -> None:
-        from anabranch import _engine
-
-        try:
-            self._run(chunk, threads, lambda n: report(base + n))
-            return
-        except _engine.ScenarioError as error:
-            whole = error
-        failed: ScenarioError | None = None
-        # The engine says not which job failed, and hands back none: one by one, the good ones are kept.
-        for i in chunk:
-            try:
-                self._run([i], 1, lambda _: None)
-            except _engine.ScenarioError as error:
-                failed = failed or self.told(error, self.sets[i])
-        raise failed or whole
-
-    def _run(self, chunk: Sequence[int], threads: int, report: Callable[[int], None]) -> None:
-        from anabranch import _engine
-
-        work = [self.work[i] for i in chunk]
-        results = _engine.run_many(
-            work,
-            threads=threads,
-            digest=self.digest,
-            untrusted=self.untrusted,
-            controls=self.controls,
-            progress=report,
-        )
-        for i, run in zip(chunk, results, strict=True):
-            summary: Summary = json.loads(run.summary_json)
-            self.done[self.keys[i]] = summary
-            self.store.write(self.keys[i], cast("dict[str, Any]", summary), run.depends)
-
-
-def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float | None]:
-    """Every figure of a summary under one dotted name each: ``flow.main.goodput_mbit_s``.
-
-    Args:
-        summary: A run's summary.
-        distributions: Also the reordering distributions, one figure per bin.
-    """
-    flat: dict[str, float | None] = {}
-
-    def walk(prefix: str, value: Any) -> None:
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                # A part that a flow does not have (no error correction, say) is no figure.
-                if (distributions or key != "reordering") and not (inner is None and key in PARTS):
-                    walk(f"{prefix}.{key}", inner)
-        elif value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
-            flat[prefix] = None if value is None else float(value)
-
-    for section, singular in (
-        ("flows", "flow"),
-        ("links", "link"),
-        ("groups", "group"),
-        ("gateways", "gateway"),
-        ("fairness", "fairness"),
-    ):
-        walk(singular, summary.get(section, {}))
-    return flat
-
-
-def runs_frame(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Summary]) -> pl.DataFrame:
-    """One row per run, as of :class:`SweepResult`."""
-    import polars as pl
-
-    flat = [flatten(s) for s in summaries]
-    names = list(dict.fromkeys(name for f in flat for name in f))
-    columns: dict[str, list[Any]] = {axis: [_cell(p.values[i]) for p in points] for i, axis in enumerate(axes)}
-    for axis, cells in columns.items():
-        if len({type(c) for c in cells} - {int, float}) > 0 and len({type(c) for c in cells}) > 1:
-            columns[axis] = [value_text(c) for c in cells]
-    columns["seed"] = [p.seed for p in points]
-    columns["digest"] = [s.get("digest") for s in summaries]
-    frame = pl.DataFrame(columns, strict=False)
-    figures = [pl.Series(name, [f.get(name) for f in flat], dtype=pl.Float64) for name in names]
-    return frame.with_columns(figures)
-
-
-def _cell(value: Any) -> Any:
-    return value if isinstance(value, (bool, int, float, str)) else toml_text.write_value(value)
-
-
-def value_text(value: Any) -> str:
-    """A value of an axis as text: as TOML and JSON write it, and a string without quotation marks."""
-    return value if isinstance(value, str) else toml_text.write_value(value)
+    return _Plan(axes, Design(design.grid(axes), first, repeats), told, resolved)

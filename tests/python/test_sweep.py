@@ -15,6 +15,7 @@ from anabranch.summary import Summary
 from anabranch.sweep import estimate, flatten, value_text
 
 from .command import Call
+from .kept import kept_points
 
 GRID: dict[str, Sequence[str | int]] = {
     "flow.main.cc": ["new-reno", "cubic"],
@@ -99,9 +100,7 @@ def test_an_interrupt_leaves_what_was_finished(
         patch.setattr(_engine, "run_many", interrupted)
         with pytest.raises(KeyboardInterrupt):
             scenario(scenario_file).sweep({"flow.main.cc": ["cubic"]}, repeat=3, jobs=1, out=out)
-    kept = list((out / "points").glob("*.json"))
-    assert len(kept) == calls[0] == 16
-    assert all(json.loads(p.read_bytes())["format"] == 1 for p in kept)
+    assert len(kept_points(out)) == calls[0] == 16
     progress: list[tuple[int, int]] = []
     scenario(scenario_file).sweep(
         {"flow.main.cc": ["cubic"]}, repeat=3, jobs=1, out=out, progress=lambda a, b: progress.append((a, b))
@@ -205,8 +204,8 @@ def test_a_point_that_fails_in_its_run_keeps_the_others(
     monkeypatch.setattr(_engine, "run_many", failing)
     with pytest.raises(_engine.ScenarioError, match=r'point flow\.main\.cc="cubic", .*interval=4$'):
         scenario(scenario_file).sweep(GRID, out=tmp_path / "out")
+    assert len(kept_points(tmp_path / "out")) == 3
     points = {f"points/{p.name}" for p in (tmp_path / "out" / "points").iterdir()}
-    assert len(points) == 3
     assert set(json.loads((tmp_path / "out" / "anabranch.json").read_bytes())["files"]) == points
 
 
@@ -215,9 +214,10 @@ def test_the_manifest_lists_what_we_wrote(scenario_file: Path, tmp_path: Path) -
     scenario(scenario_file).sweep(GRID, out=out)
     (out / "notes.txt").write_text("mine")
     (out / "points" / "mine.json").write_text("{}")
+    scenario(scenario_file).set("seed", 2).sweep(GRID, out=out)
     scenario(scenario_file).sweep(GRID, out=out)
     files = set(json.loads((out / "anabranch.json").read_bytes())["files"])
-    assert len(files) == 8
+    assert len(files) == 6
     assert {"runs.csv", "runs.parquet", "sweep.json", "table.parquet"} < files
     assert not {"notes.txt", "points/mine.json"} & files
     assert (out / "notes.txt").read_text() == "mine"

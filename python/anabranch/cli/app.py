@@ -56,6 +56,15 @@ Out = Annotated[
         help="Write results into this directory; nothing is written when left out.",
     ),
 ]
+StoreOption = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        "--store",
+        metavar="DIR",
+        parser=_directory,
+        help="Keep and take finished runs here; sweeps, studies and comparisons share it.",
+    ),
+]
 EngineOption = Annotated[
     str,
     typer.Option(
@@ -261,6 +270,7 @@ def study(
         Optional[int],  # noqa: UP045
         typer.Option(metavar="N", help="With --engine live: runs at most until one is not tainted (2 when left out)."),
     ] = None,
+    store: StoreOption = None,
 ) -> None:
     """Reproduce published studies: claims with verdicts, figures.
 
@@ -270,7 +280,7 @@ def study(
     with exit_status():
         from anabranch.cli.study import StudyOptions, run_studies
 
-        run_studies(names or [], StudyOptions(quick, robustness, json, out, engine, jobs, attempts, all_))
+        run_studies(names or [], StudyOptions(quick, robustness, json, out, engine, jobs, attempts, all_, store))
 
 
 @app.command(
@@ -305,6 +315,7 @@ def sweep(
         Optional[str],  # noqa: UP045 - see above
         typer.Option("--shard", metavar="I/N", help="Run part I of N into --out; `sweep merge` puts parts together."),
     ] = None,
+    store: StoreOption = None,
     digest: Digest = True,
     untrusted: Untrusted = False,
 ) -> None:
@@ -319,7 +330,7 @@ def sweep(
     with exit_status():
         from anabranch.cli.sweep import SweepOptions, run_merge, run_sweep
 
-        options = SweepOptions(repeat, jobs, json, out, digest, untrusted, shard)
+        options = SweepOptions(repeat, jobs, json, out, digest, untrusted, shard, store)
         if files[0] == Path("merge") and (len(files) > 1 or not files[0].is_file()):
             run_merge(files[1:], set_ or [], grid or [], options)
         else:
@@ -355,6 +366,7 @@ def compare(
     ] = None,
     json: Json = False,
     out: Out = None,
+    store: StoreOption = None,
     untrusted: Untrusted = False,
 ) -> None:
     """Set runs, or sweeps, side by side.
@@ -366,7 +378,7 @@ def compare(
     with exit_status():
         from anabranch.cli.compare import CompareOptions, run_compare
 
-        run_compare(inputs, CompareOptions(measure or [], seed, repeat, json, out, untrusted))
+        run_compare(inputs, CompareOptions(measure or [], seed, repeat, json, out, untrusted, store))
 
 
 @app.command(

@@ -37,6 +37,7 @@ class SweepOptions:
     digest: bool
     untrusted: bool = False
     shard: str | None = None
+    store: Path | None = None
 
 
 def run_merge(directories: list[Path], sets: list[str], grids: list[str], options: SweepOptions) -> None:
@@ -100,12 +101,13 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
                 digest=options.digest,
                 out=options.out,
                 shard=shard,
+                store=options.store,
                 progress=report,
                 remark=note,
             )
         except KeyboardInterrupt:
-            if options.out is not None:
-                note(f"finished points are in {options.out}; the same command goes on from there")
+            if options.store is not None or options.out is not None:
+                note(f"finished points are in {options.store or options.out}; the same command goes on from there")
             raise
     if shard is not None:
         note(f"shard {options.shard}: {result.frame.height} runs are in {options.out}; put all together: sweep merge")
