@@ -19,7 +19,7 @@ MAX_PATH = 4096
 """Characters of a path."""
 
 
-MAX_POINTS = 1_000_000
+MAX_POINTS = 10_000_000
 """Runs in one sweep. More is a mistake in the grid."""
 
 MAX_RESOLVED = 10_000

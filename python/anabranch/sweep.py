@@ -154,27 +154,56 @@ class SweepResult:
 
         if figure not in self.frame.columns:
             raise UserError(f'the sweep has no figure "{figure}"', hint=nearest(figure, self.figures()))
-        groups: dict[tuple[Any, ...], list[tuple[str | None, float | None]]] = {}
-        for row in self.frame.select([*self.axes, "digest", figure]).iter_rows():
-            groups.setdefault(row[:-2], []).append((row[-2], row[-1]))
-        return [(point, estimate(rows)) for point, rows in groups.items()]
+        return _estimates(self._groups(), self.frame.get_column(figure))
 
     def table(self, figures: Sequence[str] | None = None) -> pl.DataFrame:
         """One row per point: the axes, then mean, lower, upper, n of each figure (all of them when left out)."""
         import polars as pl
 
-        columns: dict[str, list[Any]] = {axis: [] for axis in self.axes}
-        for i, figure in enumerate(figures if figures is not None else self.figures()):
-            estimates = self.estimates(figure)
-            if i == 0:
-                for k, axis in enumerate(self.axes):
-                    columns[axis] = [point[k] for point, _ in estimates]
-            intervals = [value.interval if value else None for _, value in estimates]
+        groups = self._groups()
+        columns: dict[str, Any] = {axis: [group.point[k] for group in groups] for k, axis in enumerate(self.axes)}
+        chosen = list(figures if figures is not None else self.figures())
+        if not chosen:
+            columns = {axis: [] for axis in self.axes}
+        for figure in chosen:
+            if figure not in self.frame.columns:
+                self.estimates(figure)
+            values = self.frame.get_column(figure)
+            if len(groups) == values.len():
+                # One run per point, of which there may be millions.
+                known = values.cast(pl.Float64).is_finite().fill_null(value=False)
+                columns[f"{figure}.mean"] = values.cast(pl.Float64).set(~known, None)
+                columns[f"{figure}.lower"] = columns[f"{figure}.upper"] = [None] * len(groups)
+                columns[f"{figure}.n"] = known.cast(pl.Int64)
+                continue
+            intervals = [value.interval if value else None for _, value in _estimates(groups, values)]
             columns[f"{figure}.mean"] = [v.mean if v else None for v in intervals]
             columns[f"{figure}.lower"] = [v.lower if v else None for v in intervals]
             columns[f"{figure}.upper"] = [v.upper if v else None for v in intervals]
             columns[f"{figure}.n"] = [v.n if v else 0 for v in intervals]
         return pl.DataFrame(columns, strict=False)
+
+    def _groups(self) -> list[_Group]:
+        """The runs of each point, in the order of the points' first runs."""
+        import polars as pl
+
+        numbered = self.frame.select(*self.axes, "digest").with_row_index("\0run")
+        parts = [
+            pl.col("\0run"),
+            pl.col("digest").n_unique().alias("\0digests"),
+            pl.col("digest").is_null().any().alias("\0unknown"),
+        ]
+        # Without axes all runs are of one point.
+        grouped = (
+            numbered.group_by(self.axes, maintain_order=True).agg(parts)
+            if self.axes
+            else numbered.select(part.implode() if i == 0 else part for i, part in enumerate(parts))
+        )
+        return [
+            _Group(point, runs, len(runs) > 1 and digests == 1 and not unknown)
+            for *point, runs, digests, unknown in grouped.iter_rows()
+            if runs
+        ]
 
     def plot(self, y: str, *, x: str | None = None, hue: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw a figure over an axis of the grid, with 95 % intervals where there are repeats.
@@ -209,15 +238,38 @@ class SweepResult:
         return html_table(self)
 
 
+@dataclass(frozen=True)
+class _Group:
+    """The runs of one point."""
+
+    point: Sequence[Any]
+    runs: Sequence[int]
+    is_deterministic: bool
+    """There are several, and they gave the same packets."""
+
+
+def _estimates(groups: Sequence[_Group], values: pl.Series) -> list[tuple[tuple[Any, ...], Estimate | None]]:
+    column = values.to_list()
+    return [
+        (tuple(group.point), _estimate([column[run] for run in group.runs], is_deterministic=group.is_deterministic))
+        for group in groups
+    ]
+
+
 def estimate(rows: Sequence[tuple[str | None, float | None]]) -> Estimate | None:
     """Mean and interval over repeats given as (digest, value); repeats with one shared digest count once."""
-    values = [float(v) for _, v in rows if v is not None and math.isfinite(v)]
+    digests = {d for d, _ in rows}
+    return _estimate(
+        [value for _, value in rows],
+        is_deterministic=len(digests) == 1 and None not in digests and len(rows) > 1,
+    )
+
+
+def _estimate(repeats: Sequence[float | None], *, is_deterministic: bool) -> Estimate | None:
+    values = [float(v) for v in repeats if v is not None and math.isfinite(v)]
     if not values:
         return None
-    digests = {d for d, _ in rows}
-    if len(digests) == 1 and None not in digests and len(rows) > 1:
-        return Estimate(mean_interval(values[:1]), deterministic=True)
-    return Estimate(mean_interval(values), deterministic=False)
+    return Estimate(mean_interval(values[:1] if is_deterministic else values), is_deterministic)
 
 
 def sweep(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     _Estimates = list[tuple[tuple[Any, ...], Estimate | None]]
 
+_MOST_POINTS = 1000
+"""Rows of the printed table; the Parquet table and --json have all points."""
 _MANY_FLOWS = 4
 """From so many flows on, the printed table shows the first ones only; the Parquet table has them all."""
 
@@ -196,7 +198,8 @@ def _print(result: SweepResult) -> None:
     flows = [f.removeprefix("flow.").removesuffix(".goodput_mbit_s") for f in result.figures()
              if f.startswith("flow.") and f.endswith(".goodput_mbit_s")]  # fmt: skip
     shown = _shown(flows)
-    estimates = [result.estimates(figure) for _, figure in shown]
+    every = [result.estimates(figure) for _, figure in shown]
+    estimates = [column[:_MOST_POINTS] for column in every]
     out = console()
     short = short_names(result.axes)
     varied = [path if name == path else f"{name} ({path})" for name, path in zip(short, result.axes, strict=True)]
@@ -212,6 +215,8 @@ def _print(result: SweepResult) -> None:
         out.print("±: half of the 95 % interval of the mean over the repeats")
     if any(estimate.deterministic for estimate in known):
         write(out, wrapped(_DETERMINISTIC, ""))
+    if every and len(every[0]) > _MOST_POINTS:
+        out.print(f"{_MOST_POINTS:,} of {len(every[0]):,} points shown; --out keeps them all.")
     if len(flows) > _MANY_FLOWS:
         out.print(f"{_MANY_FLOWS} of {len(flows)} flows shown; --out keeps them all.")
 
