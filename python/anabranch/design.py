@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+MAX_RESOLVED = 10_000
+"""Up to so many combinations every one is checked before the first run; beyond, so many rows of each factor."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -84,3 +87,15 @@ class Design(Sequence[Point]):
 def grid(axes: Mapping[str, Sequence[Any]]) -> list[Factor]:
     """Every combination of the values of the axes."""
     return [Factor((axis,), [(value,) for value in values]) for axis, values in axes.items()]
+
+
+def to_check(factors: Sequence[Factor]) -> Iterator[tuple[Any, ...]]:
+    """The combinations to resolve before the first run: all of them, or few that hold every row of every factor."""
+    combinations = Design(factors, 0, 1)
+    if len(combinations) <= MAX_RESOLVED:
+        yield from (point.values for point in combinations)
+        return
+    most = min(MAX_RESOLVED, max(len(factor.rows) for factor in factors))
+    for i in range(most):
+        rows = [factor.rows[min(i, len(factor.rows) - 1)] for factor in factors]
+        yield tuple(value for row in rows for value in row)

@@ -61,16 +61,44 @@ def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float
 class Figures:
     """Collects the figures of runs, in any order."""
 
-    def __init__(self, runs: int) -> None:
+    def __init__(self, runs: int = 0) -> None:
         self._runs = runs
         self._columns: dict[str, array[float]] = {}
         self._digests: list[str | None] = [None] * runs
-        self._there = bytearray(runs)
         # Of each set of names the first run that has it: the order of columns is that of the runs, not of their making.
         self._shapes: dict[tuple[str, ...], int] = {}
 
-    def __contains__(self, run: int) -> bool:
-        return bool(self._there[run])
+    def __len__(self) -> int:
+        return self._runs
+
+    def grow(self, runs: int) -> None:
+        """Make room for more runs."""
+        self._runs += runs
+        self._digests += [None] * runs
+        for column in self._columns.values():
+            column.extend(array("d", [math.nan]) * runs)
+
+    def names(self) -> list[str]:
+        """The figures that there are."""
+        return list(self._columns)
+
+    def value(self, name: str, run: int) -> float | None:
+        """A figure of a run; ``None`` where it does not apply."""
+        value = self._columns[name][run]
+        return None if math.isnan(value) else value
+
+    def digest(self, run: int) -> str | None:
+        """The digest of a run."""
+        return self._digests[run]
+
+    def ordered(self, runs: Sequence[int]) -> Figures:
+        """The figures of these runs, in this order."""
+        other = Figures(len(runs))
+        other._columns = {name: array("d", [column[run] for run in runs]) for name, column in self._columns.items()}
+        other._digests = [self._digests[run] for run in runs]
+        # Names of figures keep the order in which runs were made: it is the same wherever they are made.
+        other._shapes = dict(self._shapes)
+        return other
 
     def add(self, run: int, summary: Summary) -> None:
         """Take the figures of run number ``run``; of one that is there already they are the same."""
@@ -87,7 +115,6 @@ class Figures:
             # A summary is JSON, which has no NaN: it is free to mean that there is no figure.
             column[run] = math.nan if value is None else value
         self._digests[run] = summary.get("digest")
-        self._there[run] = 1
 
     def frame(self, axes: Sequence[str], points: Sequence[Point]) -> pl.DataFrame:
         """One row per run: the axes, the seed, the digest, and a column per figure."""

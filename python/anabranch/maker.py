@@ -16,7 +16,7 @@ from anabranch.points import Depends, Job, Keys, Points
 
 if TYPE_CHECKING:
     from anabranch._engine import ScenarioError
-    from anabranch.design import Design, Point
+    from anabranch.design import Point
     from anabranch.summary import Summary
 
 CHUNK_S = 0.5
@@ -46,11 +46,11 @@ class Order:
 class Jobs:
     """What the engine is given for each point of a sweep."""
 
-    def __init__(self, text: str, file: str, sets: Sequence[str], points: Design) -> None:
+    def __init__(self, text: str, file: str, sets: Sequence[str], axes: Sequence[str], points: Sequence[Point]) -> None:
         self._text = text
         self._file = file
         self._sets = list(sets)
-        self._axes = dict.fromkeys(points.axes, ())
+        self._axes = dict.fromkeys(axes, ())
         self.points = points
         # The seeds of a point follow each other.
         self._last: tuple[tuple[Any, ...], list[str]] | None = None
@@ -165,14 +165,24 @@ def _good(
 
 
 class Maker:
-    """Takes runs from where they are kept, and makes the others."""
+    """Takes runs from where they are kept, and makes the others.
 
-    def __init__(self, jobs: Jobs, keys: Keys, kept: Points, order: Order) -> None:
+    Args:
+        jobs: The runs.
+        keys: Under which they are kept.
+        kept: Where.
+        order: How they are made.
+        figures: Take those of the runs, behind what is there.
+    """
+
+    def __init__(self, jobs: Jobs, keys: Keys, kept: Points, order: Order, figures: Figures | None = None) -> None:
         self.jobs = jobs
         self.keys = keys
         self.kept = kept
         self.order = order
-        self.figures = Figures(len(jobs.points))
+        self.figures = Figures() if figures is None else figures
+        self._base = len(self.figures)
+        self.figures.grow(len(jobs.points))
 
     def make(self, engine: Engine, progress: Callable[[int, int], None] | None = None) -> Figures:
         """The figures of all runs.
@@ -190,10 +200,7 @@ class Maker:
                 progress(finished + n, total)
 
         report(0)
-        try:
-            self._make(engine.make(self.jobs, missing, self.order, report))
-        finally:
-            self.kept.close()
+        self._make(engine.make(self.jobs, missing, self.order, report))
         return self.figures
 
     def _recall(self, total: int) -> Sequence[int]:
@@ -206,7 +213,7 @@ class Maker:
             if summary is None:
                 missing.append(run)
             else:
-                self.figures.add(run, cast("Summary", summary))
+                self.figures.add(self._base + run, cast("Summary", summary))
         return missing
 
     def _make(self, parts: Iterator[tuple[Sequence[int], list[Made]]]) -> None:
@@ -224,7 +231,7 @@ class Maker:
         points = zip(runs, made, strict=True)
         self.kept.write((self._key(run), summary, depends) for run, (summary, depends) in points)
         for run, (summary, _) in zip(runs, made, strict=True):
-            self.figures.add(run, json.loads(summary))
+            self.figures.add(self._base + run, json.loads(summary))
 
     def _key(self, run: int) -> bytes:
         _, _, sets, seed = self.jobs[run]

@@ -18,6 +18,7 @@ from anabranch.files import NoSuchFileError, read_json
 from anabranch.maker import Jobs
 from anabranch.output import to_json, write_whole
 from anabranch.points import Keys, Points
+from anabranch.space import read_space
 from anabranch.spoken import argument
 
 if TYPE_CHECKING:
@@ -44,10 +45,16 @@ class Plan:
     untrusted: bool
     title: str
     resolved: dict[str, Any]
+    space: dict[str, Any] | None = None
+    """Ranges, design and number of points, as they were asked for."""
 
     def points(self) -> Design:
         """Every point, in the order of the tables."""
-        return Design(grid(self.axes), self.first_seed, self.repeat)
+        factors = grid(self.axes)
+        if self.space is not None:
+            space = read_space(self.space["ranges"], self.space["design"], self.space["points"])
+            factors += [space.factor()] if space is not None else []
+        return Design(factors, self.first_seed, self.repeat)
 
 
 def parse_shard(text: str) -> tuple[int, int]:
@@ -118,7 +125,10 @@ def _read(directory: Path) -> tuple[tuple[int, int], Plan]:
         if not isinstance(content.get(name), kind):
             raise UserError(f'{path} lacks "{name}"', hint="make the shard again")
     values = {name: content[name] for name in kinds if name not in {"part", "of"}}
-    return check_shard((content["part"], content["of"])), Plan(**values)
+    space = content.get("space")
+    if space is not None and not (isinstance(space, dict) and {"ranges", "design", "points"} <= space.keys()):
+        raise UserError(f'{path}: "space" is not as it was written', hint="make the shard again")
+    return check_shard((content["part"], content["of"])), Plan(**values, space=space)
 
 
 def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> SweepResult:
@@ -148,7 +158,7 @@ def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> S
         if Path(out).exists() and any(Path(out).iterdir()):
             raise UserError(f"{argument('out', out)} is not empty", hint="give a new directory")
     points = plan.points()
-    jobs = Jobs(plan.text, plan.file, plan.sets, points)
+    jobs = Jobs(plan.text, plan.file, plan.sets, points.axes, points)
     keys = Keys(plan.text, digest=plan.digest, untrusted=plan.untrusted, build=plan.build)
     figures = Figures(len(points))
     lacking: dict[int, int] = {}

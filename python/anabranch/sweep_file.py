@@ -103,7 +103,9 @@ def read_sweep(directory: Path) -> SweepResult:
     missing = [name for name in (*axes, "seed", "digest") if name not in frame.columns]
     if missing:
         raise UserError(f"{directory / 'runs.parquet'} has no column {missing[0]}, which is expected", hint=_AGAIN)
-    return SweepResult(axes, frame, SweptScenario(about["scenario"], about["set"], about["resolved_scenario"]))
+    is_sequential = about.get("intervals") == "confidence sequence"
+    swept = SweptScenario(about["scenario"], about["set"], about["resolved_scenario"], is_sequential)
+    return SweepResult(axes, frame, swept)
 
 
 def _about(path: Path) -> dict[str, Any]:

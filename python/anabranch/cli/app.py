@@ -288,6 +288,8 @@ def study(
     epilog=_example(
         "anabranch sweep scenarios/reordering.toml --repeat 5 --out out/sweep \\",
         "  --grid flow.main.cc=reno,cubic,bbr",
+        "anabranch sweep path.toml --range 'link.a.rate=1 Mbit/s..900 Mbit/s:log' --points 64",
+        "anabranch sweep path.toml --until flow.main.goodput_mbit_s:5%",
         "anabranch sweep path.toml --shard 1/2 --out part-1",
         "anabranch sweep merge part-1 part-2 --out whole",
     ),
@@ -316,6 +318,37 @@ def sweep(
         typer.Option("--shard", metavar="I/N", help="Run part I of N into --out; `sweep merge` puts parts together."),
     ] = None,
     store: StoreOption = None,
+    range_: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Option(
+            "--range",
+            metavar="PATH=LOW..HIGH",
+            help="A range of which --points are run; LOW..HIGH:log for ratios; may be given more than once.",
+        ),
+    ] = None,
+    design: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option(metavar="grid|lhs|sobol", help="How points of the ranges are chosen (sobol when left out)."),
+    ] = None,
+    points: Annotated[
+        Optional[int],  # noqa: UP045 - see above
+        typer.Option(metavar="N", help="Points of the ranges; of a grid, of each range."),
+    ] = None,
+    until: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option(
+            metavar="FIGURE:WIDTH",
+            help="Seeds of each point until its 95 % interval is that wide (0.2, or 5%); --repeat is the most (1000).",
+        ),
+    ] = None,
+    refine: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option(metavar="FIGURE:N", help="N points more where the figure's curve over the one range bends."),
+    ] = None,
+    ray: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option(metavar="ADDRESS", help="Run on a Ray cluster; local starts one here."),
+    ] = None,
     digest: Digest = True,
     untrusted: Untrusted = False,
 ) -> None:
@@ -330,7 +363,22 @@ def sweep(
     with exit_status():
         from anabranch.cli.sweep import SweepOptions, run_merge, run_sweep
 
-        options = SweepOptions(repeat, jobs, json, out, digest, untrusted, shard, store)
+        options = SweepOptions(
+            repeat,
+            jobs,
+            json,
+            out,
+            digest,
+            untrusted,
+            shard,
+            store,
+            tuple(range_ or ()),
+            design,
+            points,
+            until,
+            refine,
+            ray,
+        )
         if files[0] == Path("merge") and (len(files) > 1 or not files[0].is_file()):
             run_merge(files[1:], set_ or [], grid or [], options)
         else:

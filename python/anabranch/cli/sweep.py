@@ -40,6 +40,12 @@ class SweepOptions:
     untrusted: bool = False
     shard: str | None = None
     store: Path | None = None
+    ranges: tuple[str, ...] = ()
+    design: str | None = None
+    points: int | None = None
+    until: str | None = None
+    refine: str | None = None
+    ray: str | None = None
 
 
 def run_merge(directories: list[Path], sets: list[str], grids: list[str], options: SweepOptions) -> None:
@@ -87,6 +93,7 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
         if path in grid:
             raise UserError(f"--grid gives {path} twice", hint=f"give its values together: --grid {path}=A,B,C")
         grid[path] = values
+    ranges = _ranges(options.ranges)
     if sets:
         _reject_ignored(scenario, grid, options)
     with Progress("sweep", 1) as bar:
@@ -104,6 +111,12 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
                 out=options.out,
                 shard=shard,
                 store=options.store,
+                ranges=ranges,
+                design=options.design,
+                points=options.points,
+                until=options.until,
+                refine=options.refine,
+                ray=options.ray,
                 progress=report,
                 remark=note,
             )
@@ -126,6 +139,27 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
         print_json(to_json(result))
     else:
         _print(result)
+
+
+def _ranges(texts: tuple[str, ...]) -> dict[str, str]:
+    """Each ``PATH=LOW..HIGH`` as path and range.
+
+    Raises:
+        UserError: One is none, or a path stands there twice.
+    """
+    from anabranch.errors import UserError
+
+    found: dict[str, str] = {}
+    for text in texts:
+        path, equals, value = text.partition("=")
+        if not equals or not path.strip() or not value.strip():
+            raise UserError(
+                f"--range {text!r}: PATH=LOW..HIGH was expected", hint="--range 'link.a.rate=1 Mbit/s..100 Mbit/s:log'"
+            )
+        if path.strip() in found:
+            raise UserError(f"--range gives {path.strip()} twice", hint="give each path once")
+        found[path.strip()] = value.strip()
+    return found
 
 
 def _reject_ignored(scenario: Scenario, grid: dict[str, list[Any]], options: SweepOptions) -> None:
@@ -212,7 +246,8 @@ def _print(result: SweepResult) -> None:
     out.print()
     known = [estimate for column in estimates for _, estimate in column if estimate is not None]
     if any(estimate.interval.lower is not None for estimate in known):
-        out.print("±: half of the 95 % interval of the mean over the repeats")
+        rule = "confidence sequence" if result.scenario.is_sequential else "interval"
+        out.print(f"±: half of the 95 % {rule} of the mean over the repeats")
     if any(estimate.deterministic for estimate in known):
         write(out, wrapped(_DETERMINISTIC, ""))
     if every and len(every[0]) > _MOST_POINTS:

@@ -222,7 +222,7 @@ def _check_seeds(seed: int | None, repeat: int | None) -> None:
 def _repeated(scenario: Scenario, seeds: range, report: Callable[[float], None], store: Path | None) -> SweepResult:
     """One run for each seed; the grid of ``[sweep]`` is not run."""
     points = Design([], seeds.start, len(seeds))
-    jobs = Jobs(scenario.text, scenario.file, scenario.sets, points)
+    jobs = Jobs(scenario.text, scenario.file, scenario.sets, [], points)
     keys = Keys(scenario.text, digest=True, untrusted=scenario.untrusted)
     folder = Path(scenario.file).parent
     kept = Points(None, folder) if store is None else shared(store, folder)
@@ -231,6 +231,8 @@ def _repeated(scenario: Scenario, seeds: range, report: Callable[[float], None],
         figures = maker.make(Here(), lambda done, total: report(done / total))
     except FailedRunError as failed:
         raise failed.error from None
+    finally:
+        kept.close()
     resolved = scenario.resolve()
     swept = SweptScenario(resolved.get("title", ""), scenario.sets, resolved.get("resolved_scenario", {}))
     return _with_means(SweepResult([], figures.frame([], points), swept))
