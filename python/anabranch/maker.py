@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from anabranch.figures import Figures
+from anabranch.figures import Figures, read_summary
 from anabranch.limits import thread_count
 from anabranch.points import Depends, Job, Keys, Points
 
@@ -231,7 +230,7 @@ class Maker:
         points = zip(runs, made, strict=True)
         self.kept.write((self._key(run), summary, depends) for run, (summary, depends) in points)
         for run, (summary, _) in zip(runs, made, strict=True):
-            self.figures.add(self._base + run, json.loads(summary))
+            self.figures.add(self._base + run, read_summary(summary))
 
     def _key(self, run: int) -> bytes:
         _, _, sets, seed = self.jobs[run]

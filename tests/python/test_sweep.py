@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from anabranch import Scenario, SweepResult, UserError, _engine
+from anabranch.figures import read_summary
 from anabranch.grid import origins, short_names
 from anabranch.summary import Summary
 from anabranch.sweep import estimate, flatten, value_text
@@ -152,6 +153,17 @@ def test_flatten_has_figures_only() -> None:
         "link.l.forward.sent_packets": 3.0,
         "fairness.jain_index": 1.0,
     }
+
+
+@pytest.mark.parametrize("name", ["main", "platform", "flows", "resolved_scenario"])
+def test_figures_are_read_whatever_flows_are_called(name: str) -> None:
+    scenario = Scenario('A "resolved_scenario":{} and ,"platform":"', duration="0.1 s")
+    scenario = scenario.link("platform", between=("S", "R"), rate="10 Mbit/s")
+    scenario = scenario.flow("first", source="S", target="R").flow(name, source="S", target="R")
+    run = scenario.run()
+    read = read_summary(run.summary_json)
+    assert flatten(read) == flatten(run.summary)
+    assert "resolved_scenario" not in read
 
 
 def test_axes_of_numpy_are_axes_of_numbers(scenario_file: Path) -> None:
