@@ -1,4 +1,4 @@
-"""``anabranch bench``: hands over to the benchmark program of the checkout."""
+"""``anabranch bench``: hands over to the benchmark program of the checkout, or measures what commands take."""
 
 from __future__ import annotations
 
@@ -37,6 +37,19 @@ def run_bench(json: bool) -> None:
         # One document and nothing else: a program that printed more is caught here, not by the reader.
         json_module.loads(printed)
     sys.stdout.write(printed.decode())
+
+
+def run_commands(json: bool) -> None:
+    """Measure what commands take besides the engine, in processor time, and print it."""
+    from anabranch import command_cost
+    from anabranch.cli.common import print_json
+
+    rows = command_cost.measured()
+    if json:
+        print_json({"commands": [vars(row) for row in rows]})
+        return
+    for row in rows:
+        sys.stdout.write(f"{row.case:28} {row.value:10.4g} {row.unit}  {row.note}\n")
 
 
 def _finish(command: list[str], directory: Path) -> tuple[int, bytes]:
