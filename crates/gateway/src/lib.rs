@@ -8,6 +8,8 @@ pub mod crypto;
 pub mod inner;
 pub mod order;
 pub mod path;
+pub mod policy;
+pub mod pool;
 pub mod queue;
 pub mod tunnel;
 pub mod wire;

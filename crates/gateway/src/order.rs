@@ -7,7 +7,7 @@
 use anabranch_core::units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::wire::Place;
+use crate::{pool::Pool, wire::Place};
 
 /// Flows: senders hash into as many.
 pub const FLOWS: u16 = 1_024;
@@ -147,7 +147,7 @@ impl Order {
     }
 
     /// A packet arrived. One whose flow is none of [`FLOWS`] is dropped.
-    pub fn on_packet(&mut self, place: Place, packet: &[u8], now: Instant) {
+    pub fn on_packet(&mut self, place: Place, packet: &[u8], now: Instant, pool: &mut Pool) {
         if place.flow >= FLOWS {
             return;
         }
@@ -159,10 +159,10 @@ impl Order {
         if number < flow.next {
             self.stats.late += 1;
             self.learn(None);
-            self.release(packet.to_vec());
+            self.release(pool.copy(packet));
         } else {
             let waiting = Waiting {
-                packet: packet.to_vec(),
+                packet: pool.copy(packet),
                 since: now,
             };
             self.octets += waiting.packet.len();

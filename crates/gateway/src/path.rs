@@ -16,6 +16,8 @@ pub use round_trip::RoundTrip;
 
 use core::net::SocketAddr;
 
+use crate::policy::Role;
+
 /// Where the datagrams of a path go: a local socket, by the number that the shell gave it, and the other end's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
@@ -30,6 +32,8 @@ pub struct Route {
 pub struct Path {
     /// Where it goes; unknown to an end that only answers, until data has arrived.
     pub route: Option<Route>,
+    /// This end's decision, and the other's.
+    pub roles: [Role; 2],
     /// Whether it delivers what this end sends.
     pub liveness: Liveness,
     /// Round trips: there on this path, back on whichever was first.
@@ -55,10 +59,11 @@ pub struct Path {
 impl Path {
     /// A path of which nothing is known but, perhaps, where it goes.
     #[must_use]
-    pub fn new(route: Option<Route>, standby: bool) -> Self {
+    pub fn new(route: Option<Route>, role: Role) -> Self {
         Self {
             route,
-            liveness: Liveness::new(standby),
+            roles: [role, Role::Active],
+            liveness: Liveness::new(role),
             round_trip: RoundTrip::default(),
             ledger: Ledger::default(),
             received: Received::default(),
@@ -68,6 +73,14 @@ impl Path {
             control_due: false,
             cookie: None,
             roamed: 0,
+        }
+    }
+
+    /// The other end's decision, if it is another than before.
+    pub fn on_peer_role(&mut self, role: Role) {
+        if self.roles[1] != role {
+            self.roles[1] = role;
+            self.liveness.set_role(self.roles[0].max(role));
         }
     }
 

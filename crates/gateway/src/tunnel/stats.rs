@@ -14,6 +14,8 @@ pub struct Counters {
     pub datagrams: u64,
     /// Packets retransmitted.
     pub retransmitted: u64,
+    /// Copies of interactive packets sent.
+    pub copies: u64,
     /// Packets dropped because no path takes their size any more.
     pub unsendable: u64,
     /// Packets whose source address the other end must not use.
@@ -98,8 +100,8 @@ impl Stats {
             sessions: tunnel.handshakes.count,
             counters: tunnel.counters,
             order: tunnel.order.stats(),
-            queued: tunnel.queue.len(),
-            queue_dropped: tunnel.queue.dropped(),
+            queued: tunnel.lanes.queued(),
+            queue_dropped: tunnel.lanes.dropped(),
             waiting: tunnel.order.waiting(),
             paths: paths.collect(),
         }

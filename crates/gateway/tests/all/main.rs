@@ -5,6 +5,7 @@ mod inner;
 mod liveness;
 mod network;
 mod order;
+mod policy;
 mod tunnel;
 mod wire;
 

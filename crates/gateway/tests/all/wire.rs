@@ -1,8 +1,11 @@
 //! The wire format: golden octets of `docs/design/027-gateway-protocol.md`, round trips, and any octets at all.
 
-use anabranch_gateway::wire::{
-    COOKIE_REPLY, Control, CookieReply, Entry, HEADER, Header, INITIATION, Initiation, Inner, Kind,
-    Message, OVERHEAD, PathId, Place, RESPONSE, Report, Response, WireError,
+use anabranch_gateway::{
+    policy::Role,
+    wire::{
+        COOKIE_REPLY, Control, CookieReply, Entry, HEADER, Header, INITIATION, Initiation, Inner,
+        Kind, Message, OVERHEAD, PathId, Place, RESPONSE, Report, Response, WireError,
+    },
 };
 use proptest::prelude::*;
 use std::fmt::Write as _;
@@ -54,6 +57,7 @@ fn golden_octets() {
     let mut control = Vec::new();
     let entries = vec![Entry {
         path: path(1),
+        role: Role::Active,
         report: Some(report()),
         acknowledged: Some(0x0506),
     }];
@@ -88,6 +92,7 @@ fn overhead_is_forty_octets_and_replies_are_shorter_than_initiations() {
 fn a_path_stands_once_in_a_control_message() {
     let entry = Entry {
         path: path(5),
+        role: Role::Active,
         report: None,
         acknowledged: None,
     };
@@ -153,6 +158,7 @@ proptest! {
     fn control_messages_round_trip(present in proptest::collection::vec(any::<(bool, Option<u16>)>(), 0..16)) {
         let entries = (0_u8..).zip(present).map(|(number, (reported, acknowledged))| Entry {
             path: path(number),
+            role: [Role::Active, Role::Backup, Role::Metered][usize::from(number % 3)],
             report: reported.then(report),
             acknowledged,
         });
