@@ -37,6 +37,17 @@ pub fn read(packet: &[u8]) -> Option<Summary> {
     }
 }
 
+/// The length of a packet by its header: there may be more behind it.
+#[must_use]
+pub fn length(packet: &[u8]) -> Option<usize> {
+    let word = |at: usize| Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]));
+    match packet.first()? >> 4 {
+        4 => Some(word(2)?.into()),
+        6 => Some(usize::from(word(4)?) + 40),
+        _ => None,
+    }
+}
+
 fn read_v4(packet: &[u8]) -> Option<Summary> {
     let head = packet.first_chunk::<20>()?;
     let length = usize::from(head[0] & 15) * 4;
@@ -56,7 +67,7 @@ fn read_v4(packet: &[u8]) -> Option<Summary> {
         source: address(12).into(),
         destination: address(16).into(),
         dscp: head[1] >> 2,
-        ports: ports.map(numbers),
+        ports: ports.copied().map(numbers),
         flow: hash(&head[12..20], protocol, ports),
         transport,
     })
@@ -75,7 +86,7 @@ fn read_v6(packet: &[u8]) -> Option<Summary> {
         source: Ipv6Addr::from(source).into(),
         destination: Ipv6Addr::from(destination).into(),
         dscp: (head[0] << 2 | head[1] >> 6) & 0x3f,
-        ports: ports.map(numbers),
+        ports: ports.copied().map(numbers),
         flow: hash(&head[8..40], head[6], ports),
         transport,
     })
@@ -88,7 +99,7 @@ fn ports(packet: &[u8], transport: Option<(u8, usize)>) -> Option<&[u8; 4]> {
     }
 }
 
-fn numbers(&[a, b, c, d]: &[u8; 4]) -> [u16; 2] {
+fn numbers([a, b, c, d]: [u8; 4]) -> [u16; 2] {
     [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
 }
 

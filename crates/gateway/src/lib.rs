@@ -4,6 +4,7 @@
 //! the reasons for it: `docs/design/027-gateway-protocol.md`.
 #![forbid(unsafe_code)]
 
+pub mod blocks;
 pub mod crypto;
 pub mod inner;
 pub mod order;

@@ -7,7 +7,7 @@
 use anabranch_core::units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::{pool::Pool, wire::Place};
+use crate::{blocks::NearPlace, pool::Pool, wire::Place};
 
 /// Flows: senders hash into as many.
 pub const FLOWS: u16 = 1_024;
@@ -144,6 +144,15 @@ impl Order {
     #[must_use]
     pub const fn waiting(&self) -> usize {
         self.packets
+    }
+
+    /// The whole number of a place: the one nearest to the highest of its flow so far.
+    #[must_use]
+    pub fn near(&self, place: NearPlace) -> u32 {
+        let end = self.flows.get(&place.flow).map_or(0, |flow| flow.end);
+        let end = u32::try_from(end & u64::from(u32::MAX)).unwrap_or(0);
+        let low = u16::try_from(end & u32::from(u16::MAX)).unwrap_or(0);
+        end.wrapping_add_signed(place.low.wrapping_sub(low).cast_signed().into())
     }
 
     /// A packet arrived. One whose flow is none of [`FLOWS`] is dropped.

@@ -2,6 +2,7 @@
 
 mod ledger;
 mod liveness;
+mod loss;
 mod mtu;
 mod rate;
 mod received;
@@ -9,6 +10,7 @@ mod round_trip;
 
 pub use ledger::{Kept, Ledger, Outcome, Sent};
 pub use liveness::{Liveness, State, Usable};
+pub use loss::{Loss, Pattern};
 pub use mtu::{BASE, CEILING, Mtu};
 pub use rate::RateControl;
 pub use received::Received;
@@ -46,6 +48,8 @@ pub struct Path {
     pub mtu: Mtu,
     /// How fast it is sent on.
     pub rate: RateControl,
+    /// What it loses without congestion.
+    pub loss: Loss,
     /// The newest report of the other end: to be acknowledged.
     pub peer_report: Option<u16>,
     /// A control message is due on this path.
@@ -69,6 +73,7 @@ impl Path {
             received: Received::default(),
             mtu: Mtu::default(),
             rate: RateControl::default(),
+            loss: Loss::default(),
             peer_report: None,
             control_due: false,
             cookie: None,

@@ -2,6 +2,7 @@
 
 mod handshakes;
 mod lanes;
+mod protection;
 mod receiving;
 mod sending;
 mod stats;
@@ -12,6 +13,7 @@ use anabranch_core::units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
+    blocks::Rebuilder,
     crypto::{Entropy, Keys},
     inner::{self, Prefix},
     order::{FLOWS, Order},
@@ -99,6 +101,7 @@ pub struct Tunnel {
     pool: Pool,
     scratch: Scratch,
     order: Order,
+    rebuilder: Rebuilder,
     outbox: VecDeque<(Transmit, Vec<u8>)>,
     /// When acknowledgments of reports are due.
     acknowledge: Option<Instant>,
@@ -132,6 +135,7 @@ impl Tunnel {
             pool: Pool::default(),
             scratch: Scratch::default(),
             order: Order::default(),
+            rebuilder: Rebuilder::default(),
             outbox: VecDeque::new(),
             acknowledge: None,
             clock_difference: None,
@@ -202,6 +206,7 @@ impl Tunnel {
         }
         let paths = self.paths.values().filter_map(Self::path_timeout);
         let up = paths.chain(self.acknowledge).chain(self.pace_timeout());
+        let up = up.chain(self.lanes.closes());
         always.chain(up).min()
     }
 
@@ -221,7 +226,8 @@ impl Tunnel {
             .paths
             .values()
             .filter(|path| path.liveness.usable().is_some());
-        usable.map(|path| path.mtu.size()).max().unwrap_or(BASE) - OVERHEAD
+        // The code of repair packets works on pairs of octets.
+        (usable.map(|path| path.mtu.size()).max().unwrap_or(BASE) - OVERHEAD) & !1
     }
 
     /// Counters and the state of each path.
@@ -286,6 +292,7 @@ impl Tunnel {
                 }
             }
         }
+        self.close_blocks();
         self.rescue();
         self.schedule_control();
     }

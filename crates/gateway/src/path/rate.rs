@@ -174,12 +174,12 @@ impl RateControl {
         self.in_flight = self.in_flight.saturating_sub(octets);
     }
 
-    /// Ends a round where one is over.
-    pub fn on_report(&mut self, srtt: Option<Duration>, now: Instant) {
+    /// Ends a round where one is over, and says whether.
+    pub fn on_report(&mut self, srtt: Option<Duration>, now: Instant) -> bool {
         let length = srtt.unwrap_or(MIN_ROUND).max(MIN_ROUND);
         let past = now.saturating_since(self.round.since);
         if past < length {
-            return;
+            return false;
         }
         let round = std::mem::replace(&mut self.round, Round::new(now));
         let delivery = round.arrived as f64 / past.as_secs_f64();
@@ -204,5 +204,6 @@ impl RateControl {
             };
         }
         self.rate = self.rate.clamp(LEAST, MOST);
+        true
     }
 }

@@ -416,6 +416,7 @@ impl Tunnel {
             path.restart();
         }
         self.order.restart();
+        self.rebuilder.restart();
         self.numbers.fill(0);
         self.lanes.forget_numbered();
         self.copy = None;

@@ -4,6 +4,7 @@ use anabranch_core::units::{Duration, Instant};
 use std::collections::VecDeque;
 
 use crate::{
+    blocks::Protector,
     inner::Summary,
     order::FLOWS,
     path::Kept,
@@ -59,6 +60,7 @@ pub(super) struct Lane {
     pub repairs: VecDeque<Kept>,
     pub staged: Option<Staged>,
     pub meter: Meter,
+    pub protector: Protector,
     /// Octets that it has sent, or would have if it had always had a share: the lane with the least goes on.
     served: u64,
 }
@@ -71,43 +73,50 @@ impl Lane {
             repairs: VecDeque::new(),
             staged: None,
             meter: Meter::default(),
+            protector: Protector::default(),
             served: 0,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.staged.is_none() && self.queue.is_empty() && self.repairs.is_empty()
+        self.staged.is_none()
+            && self.queue.is_empty()
+            && self.repairs.is_empty()
+            && self.protector.next_octets().is_none()
     }
 
     /// Octets of the datagram that leaves next, at least.
     pub(super) fn next_octets(&self) -> usize {
-        self.staged
-            .as_ref()
-            .map_or(OVERHEAD, |staged| staged.kept.packet.len() + OVERHEAD)
+        let staged = self.staged.as_ref().map(|staged| staged.kept.packet.len());
+        let repair = self.protector.next_octets();
+        repair.or(staged).unwrap_or(0) + OVERHEAD
     }
 }
 
 /// All lanes. Lane 0 is that of [`Class::Bulk`].
 #[derive(Debug)]
 pub(super) struct Lanes {
-    lanes: Vec<Lane>,
+    all: Vec<Lane>,
     rules: Vec<(Match, u8)>,
     /// What the lane has been served that sent last.
     clock: u64,
+    /// The number of the last block.
+    block: u16,
 }
 
 impl Lanes {
     pub(super) fn new(rules: &[Rule], seed: u64) -> Self {
         let mut lanes = Self {
-            lanes: vec![Lane::new(Class::Bulk, seed)],
+            all: vec![Lane::new(Class::Bulk, seed)],
             rules: Vec::new(),
             clock: 0,
+            block: 0,
         };
         for rule in rules {
-            let known = lanes.lanes.iter().position(|lane| lane.class == rule.class);
+            let known = lanes.all.iter().position(|lane| lane.class == rule.class);
             let lane = known.unwrap_or_else(|| {
-                lanes.lanes.push(Lane::new(rule.class, seed));
-                lanes.lanes.len() - 1
+                lanes.all.push(Lane::new(rule.class, seed));
+                lanes.all.len() - 1
             });
             // Bulk, interactive and one for each path: they are few.
             let lane = u8::try_from(lane).unwrap_or(0);
@@ -120,15 +129,15 @@ impl Lanes {
     pub(super) const MOST: usize = PATHS + 2;
 
     pub(super) fn get(&self, lane: u8) -> Option<&Lane> {
-        self.lanes.get(usize::from(lane))
+        self.all.get(usize::from(lane))
     }
 
     pub(super) fn get_mut(&mut self, lane: u8) -> Option<&mut Lane> {
-        self.lanes.get_mut(usize::from(lane))
+        self.all.get_mut(usize::from(lane))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Lane> {
-        self.lanes.iter()
+        self.all.iter()
     }
 
     /// The lane of a packet, and its flow. Lanes share no flow: one would wait for the other at the receiver.
@@ -167,7 +176,7 @@ impl Lanes {
 
     /// The lane that sends next of those that have something and were not `tried`: interactive before others, which share.
     pub(super) fn next(&self, tried: u32) -> Option<u8> {
-        let lanes = (0_u8..).zip(&self.lanes);
+        let lanes = (0_u8..).zip(&self.all);
         let able = lanes.filter(|(number, lane)| tried >> number & 1 == 0 && !lane.is_empty());
         able.min_by_key(|(_, lane)| (lane.class != Class::Interactive, lane.served))
             .map(|(number, _)| number)
@@ -183,6 +192,26 @@ impl Lanes {
                 self.clock = self.clock.max(served);
             }
         }
+    }
+
+    /// When a block is to be closed.
+    pub(super) fn closes(&self) -> Option<Instant> {
+        self.iter().filter_map(|lane| lane.protector.closes()).min()
+    }
+
+    /// Adds a packet to a lane's block; gives block and index.
+    pub(super) fn protect(
+        &mut self,
+        kept: &Kept,
+        closes: Instant,
+        pool: &mut Pool,
+    ) -> Option<(u16, u8)> {
+        let lane = self.all.get_mut(usize::from(kept.lane))?;
+        let block = &mut self.block;
+        Some(
+            lane.protector
+                .add(kept.place, &kept.packet, block, closes, pool),
+        )
     }
 
     /// Packets that wait.
@@ -202,9 +231,10 @@ impl Lanes {
 
     /// The other end has restarted: what has a number goes.
     pub(super) fn forget_numbered(&mut self) {
-        for lane in &mut self.lanes {
+        for lane in &mut self.all {
             lane.repairs.clear();
             lane.staged = None;
+            lane.protector = Protector::default();
         }
     }
 }

@@ -4,6 +4,7 @@ use anabranch_core::units::{Duration, Instant};
 
 use super::{ACKNOWLEDGE, Tunnel};
 use crate::{
+    blocks::NearPlace,
     inner,
     path::{Path, Route},
     policy::Role,
@@ -48,7 +49,7 @@ impl Tunnel {
             path.move_to(route);
             path.liveness.probe_now(now);
         }
-        let Ok((inner, content)) = Inner::decode(opened) else {
+        let Ok((inner, content)) = Inner::decode(opened, header.block) else {
             self.counters.malformed += 1;
             return;
         };
@@ -67,6 +68,36 @@ impl Tunnel {
                 path.received.on_arrival(header.number, now);
                 self.on_packet(place, content);
             }
+            Kind::Protected {
+                place,
+                block,
+                index,
+            } => {
+                path.received.on_arrival(header.number, now);
+                let pool = &mut self.pool;
+                let rebuilt = self
+                    .rebuilder
+                    .on_source((block, index), place, content, now, pool);
+                self.on_packet(place, content);
+                self.on_rebuilt(rebuilt);
+            }
+            Kind::Repair(repair) => {
+                path.received.on_arrival(header.number, now);
+                let pool = &mut self.pool;
+                let rebuilt = self.rebuilder.on_repair(repair, content, now, pool);
+                self.on_rebuilt(rebuilt);
+            }
+        }
+    }
+
+    fn on_rebuilt(&mut self, rebuilt: Vec<(NearPlace, Vec<u8>)>) {
+        for (near, packet) in rebuilt {
+            let place = Place {
+                flow: near.flow,
+                number: self.order.near(near),
+            };
+            self.counters.rebuilt += 1;
+            self.on_packet(place, &packet);
         }
     }
 
@@ -121,6 +152,7 @@ impl Tunnel {
                 .sample(now.saturating_since(sent).saturating_sub(held));
             path.liveness.on_report(now, sent, path.ledger.waiting());
         }
+        path.loss.on_arrived(outcome.arrived.len());
         for sent in outcome.arrived.drain(..) {
             let delay = (sent.number == report.highest && outcome.advanced.is_some())
                 .then(|| relative_delay(report.arrived, sent.at, &mut self.clock_difference));
@@ -135,6 +167,7 @@ impl Tunnel {
             self.pool.put(kept.packet);
         }
         for sent in outcome.lost.drain(..) {
+            path.loss.on_lost(sent.number);
             if sent.expects_report {
                 path.rate.on_lost(sent.octets);
                 path.mtu.on_lost(sent.octets, now);
@@ -149,7 +182,9 @@ impl Tunnel {
                 None => {}
             }
         }
-        path.rate.on_report(path.round_trip.srtt(), now);
+        if path.rate.on_report(path.round_trip.srtt(), now) {
+            path.loss.on_round(path.rate.is_congested());
+        }
     }
 }
 

@@ -80,7 +80,10 @@ impl Tunnel {
             self.handshakes
                 .current()?
                 .seal(id, Inner { kind }, content.octets(), buffer)?;
-        let expects_report = matches!(kind, Kind::Packet(_) | Kind::Probe);
+        let expects_report = matches!(
+            kind,
+            Kind::Packet(_) | Kind::Protected { .. } | Kind::Repair(_) | Kind::Probe
+        );
         let octets = if kind == Kind::Control {
             0
         } else {
@@ -179,7 +182,25 @@ impl Tunnel {
         None
     }
 
+    /// Sends the next repair packet of a lane, if it has one.
+    fn send_repair(&mut self, number: u8, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let octets = self.lanes.get(number)?.protector.next_octets()? + OVERHEAD;
+        let id = self
+            .tier(octets)
+            .and_then(|tier| self.choose(number, octets, tier))?;
+        let (repair, content) = self.lanes.get_mut(number)?.protector.pop()?;
+        self.counters.repairs += 1;
+        self.lanes.on_sent(number, octets, self.now);
+        let content_of = Content::Octets(&content);
+        let transmit = self.send(id, Kind::Repair(repair), content_of, buffer);
+        self.pool.put(content);
+        transmit
+    }
+
     fn send_from(&mut self, number: u8, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        if let Some(transmit) = self.send_repair(number, buffer) {
+            return Some(transmit);
+        }
         loop {
             let octets = self.stage(number)?;
             let Some(tier) = self.tier(octets) else {
@@ -206,7 +227,11 @@ impl Tunnel {
                     packet,
                 });
             }
-            let kind = Kind::Packet(kept.place);
+            let kind = if is_repair {
+                Kind::Packet(kept.place)
+            } else {
+                self.protect(&mut kept, octets)
+            };
             return self.send(id, kind, Content::Kept(kept), buffer);
         }
     }
@@ -241,11 +266,12 @@ impl Tunnel {
             };
             lane.staged = Some(Staged { kept, is_repair });
         }
-        Some(lane.next_octets())
+        let staged = lane.staged.as_ref()?;
+        Some(staged.kept.packet.len() + OVERHEAD)
     }
 
     /// The best kind of paths that take datagrams of this size.
-    fn tier(&self, octets: usize) -> Option<Usable> {
+    pub(super) fn tier(&self, octets: usize) -> Option<Usable> {
         self.candidates(octets)
             .filter_map(|(_, path)| path.liveness.usable())
             .min()
@@ -256,7 +282,11 @@ impl Tunnel {
         paths.filter(move |(_, path)| path.route.is_some() && path.mtu.size() >= octets)
     }
 
-    fn of_tier(&self, octets: usize, tier: Usable) -> impl Iterator<Item = (PathId, &Path)> {
+    pub(super) fn of_tier(
+        &self,
+        octets: usize,
+        tier: Usable,
+    ) -> impl Iterator<Item = (PathId, &Path)> {
         self.candidates(octets)
             .filter(move |(_, path)| path.liveness.usable() == Some(tier))
     }
@@ -277,7 +307,7 @@ impl Tunnel {
             .is_some_and(|lane| lane.meter.rate() <= SMALL * path.rate.rate())
     }
 
-    fn is_interactive(&self, number: u8) -> bool {
+    pub(super) fn is_interactive(&self, number: u8) -> bool {
         self.lanes
             .get(number)
             .is_some_and(|lane| lane.class == Class::Interactive)
@@ -304,7 +334,7 @@ impl Tunnel {
 
     /// The path for a copy of a packet that leaves on `first`: another that is used always, has a lower delay than the rest, and for
     /// whose rate the lane's traffic is small.
-    fn second_path(&self, number: u8, first: PathId, octets: usize) -> Option<PathId> {
+    pub(super) fn second_path(&self, number: u8, first: PathId, octets: usize) -> Option<PathId> {
         if !self.is_interactive(number) {
             return None;
         }

@@ -1,4 +1,5 @@
 //! Tests of the tunnel's core.
+mod correction;
 mod crypto;
 mod events;
 mod inner;

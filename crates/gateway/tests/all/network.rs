@@ -23,6 +23,8 @@ pub struct Wire {
     pub delay: Duration,
     pub jitter: Duration,
     pub loss: f64,
+    /// Packets lost in a row, on average.
+    pub burst: f64,
     pub duplicate: f64,
     pub corrupt: f64,
     pub is_dead: bool,
@@ -38,6 +40,7 @@ impl Default for Wire {
             delay: Duration::from_millis(20),
             jitter: Duration::ZERO,
             loss: 0.0,
+            burst: 1.0,
             duplicate: 0.0,
             corrupt: 0.0,
             is_dead: false,
@@ -92,6 +95,8 @@ pub struct Network {
     hosts: Vec<Host>,
     events: BTreeMap<(Instant, u64), Event>,
     free: Vec<[Instant; 2]>,
+    /// Whether a burst of losses goes on.
+    bad: Vec<[bool; 2]>,
     stream: Stream,
     count: u64,
     seed: u64,
@@ -140,6 +145,7 @@ impl Network {
         let mut network = Self {
             now: Instant::START,
             free: vec![[Instant::START; 2]; wires.len()],
+            bad: vec![[false; 2]; wires.len()],
             wires,
             delivered: Default::default(),
             sent: Default::default(),
@@ -384,7 +390,15 @@ impl Network {
         let free = &mut self.free[usize::from(number)][from];
         let begin = self.now.max(*free);
         let is_full = begin.saturating_since(self.now) > wire.queue;
-        if wire.is_dead || octets.len() > wire.mtu || draw.chance(wire.loss) || is_full {
+        let bad = &mut self.bad[usize::from(number)][from];
+        *bad = if wire.burst <= 1.0 {
+            draw.chance(wire.loss)
+        } else if *bad {
+            !draw.chance(1.0 / wire.burst)
+        } else {
+            draw.chance(wire.loss / (wire.burst * (1.0 - wire.loss)))
+        };
+        if wire.is_dead || octets.len() > wire.mtu || *bad || is_full {
             return;
         }
         *free = begin + Duration::from_secs_f64(octets.len() as f64 / wire.rate);
