@@ -8,6 +8,7 @@ use anabranch_core::{
 use anabranch_gateway::{
     crypto::{Entropy, Keys, public_key},
     path::Route,
+    policy::Role,
     tunnel::{Config, PathConfig, Tunnel},
     wire::PathId,
 };
@@ -43,10 +44,11 @@ fn tunnel(private: u8, peer: u8, begins: bool) -> Tunnel {
             .map(|id| PathConfig {
                 id,
                 route: begins.then(route),
-                standby: false,
+                role: Role::Active,
             })
             .collect(),
         sources: Vec::new(),
+        rules: Vec::new(),
     };
     let entropy = Seeded(Stream::new(u64::from(private), "fuzz"), 0);
     Tunnel::new(config, Box::new(entropy), Instant::START)

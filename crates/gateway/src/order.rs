@@ -7,7 +7,7 @@
 use anabranch_core::units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::wire::Place;
+use crate::{blocks::NearPlace, pool::Pool, wire::Place};
 
 /// Flows: senders hash into as many.
 pub const FLOWS: u16 = 1_024;
@@ -146,8 +146,17 @@ impl Order {
         self.packets
     }
 
+    /// The whole number of a place: the one nearest to the highest of its flow so far.
+    #[must_use]
+    pub fn near(&self, place: NearPlace) -> u32 {
+        let end = self.flows.get(&place.flow).map_or(0, |flow| flow.end);
+        let end = u32::try_from(end & u64::from(u32::MAX)).unwrap_or(0);
+        let low = u16::try_from(end & u32::from(u16::MAX)).unwrap_or(0);
+        end.wrapping_add_signed(place.low.wrapping_sub(low).cast_signed().into())
+    }
+
     /// A packet arrived. One whose flow is none of [`FLOWS`] is dropped.
-    pub fn on_packet(&mut self, place: Place, packet: &[u8], now: Instant) {
+    pub fn on_packet(&mut self, place: Place, packet: &[u8], now: Instant, pool: &mut Pool) {
         if place.flow >= FLOWS {
             return;
         }
@@ -159,10 +168,10 @@ impl Order {
         if number < flow.next {
             self.stats.late += 1;
             self.learn(None);
-            self.release(packet.to_vec());
+            self.release(pool.copy(packet));
         } else {
             let waiting = Waiting {
-                packet: packet.to_vec(),
+                packet: pool.copy(packet),
                 since: now,
             };
             self.octets += waiting.packet.len();

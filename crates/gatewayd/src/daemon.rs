@@ -15,6 +15,7 @@ use anabranch_gateway::{
     crypto::{Entropy, Keys},
     inner,
     path::{Route, State},
+    policy,
     tunnel::{self, PathConfig, Refused, Tunnel},
     wire::{Message, PATHS, PathId},
 };
@@ -124,6 +125,7 @@ fn peers(config: &Config) -> Result<Vec<Peer>, String> {
             keys,
             paths: paths(config, &peer.endpoint)?,
             sources: allowed.iter().filter_map(source).collect(),
+            rules: Vec::new(),
         };
         Ok(Peer {
             name: name.clone(),
@@ -159,7 +161,11 @@ fn paths(config: &Config, endpoints: &[Endpoint]) -> Result<Vec<PathConfig>, Str
                 local: local.into(),
                 remote,
             }),
-            standby: ways.get(i).is_some_and(|(_, way)| way.role != Role::Active),
+            role: ways.get(i).map_or(policy::Role::Active, |(_, way)| match way.role {
+                Role::Active => policy::Role::Active,
+                Role::Backup => policy::Role::Backup,
+                Role::Metered => policy::Role::Metered,
+            }),
         });
     }
     Ok(paths)

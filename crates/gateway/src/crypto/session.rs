@@ -87,6 +87,7 @@ impl Session {
         }
         let header = Header {
             path,
+            block: inner.kind.block(),
             receiver: self.peer_index,
             number,
         };

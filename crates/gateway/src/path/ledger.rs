@@ -1,9 +1,12 @@
 //! What this end sent on a path and has not been told the fate of.
 
 use anabranch_core::units::{Duration, Instant};
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
-use crate::wire::{Place, Report};
+use crate::{
+    pool::Pool,
+    wire::{Place, Report},
+};
 
 /// Entries at most: 1 Gbit/s for 100 ms.
 const ENTRIES: usize = 8_192;
@@ -19,9 +22,13 @@ pub struct Kept {
     /// Its place in its flow.
     pub place: Place,
     /// The packet.
-    pub packet: Arc<[u8]>,
+    pub packet: Vec<u8>,
     /// How often it was retransmitted.
     pub attempts: u8,
+    /// The lane that it waits in.
+    pub lane: u8,
+    /// It is retransmitted only if its path dies: other packets repair its loss.
+    pub is_protected: bool,
 }
 
 /// Something sent.
@@ -48,8 +55,19 @@ pub struct Outcome {
     pub lost: Vec<Sent>,
     /// Octets of those that the report says nothing of any more.
     pub unknown: usize,
+    /// Packets of these.
+    pub forgotten: Vec<Kept>,
     /// When the highest number was sent, if it is higher than any before.
     pub advanced: Option<Instant>,
+}
+
+impl Outcome {
+    fn clear(&mut self) {
+        self.arrived.clear();
+        self.lost.clear();
+        self.forgotten.clear();
+        (self.unknown, self.advanced) = (0, None);
+    }
 }
 
 /// The packets outstanding on a path, by number.
@@ -57,32 +75,46 @@ pub struct Outcome {
 pub struct Ledger {
     outstanding: VecDeque<Sent>,
     kept_octets: usize,
+    /// So many of the oldest keep no packet.
+    bare: usize,
     reported: Option<u64>,
 }
 
 impl Ledger {
     /// Adds what was sent. Gives octets that are no longer counted, for lack of room.
-    pub fn add(&mut self, sent: Sent) -> usize {
+    pub fn add(&mut self, sent: Sent, pool: &mut Pool) -> usize {
         self.kept_octets += kept_octets(&sent);
         self.outstanding.push_back(sent);
         let mut dropped = 0;
         while self.outstanding.len() > ENTRIES {
-            if let Some(oldest) = self.outstanding.pop_front() {
-                self.kept_octets -= kept_octets(&oldest);
+            if let Some(oldest) = self.pop() {
                 dropped += oldest.octets;
+                if let Some(kept) = oldest.kept {
+                    pool.put(kept.packet);
+                }
             }
         }
-        self.limit();
+        self.limit(pool);
         dropped
     }
 
+    fn pop(&mut self) -> Option<Sent> {
+        let oldest = self.outstanding.pop_front()?;
+        self.kept_octets -= kept_octets(&oldest);
+        self.bare = self.bare.saturating_sub(1);
+        Some(oldest)
+    }
+
     /// Drops the oldest packets that are kept while there are too many octets of them.
-    fn limit(&mut self) {
-        let mut at = 0;
-        while self.kept_octets > KEEP_OCTETS && at < self.outstanding.len() {
-            self.kept_octets -= kept_octets(&self.outstanding[at]);
-            self.outstanding[at].kept = None;
-            at += 1;
+    fn limit(&mut self, pool: &mut Pool) {
+        while self.kept_octets > KEEP_OCTETS
+            && let Some(sent) = self.outstanding.get_mut(self.bare)
+        {
+            self.kept_octets -= kept_octets(sent);
+            self.bare += 1;
+            if let Some(kept) = sent.kept.take() {
+                pool.put(kept.packet);
+            }
         }
     }
 
@@ -104,18 +136,19 @@ impl Ledger {
         self.outstanding.is_empty()
     }
 
-    /// Takes a report in.
-    pub fn on_report(&mut self, report: &Report) -> Outcome {
-        let mut outcome = Outcome::default();
+    /// Takes a report in, and says in `outcome` what it decides.
+    pub fn on_report(&mut self, report: &Report, outcome: &mut Outcome) {
+        outcome.clear();
         let highest = report.highest;
         let is_news = self.reported.is_none_or(|before| highest > before);
-        let after = self
+        // Those that are too near to the highest to be presumed lost.
+        let mut undecided = [None, None];
+        while let Some(behind) = self
             .outstanding
-            .partition_point(|sent| sent.number <= highest);
-        let mut remaining = self.outstanding.split_off(after);
-        let mut undecided = Vec::new();
-        for sent in std::mem::take(&mut self.outstanding) {
-            let behind = highest - sent.number;
+            .front()
+            .and_then(|sent| highest.checked_sub(sent.number))
+            && let Some(sent) = self.pop()
+        {
             if behind == 0 && is_news {
                 outcome.advanced = Some(sent.at);
             }
@@ -124,27 +157,25 @@ impl Ledger {
                 1..=64 => (report.received >> (behind - 1)) & 1 == 1,
                 _ => false,
             };
-            if !arrived && behind < PACKET_THRESHOLD {
-                undecided.push(sent);
-                continue;
-            }
-            self.kept_octets -= kept_octets(&sent);
             if arrived {
                 outcome.arrived.push(sent);
+            } else if behind < PACKET_THRESHOLD {
+                undecided[usize::from(behind == 1)] = Some(sent);
             } else if behind <= 64 {
                 outcome.lost.push(sent);
             } else {
                 outcome.unknown += sent.octets;
+                outcome.forgotten.extend(sent.kept);
             }
         }
-        for sent in undecided.into_iter().rev() {
-            remaining.push_front(sent);
+        for sent in undecided.into_iter().rev().flatten() {
+            self.kept_octets += kept_octets(&sent);
+            self.outstanding.push_front(sent);
+            self.bare = 0;
         }
-        self.outstanding = remaining;
         if outcome.advanced.is_some() {
             self.reported = Some(highest);
         }
-        outcome
     }
 
     /// When the oldest packet was sent that has a higher number than all that are reported.

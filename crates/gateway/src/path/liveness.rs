@@ -11,8 +11,12 @@
 
 use anabranch_core::units::{Duration, Instant};
 
+use crate::policy::Role;
+
 /// Between probes of a path that carries nothing else.
 const IDLE_PROBE: Duration = Duration::from_millis(250);
+/// Between probes of a metered path while another delivers, whatever its state.
+const SPARE_PROBE: Duration = Duration::from_secs(1);
 /// Between probes of a suspect path.
 const SUSPECT_PROBE: Duration = Duration::from_millis(10);
 /// Between probes of a path that is validated.
@@ -53,8 +57,10 @@ pub enum State {
 pub enum Usable {
     /// It is active.
     Active,
-    /// It is standby.
+    /// It is a backup.
     Standby,
+    /// It is metered.
+    Metered,
     /// It may have died.
     Suspect,
     /// It returns.
@@ -65,7 +71,9 @@ pub enum Usable {
 #[derive(Debug, Clone)]
 pub struct Liveness {
     state: State,
-    standby: bool,
+    role: Role,
+    /// It is metered, and another path delivers.
+    is_spare: bool,
     /// When the oldest packet was sent that should have been reported since.
     waiting: Option<Instant>,
     probe: Instant,
@@ -78,10 +86,11 @@ pub struct Liveness {
 impl Liveness {
     /// A path to be validated.
     #[must_use]
-    pub const fn new(standby: bool) -> Self {
+    pub const fn new(role: Role) -> Self {
         Self {
             state: State::Validating { reported: None },
-            standby,
+            role,
+            is_spare: false,
             waiting: None,
             probe: Instant::START,
             hold: HOLD,
@@ -108,10 +117,45 @@ impl Liveness {
     pub const fn usable(&self) -> Option<Usable> {
         match self.state {
             State::Active => Some(Usable::Active),
+            State::Standby if self.is_metered() => Some(Usable::Metered),
             State::Standby => Some(Usable::Standby),
             State::Suspect => Some(Usable::Suspect),
             State::Validating { reported: Some(_) } => Some(Usable::Returning),
             State::Validating { reported: None } | State::Dead { .. } => None,
+        }
+    }
+
+    /// Whether it is metered.
+    #[must_use]
+    pub const fn is_metered(&self) -> bool {
+        matches!(self.role, Role::Metered)
+    }
+
+    /// Whether it delivers, as far as is known.
+    #[must_use]
+    pub const fn is_well(&self) -> bool {
+        matches!(self.state, State::Active | State::Standby)
+    }
+
+    /// Whether it is metered and another path delivers.
+    #[must_use]
+    pub const fn is_spare(&self) -> bool {
+        self.is_spare
+    }
+
+    /// Whether another path delivers has changed, or may have.
+    pub fn set_spare(&mut self, is_spare: bool, now: Instant) {
+        if self.is_spare && !is_spare {
+            self.probe = now;
+        }
+        self.is_spare = is_spare;
+    }
+
+    /// The operator's decision has changed.
+    pub fn set_role(&mut self, role: Role) {
+        self.role = role;
+        if self.is_well() {
+            self.state = self.working();
         }
     }
 
@@ -152,10 +196,9 @@ impl Liveness {
     }
 
     const fn working(&self) -> State {
-        if self.standby {
-            State::Standby
-        } else {
-            State::Active
+        match self.role {
+            Role::Active => State::Active,
+            Role::Backup | Role::Metered => State::Standby,
         }
     }
 
@@ -167,7 +210,7 @@ impl Liveness {
         match self.state {
             State::Active | State::Standby if silent >= late => {
                 self.state = State::Suspect;
-                self.probe = now;
+                self.probe = self.next_probe(now);
                 true
             }
             State::Suspect | State::Validating { .. } if silent >= dead => {
@@ -193,7 +236,7 @@ impl Liveness {
         }
         self.state = State::Dead { since: now };
         self.waiting = None;
-        self.probe = now;
+        self.probe = self.next_probe(now);
     }
 
     /// When [`Self::advance`] has something to do, if nothing is reported until then.
@@ -218,7 +261,19 @@ impl Liveness {
         self.probe = now;
     }
 
+    /// The first probe after a change for the worse: at once, unless probes are to be few.
+    fn next_probe(&self, now: Instant) -> Instant {
+        if self.is_spare {
+            now + SPARE_PROBE
+        } else {
+            now
+        }
+    }
+
     fn probe_interval(&self, now: Instant) -> Duration {
+        if self.is_spare {
+            return SPARE_PROBE;
+        }
         match self.state {
             State::Active | State::Standby => IDLE_PROBE,
             State::Suspect => SUSPECT_PROBE,

@@ -17,6 +17,8 @@ const MOST: f64 = 2e9;
 const TARGET_S: f64 = 0.010;
 /// Loss that counts as congestion whatever the delay.
 const MUCH_LOSS: f64 = 0.2;
+/// Fewer lost datagrams in a round say nothing of its loss.
+const LOSSES_LEAST: u32 = 5;
 /// A delay that changes by so much is another clock.
 const CLOCK_STEP_S: f64 = 5.0;
 /// Octets in flight that are always allowed.
@@ -34,6 +36,7 @@ struct Round {
     sent: usize,
     arrived: usize,
     lost: usize,
+    losses: u32,
     least_queue_s: f64,
 }
 
@@ -74,6 +77,7 @@ impl Round {
             sent: 0,
             arrived: 0,
             lost: 0,
+            losses: 0,
             least_queue_s: f64::INFINITY,
         }
     }
@@ -144,6 +148,7 @@ impl RateControl {
     pub fn on_lost(&mut self, octets: usize) {
         self.in_flight = self.in_flight.saturating_sub(octets);
         self.round.lost += octets;
+        self.round.losses += 1;
     }
 
     /// Whether the last round met congestion. What is lost then is left for the inner sender to see (RFC 9265 §3).
@@ -169,12 +174,12 @@ impl RateControl {
         self.in_flight = self.in_flight.saturating_sub(octets);
     }
 
-    /// Ends a round where one is over.
-    pub fn on_report(&mut self, srtt: Option<Duration>, now: Instant) {
+    /// Ends a round where one is over, and says whether.
+    pub fn on_report(&mut self, srtt: Option<Duration>, now: Instant) -> bool {
         let length = srtt.unwrap_or(MIN_ROUND).max(MIN_ROUND);
         let past = now.saturating_since(self.round.since);
         if past < length {
-            return;
+            return false;
         }
         let round = std::mem::replace(&mut self.round, Round::new(now));
         let delivery = round.arrived as f64 / past.as_secs_f64();
@@ -186,7 +191,8 @@ impl RateControl {
         };
         let is_busy = round.sent as f64 > 0.6 * self.rate * past.as_secs_f64();
         let is_queue_long = round.least_queue_s.is_finite() && round.least_queue_s > TARGET_S;
-        self.is_congested = decided > 0 && (is_queue_long || loss > MUCH_LOSS);
+        let is_loss_much = round.losses >= LOSSES_LEAST && loss > MUCH_LOSS;
+        self.is_congested = decided > 0 && (is_queue_long || is_loss_much);
         if self.is_congested {
             self.is_starting = false;
             self.rate = (0.9 * delivery).max(0.5 * self.rate);
@@ -198,5 +204,6 @@ impl RateControl {
             };
         }
         self.rate = self.rate.clamp(LEAST, MOST);
+        true
     }
 }

@@ -416,9 +416,10 @@ impl Tunnel {
             path.restart();
         }
         self.order.restart();
-        self.numbers.clear();
-        self.repairs.clear();
-        self.staged = None;
+        self.rebuilder.restart();
+        self.numbers.fill(0);
+        self.lanes.forget_numbered();
+        self.copy = None;
         self.clock_difference = None;
         self.counters.peer_restarts += 1;
     }

@@ -2,10 +2,12 @@
 
 use anabranch_core::units::{Duration, Instant};
 
-use super::{ACKNOWLEDGE, Tunnel, repair};
+use super::{ACKNOWLEDGE, Tunnel};
 use crate::{
+    blocks::NearPlace,
     inner,
     path::{Path, Route},
+    policy::Role,
     wire::{Control, Entry, Header, Inner, Kind, Message, PathId, Place, Report},
 };
 
@@ -38,7 +40,7 @@ impl Tunnel {
         let path = self
             .paths
             .entry(header.path)
-            .or_insert_with(|| Path::new(None, false));
+            .or_insert_with(|| Path::new(None, Role::Active));
         let is_newest = path
             .received
             .highest()
@@ -47,23 +49,55 @@ impl Tunnel {
             path.move_to(route);
             path.liveness.probe_now(now);
         }
-        let Ok((inner, content)) = Inner::decode(opened) else {
+        let Ok((inner, content)) = Inner::decode(opened, header.block) else {
             self.counters.malformed += 1;
             return;
         };
         match inner.kind {
             Kind::Control => {
                 path.received.note(header.number, now);
-                match Control::decode(content) {
-                    Ok(control) => self.on_control(&control),
+                let mut control = std::mem::take(&mut self.scratch.control);
+                match control.read(content) {
+                    Ok(()) => self.on_control(&control),
                     Err(_) => self.counters.malformed += 1,
                 }
+                self.scratch.control = control;
             }
             Kind::Probe | Kind::MtuProbe => path.received.on_arrival(header.number, now),
             Kind::Packet(place) => {
                 path.received.on_arrival(header.number, now);
                 self.on_packet(place, content);
             }
+            Kind::Protected {
+                place,
+                block,
+                index,
+            } => {
+                path.received.on_arrival(header.number, now);
+                let pool = &mut self.pool;
+                let rebuilt = self
+                    .rebuilder
+                    .on_source((block, index), place, content, now, pool);
+                self.on_packet(place, content);
+                self.on_rebuilt(rebuilt);
+            }
+            Kind::Repair(repair) => {
+                path.received.on_arrival(header.number, now);
+                let pool = &mut self.pool;
+                let rebuilt = self.rebuilder.on_repair(repair, content, now, pool);
+                self.on_rebuilt(rebuilt);
+            }
+        }
+    }
+
+    fn on_rebuilt(&mut self, rebuilt: Vec<(NearPlace, Vec<u8>)>) {
+        for (near, packet) in rebuilt {
+            let place = Place {
+                flow: near.flow,
+                number: self.order.near(near),
+            };
+            self.counters.rebuilt += 1;
+            self.on_packet(place, &packet);
         }
     }
 
@@ -77,7 +111,8 @@ impl Tunnel {
             self.counters.foreign_sources += 1;
             return;
         }
-        self.order.on_packet(place, packet, self.now);
+        self.order
+            .on_packet(place, packet, self.now, &mut self.pool);
     }
 
     fn on_control(&mut self, control: &Control) {
@@ -90,6 +125,7 @@ impl Tunnel {
         let Some(path) = self.paths.get_mut(&entry.path) else {
             return;
         };
+        path.on_peer_role(entry.role);
         if let Some(version) = entry.acknowledged {
             path.received.on_acknowledged(version);
         }
@@ -108,32 +144,47 @@ impl Tunnel {
         let Some(path) = self.paths.get_mut(&id) else {
             return;
         };
-        let outcome = path.ledger.on_report(report);
+        let outcome = &mut self.scratch.outcome;
+        path.ledger.on_report(report, outcome);
         if let Some(sent) = outcome.advanced {
             let held = Duration::from_micros(u64::from(report.held));
             path.round_trip
                 .sample(now.saturating_since(sent).saturating_sub(held));
             path.liveness.on_report(now, sent, path.ledger.waiting());
         }
-        for sent in &outcome.arrived {
+        path.loss.on_arrived(outcome.arrived.len());
+        for sent in outcome.arrived.drain(..) {
             let delay = (sent.number == report.highest && outcome.advanced.is_some())
                 .then(|| relative_delay(report.arrived, sent.at, &mut self.clock_difference));
             path.rate.on_arrived(sent.octets, delay, now);
             path.mtu.on_arrived(sent.number, sent.octets, now);
+            if let Some(kept) = sent.kept {
+                self.pool.put(kept.packet);
+            }
         }
         path.rate.on_unknown(outcome.unknown);
-        for sent in outcome.lost {
+        for kept in outcome.forgotten.drain(..) {
+            self.pool.put(kept.packet);
+        }
+        for sent in outcome.lost.drain(..) {
+            path.loss.on_lost(sent.number);
             if sent.expects_report {
                 path.rate.on_lost(sent.octets);
                 path.mtu.on_lost(sent.octets, now);
             } else {
                 path.rate.on_unknown(sent.octets);
             }
-            if let Some(kept) = sent.kept.filter(|_| !path.rate.is_congested()) {
-                repair(&mut self.repairs, kept);
+            match sent.kept {
+                Some(kept) if !path.rate.is_congested() && !kept.is_protected => {
+                    self.lanes.repair(kept, &mut self.pool);
+                }
+                Some(kept) => self.pool.put(kept.packet),
+                None => {}
             }
         }
-        path.rate.on_report(path.round_trip.srtt(), now);
+        if path.rate.on_report(path.round_trip.srtt(), now) {
+            path.loss.on_round(path.rate.is_congested());
+        }
     }
 }
 

@@ -14,6 +14,14 @@ pub struct Counters {
     pub datagrams: u64,
     /// Packets retransmitted.
     pub retransmitted: u64,
+    /// Copies of interactive packets sent.
+    pub copies: u64,
+    /// Packets of blocks, which repair packets protect.
+    pub protected: u64,
+    /// Repair packets sent.
+    pub repairs: u64,
+    /// Packets that repair packets brought back.
+    pub rebuilt: u64,
     /// Packets dropped because no path takes their size any more.
     pub unsendable: u64,
     /// Packets whose source address the other end must not use.
@@ -74,6 +82,10 @@ pub struct Stats {
     pub queue_dropped: u64,
     /// Packets that wait for others of their flow.
     pub waiting: usize,
+    /// Packets and repair packets of incomplete blocks.
+    pub collected: usize,
+    /// Buffers that wait to be used again.
+    pub buffers: usize,
     /// Paths by number.
     pub paths: Vec<PathStats>,
 }
@@ -98,9 +110,11 @@ impl Stats {
             sessions: tunnel.handshakes.count,
             counters: tunnel.counters,
             order: tunnel.order.stats(),
-            queued: tunnel.queue.len(),
-            queue_dropped: tunnel.queue.dropped(),
+            queued: tunnel.lanes.queued(),
+            queue_dropped: tunnel.lanes.dropped(),
             waiting: tunnel.order.waiting(),
+            collected: tunnel.rebuilder.held(),
+            buffers: tunnel.pool.len(),
             paths: paths.collect(),
         }
     }

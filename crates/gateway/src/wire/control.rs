@@ -4,6 +4,7 @@
 //! messages that carry it arrive.
 
 use super::{PATHS, PathId, WireError, eight, four, path, two};
+use crate::policy::Role;
 
 /// Octets of an entry.
 const ENTRY: usize = 32;
@@ -11,6 +12,10 @@ const ENTRY: usize = 32;
 const REPORT: u8 = 1;
 /// There is an acknowledgment.
 const ACKNOWLEDGED: u8 = 2;
+/// The path is a backup.
+const BACKUP: u8 = 4;
+/// The path is metered.
+const METERED: u8 = 8;
 
 /// What one end knows of a path on which it receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +39,8 @@ pub struct Report {
 pub struct Entry {
     /// The path.
     pub path: PathId,
+    /// When the sender of this message would use it.
+    pub role: Role,
     /// Of the path towards the sender of this message.
     pub report: Option<Report>,
     /// The number of the newest report that the sender of this message has of the other direction.
@@ -41,36 +48,38 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn encode(&self, into: &mut Vec<u8>) {
-        let flags = if self.report.is_some() { REPORT } else { 0 }
-            | if self.acknowledged.is_some() {
-                ACKNOWLEDGED
-            } else {
-                0
-            };
-        let report = self.report.unwrap_or(Report {
-            version: 0,
-            loss: 0,
-            highest: 0,
-            arrived: 0,
-            held: 0,
-            received: 0,
-        });
-        into.extend([self.path.number(), flags]);
-        into.extend(report.version.to_be_bytes());
-        into.extend(self.acknowledged.unwrap_or(0).to_be_bytes());
-        into.extend(report.loss.to_be_bytes());
-        into.extend(report.highest.to_be_bytes());
-        into.extend(report.arrived.to_be_bytes());
-        into.extend(report.held.to_be_bytes());
-        into.extend(report.received.to_be_bytes());
+    fn encode(&self) -> [u8; ENTRY] {
+        let mut octets = [0; ENTRY];
+        octets[0] = self.path.number();
+        octets[1] = match self.role {
+            Role::Active => 0,
+            Role::Backup => BACKUP,
+            Role::Metered => METERED,
+        };
+        if let Some(version) = self.acknowledged {
+            octets[1] |= ACKNOWLEDGED;
+            octets[4..6].copy_from_slice(&version.to_be_bytes());
+        }
+        if let Some(report) = self.report {
+            octets[1] |= REPORT;
+            octets[2..4].copy_from_slice(&report.version.to_be_bytes());
+            octets[6..8].copy_from_slice(&report.loss.to_be_bytes());
+            octets[8..16].copy_from_slice(&report.highest.to_be_bytes());
+            octets[16..20].copy_from_slice(&report.arrived.to_be_bytes());
+            octets[20..24].copy_from_slice(&report.held.to_be_bytes());
+            octets[24..].copy_from_slice(&report.received.to_be_bytes());
+        }
+        octets
     }
 
     fn decode(octets: &[u8; ENTRY]) -> Result<Self, WireError> {
         let flags = octets[1];
-        if flags & !(REPORT | ACKNOWLEDGED) != 0 {
-            return Err(WireError::Reserved);
-        }
+        let role = match flags & !(REPORT | ACKNOWLEDGED) {
+            0 => Role::Active,
+            BACKUP => Role::Backup,
+            METERED => Role::Metered,
+            _ => return Err(WireError::Reserved),
+        };
         let report = Report {
             version: two(octets, 2),
             loss: two(octets, 6),
@@ -81,13 +90,12 @@ impl Entry {
         };
         let entry = Self {
             path: path(octets[0])?,
+            role,
             report: (flags & REPORT != 0).then_some(report),
             acknowledged: (flags & ACKNOWLEDGED != 0).then_some(two(octets, 4)),
         };
         // What is absent is zero, so that every message has one form.
-        let mut again = Vec::with_capacity(ENTRY);
-        entry.encode(&mut again);
-        if again == octets {
+        if entry.encode() == *octets {
             Ok(entry)
         } else {
             Err(WireError::Reserved)
@@ -106,15 +114,16 @@ impl Control {
     /// Appends it to `into`.
     pub fn encode(&self, into: &mut Vec<u8>) {
         for entry in &self.entries {
-            entry.encode(into);
+            into.extend(entry.encode());
         }
     }
 
-    /// Reads it.
+    /// Reads it into `self`, whose entries it replaces.
     ///
     /// # Errors
     /// [`WireError`] where the octets are not entries of different paths.
-    pub fn decode(octets: &[u8]) -> Result<Self, WireError> {
+    pub fn read(&mut self, octets: &[u8]) -> Result<(), WireError> {
+        self.entries.clear();
         let (entries, rest) = octets.as_chunks::<ENTRY>();
         if !rest.is_empty() || entries.len() > PATHS {
             return Err(WireError::Length {
@@ -123,14 +132,23 @@ impl Control {
             });
         }
         let mut seen = [false; PATHS];
-        let mut control = Self::default();
         for octets in entries {
             let entry = Entry::decode(octets)?;
             if std::mem::replace(&mut seen[entry.path.index()], true) {
                 return Err(WireError::Twice(entry.path.number()));
             }
-            control.entries.push(entry);
+            self.entries.push(entry);
         }
+        Ok(())
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`WireError`] where the octets are not entries of different paths.
+    pub fn decode(octets: &[u8]) -> Result<Self, WireError> {
+        let mut control = Self::default();
+        control.read(octets)?;
         Ok(control)
     }
 }

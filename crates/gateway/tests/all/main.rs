@@ -1,10 +1,12 @@
 //! Tests of the tunnel's core.
+mod correction;
 mod crypto;
 mod events;
 mod inner;
 mod liveness;
 mod network;
 mod order;
+mod policy;
 mod tunnel;
 mod wire;
 

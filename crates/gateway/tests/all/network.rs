@@ -10,6 +10,7 @@ use anabranch_gateway::{
     crypto::{Entropy as _, Keys, MacKey, Pending, public_key, with_mac2},
     inner::Prefix,
     path::Route,
+    policy::{Role, Rule},
     tunnel::{Config, PathConfig, Stats, Tunnel},
     wire::PathId,
 };
@@ -22,6 +23,8 @@ pub struct Wire {
     pub delay: Duration,
     pub jitter: Duration,
     pub loss: f64,
+    /// Packets lost in a row, on average.
+    pub burst: f64,
     pub duplicate: f64,
     pub corrupt: f64,
     pub is_dead: bool,
@@ -37,6 +40,7 @@ impl Default for Wire {
             delay: Duration::from_millis(20),
             jitter: Duration::ZERO,
             loss: 0.0,
+            burst: 1.0,
             duplicate: 0.0,
             corrupt: 0.0,
             is_dead: false,
@@ -78,7 +82,10 @@ pub struct Network {
     /// Octets of packets.
     pub size: usize,
     sources: [Vec<Prefix>; 2],
-    standby: Option<u8>,
+    roles: [BTreeMap<u8, Role>; 2],
+    rules: Vec<Rule>,
+    /// The code point of packets of a flow.
+    pub dscp: BTreeMap<u16, u8>,
     /// Datagrams of each end on each path.
     pub datagrams: [BTreeMap<u8, u64>; 2],
     /// The source port that the other end sees of each end on each path.
@@ -88,6 +95,8 @@ pub struct Network {
     hosts: Vec<Host>,
     events: BTreeMap<(Instant, u64), Event>,
     free: Vec<[Instant; 2]>,
+    /// Whether a burst of losses goes on.
+    bad: Vec<[bool; 2]>,
     stream: Stream,
     count: u64,
     seed: u64,
@@ -136,13 +145,16 @@ impl Network {
         let mut network = Self {
             now: Instant::START,
             free: vec![[Instant::START; 2]; wires.len()],
+            bad: vec![[false; 2]; wires.len()],
             wires,
             delivered: Default::default(),
             sent: Default::default(),
             refused: 0,
             size: 1_000,
             sources: Default::default(),
-            standby: None,
+            roles: Default::default(),
+            rules: Vec::new(),
+            dscp: BTreeMap::new(),
             datagrams: Default::default(),
             ports: [ports(0), ports(1)],
             recorded: Vec::new(),
@@ -171,12 +183,13 @@ impl Network {
         let paths = (0..self.paths).map(|number| PathConfig {
             id: path(number),
             route: (end == 0 || self.both_begin).then(|| self.route(1 - end, number)),
-            standby: self.standby == Some(number),
+            role: self.roles[end].get(&number).copied().unwrap_or_default(),
         });
         let config = Config {
             keys: keys(self.seed, end),
             paths: paths.collect(),
             sources: self.sources[end].clone(),
+            rules: self.rules.clone(),
         };
         let entropy = Seeded::new(self.seed ^ (boots << 32), if end == 0 { "a" } else { "b" });
         Tunnel::new(config, Box::new(entropy), now)
@@ -211,9 +224,18 @@ impl Network {
         };
     }
 
-    /// Both ends restart with this path as a standby.
-    pub fn standby(&mut self, path: u8) {
-        self.standby = Some(path);
+    /// Both ends restart; these of them give the path this role.
+    pub fn role(&mut self, ends: &[End], path: u8, role: Role) {
+        for &end in ends {
+            self.roles[end].insert(path, role);
+        }
+        self.restart(0);
+        self.restart(1);
+    }
+
+    /// Both ends restart with these rules.
+    pub fn rules(&mut self, rules: Vec<Rule>) {
+        self.rules = rules;
         self.restart(0);
         self.restart(1);
     }
@@ -322,7 +344,8 @@ impl Network {
             }
             Event::Send { from, flow } => {
                 let number = self.sent[from].entry(flow).or_insert(0);
-                let packet = packet(from, flow, *number, self.size);
+                let mut packet = packet(from, flow, *number, self.size);
+                packet[1] = self.dscp.get(&flow).copied().unwrap_or(0) << 2;
                 *number += 1;
                 let now = self.local(from);
                 if self.hosts[from].tunnel.handle_inner(packet, now).is_err() {
@@ -367,7 +390,15 @@ impl Network {
         let free = &mut self.free[usize::from(number)][from];
         let begin = self.now.max(*free);
         let is_full = begin.saturating_since(self.now) > wire.queue;
-        if wire.is_dead || octets.len() > wire.mtu || draw.chance(wire.loss) || is_full {
+        let bad = &mut self.bad[usize::from(number)][from];
+        *bad = if wire.burst <= 1.0 {
+            draw.chance(wire.loss)
+        } else if *bad {
+            !draw.chance(1.0 / wire.burst)
+        } else {
+            draw.chance(wire.loss / (wire.burst * (1.0 - wire.loss)))
+        };
+        if wire.is_dead || octets.len() > wire.mtu || *bad || is_full {
             return;
         }
         *free = begin + Duration::from_secs_f64(octets.len() as f64 / wire.rate);

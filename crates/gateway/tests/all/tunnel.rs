@@ -4,6 +4,7 @@ use super::network::{End, Network, Wire, packet, path};
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::{
     path::State,
+    policy::Role,
     tunnel::{Refused, Stats},
 };
 
@@ -394,7 +395,7 @@ fn a_second_path_never_costs_throughput() {
 #[test]
 fn a_standby_path_carries_packets_only_where_no_other_does() {
     let mut network = Network::new(14, two(), false);
-    network.standby(1);
+    network.role(&[0, 1], 1, Role::Backup);
     network.flow(0, 1, MS * 5, MS * 4_000);
     network.run(MS * 2_000);
     assert_eq!(state(&network.stats(0), 1), State::Standby);
