@@ -14,6 +14,7 @@ use anabranch_fec::transport::Transport;
 use anabranch_gateway::{
     crypto::{Entropy as _, Keys, public_key},
     path::{Route, State},
+    policy::Role,
     tunnel::{Config, PathConfig, Stats, Tunnel},
     wire::PathId,
 };
@@ -68,12 +69,13 @@ pub fn ends<B: Body>(parts: &Ends<'_>) -> [Box<dyn Middlebox<B>>; 2] {
         let paths = (0..).zip(parts.standby).map(|(path, &standby)| PathConfig {
             id: PathId::new(path).expect("resolving counts the routes"),
             route: (way == Direction::Forward).then(|| route_to(way.opposite(), path)),
-            standby,
+            role: if standby { Role::Backup } else { Role::Active },
         });
         let config = Config {
             keys,
             paths: paths.collect(),
             sources: Vec::new(),
+            rules: Vec::new(),
         };
         let entropy = Box::new(Seeded::new(parts.seed, &element(parts.name, way)));
         let clock_offset = parts.clock_offset[way as usize];

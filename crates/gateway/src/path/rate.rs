@@ -204,6 +204,9 @@ impl RateControl {
             };
         }
         self.rate = self.rate.clamp(LEAST, MOST);
+        if std::env::var_os("TRACE_RATE").is_some() && round.sent > 20_000 {
+            eprintln!("{:p} {:.3} rate {:.2} delivery {:.2} queue {:.1} ms loss {loss:.3} busy {is_busy} srtt {:?} flight {}", self, now.saturating_since(Instant::START).as_secs_f64(), self.rate*8e-6, delivery*8e-6, round.least_queue_s*1e3, srtt.map(|d| d.as_nanos()/1000000), self.in_flight);
+        }
         true
     }
 }
