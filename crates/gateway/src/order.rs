@@ -21,10 +21,12 @@ const WORDS: usize = 16;
 const WAIT_LEAST: f64 = 0.005;
 const WAIT_MOST: f64 = 0.350;
 const WAIT_FIRST: f64 = 0.100;
-/// The quantile of late packets' delays that is waited for.
-const QUANTILE: f64 = 0.98;
+/// The quantile of late packets' delays that is waited for: a gap given up too early costs a TCP sender half of its window.
+const QUANTILE: f64 = 0.998;
+/// The wait is longer than the quantile by this part.
+const MARGIN: f64 = 0.25;
 /// How far one sample moves the estimate.
-const STEP: f64 = 0.1;
+const STEP: f64 = 0.25;
 /// Gaps that must be filled for waiting to help.
 const FILLED_LEAST: f64 = 0.1;
 /// Where waiting does not help, one gap in so many is waited for nevertheless, to notice when it does.
@@ -249,7 +251,7 @@ impl Order {
     fn learn(&mut self, took: Option<Duration>) {
         self.filled += (1.0 - self.filled) / 32.0;
         // A stochastic step towards the quantile. One that came after the gap was given up took longer.
-        let is_longer = took.is_none_or(|took| took.as_secs_f64() > self.wait_s);
+        let is_longer = took.is_none_or(|took| took.as_secs_f64() * (1.0 + MARGIN) > self.wait_s);
         let share = if is_longer { QUANTILE } else { QUANTILE - 1.0 };
         self.wait_s *= 1.0 + STEP * share;
         self.wait_s = self.wait_s.clamp(WAIT_LEAST, WAIT_MOST);

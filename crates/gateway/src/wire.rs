@@ -3,10 +3,12 @@
 //! All numbers are in network order. `docs/design/027-gateway-protocol.md` shows the layouts. Reading believes nothing: a message
 //! of another length, type or version is refused, and so is one whose reserved octets are not zero.
 
+mod arrivals;
 mod control;
 mod handshake;
 mod inner;
 
+pub use arrivals::{Arrivals, WORDS};
 pub use control::{Control, Entry, Report};
 pub use handshake::{
     COOKIE_REPLY, CookieReply, INITIATION, Initiation, MAC, NOISE_INITIATION, NOISE_RESPONSE,

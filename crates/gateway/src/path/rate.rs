@@ -1,11 +1,11 @@
-//! How fast a path is sent on: a rate that follows what arrives, by delivery rate, growth of the delay and loss.
+//! How fast a path is sent on: what it delivers, a little more while its queue is short, and less while it is long.
 //!
-//! Once per round trip the rate changes. It doubles at the start, and later grows by a twelfth while the path's queue is short. It
-//! falls to a part of the measured delivery rate when the queue has grown or much was lost.
+//! Once per round trip the delivery rate is measured by the receiver's clock. At the start the rate doubles as long as the delivery
+//! keeps up. Later it is the delivery rate times a gain that leads to a short queue in the path: the further the queue is from
+//! its target, the more the gain is from 1. A round without enough to send changes nothing.
 //!
 //! # Not implemented
 //! - ECN marks of the path.
-//! - Random loss is distinguished from congestion only by its amount and by the delay.
 
 use anabranch_core::units::{Duration, Instant};
 
@@ -13,12 +13,41 @@ use anabranch_core::units::{Duration, Instant};
 const INITIAL: f64 = 1e6;
 const LEAST: f64 = 8e3;
 const MOST: f64 = 2e9;
-/// The queue that the rate aims for.
-const TARGET_S: f64 = 0.010;
-/// Loss that counts as congestion whatever the delay.
-const MUCH_LOSS: f64 = 0.2;
-/// Fewer lost datagrams in a round say nothing of its loss.
-const LOSSES_LEAST: u32 = 5;
+/// The queue that the rate aims for, in a path without jitter.
+const TARGET_S: f64 = 0.008;
+/// With jitter the least delay of a round is that much above the least of many, in mean differences of delays.
+const JITTER: f64 = 2.0;
+/// The gain moves by this part of the queue's distance from its target, in rounds, and stays within these bounds.
+const GAIN: f64 = 0.5;
+const GAIN_LEAST: f64 = 0.5;
+/// The greatest gain of the first round with a short queue. Each round that follows has twice as much above 1, up to the last.
+const GAIN_FIRST: f64 = 1.125;
+const GAIN_MOST: f64 = 1.5;
+/// After a loss by congestion the gain is this at most, for so many rounds.
+const GAIN_AFTER_LOSS: f64 = 1.02;
+const CAREFUL: u32 = 10;
+/// The start is over when so many rounds in a row deliver less than this multiple of the best before.
+const GROWS: f64 = 1.25;
+const FLAT: u32 = 3;
+/// An end that has little to send has a rate of this multiple of what was delivered, at most.
+const HEADROOM: f64 = 3.0;
+/// A path keeps up that delivers this part of what is sent.
+const KEEPS_UP: f64 = 0.9;
+/// At the start, where what is sent doubles, it is full if it delivers less than this part, and this much.
+const KEEPS_UP_AT_START: f64 = 0.75;
+const MANY_OCTETS: usize = 30_000;
+/// Delivery is measured by the receiver's clock where a round is so many times as long as the jitter.
+const CLEAR: f64 = 16.0;
+/// A round is congested by loss that exceeds the usual by this factor and share, and has this many losses.
+const UNUSUAL: f64 = 2.0;
+const UNUSUAL_SHARE: f64 = 0.03;
+const LOSSES_LEAST: u32 = 4;
+/// The rate after such a round, as a part of the delivery rate.
+const BACK: f64 = 0.9;
+/// A round uses the path if it sends this part of the rate.
+const BUSY: f64 = 0.7;
+/// Rounds that slow down without a shorter queue, after which that is no queue but the path.
+const PATIENCE: u32 = 6;
 /// A delay that changes by so much is another clock.
 const CLOCK_STEP_S: f64 = 5.0;
 /// Octets in flight that are always allowed.
@@ -33,6 +62,9 @@ const MIN_ROUND: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Copy)]
 struct Round {
     since: Instant,
+    /// When its first and its newest packet arrived, by the receiver's clock in microseconds.
+    from: Option<u32>,
+    to: u32,
     sent: usize,
     arrived: usize,
     lost: usize,
@@ -44,13 +76,30 @@ struct Round {
 #[derive(Debug, Clone)]
 pub struct RateControl {
     rate: f64,
+    /// What the path delivers, in octets per second.
+    delivery: f64,
     in_flight: usize,
     is_starting: bool,
     next: Instant,
     base_s: [f64; 2],
     base_since: Instant,
     delay_s: Option<f64>,
+    /// The newest delay, and the mean difference of one from the next: a queue changes more slowly.
+    newest_s: Option<f64>,
+    jitter_s: f64,
     round: Round,
+    sent_before: f64,
+    /// Rounds in a row that the start has not grown in.
+    flat: u32,
+    /// Rounds in a row with a short queue.
+    short: u32,
+    /// Rounds for which the gain is small.
+    careful: u32,
+    /// The loss of rounds without congestion.
+    usual_loss: f64,
+    /// Rounds in a row with a long queue, and the least queue of those.
+    long: u32,
+    least_long_s: f64,
     is_congested: bool,
 }
 
@@ -58,27 +107,48 @@ impl Default for RateControl {
     fn default() -> Self {
         Self {
             rate: INITIAL,
+            delivery: 0.0,
             in_flight: 0,
             is_starting: true,
             next: Instant::START,
             base_s: [f64::INFINITY; 2],
             base_since: Instant::START,
             delay_s: None,
-            round: Round::new(Instant::START),
+            newest_s: None,
+            jitter_s: 0.0,
+            round: Round::new(Instant::START, None),
+            sent_before: 0.0,
+            flat: 0,
+            short: 0,
+            careful: 0,
+            usual_loss: 0.0,
+            long: 0,
+            least_long_s: f64::INFINITY,
             is_congested: false,
         }
     }
 }
 
 impl Round {
-    const fn new(since: Instant) -> Self {
+    const fn new(since: Instant, from: Option<u32>) -> Self {
         Self {
             since,
+            from,
+            to: 0,
             sent: 0,
             arrived: 0,
             lost: 0,
             losses: 0,
             least_queue_s: f64::INFINITY,
+        }
+    }
+
+    fn loss(&self) -> f64 {
+        let decided = self.arrived + self.lost;
+        if decided == 0 {
+            0.0
+        } else {
+            self.lost as f64 / decided as f64
         }
     }
 }
@@ -119,11 +189,16 @@ impl RateControl {
         self.next = from + Duration::from_secs_f64(octets as f64 / self.rate);
     }
 
-    /// A datagram arrived with this one-way delay in seconds.
-    pub fn on_arrived(&mut self, octets: usize, delay_s: Option<f64>, now: Instant) {
+    /// A datagram arrived.
+    pub fn on_arrived(&mut self, octets: usize) {
         self.in_flight = self.in_flight.saturating_sub(octets);
         self.round.arrived += octets;
-        let Some(sample) = delay_s else { return };
+    }
+
+    /// The newest arrived at this time of the receiver's clock, in microseconds, and took so many seconds.
+    pub fn on_delay(&mut self, arrived: u32, sample: f64, now: Instant) {
+        self.round.to = arrived;
+        self.round.from.get_or_insert(arrived);
         // No queue is that long: a clock has been stopped or set.
         if self
             .delay_s
@@ -136,12 +211,15 @@ impl RateControl {
             self.base_since = now;
         }
         self.base_s[1] = self.base_s[1].min(sample);
-        let base = self.base_s[0].min(self.base_s[1]);
-        self.delay_s = Some(
-            self.delay_s
-                .map_or(sample, |before| before + (sample - before) / 8.0),
-        );
-        self.round.least_queue_s = self.round.least_queue_s.min(sample - base);
+        let before = self.newest_s.replace(sample).unwrap_or(sample);
+        self.jitter_s += ((sample - before).abs() - self.jitter_s) / 16.0;
+        let delay = self.delay_s.get_or_insert(sample);
+        *delay += (sample - *delay) / 8.0;
+        self.round.least_queue_s = self.round.least_queue_s.min(sample - self.base());
+    }
+
+    fn base(&self) -> f64 {
+        self.base_s[0].min(self.base_s[1])
     }
 
     /// A datagram was lost.
@@ -149,6 +227,12 @@ impl RateControl {
         self.in_flight = self.in_flight.saturating_sub(octets);
         self.round.lost += octets;
         self.round.losses += 1;
+    }
+
+    /// Datagrams that were presumed lost have arrived.
+    pub fn on_spurious(&mut self, octets: usize) {
+        self.round.arrived += octets;
+        self.round.lost = self.round.lost.saturating_sub(octets);
     }
 
     /// Whether the last round met congestion. What is lost then is left for the inner sender to see (RFC 9265 §3).
@@ -159,8 +243,9 @@ impl RateControl {
 
     /// The clocks' difference is measured anew.
     pub fn forget_delay(&mut self) {
-        self.delay_s = None;
+        (self.delay_s, self.newest_s) = (None, None);
         self.base_s = [f64::INFINITY; 2];
+        self.round.from = None;
         self.round.least_queue_s = f64::INFINITY;
     }
 
@@ -176,37 +261,130 @@ impl RateControl {
 
     /// Ends a round where one is over, and says whether.
     pub fn on_report(&mut self, srtt: Option<Duration>, now: Instant) -> bool {
-        let length = srtt.unwrap_or(MIN_ROUND).max(MIN_ROUND);
+        let jitter = Duration::from_secs_f64(4.0 * self.jitter_s);
+        let length = srtt.unwrap_or(MIN_ROUND).max(MIN_ROUND).max(jitter);
         let past = now.saturating_since(self.round.since);
         if past < length {
             return false;
         }
-        let round = std::mem::replace(&mut self.round, Round::new(now));
-        let delivery = round.arrived as f64 / past.as_secs_f64();
-        let decided = round.arrived + round.lost;
-        let loss = if decided == 0 {
-            0.0
-        } else {
-            round.lost as f64 / decided as f64
-        };
-        let is_busy = round.sent as f64 > 0.6 * self.rate * past.as_secs_f64();
-        let is_queue_long = round.least_queue_s.is_finite() && round.least_queue_s > TARGET_S;
-        let is_loss_much = round.losses >= LOSSES_LEAST && loss > MUCH_LOSS;
-        self.is_congested = decided > 0 && (is_queue_long || is_loss_much);
-        if self.is_congested {
-            self.is_starting = false;
-            self.rate = (0.9 * delivery).max(0.5 * self.rate);
-        } else if is_busy {
-            self.rate *= if self.is_starting {
-                2.0
-            } else {
-                1.0 + 1.0 / 12.0
-            };
-        }
-        self.rate = self.rate.clamp(LEAST, MOST);
-        if std::env::var_os("TRACE_RATE").is_some() && round.sent > 20_000 {
-            eprintln!("{:p} {:.3} rate {:.2} delivery {:.2} queue {:.1} ms loss {loss:.3} busy {is_busy} srtt {:?} flight {}", self, now.saturating_since(Instant::START).as_secs_f64(), self.rate*8e-6, delivery*8e-6, round.least_queue_s*1e3, srtt.map(|d| d.as_nanos()/1000000), self.in_flight);
+        let next = Round::new(now, self.round.from.map(|_| self.round.to));
+        let round = std::mem::replace(&mut self.round, next);
+        let past_s = past.as_secs_f64();
+        let sent = round.sent as f64 / past_s;
+        if round.arrived + round.lost > 0 {
+            self.adapt(&round, past_s, sent);
         }
         true
+    }
+
+    fn adapt(&mut self, round: &Round, past_s: f64, sent: f64) {
+        let delivery = round.arrived as f64 / self.took(round, past_s);
+        let sent_least = sent.min(self.sent_before);
+        let keeps_up = delivery > KEEPS_UP * sent_least;
+        self.sent_before = sent;
+        let is_busy = sent > BUSY * self.rate;
+        let target = TARGET_S + JITTER * self.jitter_s;
+        let queue = round.least_queue_s;
+        let is_long = queue.is_finite() && queue > target;
+        let loss = round.loss();
+        let is_loss =
+            round.losses >= LOSSES_LEAST && loss > UNUSUAL * self.usual_loss + UNUSUAL_SHARE;
+        self.usual_loss += (loss - self.usual_loss) / if is_loss { 4.0 } else { 8.0 };
+        self.is_congested = is_loss;
+        self.doubt_the_base(is_long, queue);
+        self.careful = if is_loss {
+            CAREFUL
+        } else {
+            self.careful.saturating_sub(1)
+        };
+        if self.is_starting {
+            let is_full =
+                round.arrived > MANY_OCTETS && delivery < KEEPS_UP_AT_START * sent_least;
+            self.start(delivery, is_busy, is_long || is_loss || is_full);
+            if std::env::var_os("TRACE_RATE").is_some() {
+            eprintln!("{:p} {:.3} START rate {:.2} delivery {:.2} ({:.2}) queue {:.1}/{:.1} ms loss {loss:.3} n {} busy {is_busy} past {:.0} flat {} flight {}", self, self.round.since.saturating_since(Instant::START).as_secs_f64(), self.rate*8e-6, delivery*8e-6, self.delivery*8e-6, round.least_queue_s*1e3, target*1e3, round.losses, past_s*1e3,self.flat, self.in_flight);
+        }
+            if self.is_starting {
+                return;
+            }
+        } else if is_busy || delivery > self.delivery {
+            self.delivery += (delivery - self.delivery) * 0.5;
+        }
+        let is_short = is_busy && keeps_up && queue < 0.5 * target && !is_loss;
+        self.short = if is_short { self.short + 1 } else { 0 };
+        let most = if self.careful > 0 {
+            GAIN_AFTER_LOSS
+        } else {
+            1.0 + (GAIN_FIRST - 1.0) * f64::from(1 << self.short.saturating_sub(1).min(8))
+        };
+        let most = if is_loss { BACK } else { most.min(GAIN_MOST) };
+        let wanted = if queue.is_finite() {
+            1.0 + GAIN * (target - queue) / past_s
+        } else {
+            1.0
+        };
+        // In short rounds one of them says little of a queue that is shorter than it should be.
+        let wanted = if is_short { wanted.max(most) } else { wanted };
+        let gain = wanted.clamp(GAIN_LEAST, most.max(GAIN_LEAST));
+        if is_busy || gain < 1.0 {
+            let rate = self.delivery * gain;
+            self.rate = if is_busy { rate } else { self.rate.min(rate) };
+        }
+        self.limit();
+        if std::env::var_os("TRACE_RATE").is_some() {
+            eprintln!("{:p} {:.3} rate {:.2} delivery {:.2} ({:.2}) queue {:.1}/{:.1} ms loss {loss:.3} usual {:.3} busy {is_busy} past {:.0} short {} gain {gain:.3} flight {}", self, self.round.since.saturating_since(Instant::START).as_secs_f64(), self.rate*8e-6, delivery*8e-6, self.delivery*8e-6, round.least_queue_s*1e3, target*1e3, self.usual_loss, past_s*1e3,self.short, self.in_flight);
+        }
+    }
+
+    /// A round of the start: the rate doubles while that delivers more.
+    fn start(&mut self, delivery: f64, is_busy: bool, is_congested: bool) {
+        if is_busy {
+            let grows = delivery > GROWS * self.delivery;
+            self.flat = if grows { 0 } else { self.flat + 1 };
+        }
+        if is_congested || self.flat >= FLAT {
+            self.is_starting = false;
+            self.delivery = delivery;
+            return;
+        }
+        self.delivery = self.delivery.max(delivery);
+        if is_busy {
+            self.rate *= 2.0;
+        }
+        self.limit();
+    }
+
+    fn limit(&mut self) {
+        let most = (HEADROOM * self.delivery).max(INITIAL).min(MOST);
+        self.rate = self.rate.clamp(LEAST, most);
+    }
+
+    /// The seconds in which a round's packets arrived.
+    fn took(&self, round: &Round, past_s: f64) -> f64 {
+        let Some(from) = round.from.filter(|_| past_s > CLEAR * self.jitter_s) else {
+            return past_s;
+        };
+        let took_s = f64::from(round.to.wrapping_sub(from)) * 1e-6;
+        // Reports may have been lost, or the other end's clock may have stopped.
+        if (0.5..2.0).contains(&(took_s / past_s)) {
+            took_s
+        } else {
+            past_s
+        }
+    }
+
+    /// A queue that does not become shorter while the rate falls is none: the path has become longer.
+    fn doubt_the_base(&mut self, is_long: bool, queue: f64) {
+        if !is_long {
+            (self.long, self.least_long_s) = (0, f64::INFINITY);
+            return;
+        }
+        self.long += 1;
+        self.least_long_s = self.least_long_s.min(queue);
+        if self.long >= PATIENCE {
+            let base = self.base() + self.least_long_s;
+            self.base_s = [base; 2];
+            (self.long, self.least_long_s) = (0, f64::INFINITY);
+        }
     }
 }

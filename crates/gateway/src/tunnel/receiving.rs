@@ -153,19 +153,18 @@ impl Tunnel {
             path.liveness.on_report(now, sent, path.ledger.waiting());
         }
         path.loss.on_arrived(outcome.arrived.len());
+        if let Some(sent) = outcome.advanced {
+            let delay = relative_delay(report.arrived, sent, &mut self.clock_difference);
+            path.rate.on_delay(report.arrived, delay, now);
+        }
         for sent in outcome.arrived.drain(..) {
-            let delay = (sent.number == report.highest && outcome.advanced.is_some())
-                .then(|| relative_delay(report.arrived, sent.at, &mut self.clock_difference));
-            path.rate.on_arrived(sent.octets, delay, now);
+            path.rate.on_arrived(sent.octets);
             path.mtu.on_arrived(sent.number, sent.octets, now);
             if let Some(kept) = sent.kept {
                 self.pool.put(kept.packet);
             }
         }
-        path.rate.on_unknown(outcome.unknown);
-        for kept in outcome.forgotten.drain(..) {
-            self.pool.put(kept.packet);
-        }
+        path.rate.on_spurious(outcome.spurious);
         for sent in outcome.lost.drain(..) {
             path.loss.on_lost(sent.number);
             if sent.expects_report {
