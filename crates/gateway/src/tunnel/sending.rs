@@ -158,8 +158,11 @@ impl Tunnel {
 
     fn send_mtu_probe(&mut self, id: PathId, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let size = self.paths.get(&id)?.mtu.probe(self.now)?;
-        let padding = vec![0; size.saturating_sub(OVERHEAD)];
-        self.send(id, Kind::MtuProbe, Content::Octets(&padding), buffer)
+        let mut padding = self.pool.take();
+        padding.resize(size.saturating_sub(OVERHEAD), 0);
+        let transmit = self.send(id, Kind::MtuProbe, Content::Octets(&padding), buffer);
+        self.pool.put(padding);
+        transmit
     }
 
     fn send_packet(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
