@@ -98,7 +98,7 @@ pub struct Stats {
 
 impl Stats {
     pub(super) fn of(tunnel: &Tunnel) -> Self {
-        let paths = tunnel.paths.iter().map(|(&id, path)| PathStats {
+        let paths = tunnel.paths.iter().map(|(id, path)| PathStats {
             path: id,
             state: path.liveness.state(),
             srtt: path.round_trip.srtt(),
