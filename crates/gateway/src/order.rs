@@ -5,7 +5,10 @@
 //! delivered late.
 
 use anabranch_core::units::{Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, VecDeque},
+};
 
 use crate::{blocks::NearPlace, pool::Pool, wire::Place};
 
@@ -32,8 +35,12 @@ const FILLED_LEAST: f64 = 0.1;
 /// Where waiting does not help, one gap in so many is waited for nevertheless, to notice when it does.
 const TRIAL: u64 = 16;
 
+/// Room for this many waiting packets stays with a flow: 10 MB where all flows had as many.
+const ROOM: usize = 256;
+
 #[derive(Debug)]
 struct Waiting {
+    number: u64,
     packet: Vec<u8>,
     since: Instant,
 }
@@ -45,7 +52,8 @@ struct Flow {
     /// One past the highest number that arrived, and which of those before it did, by number.
     end: u64,
     seen: Box<[u64; WORDS]>,
-    waiting: BTreeMap<u64, Waiting>,
+    /// By number. Most packets come at the end.
+    waiting: VecDeque<Waiting>,
     /// When the present gap is given up.
     deadline: Option<Instant>,
 }
@@ -56,7 +64,7 @@ impl Flow {
             next: 0,
             end: 0,
             seen: Box::new([0; WORDS]),
-            waiting: BTreeMap::new(),
+            waiting: VecDeque::new(),
             deadline: None,
         }
     }
@@ -92,6 +100,27 @@ impl Flow {
     }
 }
 
+impl Flow {
+    fn insert(&mut self, waiting: Waiting) {
+        let after = self
+            .waiting
+            .iter()
+            .rev()
+            .take_while(|other| other.number > waiting.number)
+            .count();
+        self.waiting.insert(self.waiting.len() - after, waiting);
+    }
+
+    /// Takes the first packet. Room for many more than wait is given back.
+    fn pop(&mut self) -> Option<Waiting> {
+        let first = self.waiting.pop_front();
+        if self.waiting.capacity() > ROOM && self.waiting.len() < self.waiting.capacity() / 8 {
+            self.waiting.shrink_to(self.waiting.capacity() / 2);
+        }
+        first
+    }
+}
+
 /// Counters of the restorer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OrderStats {
@@ -111,6 +140,8 @@ pub struct OrderStats {
 #[derive(Debug)]
 pub struct Order {
     flows: BTreeMap<u16, Flow>,
+    /// Deadlines of flows, the next first. One that its flow no longer has is stale; the first never is.
+    deadlines: BinaryHeap<Reverse<(Instant, u16)>>,
     ready: VecDeque<Vec<u8>>,
     packets: usize,
     octets: usize,
@@ -124,6 +155,7 @@ impl Default for Order {
     fn default() -> Self {
         Self {
             flows: BTreeMap::new(),
+            deadlines: BinaryHeap::new(),
             ready: VecDeque::new(),
             packets: 0,
             octets: 0,
@@ -172,22 +204,29 @@ impl Order {
             self.learn(None);
             self.release(pool.copy(packet));
         } else {
+            if number == flow.next && flow.waiting.is_empty() {
+                flow.next += 1;
+                return self.release(pool.copy(packet));
+            }
             let waiting = Waiting {
+                number,
                 packet: pool.copy(packet),
                 since: now,
             };
             self.octets += waiting.packet.len();
             self.packets += 1;
-            flow.waiting.insert(number, waiting);
+            flow.insert(waiting);
             self.stats.max_waiting = self.stats.max_waiting.max(self.packets);
             self.drain(place.flow, now, false);
         }
         while self.packets > PACKETS || self.octets > OCTETS {
+            self.forget_stale();
             let Some(flow) = self.most_urgent().map(|(_, flow)| flow) else {
                 break;
             };
             self.drain(flow, now, true);
         }
+        self.forget_stale();
     }
 
     /// Delivers what is in order; `give_up` the gap before the next packet first.
@@ -197,14 +236,19 @@ impl Order {
             let Some(flow) = self.flows.get_mut(&id) else {
                 return;
             };
-            let Some((&first, waiting)) = flow.waiting.first_key_value() else {
+            let Some(waiting) = flow.waiting.front() else {
                 flow.deadline = None;
                 return;
             };
+            let first = waiting.number;
             if first != flow.next {
                 if !give_up {
                     let wait = Self::wait(self.wait_s, self.filled, self.gaps);
-                    let deadline = *flow.deadline.get_or_insert(waiting.since + wait);
+                    let deadline = flow.deadline.unwrap_or(waiting.since + wait);
+                    if flow.deadline.is_none() && deadline > now {
+                        self.deadlines.push(Reverse((deadline, id)));
+                    }
+                    flow.deadline = Some(deadline);
                     if deadline > now {
                         return;
                     }
@@ -216,17 +260,13 @@ impl Order {
                 flow.deadline = None;
             } else if flow.deadline.take().is_some() {
                 let took = now.saturating_since(waiting.since);
-                let filled = flow
-                    .waiting
-                    .range(first + 1..)
-                    .next()
-                    .map(|(_, next)| next.since);
+                let filled = flow.waiting.get(1).map(|next| next.since);
                 let took = filled.map_or(took, |since| now.saturating_since(since));
                 self.gaps += 1;
                 self.learn(Some(took));
                 continue;
             }
-            if let Some(waiting) = flow.waiting.remove(&first) {
+            if let Some(waiting) = flow.pop() {
                 flow.next = first.saturating_add(1);
                 self.packets -= 1;
                 self.octets -= waiting.packet.len();
@@ -258,11 +298,24 @@ impl Order {
     }
 
     fn most_urgent(&self) -> Option<(Instant, u16)> {
-        let deadlines = self
-            .flows
-            .iter()
-            .filter_map(|(&id, flow)| Some((flow.deadline?, id)));
-        deadlines.min()
+        self.deadlines.peek().map(|&Reverse(first)| first)
+    }
+
+    /// Drops deadlines that their flows no longer have, from the front, or all of them once they are many.
+    fn forget_stale(&mut self) {
+        let is_current = |flows: &BTreeMap<u16, Flow>, (deadline, id): (Instant, u16)| {
+            flows.get(&id).and_then(|flow| flow.deadline) == Some(deadline)
+        };
+        while let Some(&Reverse(first)) = self.deadlines.peek()
+            && !is_current(&self.flows, first)
+        {
+            self.deadlines.pop();
+        }
+        if self.deadlines.len() > 4 * usize::from(FLOWS) {
+            let flows = &self.flows;
+            self.deadlines
+                .retain(|&Reverse(one)| is_current(flows, one));
+        }
     }
 
     /// When a gap is given up next.
@@ -278,6 +331,7 @@ impl Order {
                 return;
             }
             self.drain(flow, now, false);
+            self.forget_stale();
         }
     }
 
@@ -289,10 +343,11 @@ impl Order {
     /// The other end has restarted: its flows begin again. What waits is delivered in order.
     pub fn restart(&mut self) {
         for (_, flow) in std::mem::take(&mut self.flows) {
-            for (_, waiting) in flow.waiting {
+            for waiting in flow.waiting {
                 self.release(waiting.packet);
             }
         }
+        self.deadlines.clear();
         (self.packets, self.octets) = (0, 0);
     }
 }

@@ -10,14 +10,14 @@ mod stats;
 pub use stats::{Counters, PathStats, Stats};
 
 use anabranch_core::units::{Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::{
     blocks::Rebuilder,
     crypto::{Entropy, Keys},
     inner::{self, Prefix},
     order::{FLOWS, Order},
-    path::{BASE, Outcome, Path, Route},
+    path::{BASE, Outcome, Path, Paths, Route},
     policy::{Role, Rule},
     pool::Pool,
     wire::{Control, OVERHEAD, PathId, Place},
@@ -93,7 +93,7 @@ pub struct Tunnel {
     entropy: Box<dyn Entropy>,
     config: Config,
     handshakes: Handshakes,
-    paths: BTreeMap<PathId, Path>,
+    paths: Paths,
     lanes: Lanes,
     /// The next number of each flow.
     numbers: Box<[u32]>,
@@ -109,6 +109,8 @@ pub struct Tunnel {
     clock_difference: Option<u32>,
     counters: Counters,
     now: Instant,
+    /// All that is due at this time has been done, and nothing has arrived since.
+    is_advanced: bool,
 }
 
 impl std::fmt::Debug for Tunnel {
@@ -125,10 +127,13 @@ impl Tunnel {
     pub fn new(config: Config, mut entropy: Box<dyn Entropy>, now: Instant) -> Self {
         let seed = u64::from_be_bytes(entropy.draw());
         let handshakes = Handshakes::new(&config.keys, now, &mut entropy);
-        let path = |path: &PathConfig| (path.id, Path::new(path.route, path.role));
+        let mut paths = Paths::default();
+        for path in &config.paths {
+            paths.get_or_insert_with(path.id, || Path::new(path.route, path.role));
+        }
         Self {
             handshakes,
-            paths: config.paths.iter().map(path).collect(),
+            paths,
             lanes: Lanes::new(&config.rules, seed),
             numbers: vec![0; usize::from(FLOWS)].into_boxed_slice(),
             copy: None,
@@ -141,6 +146,7 @@ impl Tunnel {
             clock_difference: None,
             counters: Counters::default(),
             now,
+            is_advanced: false,
             entropy,
             config,
         }
@@ -151,7 +157,7 @@ impl Tunnel {
     /// # Errors
     /// [`Refused`] where it is no IP packet or too large.
     pub fn handle_inner(&mut self, mut packet: Vec<u8>, now: Instant) -> Result<(), Refused> {
-        self.now = self.now.max(now);
+        self.set_now(now);
         let summary = inner::read(&packet).ok_or(Refused::NotIp)?;
         let mtu = self.inner_mtu();
         if packet.len() > mtu {
@@ -178,7 +184,7 @@ impl Tunnel {
 
     /// The next packet from the other end. To be called until there is none.
     pub fn poll_deliver(&mut self, now: Instant) -> Option<Vec<u8>> {
-        self.now = self.now.max(now);
+        self.set_now(now);
         self.order.advance(self.now);
         self.order.pop()
     }
@@ -212,8 +218,9 @@ impl Tunnel {
 
     /// The interface of a path has lost its carrier.
     pub fn on_carrier_loss(&mut self, id: PathId, now: Instant) {
-        self.now = self.now.max(now);
-        if let Some(path) = self.paths.get_mut(&id) {
+        self.set_now(now);
+        self.is_advanced = false;
+        if let Some(path) = self.paths.get_mut(id) {
             path.liveness.die(self.now);
             path.rate.clear_flight();
         }
@@ -259,8 +266,19 @@ impl Tunnel {
             .all(|path| path.liveness.is_dead() || path.route.is_none())
     }
 
+    fn set_now(&mut self, now: Instant) {
+        if now > self.now {
+            self.now = now;
+            self.is_advanced = false;
+        }
+    }
+
     fn advance(&mut self, now: Instant) {
-        self.now = self.now.max(now);
+        self.set_now(now);
+        if self.is_advanced {
+            return;
+        }
+        self.is_advanced = true;
         let now = self.now;
         self.order.advance(now);
         self.advance_handshakes();
@@ -273,14 +291,17 @@ impl Tunnel {
             let is_spare = is_any && path.liveness.is_metered();
             path.liveness.set_spare(is_spare, now);
         }
-        for (&id, path) in self
+        for (id, path) in self
             .paths
             .iter_mut()
             .filter(|(_, path)| path.route.is_some())
         {
             path.mtu.advance(now);
             let (late, dead) = (path.round_trip.late(), path.round_trip.dead());
-            if path.liveness.advance(now, late, dead) && path.liveness.is_dead() {
+            let is_worse = path.liveness.advance(now, late, dead);
+            // One change may make another due.
+            self.is_advanced &= !is_worse;
+            if is_worse && path.liveness.is_dead() {
                 path.rate.clear_flight();
                 // The other end may have gone back to where it was configured.
                 let configured = self.config.paths.iter().find(|path| path.id == id);

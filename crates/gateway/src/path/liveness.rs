@@ -125,6 +125,12 @@ impl Liveness {
         }
     }
 
+    /// When the oldest packet was sent that should have been reported since.
+    #[must_use]
+    pub const fn waiting(&self) -> Option<Instant> {
+        self.waiting
+    }
+
     /// Whether it is metered.
     #[must_use]
     pub const fn is_metered(&self) -> bool {

@@ -219,6 +219,11 @@ impl Lanes {
         self.iter().map(|lane| lane.queue.len()).sum()
     }
 
+    /// Packets that wait to be retransmitted.
+    pub(super) fn repairing(&self) -> usize {
+        self.iter().map(|lane| lane.repairs.len()).sum()
+    }
+
     /// Packets dropped.
     pub(super) fn dropped(&self) -> u64 {
         self.iter().map(|lane| lane.queue.dropped()).sum()

@@ -14,7 +14,8 @@ use crate::{
 impl Tunnel {
     /// Takes a datagram that arrived from `route`. What is not authentic changes nothing.
     pub fn handle(&mut self, datagram: &mut [u8], route: Route, now: Instant) {
-        self.now = self.now.max(now);
+        self.set_now(now);
+        self.is_advanced = false;
         match Message::decode(datagram) {
             Ok(Message::Initiation(initiation)) => self.on_initiation(&initiation, route),
             Ok(Message::Response(response)) => self.on_response(&response),
@@ -39,8 +40,7 @@ impl Tunnel {
         let now = self.now;
         let path = self
             .paths
-            .entry(header.path)
-            .or_insert_with(|| Path::new(None, Role::Active));
+            .get_or_insert_with(header.path, || Path::new(None, Role::Active));
         let is_newest = path
             .received
             .highest()
@@ -122,7 +122,7 @@ impl Tunnel {
     }
 
     fn on_entry(&mut self, entry: &Entry) {
-        let Some(path) = self.paths.get_mut(&entry.path) else {
+        let Some(path) = self.paths.get_mut(entry.path) else {
             return;
         };
         path.on_peer_role(entry.role);
@@ -141,7 +141,7 @@ impl Tunnel {
 
     fn on_report(&mut self, id: PathId, report: &Report) {
         let now = self.now;
-        let Some(path) = self.paths.get_mut(&id) else {
+        let Some(path) = self.paths.get_mut(id) else {
             return;
         };
         let outcome = &mut self.scratch.outcome;

@@ -62,7 +62,7 @@ impl Tunnel {
         let mut paths = self.paths.iter().filter(|(_, path)| path.route.is_some());
         paths
             .find(|(_, path)| is_it(path, self.now))
-            .map(|(&id, _)| id)
+            .map(|(id, _)| id)
     }
 
     /// Seals a message for a path and counts it there.
@@ -74,7 +74,7 @@ impl Tunnel {
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let now = self.now;
-        let path = self.paths.get_mut(&id)?;
+        let path = self.paths.get_mut(id)?;
         let route = path.route?;
         let number =
             self.handshakes
@@ -133,9 +133,9 @@ impl Tunnel {
     }
 
     fn send_control(&mut self, id: PathId, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.paths.get_mut(&id)?.control_due = false;
+        self.paths.get_mut(id)?.control_due = false;
         let mut scratch = std::mem::take(&mut self.scratch);
-        let entries = self.paths.iter().filter_map(|(&path, state)| {
+        let entries = self.paths.iter().filter_map(|(path, state)| {
             let report = state.received.report(self.now);
             let acknowledged = state.peer_report;
             let role = state.roles[0];
@@ -157,9 +157,12 @@ impl Tunnel {
     }
 
     fn send_mtu_probe(&mut self, id: PathId, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let size = self.paths.get(&id)?.mtu.probe(self.now)?;
-        let padding = vec![0; size.saturating_sub(OVERHEAD)];
-        self.send(id, Kind::MtuProbe, Content::Octets(&padding), buffer)
+        let size = self.paths.get(id)?.mtu.probe(self.now)?;
+        let mut padding = self.pool.take();
+        padding.resize(size.saturating_sub(OVERHEAD), 0);
+        let transmit = self.send(id, Kind::MtuProbe, Content::Octets(&padding), buffer);
+        self.pool.put(padding);
+        transmit
     }
 
     fn send_packet(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
@@ -278,7 +281,7 @@ impl Tunnel {
     }
 
     fn candidates(&self, octets: usize) -> impl Iterator<Item = (PathId, &Path)> {
-        let paths = self.paths.iter().map(|(&id, path)| (id, path));
+        let paths = self.paths.iter();
         paths.filter(move |(_, path)| path.route.is_some() && path.mtu.size() >= octets)
     }
 

@@ -1,6 +1,6 @@
 //! Counters, and the state of each path.
 
-use anabranch_core::units::Duration;
+use anabranch_core::units::{Duration, Instant};
 
 use super::Tunnel;
 use crate::{order::OrderStats, path::State, wire::PathId};
@@ -59,6 +59,8 @@ pub struct PathStats {
     pub deaths: u64,
     /// How often the other end's address changed.
     pub roamed: u64,
+    /// When the oldest packet was sent that should have been reported since.
+    pub waiting: Option<Instant>,
     /// Packets outstanding.
     pub outstanding: usize,
     /// Octets kept for retransmission.
@@ -78,6 +80,10 @@ pub struct Stats {
     pub order: OrderStats,
     /// Packets that wait for a path.
     pub queued: usize,
+    /// Packets that wait to be retransmitted.
+    pub repairing: usize,
+    /// Datagrams of handshakes that wait to be sent.
+    pub answering: usize,
     /// Packets dropped in the queue.
     pub queue_dropped: u64,
     /// Packets that wait for others of their flow.
@@ -92,7 +98,7 @@ pub struct Stats {
 
 impl Stats {
     pub(super) fn of(tunnel: &Tunnel) -> Self {
-        let paths = tunnel.paths.iter().map(|(&id, path)| PathStats {
+        let paths = tunnel.paths.iter().map(|(id, path)| PathStats {
             path: id,
             state: path.liveness.state(),
             srtt: path.round_trip.srtt(),
@@ -102,6 +108,7 @@ impl Stats {
             mtu: path.mtu.size(),
             deaths: path.liveness.deaths(),
             roamed: path.roamed,
+            waiting: path.liveness.waiting(),
             outstanding: path.ledger.len(),
             kept_octets: path.ledger.kept_octets(),
         });
@@ -111,6 +118,8 @@ impl Stats {
             counters: tunnel.counters,
             order: tunnel.order.stats(),
             queued: tunnel.lanes.queued(),
+            repairing: tunnel.lanes.repairing(),
+            answering: tunnel.outbox.len(),
             queue_dropped: tunnel.lanes.dropped(),
             waiting: tunnel.order.waiting(),
             collected: tunnel.rebuilder.held(),

@@ -7,6 +7,7 @@ mod liveness;
 mod network;
 mod order;
 mod policy;
+mod states;
 mod tunnel;
 mod wire;
 

@@ -1,7 +1,10 @@
 //! A deterministic network of two tunnels: loss, delay, jitter, duplication, black holes, new addresses, restarts, clock offsets
 //! and path MTU.
 
-use super::Seeded;
+use super::{
+    Seeded,
+    states::{Cause, Watch},
+};
 use anabranch_core::{
     rng::Stream,
     units::{Duration, Instant},
@@ -102,6 +105,8 @@ pub struct Network {
     seed: u64,
     paths: u8,
     both_begin: bool,
+    /// Checks the states of paths, where it is there.
+    pub watch: Option<Watch>,
     /// Every data header sent, by boot and end: a nonce must not repeat under one receiver's index.
     nonces: BTreeSet<(End, Vec<u8>)>,
 }
@@ -165,6 +170,7 @@ impl Network {
             seed,
             paths,
             both_begin,
+            watch: None,
             nonces: BTreeSet::new(),
         };
         for end in [0, 1] {
@@ -222,6 +228,9 @@ impl Network {
             offset,
             boots,
         };
+        if let Some(watch) = &mut self.watch {
+            watch.restart(end);
+        }
     }
 
     /// Both ends restart; these of them give the path this role.
@@ -341,6 +350,7 @@ impl Network {
             } => {
                 let (route, now) = (self.route(1 - to, path), self.local(to));
                 self.hosts[to].tunnel.handle(&mut octets, route, now);
+                self.check_states(to, Cause::Datagram);
             }
             Event::Send { from, flow } => {
                 let number = self.sent[from].entry(flow).or_insert(0);
@@ -355,10 +365,18 @@ impl Network {
         }
     }
 
+    fn check_states(&mut self, end: End, cause: Cause) {
+        if let Some(watch) = &mut self.watch {
+            let Host { tunnel, offset, .. } = &self.hosts[end];
+            watch.check(end, &tunnel.stats(), cause, self.now + *offset);
+        }
+    }
+
     fn poll(&mut self, end: End) {
         let now = self.local(end);
         let mut octets = Vec::new();
         while let Some(transmit) = self.hosts[end].tunnel.poll_transmit(now, &mut octets) {
+            self.check_states(end, Cause::Time);
             *self.datagrams[end]
                 .entry(transmit.path.number())
                 .or_insert(0) += 1;
@@ -373,6 +391,7 @@ impl Network {
                 self.carry(end, transmit.path.number(), &octets);
             }
         }
+        self.check_states(end, Cause::Time);
         while let Some(packet) = self.hosts[end].tunnel.poll_deliver(now) {
             self.delivered[end].push(Delivered {
                 at: self.now,
