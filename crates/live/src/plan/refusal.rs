@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anabranch_congestion::{self as cc};
 use anabranch_fec::{self as fec};
-use anabranch_scenario::{Protocol, Resolved, ResolvedFlow, workload::Config};
+use anabranch_scenario::{GatewayEnds, Protocol, Resolved, ResolvedFlow, workload::Config};
 use anabranch_tcp::EcnMode;
 
 mod carried;
@@ -67,6 +67,15 @@ pub fn check_structure(resolved: &Resolved) -> Result<(), Refusal> {
                 &["group", &link.name, "control"],
                 "a live run cannot know beforehand what will arrive, which `oracle` needs",
                 "expected another controller",
+            ));
+        }
+    }
+    for gateway in &resolved.gateways {
+        if matches!(gateway.elements, GatewayEnds::Tunnel { .. }) {
+            return Err(Refusal::new(
+                &["gateway", &gateway.name, "kind"],
+                "a live run does not make the tunnel: `anabranch-gateway` is what runs it on real links",
+                "expected `kind = \"split\"`, or the simulator",
             ));
         }
     }
