@@ -438,3 +438,36 @@ fn check_parameters(flow: &ResolvedFlow) -> Result<(), Refusal> {
         format!("expected `cc = \"{name}\"`"),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use anabranch_scenario::{Extensions, Scenario};
+
+    use super::*;
+
+    #[test]
+    fn a_tunnel_does_not_run_live() {
+        let text = r#"
+            duration = "1 s"
+            [link.a]
+            between = ["X", "Y"]
+            delay = "1 ms"
+            [link.b]
+            between = ["X", "Y"]
+            delay = "1 ms"
+            [gateway.g]
+            between = ["X", "Y"]
+            routes = ["a", "b"]
+            kind = "tunnel"
+            [flow.main]
+            from = "X"
+            to = "Y"
+        "#;
+        let resolved = Scenario::parse(text, "live.toml", &Extensions::default())
+            .and_then(|scenario| scenario.resolve(None))
+            .expect("a right scenario");
+        let refusal = check(&resolved).expect_err("a tunnel");
+        assert_eq!(refusal.path, ["gateway", "g", "kind"]);
+        assert!(refusal.message.contains("anabranch-gateway"));
+    }
+}
