@@ -262,6 +262,10 @@ pub enum GatewayKind {
 }
 
 impl GatewayKind {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde calls it with a reference"
+    )]
     fn is_split(&self) -> bool {
         *self == Self::Split
     }

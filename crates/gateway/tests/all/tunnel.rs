@@ -3,7 +3,7 @@
 use super::network::{End, Network, Wire, packet, path};
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::{
-    path::State,
+    path::{Mtu, State},
     policy::Role,
     tunnel::{Refused, Stats},
 };
@@ -450,6 +450,27 @@ fn a_small_path_degrades_only_itself() {
     network.flow(0, 1, MS * 5, MS * 2_000);
     network.run(MS * 3_000);
     assert_eq!((network.check_once(1), network.refused), (400, 0));
+}
+
+/// A full queue drops several packets in a row.
+#[test]
+fn losses_in_a_row_do_not_lower_the_path_mtu() {
+    let mut mtu = Mtu::default();
+    let mut now = Instant::START;
+    let probe = |mtu: &mut Mtu, number: u64, now: Instant| {
+        let size = mtu.probe(now).expect("a probe is due");
+        mtu.on_probe(number, size, now, Duration::from_millis(50));
+        mtu.on_arrived(number, size, now);
+    };
+    probe(&mut mtu, 0, now);
+    assert_eq!(mtu.size(), 1_472);
+    for _ in 0..20 {
+        mtu.on_lost(1_472, now);
+    }
+    now = now + Duration::from_millis(1);
+    mtu.advance(now);
+    probe(&mut mtu, 1, now);
+    assert_eq!(mtu.size(), 1_472);
 }
 
 #[test]

@@ -97,6 +97,7 @@ impl Meter {
     }
 
     /// The longest silence in the measured time.
+    #[must_use]
     pub fn longest(&self, window: Window) -> Duration {
         let ended = Duration::from_picos(self.0.longest.load(Relaxed));
         let since = self.0.since.load(Relaxed);
