@@ -1,7 +1,7 @@
 //! How fast a path is sent on: what it delivers, a little more while its queue is short, and less while it is long.
 //!
-//! Once per round trip the delivery rate is measured by the receiver's clock. At the start the rate doubles as long as the delivery
-//! keeps up. Later it is the delivery rate times a gain that leads to a short queue in the path: the further the queue is from
+//! Once per round trip the delivery rate is measured by the receiver's clock. The start is TCP's slow start, until the delivery does not
+//! keep up. Later it is the delivery rate times a gain that leads to a short queue in the path: the further the queue is from
 //! its target, the more the gain is from 1. A round without enough to send changes nothing.
 //!
 //! # Not implemented
@@ -11,6 +11,11 @@ use anabranch_core::units::{Duration, Instant};
 
 /// Octets per second at first, at least and at most.
 const INITIAL: f64 = 1e6;
+/// Octets in flight at first, and the pace of the start: so many windows per round trip.
+const WINDOW: f64 = 40_000.0;
+const START_PACE: f64 = 1.5;
+/// The round-trip time before there is a sample.
+const UNKNOWN_S: f64 = 0.2;
 const LEAST: f64 = 8e3;
 const MOST: f64 = 2e9;
 /// The queue that the rate aims for, in a path without jitter.
@@ -23,6 +28,8 @@ const GAIN_LEAST: f64 = 0.5;
 /// The greatest gain of the first round with a short queue. Each round that follows has twice as much above 1, up to the last.
 const GAIN_FIRST: f64 = 1.125;
 const GAIN_MOST: f64 = 1.5;
+/// A queue is short below this part of the target.
+const SHORT: f64 = 0.75;
 /// After a loss by congestion the gain is this at most, for so many rounds.
 const GAIN_AFTER_LOSS: f64 = 1.02;
 const CAREFUL: u32 = 10;
@@ -30,12 +37,14 @@ const CAREFUL: u32 = 10;
 const GROWS: f64 = 1.25;
 const FLAT: u32 = 3;
 /// An end that has little to send has a rate of this multiple of what was delivered, at most.
-const HEADROOM: f64 = 3.0;
+const HEADROOM: f64 = 2.5;
 /// A path keeps up that delivers this part of what is sent.
 const KEEPS_UP: f64 = 0.9;
 /// At the start, where what is sent doubles, it is full if it delivers less than this part, and this much.
 const KEEPS_UP_AT_START: f64 = 0.75;
 const MANY_OCTETS: usize = 30_000;
+/// A round is so many times as long as the jitter, at least.
+const ROUND_JITTER: f64 = 8.0;
 /// Delivery is measured by the receiver's clock where a round is so many times as long as the jitter.
 const CLEAR: f64 = 16.0;
 /// A round is congested by loss that exceeds the usual by this factor and share, and has this many losses.
@@ -46,10 +55,14 @@ const LOSSES_LEAST: u32 = 4;
 const BACK: f64 = 0.9;
 /// A round uses the path if it sends this part of the rate.
 const BUSY: f64 = 0.7;
-/// Rounds that slow down without a shorter queue, after which that is no queue but the path.
-const PATIENCE: u32 = 6;
+/// A queue that stays after so much of it must have drained is none.
+const DOUBT: f64 = 2.0;
 /// A delay that changes by so much is another clock.
 const CLOCK_STEP_S: f64 = 5.0;
+/// What may be in flight: this multiple of the round-trip time without a queue, twice the queue that is aimed for, and what waits
+/// for a report.
+const FLIGHT: f64 = 1.25;
+const REPORT_S: f64 = 0.012;
 /// Octets in flight that are always allowed.
 const LEAST_FLIGHT: f64 = 14_720.0;
 /// How far sending may catch up after a pause of the host's timer, or by ten packets (RFC 6928), whichever is more.
@@ -72,10 +85,21 @@ struct Round {
     least_queue_s: f64,
 }
 
+/// Rounds in a row with a long queue.
+#[derive(Debug, Clone, Copy)]
+struct Long {
+    /// The queue at first.
+    queue_s: f64,
+    /// How much of it must have drained since.
+    drained_s: f64,
+}
+
 /// The controller of a path.
 #[derive(Debug, Clone)]
 pub struct RateControl {
     rate: f64,
+    /// Octets in flight at the start.
+    window: f64,
     /// What the path delivers, in octets per second.
     delivery: f64,
     in_flight: usize,
@@ -97,9 +121,8 @@ pub struct RateControl {
     careful: u32,
     /// The loss of rounds without congestion.
     usual_loss: f64,
-    /// Rounds in a row with a long queue, and the least queue of those.
-    long: u32,
-    least_long_s: f64,
+    long: Option<Long>,
+    busy_since: Option<Instant>,
     is_congested: bool,
 }
 
@@ -107,6 +130,7 @@ impl Default for RateControl {
     fn default() -> Self {
         Self {
             rate: INITIAL,
+            window: WINDOW,
             delivery: 0.0,
             in_flight: 0,
             is_starting: true,
@@ -122,8 +146,8 @@ impl Default for RateControl {
             short: 0,
             careful: 0,
             usual_loss: 0.0,
-            long: 0,
-            least_long_s: f64::INFINITY,
+            long: None,
+            busy_since: None,
             is_congested: false,
         }
     }
@@ -175,8 +199,37 @@ impl RateControl {
     /// When the next packet may leave by the pace; `None` while too much is in flight.
     #[must_use]
     pub fn ready(&self, srtt: Option<Duration>) -> Option<Instant> {
-        let window = self.rate * 2.0 * srtt.map_or(0.2, Duration::as_secs_f64);
-        ((self.in_flight as f64) < window.max(LEAST_FLIGHT)).then_some(self.next)
+        let flight = if self.is_starting {
+            self.window
+        } else {
+            let window_s = FLIGHT * self.empty_s(srtt)
+                + 2.0 * self.target_s()
+                + 4.0 * self.jitter_s
+                + REPORT_S;
+            self.rate * window_s
+        };
+        ((self.in_flight as f64) < flight.max(LEAST_FLIGHT)).then_some(self.next)
+    }
+
+    /// The round-trip time of the path without a queue.
+    fn empty_s(&self, srtt: Option<Duration>) -> f64 {
+        let srtt_s = srtt.map_or(UNKNOWN_S, Duration::as_secs_f64);
+        (srtt_s - self.queue_s()).max(0.0)
+    }
+
+    /// Since when the path has been used to its rate, if it is.
+    #[must_use]
+    pub const fn busy_since(&self) -> Option<Instant> {
+        self.busy_since
+    }
+
+    fn queue_s(&self) -> f64 {
+        let queue = self.delay_s.map_or(0.0, |delay| delay - self.base());
+        if queue.is_finite() { queue.max(0.0) } else { 0.0 }
+    }
+
+    fn target_s(&self) -> f64 {
+        TARGET_S + JITTER * self.jitter_s
     }
 
     /// A datagram leaves. Those that the pace does not hold back count nevertheless.
@@ -191,6 +244,10 @@ impl RateControl {
 
     /// A datagram arrived.
     pub fn on_arrived(&mut self, octets: usize) {
+        // As TCP's slow start, if the window is used (RFC 7661 §4.3).
+        if self.is_starting && self.in_flight as f64 > 0.5 * self.window {
+            self.window += octets as f64;
+        }
         self.in_flight = self.in_flight.saturating_sub(octets);
         self.round.arrived += octets;
     }
@@ -261,11 +318,15 @@ impl RateControl {
 
     /// Ends a round where one is over, and says whether.
     pub fn on_report(&mut self, srtt: Option<Duration>, now: Instant) -> bool {
-        let jitter = Duration::from_secs_f64(4.0 * self.jitter_s);
+        let jitter = Duration::from_secs_f64(ROUND_JITTER * self.jitter_s);
         let length = srtt.unwrap_or(MIN_ROUND).max(MIN_ROUND).max(jitter);
         let past = now.saturating_since(self.round.since);
         if past < length {
             return false;
+        }
+        if self.is_starting {
+            let empty_s = self.empty_s(srtt).max(1e-3);
+            self.rate = (START_PACE * self.window / empty_s).clamp(INITIAL, MOST);
         }
         let next = Round::new(now, self.round.from.map(|_| self.round.to));
         let round = std::mem::replace(&mut self.round, next);
@@ -283,15 +344,18 @@ impl RateControl {
         let keeps_up = delivery > KEEPS_UP * sent_least;
         self.sent_before = sent;
         let is_busy = sent > BUSY * self.rate;
-        let target = TARGET_S + JITTER * self.jitter_s;
+        let target = self.target_s();
         let queue = round.least_queue_s;
-        let is_long = queue.is_finite() && queue > target;
+        // A queue where little was sent is jitter, or not ours.
+        let is_much = is_busy || round.arrived > MANY_OCTETS;
+        let is_long = queue.is_finite() && queue > target && is_much;
         let loss = round.loss();
         let is_loss =
             round.losses >= LOSSES_LEAST && loss > UNUSUAL * self.usual_loss + UNUSUAL_SHARE;
         self.usual_loss += (loss - self.usual_loss) / if is_loss { 4.0 } else { 8.0 };
         self.is_congested = is_loss;
-        self.doubt_the_base(is_long, queue);
+        self.doubt_the_base(is_long, queue, past_s * (1.0 - sent / delivery));
+        self.busy_since = self.busy_since.or(Some(round.since)).filter(|_| is_busy);
         self.careful = if is_loss {
             CAREFUL
         } else {
@@ -300,7 +364,8 @@ impl RateControl {
         if self.is_starting {
             let is_full =
                 round.arrived > MANY_OCTETS && delivery < KEEPS_UP_AT_START * sent_least;
-            self.start(delivery, is_busy, is_long || is_loss || is_full);
+            let is_congested = is_long && round.arrived > MANY_OCTETS || is_loss || is_full;
+            self.start(delivery, is_busy, is_congested);
             if std::env::var_os("TRACE_RATE").is_some() {
             eprintln!("{:p} {:.3} START rate {:.2} delivery {:.2} ({:.2}) queue {:.1}/{:.1} ms loss {loss:.3} n {} busy {is_busy} past {:.0} flat {} flight {}", self, self.round.since.saturating_since(Instant::START).as_secs_f64(), self.rate*8e-6, delivery*8e-6, self.delivery*8e-6, round.least_queue_s*1e3, target*1e3, round.losses, past_s*1e3,self.flat, self.in_flight);
         }
@@ -310,8 +375,13 @@ impl RateControl {
         } else if is_busy || delivery > self.delivery {
             self.delivery += (delivery - self.delivery) * 0.5;
         }
-        let is_short = is_busy && keeps_up && queue < 0.5 * target && !is_loss;
-        self.short = if is_short { self.short + 1 } else { 0 };
+        let is_short = is_busy && keeps_up && queue < SHORT * target && !is_loss;
+        self.short = match (is_short, is_long || is_loss) {
+            (true, _) => self.short + 1,
+            // Jitter may be all that is wrong.
+            (false, false) => self.short / 2,
+            (false, true) => 0,
+        };
         let most = if self.careful > 0 {
             GAIN_AFTER_LOSS
         } else {
@@ -326,7 +396,7 @@ impl RateControl {
         // In short rounds one of them says little of a queue that is shorter than it should be.
         let wanted = if is_short { wanted.max(most) } else { wanted };
         let gain = wanted.clamp(GAIN_LEAST, most.max(GAIN_LEAST));
-        if is_busy || gain < 1.0 {
+        if is_busy || (is_much && gain < 1.0) {
             let rate = self.delivery * gain;
             self.rate = if is_busy { rate } else { self.rate.min(rate) };
         }
@@ -336,7 +406,7 @@ impl RateControl {
         }
     }
 
-    /// A round of the start: the rate doubles while that delivers more.
+    /// A round of the start, which ends where more does not deliver more.
     fn start(&mut self, delivery: f64, is_busy: bool, is_congested: bool) {
         if is_busy {
             let grows = delivery > GROWS * self.delivery;
@@ -348,10 +418,6 @@ impl RateControl {
             return;
         }
         self.delivery = self.delivery.max(delivery);
-        if is_busy {
-            self.rate *= 2.0;
-        }
-        self.limit();
     }
 
     fn limit(&mut self) {
@@ -373,18 +439,21 @@ impl RateControl {
         }
     }
 
-    /// A queue that does not become shorter while the rate falls is none: the path has become longer.
-    fn doubt_the_base(&mut self, is_long: bool, queue: f64) {
+    /// A queue that does not become shorter while less is sent than arrives is none, or not ours: the path has become longer.
+    fn doubt_the_base(&mut self, is_long: bool, queue: f64, drained_s: f64) {
         if !is_long {
-            (self.long, self.least_long_s) = (0, f64::INFINITY);
+            self.long = None;
             return;
         }
-        self.long += 1;
-        self.least_long_s = self.least_long_s.min(queue);
-        if self.long >= PATIENCE {
-            let base = self.base() + self.least_long_s;
-            self.base_s = [base; 2];
-            (self.long, self.least_long_s) = (0, f64::INFINITY);
+        let base = self.base();
+        let long = self.long.get_or_insert(Long {
+            queue_s: queue,
+            drained_s: 0.0,
+        });
+        long.drained_s += drained_s.max(0.0);
+        if long.drained_s > DOUBT * long.queue_s {
+            self.base_s = [base + queue.min(long.queue_s); 2];
+            self.long = None;
         }
     }
 }

@@ -39,6 +39,13 @@ impl Content<'_> {
     }
 }
 
+/// A slower path is used once the faster ones have been busy for this multiple of the difference of the delays.
+const PATIENCE: f64 = 2.0;
+/// A path that adds as much again as the faster ones is worth a difference of so many seconds; one that adds less, so much less.
+const HORIZON_S: f64 = 2.0;
+/// The receiver waits no longer than this for what is late.
+const LATER_MOST_S: f64 = 0.340;
+
 impl Tunnel {
     pub(super) fn next_datagram(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
         if !self.handshakes.is_up() {
@@ -328,11 +335,28 @@ impl Tunnel {
             return Some(id);
         }
         let backlog_s = (self.lanes.backlog() as f64 + octets as f64) / fastest.rate.rate();
-        let is_gain = |path: &Path| delay(path) - delay(fastest) <= backlog_s;
+        let is_gain = |path: &Path| {
+            let later_s = delay(path) - delay(fastest);
+            later_s <= backlog_s || self.is_worth(path, later_s, octets, tier)
+        };
         self.of_tier(octets, tier)
             .filter(|(_, path)| self.is_ready(path) && is_gain(path))
             .min_by(by_delay)
             .map(|(id, _)| id)
+    }
+
+    /// Whether a path that is slower by `later_s` raises the throughput by enough: all faster ones have been used to their rates for
+    /// a while, and what it adds to them outweighs the delay.
+    fn is_worth(&self, path: &Path, later_s: f64, octets: usize, tier: Usable) -> bool {
+        let mut faster = 0.0;
+        for (_, other) in self.of_tier(octets, tier).filter(|(_, other)| delay(other) < delay(path)) {
+            let busy = other.rate.busy_since().map(|since| self.now.saturating_since(since));
+            if busy.is_none_or(|busy| busy.as_secs_f64() < PATIENCE * later_s) {
+                return false;
+            }
+            faster += other.rate.rate();
+        }
+        later_s < LATER_MOST_S.min(HORIZON_S * path.rate.rate() / faster)
     }
 
     /// The path for a copy of a packet that leaves on `first`: another that is used always, has a lower delay than the rest, and for
