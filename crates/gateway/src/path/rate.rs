@@ -320,13 +320,13 @@ impl RateControl {
     pub fn on_report(&mut self, srtt: Option<Duration>, now: Instant) -> bool {
         let jitter = Duration::from_secs_f64(ROUND_JITTER * self.jitter_s);
         let length = srtt.unwrap_or(MIN_ROUND).max(MIN_ROUND).max(jitter);
-        let past = now.saturating_since(self.round.since);
-        if past < length {
-            return false;
-        }
         if self.is_starting {
             let empty_s = self.empty_s(srtt).max(1e-3);
             self.rate = (START_PACE * self.window / empty_s).clamp(INITIAL, MOST);
+        }
+        let past = now.saturating_since(self.round.since);
+        if past < length {
+            return false;
         }
         let next = Round::new(now, self.round.from.map(|_| self.round.to));
         let round = std::mem::replace(&mut self.round, next);
@@ -341,7 +341,7 @@ impl RateControl {
     fn adapt(&mut self, round: &Round, past_s: f64, sent: f64) {
         let delivery = round.arrived as f64 / self.took(round, past_s);
         let sent_least = sent.min(self.sent_before);
-        let keeps_up = delivery > KEEPS_UP * sent_least;
+        let keeps_up = delivery > (KEEPS_UP - self.jitter_s / past_s) * sent_least;
         self.sent_before = sent;
         let is_busy = sent > BUSY * self.rate;
         let target = self.target_s();
@@ -396,9 +396,14 @@ impl RateControl {
         // In short rounds one of them says little of a queue that is shorter than it should be.
         let wanted = if is_short { wanted.max(most) } else { wanted };
         let gain = wanted.clamp(GAIN_LEAST, most.max(GAIN_LEAST));
-        if is_busy || (is_much && gain < 1.0) {
-            let rate = self.delivery * gain;
-            self.rate = if is_busy { rate } else { self.rate.min(rate) };
+        let rate = self.delivery * gain;
+        if is_busy && (is_long || is_loss || !keeps_up) {
+            self.rate = rate;
+        } else if is_busy {
+            // What is sent may have been less than could be.
+            self.rate = self.rate.max(rate);
+        } else if is_much && gain < 1.0 {
+            self.rate = self.rate.min(rate);
         }
         self.limit();
         if std::env::var_os("TRACE_RATE").is_some() {
