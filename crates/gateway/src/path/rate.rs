@@ -21,7 +21,7 @@ const MOST: f64 = 2e9;
 /// The queue that the rate aims for, in a path without jitter.
 const TARGET_S: f64 = 0.008;
 /// With jitter the least delay of a round is that much above the least of many, in mean differences of delays.
-const JITTER: f64 = 2.0;
+const JITTER: f64 = 3.0;
 /// The gain moves by this part of the queue's distance from its target, in rounds, and stays within these bounds.
 const GAIN: f64 = 0.5;
 const GAIN_LEAST: f64 = 0.5;
@@ -364,7 +364,7 @@ impl RateControl {
         if self.is_starting {
             let is_full =
                 round.arrived > MANY_OCTETS && delivery < KEEPS_UP_AT_START * sent_least;
-            let is_congested = is_long && round.arrived > MANY_OCTETS || is_loss || is_full;
+            let is_congested = is_long && is_much && !keeps_up || is_loss || is_full;
             self.start(delivery, is_busy, is_congested);
             if std::env::var_os("TRACE_RATE").is_some() {
             eprintln!("{:p} {:.3} START rate {:.2} delivery {:.2} ({:.2}) queue {:.1}/{:.1} ms loss {loss:.3} n {} busy {is_busy} past {:.0} flat {} flight {}", self, self.round.since.saturating_since(Instant::START).as_secs_f64(), self.rate*8e-6, delivery*8e-6, self.delivery*8e-6, round.least_queue_s*1e3, target*1e3, round.losses, past_s*1e3,self.flat, self.in_flight);
@@ -402,7 +402,7 @@ impl RateControl {
         } else if is_busy {
             // What is sent may have been less than could be.
             self.rate = self.rate.max(rate);
-        } else if is_much && gain < 1.0 {
+        } else if is_much && !keeps_up && gain < 1.0 {
             self.rate = self.rate.min(rate);
         }
         self.limit();
