@@ -198,11 +198,11 @@ impl RateControl {
 
     /// When the next packet may leave by the pace; `None` while too much is in flight.
     #[must_use]
-    pub fn ready(&self, srtt: Option<Duration>) -> Option<Instant> {
+    pub fn ready(&self, feedback: Option<Duration>) -> Option<Instant> {
         let flight = if self.is_starting {
             self.window
         } else {
-            let window_s = FLIGHT * self.empty_s(srtt)
+            let window_s = FLIGHT * self.empty_s(feedback)
                 + 2.0 * self.target_s()
                 + 4.0 * self.jitter_s
                 + REPORT_S;

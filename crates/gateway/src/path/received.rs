@@ -75,7 +75,7 @@ impl Received {
     }
 
     /// A number arrived. By itself it causes no report: a control message must not be answered by another.
-    pub fn note(&mut self, number: u64, now: Instant) {
+    pub fn note(&mut self, number: u64, arrived: Instant) {
         let word = number / 64;
         match self.highest {
             Some(highest) if number <= highest => {
