@@ -202,7 +202,8 @@ def _tunnel_pairs(tunnel: GatewaySummary) -> Iterator[_Pair]:
     for name, path in tunnel.get("routes", {}).items():
         deaths = path.get("deaths", 0)
         state = path.get("state", "")
-        yield name, f"{state}, died {figure(deaths)} times" if deaths else state
+        times = "once" if deaths == 1 else f"{figure(deaths)} times"
+        yield name, f"{state}, died {times}" if deaths else state
 
 
 _LINK_HEAD = (("", ""), ("packets", "sent"), ("", "dropped"), ("", "lost"), ("", "reordered"), ("utili-", "zation"),
