@@ -6,10 +6,13 @@ mod daemon;
 mod device;
 mod key;
 mod metrics;
+mod netlink;
 mod peer;
+mod peers;
 mod report;
 mod socket;
 mod status;
+mod ways;
 
 use std::{
     fs::OpenOptions,

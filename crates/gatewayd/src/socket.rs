@@ -1,21 +1,57 @@
-//! UDP sockets, one for each way out.
+//! UDP sockets.
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
     os::fd::{AsFd, BorrowedFd},
 };
 
 use anabranch_core::system::words;
-use rustix::net::sockopt::{
-    Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+use rustix::{
+    io::Errno,
+    net::sockopt::{
+        Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+    },
 };
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::config::Config;
+use crate::netlink::MARK;
 
 /// Octets that wait in the kernel. It grants less where `net.core.rmem_max` and `net.core.wmem_max` are smaller.
 const BUFFER: usize = 4 << 20;
+
+/// Where a socket is bound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bind {
+    /// What an operator calls it.
+    pub label: String,
+    /// The interface that it is bound to.
+    pub interface: Option<String>,
+    /// The address and port. All of IPv6 is all of IPv4 as well, unless `only_v6`.
+    pub address: SocketAddr,
+    /// It does not take IPv4.
+    pub only_v6: bool,
+}
+
+impl Bind {
+    /// Whether it can send to this address.
+    pub fn serves(&self, remote: SocketAddr) -> bool {
+        let is_any_v6 = self.address.is_ipv6() && self.address.ip().is_unspecified();
+        self.address.is_ipv4() == remote.is_ipv4() || (is_any_v6 && !self.only_v6)
+    }
+
+    /// Opens the socket, if its interface or address is there.
+    ///
+    /// # Errors
+    /// If the port is in use, or the system refuses.
+    pub fn open_if_there(&self) -> Result<Option<PathSocket>, String> {
+        match PathSocket::open(self) {
+            Ok(socket) => Ok(Some(socket)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(format!("{}: {}", self.label, words(&error))),
+        }
+    }
+}
 
 /// A socket of one way out.
 pub struct PathSocket {
@@ -23,57 +59,38 @@ pub struct PathSocket {
     is_v6: bool,
 }
 
-/// One socket for each configured path, or one that leaves by the system's routes.
-///
-/// # Errors
-/// A message that names the path's interface.
-pub fn open(config: &Config) -> Result<Vec<PathSocket>, String> {
-    let port = config.tunnel.listen.unwrap_or(0);
-    let failed = |at: &str, error: &io::Error| format!("{at}: {}", words(error));
-    if config.path.is_empty() {
-        let at = format!("UDP port {port}");
-        return Ok(vec![
-            PathSocket::open(None, port).map_err(|error| failed(&at, &error))?,
-        ]);
-    }
-    let ways = config.path.0.iter().map(|(name, way)| {
-        let interface = &way.interface.0;
-        PathSocket::open(Some(interface), port)
-            .map_err(|error| failed(&format!("path {name}: {interface}"), &error))
-    });
-    ways.collect()
-}
-
 impl PathSocket {
-    fn open(interface: Option<&str>, port: u16) -> io::Result<Self> {
-        // A kernel without IPv6 has the other family alone.
-        Self::of(Domain::IPV6, interface, port).or_else(|error| match error.raw_os_error() {
-            Some(code) if is_without_v6(code) => Self::of(Domain::IPV4, interface, port),
-            _ => Err(error),
-        })
+    fn open(bind: &Bind) -> io::Result<Self> {
+        let at = bind.address;
+        let v4 = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), at.port());
+        match Self::of(bind, at) {
+            // A kernel without IPv6 has the other family alone.
+            Err(error) if is_any(at) && is_without_v6(&error) => Self::of(bind, v4),
+            opened => opened,
+        }
     }
 
-    fn of(domain: Domain, interface: Option<&str>, port: u16) -> io::Result<Self> {
-        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
-        let is_v6 = domain == Domain::IPV6;
-        if let Some(interface) = interface {
+    fn of(bind: &Bind, at: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))?;
+        if let Some(interface) = &bind.interface {
             socket.bind_device(Some(interface.as_bytes()))?;
         }
+        // The tunnel's own datagrams stay out of a default route into the tunnel.
+        socket.set_mark(MARK)?;
         // Datagrams are not fragmented, and the kernel's own idea of the path MTU does not count: RFC 8899 §3.
         set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
-        let any: IpAddr = if is_v6 {
-            socket.set_only_v6(false)?;
+        if at.is_ipv6() {
+            socket.set_only_v6(bind.only_v6)?;
             set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE)?;
-            Ipv6Addr::UNSPECIFIED.into()
-        } else {
-            Ipv4Addr::UNSPECIFIED.into()
-        };
+        }
         socket.set_recv_buffer_size(BUFFER)?;
         socket.set_send_buffer_size(BUFFER)?;
         socket.set_nonblocking(true)?;
-        socket.bind(&SocketAddr::new(any, port).into())?;
-        let socket = socket.into();
-        Ok(Self { socket, is_v6 })
+        socket.bind(&at.into())?;
+        Ok(Self {
+            socket: socket.into(),
+            is_v6: at.is_ipv6(),
+        })
     }
 
     /// Takes a datagram, and who sent it.
@@ -111,9 +128,22 @@ fn unmapped(from: SocketAddr) -> SocketAddr {
     }
 }
 
-fn is_without_v6(code: i32) -> bool {
-    use rustix::io::Errno;
-    [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL].contains(&Errno::from_raw_os_error(code))
+fn is_any(at: SocketAddr) -> bool {
+    matches!(at.ip(), IpAddr::V6(address) if address.is_unspecified())
+}
+
+fn is_without_v6(error: &io::Error) -> bool {
+    is_one_of(error, &[Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL])
+}
+
+/// Whether the interface or the address is not there.
+fn is_absent(error: &io::Error) -> bool {
+    is_one_of(error, &[Errno::NODEV, Errno::ADDRNOTAVAIL])
+}
+
+fn is_one_of(error: &io::Error, codes: &[Errno]) -> bool {
+    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    code.is_some_and(|code| codes.contains(&code))
 }
 
 #[cfg(test)]

@@ -27,6 +27,10 @@ impl Tunnel {
             self.counters.unauthentic += 1;
             return;
         };
+        if !session.is_new(header) {
+            self.counters.replayed += 1;
+            return;
+        }
         let Some(opened) = session.open(header, datagram) else {
             self.counters.unauthentic += 1;
             return;
