@@ -62,7 +62,7 @@ fuzz_target!(|input: &[u8]| {
         let _ = match step[0] >> 1 & 3 {
             0 => ends[end].handle_inner(step[1..].to_vec(), now),
             1 => {
-                ends[end].handle(&mut step[1..].to_vec(), route(), now);
+                ends[end].handle(&mut step[1..].to_vec(), route(), now, now);
                 Ok(())
             }
             2 => ends[end].handle_inner(packet(step), now),
@@ -74,7 +74,7 @@ fuzz_target!(|input: &[u8]| {
                     let length = buffer.len();
                     buffer[usize::from(at) % length] ^= flip;
                 }
-                ends[1 - end].handle(&mut buffer, route(), now);
+                ends[1 - end].handle(&mut buffer, route(), now, now);
             }
             while ends[end].poll_deliver(now).is_some() {}
         }

@@ -84,6 +84,8 @@ pub struct Tunnel {
     /// The next number of each flow.
     numbers: BTreeMap<u16, u32>,
     staged: Option<Staged>,
+    /// The pace has held a packet back since the queue was last empty.
+    is_held_back: bool,
     repairs: VecDeque<Kept>,
     order: Order,
     outbox: VecDeque<(Transmit, Vec<u8>)>,
@@ -116,6 +118,7 @@ impl Tunnel {
             queue: Queue::new(seed),
             numbers: BTreeMap::new(),
             staged: None,
+            is_held_back: false,
             repairs: VecDeque::new(),
             order: Order::default(),
             outbox: VecDeque::new(),

@@ -30,6 +30,8 @@ use crate::{
 
 /// Packets that are taken from one descriptor before the others have their turn.
 const BATCH: usize = 64;
+/// Reads of one socket before the others have their turn.
+const DRAIN: usize = 1024;
 /// Octets of the largest packet or datagram.
 const LARGEST: usize = 1 << 16;
 
@@ -43,6 +45,7 @@ struct Gateway {
     dropped: Dropped,
     rejected: Rejected,
     buffer: Vec<u8>,
+    received: Vec<u8>,
 }
 
 /// Runs until a signal ends it.
@@ -70,6 +73,7 @@ pub fn up(config: &Config) -> Result<(), String> {
         dropped: Dropped::default(),
         rejected: Rejected::default(),
         buffer: vec![0; LARGEST],
+        received: vec![0; LARGEST],
     };
     eprintln!("{}", gateway.interface.clone() + " is up");
     gateway
@@ -196,22 +200,29 @@ impl Gateway {
         }
     }
 
+    /// Takes all that waits, within reason: a report that waits behind other datagrams would make its path seem silent.
     fn take_datagrams(&mut self, local: u32) {
-        for _ in 0..BATCH {
+        let mut buffer = std::mem::take(&mut self.received);
+        for _ in 0..DRAIN {
             let Some(socket) = self.ways.socket(local) else {
-                return;
+                break;
             };
-            match socket.receive(&mut self.buffer) {
-                Ok((length, remote)) => self.on_datagram(length, Route { local, remote }),
-                Err(_) => return,
+            let Ok(received) = socket.receive(&mut buffer) else {
+                break;
+            };
+            let now = self.now();
+            let age = Duration::from_nanos(u64::try_from(received.age.as_nanos()).unwrap_or(0));
+            let arrived = Instant::START + now.saturating_since(Instant::START).saturating_sub(age);
+            let remote = received.from;
+            for datagram in buffer[..received.length].chunks_mut(received.segment) {
+                self.on_datagram(datagram, Route { local, remote }, arrived, now);
             }
         }
+        self.received = buffer;
     }
 
     /// Finds the tunnel of a datagram by the index that it names. An initiation names none: each tunnel sees it, and the one whose key opens it answers.
-    fn on_datagram(&mut self, length: usize, route: Route) {
-        let now = self.now();
-        let datagram = &mut self.buffer[..length];
+    fn on_datagram(&mut self, datagram: &mut [u8], route: Route, arrived: Instant, now: Instant) {
         let (index, path) = match Message::decode(datagram) {
             Err(_) => {
                 self.rejected.malformed += 1;
@@ -221,7 +232,7 @@ impl Gateway {
                 let is_refused = |peer: &mut Peer| {
                     let refused = |peer: &Peer| peer.tunnel.stats().counters.refused_initiations;
                     let before = refused(peer);
-                    peer.tunnel.handle(datagram, route, now);
+                    peer.tunnel.handle(datagram, route, arrived, now);
                     refused(peer) > before
                 };
                 let refused = self
@@ -247,9 +258,9 @@ impl Gateway {
             return;
         };
         if let Some(path) = path {
-            peer.traffic[path.index()].received += length as u64;
+            peer.traffic[path.index()].received += datagram.len() as u64;
         }
-        peer.tunnel.handle(datagram, route, now);
+        peer.tunnel.handle(datagram, route, arrived, now);
     }
 
     /// Sends and delivers what the tunnels have.

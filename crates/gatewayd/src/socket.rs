@@ -1,12 +1,20 @@
 //! UDP sockets.
 
 use std::{
-    io,
+    io::{self, IoSliceMut},
     net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    time::{Duration, SystemTime},
 };
 
 use anabranch_core::system::words;
+use nix::sys::{
+    socket::{
+        ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt,
+        sockopt::{ReceiveTimestampns, UdpGroSegment},
+    },
+    time::TimeSpec,
+};
 use rustix::{
     io::Errno,
     net::sockopt::{
@@ -19,6 +27,22 @@ use crate::netlink::MARK;
 
 /// Octets that wait in the kernel. It grants less where `net.core.rmem_max` and `net.core.wmem_max` are smaller.
 const BUFFER: usize = 4 << 20;
+
+/// The most that a datagram's stamp is believed to be old: the clock of the stamps may be set.
+const OLDEST: Duration = Duration::from_secs(1);
+
+/// Datagrams of one sender, one behind the other in a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Octets of all of them.
+    pub length: usize,
+    /// Octets of each but the last, which may be shorter.
+    pub segment: usize,
+    /// Who sent them.
+    pub from: SocketAddr,
+    /// How long ago the kernel had them.
+    pub age: Duration,
+}
 
 /// Where a socket is bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +110,9 @@ impl PathSocket {
         socket.set_recv_buffer_size(BUFFER)?;
         socket.set_send_buffer_size(BUFFER)?;
         socket.set_nonblocking(true)?;
+        // Without stamps, the wait for the processor counts as the path's delay; without GRO there are more system calls.
+        let _ = setsockopt(&socket, ReceiveTimestampns, &true);
+        let _ = setsockopt(&socket, UdpGroSegment, &true);
         socket.bind(&at.into())?;
         Ok(Self {
             socket: socket.into(),
@@ -93,10 +120,34 @@ impl PathSocket {
         })
     }
 
-    /// Takes a datagram, and who sent it.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        let (length, from) = self.socket.recv_from(buffer)?;
-        Ok((length, unmapped(from)))
+    /// Takes datagrams that the kernel has put together, or one.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        let mut slices = [IoSliceMut::new(buffer)];
+        let mut control = nix::cmsg_space!(TimeSpec, i32);
+        let received = recvmsg::<SockaddrStorage>(
+            self.socket.as_raw_fd(),
+            &mut slices,
+            Some(&mut control),
+            MsgFlags::empty(),
+        )?;
+        let from = received.address.as_ref().and_then(address);
+        let from = from.ok_or(io::ErrorKind::InvalidData)?;
+        let (length, mut segment, mut age) = (received.bytes, received.bytes, Duration::ZERO);
+        for message in received.cmsgs()? {
+            match message {
+                ControlMessageOwned::ScmTimestampns(stamp) => age = since(stamp),
+                ControlMessageOwned::UdpGroSegments(size) => {
+                    segment = usize::try_from(size).unwrap_or(length);
+                }
+                _ => {}
+            }
+        }
+        Ok(Received {
+            length,
+            segment: segment.max(1),
+            from: unmapped(from),
+            age,
+        })
     }
 
     /// Sends a datagram.
@@ -115,6 +166,27 @@ impl AsFd for PathSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = storage
+        .as_sockaddr_in()
+        .map(|v4| SocketAddr::V4((*v4).into()));
+    v4.or_else(|| {
+        storage
+            .as_sockaddr_in6()
+            .map(|v6| SocketAddr::V6((*v6).into()))
+    })
+}
+
+/// How long ago a stamp of the system's clock was made.
+fn since(stamp: TimeSpec) -> Duration {
+    let stamp = Duration::new(
+        u64::try_from(stamp.tv_sec()).unwrap_or(0),
+        u32::try_from(stamp.tv_nsec()).unwrap_or(0),
+    );
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.unwrap_or_default().saturating_sub(stamp).min(OLDEST)
 }
 
 /// An IPv4 address as such, where an IPv6 socket shows it mapped.

@@ -10,19 +10,21 @@ use crate::{
 };
 
 impl Tunnel {
-    /// Takes a datagram that arrived from `route`. What is not authentic changes nothing.
-    pub fn handle(&mut self, datagram: &mut [u8], route: Route, now: Instant) {
+    /// Takes a datagram that arrived from `route` at `arrived`, which is before `now` by the time that it waited for the shell. Delays
+    /// are measured by `arrived`, so that the wait does not count as the path's. What is not authentic changes nothing.
+    pub fn handle(&mut self, datagram: &mut [u8], route: Route, arrived: Instant, now: Instant) {
         self.now = self.now.max(now);
+        let arrived = arrived.min(self.now);
         match Message::decode(datagram) {
             Ok(Message::Initiation(initiation)) => self.on_initiation(&initiation, route),
             Ok(Message::Response(response)) => self.on_response(&response),
             Ok(Message::CookieReply(reply)) => self.on_cookie_reply(&reply),
-            Ok(Message::Data(header)) => self.on_data(header, datagram, route),
+            Ok(Message::Data(header)) => self.on_data(header, datagram, route, arrived),
             Err(_) => self.counters.malformed += 1,
         }
     }
 
-    fn on_data(&mut self, header: Header, datagram: &mut [u8], route: Route) {
+    fn on_data(&mut self, header: Header, datagram: &mut [u8], route: Route, arrived: Instant) {
         let Some((session, is_unconfirmed)) = self.handshakes.session_of(header.receiver) else {
             self.counters.unauthentic += 1;
             return;
@@ -57,16 +59,20 @@ impl Tunnel {
         };
         match inner.kind {
             Kind::Control => {
-                path.received.note(header.number, now);
+                path.received.note(header.number, arrived);
                 match Control::decode(content) {
-                    Ok(control) => self.on_control(&control),
+                    Ok(control) => self.on_control(&control, arrived),
                     Err(_) => self.counters.malformed += 1,
                 }
             }
-            Kind::Probe | Kind::MtuProbe => path.received.on_arrival(header.number, now),
+            Kind::Probe | Kind::MtuProbe => path.received.on_arrival(header.number, arrived, now),
             Kind::Packet(place) => {
-                path.received.on_arrival(header.number, now);
+                path.received.on_arrival(header.number, arrived, now);
+                let is_overdue = path.received.is_overdue();
                 self.on_packet(place, content);
+                if is_overdue {
+                    self.report_early();
+                }
             }
         }
     }
@@ -84,13 +90,13 @@ impl Tunnel {
         self.order.on_packet(place, packet, self.now);
     }
 
-    fn on_control(&mut self, control: &Control) {
+    fn on_control(&mut self, control: &Control, arrived: Instant) {
         for entry in &control.entries {
-            self.on_entry(entry);
+            self.on_entry(entry, arrived);
         }
     }
 
-    fn on_entry(&mut self, entry: &Entry) {
+    fn on_entry(&mut self, entry: &Entry, arrived: Instant) {
         let Some(path) = self.paths.get_mut(&entry.path) else {
             return;
         };
@@ -104,10 +110,10 @@ impl Tunnel {
             return;
         }
         path.peer_report = Some(report.version);
-        self.on_report(entry.path, &report);
+        self.on_report(entry.path, &report, arrived);
     }
 
-    fn on_report(&mut self, id: PathId, report: &Report) {
+    fn on_report(&mut self, id: PathId, report: &Report, arrived: Instant) {
         let now = self.now;
         let Some(path) = self.paths.get_mut(&id) else {
             return;
@@ -116,7 +122,8 @@ impl Tunnel {
         if let Some(sent) = outcome.advanced {
             let held = Duration::from_micros(u64::from(report.held));
             path.round_trip
-                .sample(now.saturating_since(sent).saturating_sub(held));
+                .sample(arrived.saturating_since(sent).saturating_sub(held));
+            path.round_trip.on_feedback(now.saturating_since(sent));
             path.liveness.on_report(now, sent, path.ledger.waiting());
         }
         for sent in &outcome.arrived {
@@ -137,7 +144,7 @@ impl Tunnel {
                 repair(&mut self.repairs, kept);
             }
         }
-        path.rate.on_report(path.round_trip.srtt(), now);
+        path.rate.on_report(path.round_trip.srtt(), arrived);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use anabranch_core::units::Instant;
 
-use super::{Staged, Transmit, Tunnel, is_due, may_probe_mtu};
+use super::{OUTBOX, Staged, Transmit, Tunnel, is_due, may_probe_mtu};
 use crate::{
     path::{Kept, Path, Sent, Usable},
     wire::{Control, Entry, HEADER, INNER, Inner, Kind, OVERHEAD, PathId, Place},
@@ -64,7 +64,7 @@ impl Tunnel {
             kept,
         });
         path.rate.on_unknown(uncounted);
-        path.rate.on_sent(octets, now);
+        path.rate.on_sent(octets, self.is_held_back, now);
         if kind == Kind::MtuProbe {
             path.mtu
                 .on_probe(number, octets, now, path.round_trip.late());
@@ -98,6 +98,21 @@ impl Tunnel {
         }
     }
 
+    /// Writes reports before the shell asks for datagrams, as it may have many more arrivals to hand over first.
+    pub(super) fn report_early(&mut self) {
+        self.schedule_control();
+        while let Some(id) = self.path_where(|path, _| path.control_due) {
+            let mut datagram = Vec::new();
+            match self.send_control(id, &mut datagram) {
+                Some(transmit) if self.outbox.len() < OUTBOX => {
+                    self.outbox.push_back((transmit, datagram));
+                }
+                // A report is repeated until it is acknowledged.
+                _ => {}
+            }
+        }
+    }
+
     fn send_control(&mut self, id: PathId, buffer: &mut Vec<u8>) -> Option<Transmit> {
         self.paths.get_mut(&id)?.control_due = false;
         let entries = self.paths.iter().filter_map(|(&path, state)| {
@@ -125,7 +140,10 @@ impl Tunnel {
 
     fn send_packet(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
         loop {
-            let staged = self.stage()?;
+            let Some(staged) = self.stage() else {
+                self.is_held_back = false;
+                return None;
+            };
             let octets = staged.kept.packet.len() + OVERHEAD;
             let Some(tier) = self.tier(octets) else {
                 // A path may come back, or none takes packets of this size any more.
@@ -136,7 +154,10 @@ impl Tunnel {
                 }
                 return None;
             };
-            let id = self.choose(octets, tier)?;
+            let Some(id) = self.choose(octets, tier) else {
+                self.is_held_back = true;
+                return None;
+            };
             let Staged {
                 mut kept,
                 is_repair,
@@ -203,7 +224,7 @@ impl Tunnel {
         let &(_, fastest) = paths.first()?;
         let backlog_s = (self.queue.octets() as f64 + octets as f64) / fastest.rate.rate();
         let is_gain = |path: &Path| delay(path) - delay(fastest) <= backlog_s;
-        let is_ready = |path: &Path| is_due(path.rate.ready(path.round_trip.srtt()), self.now);
+        let is_ready = |path: &Path| is_due(path.rate.ready(path.round_trip.feedback()), self.now);
         let ready = paths
             .iter()
             .find(|(_, path)| is_ready(path) && is_gain(path));
@@ -223,7 +244,7 @@ impl Tunnel {
         let paths = self
             .candidates(octets)
             .filter(|(_, path)| path.liveness.usable() == Some(tier));
-        let ready = paths.filter_map(|(_, path)| path.rate.ready(path.round_trip.srtt()));
+        let ready = paths.filter_map(|(_, path)| path.rate.ready(path.round_trip.feedback()));
         ready.filter(|&ready| ready > self.now).min()
     }
 }
