@@ -20,16 +20,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::{
+    batch::Batches,
     config::Config,
-    device::Device,
+    device::{self, Batch, Device, HEADROOM},
     metrics::Metrics,
     peers::{self, Peer},
     status::{self, Dropped, PathReport, PeerDropped, PeerReport, Rejected, Report, StatusSocket},
     ways::Ways,
 };
 
-/// Packets that are taken from one descriptor before the others have their turn.
-const BATCH: usize = 64;
+/// Batches of packets that are taken from the interface before the others have their turn.
+const BATCHES: usize = 16;
 /// Reads of one socket before the others have their turn.
 const DRAIN: usize = 1024;
 /// Octets of the largest packet or datagram.
@@ -46,6 +47,9 @@ struct Gateway {
     rejected: Rejected,
     buffer: Vec<u8>,
     received: Vec<u8>,
+    batch: Batch,
+    batches: Batches,
+    delivered: Vec<Vec<u8>>,
 }
 
 /// Runs until a signal ends it.
@@ -72,8 +76,11 @@ pub fn up(config: &Config) -> Result<(), String> {
         peers,
         dropped: Dropped::default(),
         rejected: Rejected::default(),
-        buffer: vec![0; LARGEST],
+        buffer: Vec::new(),
         received: vec![0; LARGEST],
+        batch: Batch::default(),
+        batches: Batches::default(),
+        delivered: Vec::new(),
     };
     eprintln!("{}", gateway.interface.clone() + " is up");
     gateway
@@ -121,8 +128,7 @@ impl Gateway {
     }
 
     fn now(&self) -> Instant {
-        let nanos = self.start.elapsed().as_nanos();
-        Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        since(self.start)
     }
 
     fn wait(
@@ -167,10 +173,19 @@ impl Gateway {
     }
 
     fn take_packets(&mut self) -> io::Result<()> {
-        for _ in 0..BATCH {
-            match self.device.receive(&mut self.buffer) {
-                Ok(length) => self.on_packet(length),
+        let mut batch = std::mem::take(&mut self.batch);
+        let taken = self.take_batches(&mut batch);
+        self.batch = batch;
+        taken
+    }
+
+    fn take_batches(&mut self, batch: &mut Batch) -> io::Result<()> {
+        for _ in 0..BATCHES {
+            match self.device.receive(batch) {
+                Ok(()) => batch.packets().for_each(|packet| self.on_packet(packet)),
                 Err(error) if is_transient(&error) => break,
+                // A packet that cannot be split.
+                Err(error) if error.raw_os_error().is_none() => self.dropped.not_ip += 1,
                 // The interface was deleted.
                 Err(error) => return Err(error),
             }
@@ -178,9 +193,8 @@ impl Gateway {
         Ok(())
     }
 
-    fn on_packet(&mut self, length: usize) {
+    fn on_packet(&mut self, packet: &[u8]) {
         let now = self.now();
-        let packet = &self.buffer[..length];
         let Some(destination) = destination(packet) else {
             self.dropped.not_ip += 1;
             return;
@@ -265,24 +279,27 @@ impl Gateway {
 
     /// Sends and delivers what the tunnels have.
     fn flush(&mut self) {
-        let now = self.now();
+        let start = self.start;
+        let mut delivered = std::mem::take(&mut self.delivered);
         for peer in &mut self.peers {
-            while let Some(packet) = peer.tunnel.poll_deliver(now) {
-                if self.device.send(&packet).is_err() {
-                    self.dropped.not_delivered += 1;
+            while let Some(packet) = peer.tunnel.poll_deliver(since(start)) {
+                let mut buffer = vec![0; HEADROOM];
+                buffer.extend_from_slice(&packet);
+                delivered.push(buffer);
+                if delivered.len() == device::BATCH {
+                    self.dropped.not_delivered += deliver(&mut self.device, &mut delivered);
                 }
             }
-            while let Some(transmit) = peer.tunnel.poll_transmit(now, &mut self.buffer) {
+            while let Some(transmit) = peer.tunnel.poll_transmit(since(start), &mut self.buffer) {
                 peer.traffic[transmit.path.index()].sent += self.buffer.len() as u64;
-                let socket = self.ways.socket(transmit.route.local);
-                let sent = socket.map(|socket| socket.send(&self.buffer, transmit.route.remote));
-                // The tunnel detects lost datagrams; a full socket buffer is one more cause.
-                if matches!(sent, Some(Err(_))) {
-                    self.dropped.not_sent += 1;
-                }
+                self.batches
+                    .add(transmit.route, &self.buffer, &mut self.ways);
             }
         }
-        self.buffer.resize(LARGEST, 0);
+        self.dropped.not_delivered += deliver(&mut self.device, &mut delivered);
+        self.delivered = delivered;
+        self.batches.flush(&mut self.ways);
+        self.dropped.not_sent = self.batches.not_sent;
     }
 
     /// The interface's MTU is the smallest of the tunnels that are up, so that the kernel tells senders.
@@ -345,6 +362,21 @@ impl Gateway {
             },
         }
     }
+}
+
+fn since(start: time::Instant) -> Instant {
+    let nanos = start.elapsed().as_nanos();
+    Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// Gives packets to the kernel. How often it refused.
+fn deliver(device: &mut Device, packets: &mut Vec<Vec<u8>>) -> u64 {
+    if packets.is_empty() {
+        return 0;
+    }
+    let refused = device.send(packets).is_err();
+    packets.clear();
+    refused.into()
 }
 
 /// What can be read.

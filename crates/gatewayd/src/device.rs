@@ -9,7 +9,7 @@ use std::{
 use anabranch_core::system::words;
 use ipnet::IpNet;
 use netlink_packet_route::AddressFamily;
-use tun_rs::{DeviceBuilder, SyncDevice};
+use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 use crate::{
     config::Config,
@@ -27,6 +27,7 @@ pub struct Device {
     mtu: u16,
     least: u16,
     netlink: Netlink,
+    table: GROTable,
     routes: Vec<IpNet>,
 }
 
@@ -42,10 +43,13 @@ impl Device {
         let least = if has_v6 { LEAST_V6 } else { 0 };
         let mtu = mtu.max(least);
         let failed = |what: &str, error: &io::Error| format!("{name}: {what}{}", words(error));
-        let tun = DeviceBuilder::new()
-            .name(&name)
-            .mtu(mtu)
-            .build_sync()
+        let build = |offload| {
+            let builder = DeviceBuilder::new().name(&name).mtu(mtu);
+            builder.offload(offload).build_sync()
+        };
+        // A kernel without offloads passes packets one by one.
+        let tun = build(true)
+            .or_else(|_| build(false))
             .map_err(|error| failed("", &error))?;
         tun.set_nonblocking(true)
             .map_err(|error| failed("", &error))?;
@@ -61,6 +65,7 @@ impl Device {
             mtu,
             least,
             netlink,
+            table: GROTable::default(),
             routes: Vec::new(),
         };
         device.set_routes(&routes(config))?;
@@ -117,14 +122,59 @@ impl Device {
         Ok(())
     }
 
-    /// Takes a packet from the kernel.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.tun.recv(buffer)
+    /// Takes packets from the kernel: those that it has put together are split.
+    ///
+    /// # Errors
+    /// If there are none, or the interface is gone.
+    pub fn receive(&self, batch: &mut Batch) -> io::Result<()> {
+        batch.count = 0;
+        batch.count =
+            self.tun
+                .recv_multiple(&mut batch.raw, &mut batch.packets, &mut batch.sizes, 0)?;
+        Ok(())
     }
 
-    /// Gives a packet to the kernel.
-    pub fn send(&self, packet: &[u8]) -> io::Result<()> {
-        self.tun.send(packet).map(drop)
+    /// Gives packets to the kernel; each begins after [`HEADROOM`]. Those of one flow are put together.
+    pub fn send(&mut self, packets: &mut [Vec<u8>]) -> io::Result<()> {
+        self.tun
+            .send_multiple(&mut self.table, packets, HEADROOM)
+            .map(drop)
+    }
+}
+
+/// Octets before a packet, where its header for the kernel goes.
+pub const HEADROOM: usize = VIRTIO_NET_HDR_LEN;
+/// Packets of a batch.
+pub const BATCH: usize = IDEAL_BATCH_SIZE;
+/// Octets of the largest packet that an operator may set as MTU.
+const LARGEST: usize = 9_216;
+
+/// Packets from the kernel.
+pub struct Batch {
+    raw: Vec<u8>,
+    packets: Vec<Vec<u8>>,
+    sizes: Vec<usize>,
+    count: usize,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self {
+            raw: vec![0; HEADROOM + (1 << 16)],
+            packets: vec![vec![0; LARGEST]; BATCH],
+            sizes: vec![0; BATCH],
+            count: 0,
+        }
+    }
+}
+
+impl Batch {
+    /// The packets.
+    pub fn packets(&self) -> impl Iterator<Item = &[u8]> {
+        let packets = self.packets.iter().zip(&self.sizes);
+        packets
+            .take(self.count)
+            .filter_map(|(packet, &size)| packet.get(..size))
     }
 }
 

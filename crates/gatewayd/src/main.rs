@@ -1,6 +1,7 @@
 //! `anabranch-gateway`: makes keys, checks the configuration of a gateway, and runs it.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod config;
 mod daemon;
 mod device;

@@ -1,7 +1,8 @@
 //! UDP sockets.
 
 use std::{
-    io::{self, IoSliceMut},
+    collections::BTreeSet,
+    io::{self, IoSlice, IoSliceMut},
     net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
     os::fd::{AsFd, AsRawFd, BorrowedFd},
     time::{Duration, SystemTime},
@@ -10,7 +11,8 @@ use std::{
 use anabranch_core::system::words;
 use nix::sys::{
     socket::{
-        ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt,
+        ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg,
+        setsockopt,
         sockopt::{ReceiveTimestampns, UdpGroSegment},
     },
     time::TimeSpec,
@@ -30,6 +32,9 @@ const BUFFER: usize = 4 << 20;
 
 /// The most that a datagram's stamp is believed to be old: the clock of the stamps may be set.
 const OLDEST: Duration = Duration::from_secs(1);
+
+/// Destinations without GSO that are remembered.
+const DESTINATIONS: usize = 64;
 
 /// Datagrams of one sender, one behind the other in a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +74,7 @@ impl Bind {
     /// # Errors
     /// If the port is in use, or the system refuses.
     pub fn open_if_there(&self) -> Result<Option<PathSocket>, String> {
-        match PathSocket::open(self) {
+        match PathSocket::open(self, Some(MARK)) {
             Ok(socket) => Ok(Some(socket)),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(format!("{}: {}", self.label, words(&error))),
@@ -77,30 +82,42 @@ impl Bind {
     }
 }
 
+#[cfg(test)]
+impl Bind {
+    /// Marks need a capability that tests may lack.
+    fn open_without_mark(&self) -> io::Result<PathSocket> {
+        PathSocket::open(self, None)
+    }
+}
+
 /// A socket of one way out.
 pub struct PathSocket {
     socket: UdpSocket,
     is_v6: bool,
+    /// Destinations for which the kernel has refused GSO.
+    without_gso: BTreeSet<SocketAddr>,
 }
 
 impl PathSocket {
-    fn open(bind: &Bind) -> io::Result<Self> {
+    fn open(bind: &Bind, mark: Option<u32>) -> io::Result<Self> {
         let at = bind.address;
         let v4 = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), at.port());
-        match Self::of(bind, at) {
+        match Self::of(bind, at, mark) {
             // A kernel without IPv6 has the other family alone.
-            Err(error) if is_any(at) && is_without_v6(&error) => Self::of(bind, v4),
+            Err(error) if is_any(at) && is_without_v6(&error) => Self::of(bind, v4, mark),
             opened => opened,
         }
     }
 
-    fn of(bind: &Bind, at: SocketAddr) -> io::Result<Self> {
+    fn of(bind: &Bind, at: SocketAddr, mark: Option<u32>) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))?;
         if let Some(interface) = &bind.interface {
             socket.bind_device(Some(interface.as_bytes()))?;
         }
         // The tunnel's own datagrams stay out of a default route into the tunnel.
-        socket.set_mark(MARK)?;
+        if let Some(mark) = mark {
+            socket.set_mark(mark)?;
+        }
         // Datagrams are not fragmented, and the kernel's own idea of the path MTU does not count: RFC 8899 §3.
         set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
         if at.is_ipv6() {
@@ -117,6 +134,7 @@ impl PathSocket {
         Ok(Self {
             socket: socket.into(),
             is_v6: at.is_ipv6(),
+            without_gso: BTreeSet::new(),
         })
     }
 
@@ -150,15 +168,49 @@ impl PathSocket {
         })
     }
 
-    /// Sends a datagram.
-    pub fn send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
+    /// Sends datagrams of one size, of which the last may be shorter. Gives how many the kernel did not take.
+    pub fn send(&mut self, datagrams: &[u8], segment: usize, to: SocketAddr) -> u64 {
+        let count = datagrams.chunks(segment.max(1)).count() as u64;
+        let is_many = count > 1 && !self.without_gso.contains(&to);
+        if is_many {
+            match self.send_once(datagrams, Some(segment), to) {
+                Ok(()) => return 0,
+                Err(error) if is_refusal(error) => {}
+                Err(_) => return count,
+            }
+        }
+        let mut failed = 0;
+        for datagram in datagrams.chunks(segment.max(1)) {
+            failed += u64::from(self.send_once(datagram, None, to).is_err());
+        }
+        // If one is too large by itself, GSO was not at fault.
+        if is_many && failed == 0 {
+            if self.without_gso.len() == DESTINATIONS {
+                self.without_gso.clear();
+            }
+            self.without_gso.insert(to);
+        }
+        failed
+    }
+
+    fn send_once(&self, octets: &[u8], segment: Option<usize>, to: SocketAddr) -> nix::Result<()> {
         let to = match to {
             SocketAddr::V4(v4) if self.is_v6 => {
                 SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
             }
             other => other,
         };
-        self.socket.send_to(datagram, to).map(drop)
+        let segment = segment.map(u16::try_from).transpose();
+        let segment = segment.map_err(|_| nix::Error::EMSGSIZE)?;
+        let control = segment.as_ref().map(ControlMessage::UdpGsoSegments);
+        sendmsg(
+            self.socket.as_raw_fd(),
+            &[IoSlice::new(octets)],
+            control.as_slice(),
+            MsgFlags::empty(),
+            Some(&SockaddrStorage::from(to)),
+        )
+        .map(drop)
     }
 }
 
@@ -208,6 +260,12 @@ fn is_without_v6(error: &io::Error) -> bool {
     is_one_of(error, &[Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL])
 }
 
+/// Whether the kernel, or the interface's driver, cannot split what it was given.
+fn is_refusal(error: nix::Error) -> bool {
+    use nix::Error as E;
+    [E::EMSGSIZE, E::EINVAL, E::EIO, E::EOPNOTSUPP].contains(&error)
+}
+
 /// Whether the interface or the address is not there.
 fn is_absent(error: &io::Error) -> bool {
     is_one_of(error, &[Errno::NODEV, Errno::ADDRNOTAVAIL])
@@ -220,7 +278,55 @@ fn is_one_of(error: &io::Error, codes: &[Errno]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::unmapped;
+    use std::net::UdpSocket;
+
+    use super::{Bind, PathSocket, unmapped};
+
+    fn sockets() -> (PathSocket, UdpSocket) {
+        let bind = Bind {
+            label: String::new(),
+            interface: None,
+            address: "127.0.0.1:0".parse().expect("an address"),
+            only_v6: false,
+        };
+        let socket = bind.open_without_mark().expect("loopback is there");
+        (socket, UdpSocket::bind("127.0.0.1:0").expect("it is free"))
+    }
+
+    /// One datagram that is too large, as a probe of the path MTU may be, costs the others neither delivery nor GSO.
+    #[test]
+    fn a_batch_with_an_oversized_datagram_delivers_the_others() {
+        let (mut socket, there) = sockets();
+        let to = there.local_addr().expect("it is bound");
+        let larger = vec![8; 65_520];
+        assert_eq!(socket.send(&larger, 65_510, to), 1);
+        assert!(!socket.without_gso.contains(&to));
+        assert_eq!(there.recv(&mut [0; 100]).expect("it comes"), 10);
+    }
+
+    #[test]
+    fn datagrams_of_one_size_arrive_one_by_one() {
+        let (mut socket, there) = sockets();
+        let to = there.local_addr().expect("it is bound");
+        let octets: Vec<u8> = (0..250).collect();
+        assert_eq!(socket.send(&octets, 100, to), 0);
+        let mut buffer = [0; 1_000];
+        for part in octets.chunks(100) {
+            let length = there.recv(&mut buffer).expect("it comes");
+            assert_eq!(&buffer[..length], part);
+        }
+    }
+
+    #[test]
+    fn datagrams_put_together_have_their_sizes_and_an_age() {
+        let (socket, there) = sockets();
+        let to = socket.socket.local_addr().expect("it is bound");
+        there.send_to(&[1; 100], to).expect("it is sent");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let received = socket.receive(&mut [0; 1_000]).expect("it is there");
+        assert_eq!((received.length, received.segment), (100, 100));
+        assert!(received.age.as_millis() >= 20, "{received:?}");
+    }
 
     #[test]
     fn mapped_addresses_are_shown_as_ipv4() {

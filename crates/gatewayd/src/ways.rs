@@ -53,6 +53,11 @@ impl Ways {
         self.slots.get(&number)?.socket.as_ref()
     }
 
+    /// The same, to send by.
+    pub fn socket_mut(&mut self, number: u32) -> Option<&mut PathSocket> {
+        self.slots.get_mut(&number)?.socket.as_mut()
+    }
+
     /// What an operator calls a path.
     pub fn name(&self, path: PathId) -> String {
         let name = self.names.get(&path).cloned();
