@@ -104,7 +104,7 @@ impl Network {
                         break;
                     }
                     let route = route(u8::try_from(path).expect("small"), end);
-                    self.ends[1 - end].handle(&mut octets, route, self.now);
+                    self.ends[1 - end].handle(&mut octets, route, self.now, self.now);
                     wire.free.push(octets);
                 }
             }

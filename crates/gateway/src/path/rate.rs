@@ -23,8 +23,10 @@ const LOSSES_LEAST: u32 = 5;
 const CLOCK_STEP_S: f64 = 5.0;
 /// Octets in flight that are always allowed.
 const LEAST_FLIGHT: f64 = 14_720.0;
-/// How far sending may catch up after a pause of the host's timer, or by ten packets (RFC 6928), whichever is more.
+/// How far sending may catch up after a time without packets, or by ten packets (RFC 6928), whichever is more.
 const CATCH_UP: Duration = Duration::from_millis(2);
+/// The same where packets waited for the pace, and then for the host's processor: the path was idle for lack of it alone.
+const CATCH_UP_BACKLOG: Duration = Duration::from_millis(50);
 /// Base delays are forgotten after one to two of these.
 const BASE_LIFE: Duration = Duration::from_secs(10);
 const MIN_ROUND: Duration = Duration::from_millis(20);
@@ -102,18 +104,23 @@ impl RateControl {
         self.delay_s
     }
 
-    /// When the next packet may leave by the pace; `None` while too much is in flight.
+    /// When the next packet may leave by the pace; `None` while too much is in flight for the time until reports are handled.
     #[must_use]
-    pub fn ready(&self, srtt: Option<Duration>) -> Option<Instant> {
-        let window = self.rate * 2.0 * srtt.map_or(0.2, Duration::as_secs_f64);
+    pub fn ready(&self, feedback: Option<Duration>) -> Option<Instant> {
+        let window = self.rate * 2.0 * feedback.map_or(0.2, Duration::as_secs_f64);
         ((self.in_flight as f64) < window.max(LEAST_FLIGHT)).then_some(self.next)
     }
 
-    /// A datagram leaves. Those that the pace does not hold back count nevertheless.
-    pub fn on_sent(&mut self, octets: usize, now: Instant) {
+    /// A datagram leaves, after the pace held packets back or not. Those that the pace does not hold back count nevertheless.
+    pub fn on_sent(&mut self, octets: usize, was_held_back: bool, now: Instant) {
         self.in_flight += octets;
         self.round.sent += octets;
-        let catch_up = CATCH_UP.max(Duration::from_secs_f64(LEAST_FLIGHT / self.rate));
+        let pause = if was_held_back {
+            CATCH_UP_BACKLOG
+        } else {
+            CATCH_UP
+        };
+        let catch_up = pause.max(Duration::from_secs_f64(LEAST_FLIGHT / self.rate));
         let earliest = Instant::START + now.saturating_since(Instant::START + catch_up);
         let from = self.next.max(earliest);
         self.next = from + Duration::from_secs_f64(octets as f64 / self.rate);

@@ -8,6 +8,8 @@ use crate::wire::Report;
 const DELAY: Duration = Duration::from_millis(10);
 /// Arrivals that do not wait any longer: half of what a report shows.
 const AT_ONCE: u32 = 32;
+/// Arrivals after which a report must not wait for the host either, or it would not show all of them.
+const OVERDUE: u32 = 48;
 /// A report is repeated after this time, then after twice as long, up to [`REPEAT_MAX`].
 const REPEAT: Duration = Duration::from_millis(50);
 const REPEAT_MAX: Duration = Duration::from_millis(400);
@@ -41,8 +43,8 @@ impl Received {
     }
 
     /// A number arrived that is to be reported.
-    pub fn on_arrival(&mut self, number: u64, now: Instant) {
-        self.note(number, now);
+    pub fn on_arrival(&mut self, number: u64, arrived: Instant, now: Instant) {
+        self.note(number, arrived);
         self.is_changed = true;
         self.is_acknowledged = false;
         self.since_report += 1;
@@ -55,7 +57,7 @@ impl Received {
     }
 
     /// A number arrived. By itself it causes no report: a control message must not be answered by another.
-    pub fn note(&mut self, number: u64, now: Instant) {
+    pub fn note(&mut self, number: u64, arrived: Instant) {
         match self.highest {
             Some(highest) if number <= highest => {
                 if let Some(behind @ 1..=64) = highest.checked_sub(number) {
@@ -73,11 +75,11 @@ impl Received {
                 if step <= 64 {
                     self.before |= 1 << (step - 1);
                 }
-                (self.highest, self.arrived) = (Some(number), now);
+                (self.highest, self.arrived) = (Some(number), arrived);
             }
             None => {
                 // Nothing before the first number is asked for.
-                (self.highest, self.arrived, self.before) = (Some(number), now, u64::MAX);
+                (self.highest, self.arrived, self.before) = (Some(number), arrived, u64::MAX);
             }
         }
     }
@@ -88,6 +90,12 @@ impl Received {
             let is_lost = self.before >> (63 - place) & 1 == 0;
             self.loss += (f64::from(u8::from(is_lost)) - self.loss) / 64.0;
         }
+    }
+
+    /// Whether a report would soon not show all that arrived since the last one.
+    #[must_use]
+    pub const fn is_overdue(&self) -> bool {
+        self.since_report >= OVERDUE
     }
 
     /// When a control message should carry the report.
