@@ -149,8 +149,8 @@ fn network() -> Network {
 #[test]
 fn ten_thousand_packets_allocate_nothing() {
     let mut network = network();
-    // Both paths are busy, and the path MTU is known.
-    for _ in 0..10_000 {
+    // Both paths are busy, the path MTU is known, and each flow has waited for a gap.
+    for _ in 0..30_000 {
         network.step();
     }
     let before = network.delivered;
