@@ -18,7 +18,7 @@ fuzz_target!(|input: &[u8]| {
         let times = if step[0] & 2 == 0 { 1 } else { 20 };
         for end in 0..2 {
             if step[0] & 4 != 0 {
-                ends[end].handle(&mut step.to_vec(), route(), now);
+                ends[end].handle(&mut step.to_vec(), route(), now, now);
             }
             while ends[end].poll_transmit(now, &mut buffer).is_some() {
                 if let (1, &[_, at, flip, cut, ..]) = (step[0] & 1, step) {
@@ -28,7 +28,7 @@ fuzz_target!(|input: &[u8]| {
                 }
                 check(&buffer);
                 for _ in 0..times {
-                    ends[1 - end].handle(&mut buffer.clone(), route(), now);
+                    ends[1 - end].handle(&mut buffer.clone(), route(), now, now);
                 }
             }
         }

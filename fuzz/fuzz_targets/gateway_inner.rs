@@ -45,7 +45,7 @@ fuzz_target!(|input: &[u8]| {
             now = now + Duration::from_millis(10);
             for end in 0..2 {
                 while ends[end].poll_transmit(now, &mut buffer).is_some() {
-                    ends[1 - end].handle(&mut buffer, route(), now);
+                    ends[1 - end].handle(&mut buffer, route(), now, now);
                 }
             }
             given.extend(std::iter::from_fn(|| ends[1].poll_deliver(now)));

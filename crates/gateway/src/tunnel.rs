@@ -97,6 +97,8 @@ pub struct Tunnel {
     lanes: Lanes,
     /// The next number of each flow.
     numbers: Box<[u32]>,
+    /// The pace has held a packet back since the queue was last empty.
+    is_held_back: bool,
     copy: Option<Copy>,
     pool: Pool,
     scratch: Scratch,
@@ -136,6 +138,7 @@ impl Tunnel {
             paths,
             lanes: Lanes::new(&config.rules, seed),
             numbers: vec![0; usize::from(FLOWS)].into_boxed_slice(),
+            is_held_back: false,
             copy: None,
             pool: Pool::default(),
             scratch: Scratch::default(),
@@ -177,6 +180,7 @@ impl Tunnel {
         if let Some((transmit, datagram)) = self.outbox.pop_front() {
             buffer.clear();
             buffer.extend_from_slice(&datagram);
+            self.pool.put(datagram);
             return Some(transmit);
         }
         self.next_datagram(buffer)

@@ -104,7 +104,7 @@ impl Network {
                         break;
                     }
                     let route = route(u8::try_from(path).expect("small"), end);
-                    self.ends[1 - end].handle(&mut octets, route, self.now);
+                    self.ends[1 - end].handle(&mut octets, route, self.now, self.now);
                     wire.free.push(octets);
                 }
             }
@@ -149,8 +149,8 @@ fn network() -> Network {
 #[test]
 fn ten_thousand_packets_allocate_nothing() {
     let mut network = network();
-    // Both paths are busy, and the path MTU is known.
-    for _ in 0..10_000 {
+    // Both paths are busy, the path MTU is known, and each flow has waited for a gap.
+    for _ in 0..30_000 {
         network.step();
     }
     let before = network.delivered;

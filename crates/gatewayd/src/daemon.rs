@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Read},
-    net::{IpAddr, SocketAddr, ToSocketAddrs},
+    net::IpAddr,
     os::unix::net::UnixStream,
     time,
 };
@@ -12,65 +12,44 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_gateway::{
-    crypto::{Entropy, Keys},
-    inner,
     path::{Route, State},
-    policy,
-    tunnel::{self, PathConfig, Refused, Tunnel},
-    wire::{Message, PATHS, PathId},
+    tunnel::Refused,
+    wire::Message,
 };
-use ipnet::IpNet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::{
-    config::{Config, Endpoint, Role},
-    device::Device,
+    batch::Batches,
+    config::Config,
+    device::{self, Batch, Device, HEADROOM},
     metrics::Metrics,
-    socket::{self, PathSocket},
-    status::{self, Dropped, PathReport, PeerDropped, PeerReport, Report, StatusSocket},
+    peers::{self, Peer},
+    status::{self, Dropped, PathReport, PeerDropped, PeerReport, Rejected, Report, StatusSocket},
+    ways::Ways,
 };
 
-/// Packets that are taken from one descriptor before the others have their turn.
-const BATCH: usize = 64;
+/// Batches of packets that are taken from the interface before the others have their turn.
+const BATCHES: usize = 16;
+/// Reads of one socket before the others have their turn.
+const DRAIN: usize = 1024;
 /// Octets of the largest packet or datagram.
 const LARGEST: usize = 1 << 16;
-
-/// The kernel's random octets.
-struct System;
-
-impl Entropy for System {
-    fn fill(&mut self, octets: &mut [u8]) {
-        // A gateway without randomness must not send: its nonces and keys would repeat.
-        getrandom::fill(octets).expect("the kernel has random octets");
-    }
-}
-
-/// Octets of one path.
-#[derive(Debug, Clone, Copy, Default)]
-struct Traffic {
-    sent: u64,
-    received: u64,
-}
-
-/// Another end.
-struct Peer {
-    name: String,
-    allowed: Vec<IpNet>,
-    tunnel: Tunnel,
-    traffic: [Traffic; PATHS],
-}
 
 /// What moves the packets.
 struct Gateway {
     start: time::Instant,
     interface: String,
     device: Device,
-    sockets: Vec<PathSocket>,
-    paths: Vec<String>,
+    ways: Ways,
     peers: Vec<Peer>,
     dropped: Dropped,
+    rejected: Rejected,
     buffer: Vec<u8>,
+    received: Vec<u8>,
+    batch: Batch,
+    batches: Batches,
+    delivered: Vec<Vec<u8>>,
 }
 
 /// Runs until a signal ends it.
@@ -80,20 +59,28 @@ struct Gateway {
 pub fn up(config: &Config) -> Result<(), String> {
     let mut signal = signals().map_err(|error| format!("signals: {}", words(&error)))?;
     let start = time::Instant::now();
-    let peers = peers(config)?;
-    let sockets = socket::open(config)?;
+    let remotes = peers::resolve(config)?;
+    let ways = Ways::open(config, &remotes.concat())?;
+    let peers = config.peer.0.iter().zip(&remotes);
+    let peers = peers
+        .map(|(peer, remotes)| peers::peer(config, peer, remotes, &ways, Instant::START))
+        .collect::<Result<Vec<_>, _>>()?;
     let status = StatusSocket::open(status::path_of(config))?;
     let mut metrics = config.status.metrics.map(Metrics::open).transpose()?;
     let mtu = peers.iter().map(|peer| peer.tunnel.inner_mtu()).min();
     let mut gateway = Gateway {
         start,
-        interface: config.tunnel.interface.0.clone(),
+        interface: config.gateway.interface.0.clone(),
         device: Device::new(config, octets(mtu.unwrap_or_default()))?,
-        sockets,
-        paths: config.path.names().map(str::to_owned).collect(),
+        ways,
         peers,
         dropped: Dropped::default(),
-        buffer: vec![0; LARGEST],
+        rejected: Rejected::default(),
+        buffer: Vec::new(),
+        received: vec![0; LARGEST],
+        batch: Batch::default(),
+        batches: Batches::default(),
+        delivered: Vec::new(),
     };
     eprintln!("{}", gateway.interface.clone() + " is up");
     gateway
@@ -109,77 +96,6 @@ fn signals() -> io::Result<UnixStream> {
     }
     read.set_nonblocking(true)?;
     Ok(read)
-}
-
-fn peers(config: &Config) -> Result<Vec<Peer>, String> {
-    let peers = config.peer.0.iter().map(|(name, peer)| {
-        let secret = config.tunnel.secret.0.as_ref();
-        let keys = Keys {
-            private: secret.ok_or("there is no private key")?.0,
-            peer: peer.public_key.0,
-            psk: peer.preshared.0.as_ref().map(|key| key.0),
-        };
-        let allowed: Vec<IpNet> = peer.allowed.iter().map(|prefix| prefix.0.trunc()).collect();
-        let source = |net: &IpNet| inner::Prefix::new(net.addr(), net.prefix_len());
-        let tunnel = tunnel::Config {
-            keys,
-            paths: paths(config, &peer.endpoint)?,
-            sources: allowed.iter().filter_map(source).collect(),
-            rules: Vec::new(),
-        };
-        Ok(Peer {
-            name: name.clone(),
-            allowed,
-            tunnel: Tunnel::new(tunnel, Box::new(System), Instant::START),
-            traffic: [Traffic::default(); PATHS],
-        })
-    });
-    peers.collect()
-}
-
-/// Path `i` goes to endpoint `i`. Where there are fewer endpoints they are used in turn; where no path is configured there is one for each endpoint.
-fn paths(config: &Config, endpoints: &[Endpoint]) -> Result<Vec<PathConfig>, String> {
-    let remotes = endpoints
-        .iter()
-        .map(resolve)
-        .collect::<Result<Vec<_>, _>>()?;
-    let ways = &config.path.0;
-    let count = if ways.is_empty() {
-        remotes.len()
-    } else {
-        ways.len()
-    };
-    let mut paths = Vec::with_capacity(count);
-    for (i, number) in (0..count).zip(0_u8..) {
-        let id = PathId::new(number)
-            .ok_or_else(|| format!("a tunnel has {PATHS} paths at most, not {count}"))?;
-        let local = if ways.is_empty() { 0 } else { number };
-        let remote = (!remotes.is_empty()).then(|| remotes[i % remotes.len()]);
-        paths.push(PathConfig {
-            id,
-            route: remote.map(|remote| Route {
-                local: local.into(),
-                remote,
-            }),
-            role: ways.get(i).map_or(policy::Role::Active, |(_, way)| match way.role {
-                Role::Active => policy::Role::Active,
-                Role::Backup => policy::Role::Backup,
-                Role::Metered => policy::Role::Metered,
-            }),
-        });
-    }
-    Ok(paths)
-}
-
-fn resolve(endpoint: &Endpoint) -> Result<SocketAddr, String> {
-    match endpoint {
-        Endpoint::Address(address) => Ok(*address),
-        Endpoint::Name(host, port) => (host.as_str(), *port)
-            .to_socket_addrs()
-            .map_err(|error| format!("{endpoint}: {}", words(&error)))?
-            .next()
-            .ok_or_else(|| format!("{endpoint}: the name has no address")),
-    }
 }
 
 impl Gateway {
@@ -199,12 +115,7 @@ impl Gateway {
             if ready.device {
                 self.take_packets()?;
             }
-            for (socket, _) in ready
-                .sockets
-                .iter()
-                .enumerate()
-                .filter(|(_, ready)| **ready)
-            {
+            for socket in ready.sockets {
                 self.take_datagrams(socket);
             }
             if ready.client {
@@ -217,8 +128,7 @@ impl Gateway {
     }
 
     fn now(&self) -> Instant {
-        let nanos = self.start.elapsed().as_nanos();
-        Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        since(self.start)
     }
 
     fn wait(
@@ -231,8 +141,8 @@ impl Gateway {
             PollFd::new(signal, PollFlags::IN),
             PollFd::new(&self.device, PollFlags::IN),
         ];
-        let sockets = self.sockets.iter();
-        descriptors.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
+        let sockets = self.ways.sockets();
+        descriptors.extend(sockets.map(|(_, socket)| PollFd::new(socket, PollFlags::IN)));
         descriptors.push(PollFd::new(status, PollFlags::IN));
         let scrapers = metrics.iter().flat_map(|metrics| metrics.descriptors());
         descriptors.extend(scrapers.map(|client| PollFd::from_borrowed_fd(client, PollFlags::IN)));
@@ -252,16 +162,30 @@ impl Gateway {
         Ok(Ready {
             signal: ready.next().unwrap_or_default(),
             device: ready.next().unwrap_or_default(),
-            sockets: ready.by_ref().take(self.sockets.len()).collect(),
+            sockets: self
+                .ways
+                .sockets()
+                .zip(ready.by_ref())
+                .filter_map(|((number, _), is_ready)| is_ready.then_some(number))
+                .collect(),
             client: ready.any(|is_ready| is_ready),
         })
     }
 
     fn take_packets(&mut self) -> io::Result<()> {
-        for _ in 0..BATCH {
-            match self.device.receive(&mut self.buffer) {
-                Ok(length) => self.on_packet(length),
+        let mut batch = std::mem::take(&mut self.batch);
+        let taken = self.take_batches(&mut batch);
+        self.batch = batch;
+        taken
+    }
+
+    fn take_batches(&mut self, batch: &mut Batch) -> io::Result<()> {
+        for _ in 0..BATCHES {
+            match self.device.receive(batch) {
+                Ok(()) => batch.packets().for_each(|packet| self.on_packet(packet)),
                 Err(error) if is_transient(&error) => break,
+                // A packet that cannot be split.
+                Err(error) if error.raw_os_error().is_none() => self.dropped.not_ip += 1,
                 // The interface was deleted.
                 Err(error) => return Err(error),
             }
@@ -269,9 +193,8 @@ impl Gateway {
         Ok(())
     }
 
-    fn on_packet(&mut self, length: usize) {
+    fn on_packet(&mut self, packet: &[u8]) {
         let now = self.now();
-        let packet = &self.buffer[..length];
         let Some(destination) = destination(packet) else {
             self.dropped.not_ip += 1;
             return;
@@ -291,32 +214,39 @@ impl Gateway {
         }
     }
 
-    fn take_datagrams(&mut self, socket: usize) {
-        for _ in 0..BATCH {
-            match self.sockets[socket].receive(&mut self.buffer) {
-                Ok((length, remote)) => {
-                    let local = u32::try_from(socket).unwrap_or_default();
-                    self.on_datagram(length, Route { local, remote });
-                }
-                Err(_) => return,
+    /// Takes all that waits, within reason: a report that waits behind other datagrams would make its path seem silent.
+    fn take_datagrams(&mut self, local: u32) {
+        let mut buffer = std::mem::take(&mut self.received);
+        for _ in 0..DRAIN {
+            let Some(socket) = self.ways.socket(local) else {
+                break;
+            };
+            let Ok(received) = socket.receive(&mut buffer) else {
+                break;
+            };
+            let now = self.now();
+            let age = Duration::from_nanos(u64::try_from(received.age.as_nanos()).unwrap_or(0));
+            let arrived = Instant::START + now.saturating_since(Instant::START).saturating_sub(age);
+            let remote = received.from;
+            for datagram in buffer[..received.length].chunks_mut(received.segment) {
+                self.on_datagram(datagram, Route { local, remote }, arrived, now);
             }
         }
+        self.received = buffer;
     }
 
     /// Finds the tunnel of a datagram by the index that it names. An initiation names none: each tunnel sees it, and the one whose key opens it answers.
-    fn on_datagram(&mut self, length: usize, route: Route) {
-        let now = self.now();
-        let datagram = &mut self.buffer[..length];
+    fn on_datagram(&mut self, datagram: &mut [u8], route: Route, arrived: Instant, now: Instant) {
         let (index, path) = match Message::decode(datagram) {
             Err(_) => {
-                self.dropped.malformed += 1;
+                self.rejected.malformed += 1;
                 return;
             }
             Ok(Message::Initiation(_)) => {
                 let is_refused = |peer: &mut Peer| {
                     let refused = |peer: &Peer| peer.tunnel.stats().counters.refused_initiations;
                     let before = refused(peer);
-                    peer.tunnel.handle(datagram, route, now);
+                    peer.tunnel.handle(datagram, route, arrived, now);
                     refused(peer) > before
                 };
                 let refused = self
@@ -325,7 +255,7 @@ impl Gateway {
                     .map(is_refused)
                     .filter(|refused| *refused);
                 if refused.count() == self.peers.len() {
-                    self.dropped.unknown_key += 1;
+                    self.rejected.unknown_key += 1;
                 }
                 return;
             }
@@ -338,35 +268,38 @@ impl Gateway {
             .iter_mut()
             .find(|peer| peer.tunnel.has_index(index))
         else {
-            self.dropped.unknown_session += 1;
+            self.rejected.unknown_session += 1;
             return;
         };
         if let Some(path) = path {
-            peer.traffic[path.index()].received += length as u64;
+            peer.traffic[path.index()].received += datagram.len() as u64;
         }
-        peer.tunnel.handle(datagram, route, now);
+        peer.tunnel.handle(datagram, route, arrived, now);
     }
 
     /// Sends and delivers what the tunnels have.
     fn flush(&mut self) {
-        let now = self.now();
+        let start = self.start;
+        let mut delivered = std::mem::take(&mut self.delivered);
         for peer in &mut self.peers {
-            while let Some(packet) = peer.tunnel.poll_deliver(now) {
-                if self.device.send(&packet).is_err() {
-                    self.dropped.not_delivered += 1;
+            while let Some(packet) = peer.tunnel.poll_deliver(since(start)) {
+                let mut buffer = vec![0; HEADROOM];
+                buffer.extend_from_slice(&packet);
+                delivered.push(buffer);
+                if delivered.len() == device::BATCH {
+                    self.dropped.not_delivered += deliver(&mut self.device, &mut delivered);
                 }
             }
-            while let Some(transmit) = peer.tunnel.poll_transmit(now, &mut self.buffer) {
+            while let Some(transmit) = peer.tunnel.poll_transmit(since(start), &mut self.buffer) {
                 peer.traffic[transmit.path.index()].sent += self.buffer.len() as u64;
-                let socket = self.sockets.get(transmit.route.local as usize);
-                let sent = socket.map(|socket| socket.send(&self.buffer, transmit.route.remote));
-                // The tunnel detects lost datagrams; a full socket buffer is one more cause.
-                if !matches!(sent, Some(Ok(()))) {
-                    self.dropped.not_sent += 1;
-                }
+                self.batches
+                    .add(transmit.route, &self.buffer, &mut self.ways);
             }
         }
-        self.buffer.resize(LARGEST, 0);
+        self.dropped.not_delivered += deliver(&mut self.device, &mut delivered);
+        self.delivered = delivered;
+        self.batches.flush(&mut self.ways);
+        self.dropped.not_sent = self.batches.not_sent;
     }
 
     /// The interface's MTU is the smallest of the tunnels that are up, so that the kernel tells senders.
@@ -379,57 +312,79 @@ impl Gateway {
     }
 
     fn report(&self) -> Report {
+        let mut rejected = self.rejected;
+        for counters in self.peers.iter().map(|peer| peer.tunnel.stats().counters) {
+            rejected.replayed += counters.replayed;
+            rejected.unauthentic += counters.unauthentic;
+            rejected.malformed += counters.malformed;
+            rejected.foreign_sources += counters.foreign_sources;
+        }
+        let peers = self.peers.iter();
         Report {
             interface: self.interface.clone(),
             mtu: self.device.mtu(),
+            peers: peers
+                .map(|peer| (peer.name.clone(), self.report_of(peer)))
+                .collect(),
+            rejected,
             dropped: self.dropped,
-            peers: self.peers.iter().map(|peer| self.report_of(peer)).collect(),
         }
     }
 
     fn report_of(&self, peer: &Peer) -> PeerReport {
         let stats = peer.tunnel.stats();
-        let paths = stats.paths.iter().map(|path| PathReport {
-            name: self
-                .paths
-                .get(path.path.index())
-                .cloned()
-                .unwrap_or_else(|| path.path.number().to_string()),
-            state: state(path.state).to_owned(),
-            rate_mbit_s: path.rate * 8e-6,
-            rtt_ms: path.srtt.map(|srtt| srtt.as_secs_f64() * 1e3),
-            loss: path.loss,
-            datagram_octets: path.mtu,
-            sent_octets: peer.traffic[path.path.index()].sent,
-            received_octets: peer.traffic[path.path.index()].received,
-            deaths: path.deaths,
+        let paths = stats.paths.iter().map(|path| {
+            let report = PathReport {
+                state: state(path.state).to_owned(),
+                rtt_ms: path.srtt.map(|srtt| srtt.as_secs_f64() * 1e3),
+                rate_mbit_s: path.rate * 8e-6,
+                loss: path.loss,
+                mtu: path.mtu,
+                sent_bytes: peer.traffic[path.path.index()].sent,
+                received_bytes: peer.traffic[path.path.index()].received,
+                deaths: path.deaths,
+            };
+            (self.ways.name(path.path), report)
         });
         PeerReport {
-            name: peer.name.clone(),
-            up: stats.is_up,
+            state: if stats.is_up { "up" } else { "down" }.to_owned(),
+            paths: paths.collect(),
+            repaired_packets: stats.counters.retransmitted,
+            reordered_packets: stats.order.late,
+            sent_packets: stats.counters.entered,
+            received_packets: stats.order.delivered,
             sessions: stats.sessions,
             restarts: stats.counters.peer_restarts,
-            packets_sent: stats.counters.entered,
-            packets_received: stats.order.delivered,
-            retransmitted: stats.counters.retransmitted,
             dropped: PeerDropped {
-                unauthentic: stats.counters.unauthentic,
-                malformed: stats.counters.malformed,
-                foreign_sources: stats.counters.foreign_sources,
                 queue: stats.queue_dropped,
                 unsendable: stats.counters.unsendable,
                 duplicates: stats.order.duplicates,
             },
-            paths: paths.collect(),
         }
     }
+}
+
+fn since(start: time::Instant) -> Instant {
+    let nanos = start.elapsed().as_nanos();
+    Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// Gives packets to the kernel. How often it refused.
+fn deliver(device: &mut Device, packets: &mut Vec<Vec<u8>>) -> u64 {
+    if packets.is_empty() {
+        return 0;
+    }
+    let refused = device.send(packets).is_err();
+    packets.clear();
+    refused.into()
 }
 
 /// What can be read.
 struct Ready {
     signal: bool,
     device: bool,
-    sockets: Vec<bool>,
+    /// Sockets by number.
+    sockets: Vec<u32>,
     /// A client of the status socket or of the metrics.
     client: bool,
 }

@@ -1,15 +1,19 @@
 //! `anabranch-gateway`: makes keys, checks the configuration of a gateway, and runs it.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod config;
 mod daemon;
 mod device;
 mod key;
 mod metrics;
+mod netlink;
 mod peer;
+mod peers;
 mod report;
 mod socket;
 mod status;
+mod ways;
 
 use std::{
     fs::OpenOptions,

@@ -92,7 +92,7 @@ impl Peer {
         let mut pending = Pending::begin(&keys(1, 2), 7, 1, &mut Seeded::new(9))?;
         let key = MacKey::of(&public_key(&[2; 32]));
         let mut initiation = with_mac2(path, 7, &pending.noise, &key, None).encode();
-        tunnel.handle(&mut initiation, route(), now);
+        tunnel.handle(&mut initiation, route(), now, now);
         let mut buffer = Vec::new();
         tunnel.poll_transmit(now, &mut buffer)?;
         let Ok(Message::Response(response)) = Message::decode(&buffer) else {
@@ -120,7 +120,7 @@ impl Peer {
             .session
             .seal(path, Inner { kind }, content, &mut self.buffer);
         if sealed.is_some() {
-            self.tunnel.handle(&mut self.buffer, route(), self.now);
+            self.tunnel.handle(&mut self.buffer, route(), self.now, self.now);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::policy::Role;
 
 /// Between probes of a path that carries nothing else.
 const IDLE_PROBE: Duration = Duration::from_millis(250);
-/// Between probes of a metered path while another delivers, whatever its state.
+/// Between probes of a metered path that delivers, while another does.
 const SPARE_PROBE: Duration = Duration::from_secs(1);
 /// Between probes of a suspect path.
 const SUSPECT_PROBE: Duration = Duration::from_millis(10);
@@ -216,7 +216,7 @@ impl Liveness {
         match self.state {
             State::Active | State::Standby if silent >= late => {
                 self.state = State::Suspect;
-                self.probe = self.next_probe(now);
+                self.probe = now;
                 true
             }
             State::Suspect | State::Validating { .. } if silent >= dead => {
@@ -242,7 +242,7 @@ impl Liveness {
         }
         self.state = State::Dead { since: now };
         self.waiting = None;
-        self.probe = self.next_probe(now);
+        self.probe = now;
     }
 
     /// When [`Self::advance`] has something to do, if nothing is reported until then.
@@ -267,17 +267,8 @@ impl Liveness {
         self.probe = now;
     }
 
-    /// The first probe after a change for the worse: at once, unless probes are to be few.
-    fn next_probe(&self, now: Instant) -> Instant {
-        if self.is_spare {
-            now + SPARE_PROBE
-        } else {
-            now
-        }
-    }
-
     fn probe_interval(&self, now: Instant) -> Duration {
-        if self.is_spare {
+        if self.is_spare && self.is_well() {
             return SPARE_PROBE;
         }
         match self.state {

@@ -65,8 +65,10 @@ const FLIGHT: f64 = 1.25;
 const REPORT_S: f64 = 0.012;
 /// Octets in flight that are always allowed.
 const LEAST_FLIGHT: f64 = 14_720.0;
-/// How far sending may catch up after a pause of the host's timer, or by ten packets (RFC 6928), whichever is more.
+/// How far sending may catch up after a time without packets, or by ten packets (RFC 6928), whichever is more.
 const CATCH_UP: Duration = Duration::from_millis(2);
+/// The same where packets waited for the pace, and then for the host's processor: the path was idle for lack of it alone.
+const CATCH_UP_BACKLOG: Duration = Duration::from_millis(50);
 /// Base delays are forgotten after one to two of these.
 const BASE_LIFE: Duration = Duration::from_secs(10);
 const MIN_ROUND: Duration = Duration::from_millis(20);
@@ -196,7 +198,7 @@ impl RateControl {
         self.delay_s
     }
 
-    /// When the next packet may leave by the pace; `None` while too much is in flight.
+    /// When the next packet may leave by the pace; `None` while too much is in flight for the time until reports are handled.
     #[must_use]
     pub fn ready(&self, feedback: Option<Duration>) -> Option<Instant> {
         let flight = if self.is_starting {
@@ -232,11 +234,16 @@ impl RateControl {
         TARGET_S + JITTER * self.jitter_s
     }
 
-    /// A datagram leaves. Those that the pace does not hold back count nevertheless.
-    pub fn on_sent(&mut self, octets: usize, now: Instant) {
+    /// A datagram leaves, after the pace held packets back or not. Those that the pace does not hold back count nevertheless.
+    pub fn on_sent(&mut self, octets: usize, was_held_back: bool, now: Instant) {
         self.in_flight += octets;
         self.round.sent += octets;
-        let catch_up = CATCH_UP.max(Duration::from_secs_f64(LEAST_FLIGHT / self.rate));
+        let pause = if was_held_back {
+            CATCH_UP_BACKLOG
+        } else {
+            CATCH_UP
+        };
+        let catch_up = pause.max(Duration::from_secs_f64(LEAST_FLIGHT / self.rate));
         let earliest = Instant::START + now.saturating_since(Instant::START + catch_up);
         let from = self.next.max(earliest);
         self.next = from + Duration::from_secs_f64(octets as f64 / self.rate);

@@ -9,6 +9,8 @@ use crate::wire::{Arrivals, Report, WORDS};
 const DELAY: Duration = Duration::from_millis(10);
 /// Arrivals that do not wait any longer.
 const AT_ONCE: u32 = 32;
+/// Arrivals after which a report must not wait for the host either, or it would not show all of them.
+const OVERDUE: u32 = 48;
 /// A report is repeated after this time, then after twice as long, up to [`REPEAT_MAX`].
 const REPEAT: Duration = Duration::from_millis(50);
 const REPEAT_MAX: Duration = Duration::from_millis(400);
@@ -61,8 +63,8 @@ impl Received {
     }
 
     /// A number arrived that is to be reported.
-    pub fn on_arrival(&mut self, number: u64, now: Instant) {
-        self.note(number, now);
+    pub fn on_arrival(&mut self, number: u64, arrived: Instant, now: Instant) {
+        self.note(number, arrived);
         self.is_changed = true;
         self.is_acknowledged = false;
         self.since_report += 1;
@@ -87,7 +89,7 @@ impl Received {
                 if let Some(highest) = highest {
                     self.advance(highest / 64, word);
                 }
-                (self.highest, self.arrived) = (Some(number), now);
+                (self.highest, self.arrived) = (Some(number), arrived);
             }
         }
         self.words[place(word)] |= 1 << (number % 64);
@@ -111,6 +113,12 @@ impl Received {
             }
             self.words[place(word)] = 0;
         }
+    }
+
+    /// Whether a report would soon not show all that arrived since the last one.
+    #[must_use]
+    pub const fn is_overdue(&self) -> bool {
+        self.since_report >= OVERDUE
     }
 
     /// When a control message should carry the report.

@@ -12,24 +12,30 @@ use crate::{
 };
 
 impl Tunnel {
-    /// Takes a datagram that arrived from `route`. What is not authentic changes nothing.
-    pub fn handle(&mut self, datagram: &mut [u8], route: Route, now: Instant) {
+    /// Takes a datagram that arrived from `route` at `arrived`, which is before `now` by the time that it waited for the shell. Delays
+    /// are measured by `arrived`, so that the wait does not count as the path's. What is not authentic changes nothing.
+    pub fn handle(&mut self, datagram: &mut [u8], route: Route, arrived: Instant, now: Instant) {
         self.set_now(now);
         self.is_advanced = false;
+        let arrived = arrived.min(self.now);
         match Message::decode(datagram) {
             Ok(Message::Initiation(initiation)) => self.on_initiation(&initiation, route),
             Ok(Message::Response(response)) => self.on_response(&response),
             Ok(Message::CookieReply(reply)) => self.on_cookie_reply(&reply),
-            Ok(Message::Data(header)) => self.on_data(header, datagram, route),
+            Ok(Message::Data(header)) => self.on_data(header, datagram, route, arrived),
             Err(_) => self.counters.malformed += 1,
         }
     }
 
-    fn on_data(&mut self, header: Header, datagram: &mut [u8], route: Route) {
+    fn on_data(&mut self, header: Header, datagram: &mut [u8], route: Route, arrived: Instant) {
         let Some((session, is_unconfirmed)) = self.handshakes.session_of(header.receiver) else {
             self.counters.unauthentic += 1;
             return;
         };
+        if !session.is_new(header) {
+            self.counters.replayed += 1;
+            return;
+        }
         let Some(opened) = session.open(header, datagram) else {
             self.counters.unauthentic += 1;
             return;
@@ -55,37 +61,49 @@ impl Tunnel {
         };
         match inner.kind {
             Kind::Control => {
-                path.received.note(header.number, now);
+                path.received.note(header.number, arrived);
                 let mut control = std::mem::take(&mut self.scratch.control);
                 match control.read(content) {
-                    Ok(()) => self.on_control(&control),
+                    Ok(()) => self.on_control(&control, arrived),
                     Err(_) => self.counters.malformed += 1,
                 }
                 self.scratch.control = control;
             }
-            Kind::Probe | Kind::MtuProbe => path.received.on_arrival(header.number, now),
+            Kind::Probe | Kind::MtuProbe => path.received.on_arrival(header.number, arrived, now),
             Kind::Packet(place) => {
-                path.received.on_arrival(header.number, now);
+                path.received.on_arrival(header.number, arrived, now);
+                let is_overdue = path.received.is_overdue();
                 self.on_packet(place, content);
+                if is_overdue {
+                    self.report_early();
+                }
             }
             Kind::Protected {
                 place,
                 block,
                 index,
             } => {
-                path.received.on_arrival(header.number, now);
+                path.received.on_arrival(header.number, arrived, now);
+                let is_overdue = path.received.is_overdue();
                 let pool = &mut self.pool;
                 let rebuilt = self
                     .rebuilder
                     .on_source((block, index), place, content, now, pool);
                 self.on_packet(place, content);
                 self.on_rebuilt(rebuilt);
+                if is_overdue {
+                    self.report_early();
+                }
             }
             Kind::Repair(repair) => {
-                path.received.on_arrival(header.number, now);
+                path.received.on_arrival(header.number, arrived, now);
+                let is_overdue = path.received.is_overdue();
                 let pool = &mut self.pool;
                 let rebuilt = self.rebuilder.on_repair(repair, content, now, pool);
                 self.on_rebuilt(rebuilt);
+                if is_overdue {
+                    self.report_early();
+                }
             }
         }
     }
@@ -115,13 +133,13 @@ impl Tunnel {
             .on_packet(place, packet, self.now, &mut self.pool);
     }
 
-    fn on_control(&mut self, control: &Control) {
+    fn on_control(&mut self, control: &Control, arrived: Instant) {
         for entry in &control.entries {
-            self.on_entry(entry);
+            self.on_entry(entry, arrived);
         }
     }
 
-    fn on_entry(&mut self, entry: &Entry) {
+    fn on_entry(&mut self, entry: &Entry, arrived: Instant) {
         let Some(path) = self.paths.get_mut(entry.path) else {
             return;
         };
@@ -136,10 +154,10 @@ impl Tunnel {
             return;
         }
         path.peer_report = Some(report.version);
-        self.on_report(entry.path, &report);
+        self.on_report(entry.path, &report, arrived);
     }
 
-    fn on_report(&mut self, id: PathId, report: &Report) {
+    fn on_report(&mut self, id: PathId, report: &Report, arrived: Instant) {
         let now = self.now;
         let Some(path) = self.paths.get_mut(id) else {
             return;
@@ -149,7 +167,8 @@ impl Tunnel {
         if let Some(sent) = outcome.advanced {
             let held = Duration::from_micros(u64::from(report.held));
             path.round_trip
-                .sample(now.saturating_since(sent).saturating_sub(held));
+                .sample(arrived.saturating_since(sent).saturating_sub(held));
+            path.round_trip.on_feedback(now.saturating_since(sent));
             path.liveness.on_report(now, sent, path.ledger.waiting());
         }
         path.loss.on_arrived(outcome.arrived.len());
@@ -181,7 +200,7 @@ impl Tunnel {
                 None => {}
             }
         }
-        if path.rate.on_report(path.round_trip.srtt(), now) {
+        if path.rate.on_report(path.round_trip.srtt(), arrived) {
             path.loss.on_round(path.rate.is_congested());
         }
     }

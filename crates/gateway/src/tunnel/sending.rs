@@ -3,7 +3,7 @@
 use anabranch_core::units::Instant;
 
 use super::{
-    Copy, Transmit, Tunnel, is_due,
+    Copy, OUTBOX, Transmit, Tunnel, is_due,
     lanes::{Lanes, Staged},
     may_probe_mtu,
 };
@@ -105,7 +105,7 @@ impl Tunnel {
         };
         let uncounted = path.ledger.add(sent, &mut self.pool);
         path.rate.on_unknown(uncounted);
-        path.rate.on_sent(octets, now);
+        path.rate.on_sent(octets, self.is_held_back, now);
         if kind == Kind::MtuProbe {
             path.mtu
                 .on_probe(number, octets, now, path.round_trip.late());
@@ -136,6 +136,21 @@ impl Tunnel {
             path.received.on_control(now);
             let is_live = path.liveness.usable().is_some() && !path.liveness.is_spare();
             path.control_due = path.route.is_some() && (!is_any_live || is_live);
+        }
+    }
+
+    /// Writes reports before the shell asks for datagrams, as it may have many more arrivals to hand over first.
+    pub(super) fn report_early(&mut self) {
+        self.schedule_control();
+        while let Some(id) = self.path_where(|path, _| path.control_due) {
+            let mut datagram = self.pool.take();
+            match self.send_control(id, &mut datagram) {
+                Some(transmit) if self.outbox.len() < OUTBOX => {
+                    self.outbox.push_back((transmit, datagram));
+                }
+                // A report is repeated until it is acknowledged.
+                _ => {}
+            }
         }
     }
 
@@ -189,6 +204,7 @@ impl Tunnel {
                 return Some(transmit);
             }
         }
+        self.is_held_back = self.tier(0).is_some() && self.lanes.next(0).is_some();
         None
     }
 
@@ -372,7 +388,7 @@ impl Tunnel {
     }
 
     fn is_ready(&self, path: &Path) -> bool {
-        is_due(path.rate.ready(path.round_trip.srtt()), self.now)
+        is_due(path.rate.ready(path.round_trip.feedback()), self.now)
     }
 
     /// When the pace allows the next packet.
@@ -381,7 +397,7 @@ impl Tunnel {
             let number = u8::try_from(number).ok()?;
             let lane = self.lanes.get(number).filter(|lane| !lane.is_empty())?;
             let octets = lane.next_octets();
-            let ready = |path: &Path| path.rate.ready(path.round_trip.srtt());
+            let ready = |path: &Path| path.rate.ready(path.round_trip.feedback());
             if let Some((_, path)) = self.pinned(number, octets) {
                 return ready(path).filter(|&ready| ready > self.now);
             }

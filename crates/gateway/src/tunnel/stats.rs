@@ -28,8 +28,10 @@ pub struct Counters {
     pub foreign_sources: u64,
     /// Messages of no known form.
     pub malformed: u64,
-    /// Data messages that are not authentic or not new.
+    /// Data messages that are not authentic.
     pub unauthentic: u64,
+    /// Data messages of a session whose number is not new. They are not authenticated.
+    pub replayed: u64,
     /// Initiations that are not for this end, or not from the other.
     pub refused_initiations: u64,
     /// Cookies handed out, under load.

@@ -102,11 +102,17 @@ fn apply(network: &mut Network, event: Event) {
         // Garbage, initiations of strangers, and what was carried before: whole, cut and altered.
         Event::Hostile { end, count } => {
             for at in 0..count {
+                let mut path = u8::try_from(at % 3).expect("small");
                 let mut octets = match at % 4 {
                     0 => network.forged_initiation(u32::try_from(at).expect("small")),
                     1 => vec![u8::try_from(at % 6).expect("small"); at],
                     _ if network.recorded.is_empty() => continue,
-                    _ => network.recorded[at * 7 % network.recorded.len()].2.clone(),
+                    _ => {
+                        // On its own path: from another address an undelivered one would move the path there.
+                        let (_, own, octets) = &network.recorded[at * 7 % network.recorded.len()];
+                        path = *own;
+                        octets.clone()
+                    }
                 };
                 match at % 8 {
                     3 => octets.truncate(at % (octets.len() + 1)),
@@ -117,7 +123,7 @@ fn apply(network: &mut Network, event: Event) {
                         .for_each(|octet| *octet ^= 1),
                     _ => {}
                 }
-                network.inject(end, u8::try_from(at % 3).expect("small"), octets);
+                network.inject(end, path, octets);
             }
         }
     }

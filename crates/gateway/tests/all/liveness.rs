@@ -151,7 +151,7 @@ proptest! {
         for (step, pause) in arrivals {
             number += step;
             now = now + MS * pause;
-            received.on_arrival(number, now);
+            received.on_arrival(number, now, now);
             seen.insert(number);
             pass(&mut received, now, &mut newest, &mut fates);
         }

@@ -61,9 +61,12 @@ struct Host {
     tunnel: Tunnel,
     offset: Duration,
     boots: u64,
+    /// Datagrams and packets that wait for the host's processor, with the times of their arrivals.
+    inbox: Vec<(Instant, Event)>,
 }
 
 enum Event {
+    Wake { end: End },
     Datagram { to: End, path: u8, octets: Vec<u8> },
     Send { from: End, flow: u16 },
 }
@@ -107,6 +110,8 @@ pub struct Network {
     both_begin: bool,
     /// Checks the states of paths, where it is there.
     pub watch: Option<Watch>,
+    /// Between times at which an end has the processor; always if there is none.
+    wake: [Option<Duration>; 2],
     /// Every data header sent, by boot and end: a nonce must not repeat under one receiver's index.
     nonces: BTreeSet<(End, Vec<u8>)>,
 }
@@ -118,6 +123,18 @@ fn keys(seed: u64, end: End) -> Keys {
         private: privates[end],
         peer: public_key(&privates[1 - end]),
         psk: None,
+    }
+}
+
+fn route(of: End, number: u8, ports: &[Vec<u16>; 2]) -> Route {
+    let ip = if of == 0 {
+        [192, 0, 2, 1]
+    } else {
+        [192, 0, 2, 2]
+    };
+    Route {
+        local: u32::from(number),
+        remote: SocketAddr::from((ip, ports[of][usize::from(number)])),
     }
 }
 
@@ -171,6 +188,7 @@ impl Network {
             paths,
             both_begin,
             watch: None,
+            wake: [None; 2],
             nonces: BTreeSet::new(),
         };
         for end in [0, 1] {
@@ -180,6 +198,7 @@ impl Network {
                 tunnel,
                 offset,
                 boots: 0,
+                inbox: Vec::new(),
             });
         }
         network
@@ -203,15 +222,7 @@ impl Network {
 
     /// How an end is seen by the other on a path.
     fn route(&self, of: End, number: u8) -> Route {
-        let ip = if of == 0 {
-            [192, 0, 2, 1]
-        } else {
-            [192, 0, 2, 2]
-        };
-        Route {
-            local: u32::from(number),
-            remote: SocketAddr::from((ip, self.ports[of][usize::from(number)])),
-        }
+        route(of, number, &self.ports)
     }
 
     fn local(&self, end: End) -> Instant {
@@ -227,10 +238,32 @@ impl Network {
             tunnel,
             offset,
             boots,
+            inbox: Vec::new(),
         };
         if let Some(watch) = &mut self.watch {
             watch.restart(end);
         }
+    }
+
+    /// An end has the processor only once per `interval`. What arrives in between waits, with the time of its arrival.
+    pub fn busy(&mut self, end: End, interval: Duration) {
+        self.wake[end] = Some(interval);
+    }
+
+    /// When an end has the processor, from a time on.
+    fn awake(&self, end: End, at: Instant) -> Instant {
+        let Some(interval) = self.wake[end] else {
+            return at;
+        };
+        let nanos = at.saturating_since(Instant::START).as_nanos();
+        // Instants are finer than nanoseconds.
+        let nanos = nanos + u64::from(Instant::from_nanos(nanos) < at);
+        let interval = interval.as_nanos();
+        Instant::from_nanos(nanos.div_ceil(interval) * interval)
+    }
+
+    fn is_awake(&self, end: End) -> bool {
+        self.awake(end, self.now) == self.now
     }
 
     /// Both ends restart; these of them give the path this role.
@@ -312,16 +345,20 @@ impl Network {
     pub fn run(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
-            self.poll(0);
-            self.poll(1);
+            for host in [0, 1] {
+                if self.is_awake(host) {
+                    self.poll(host);
+                }
+            }
             let timers = (0..2).filter_map(|host| {
                 let Host { tunnel, offset, .. } = &self.hosts[host];
                 let at = tunnel.poll_timeout()?;
                 assert!(
-                    at > self.local(host),
+                    at > self.local(host) || !self.is_awake(host),
                     "end {host} asks for a time that has passed"
                 );
-                Some(self.now + at.saturating_since(self.now + *offset))
+                let at = self.now + at.saturating_since(self.now + *offset);
+                Some(self.awake(host, at))
             });
             let event = self.events.first_key_value().map(|(&(at, _), _)| at);
             let next = timers.chain(event).min().unwrap_or(end);
@@ -342,14 +379,37 @@ impl Network {
     }
 
     fn happen(&mut self, event: Event) {
+        let end = match event {
+            Event::Datagram { to, .. } => to,
+            Event::Send { from, .. } => from,
+            Event::Wake { end } => {
+                for (arrived, event) in std::mem::take(&mut self.hosts[end].inbox) {
+                    self.take(event, arrived);
+                }
+                return;
+            }
+        };
+        if self.is_awake(end) {
+            return self.take(event, self.now);
+        }
+        if self.hosts[end].inbox.is_empty() {
+            self.schedule(self.awake(end, self.now), Event::Wake { end });
+        }
+        self.hosts[end].inbox.push((self.now, event));
+    }
+
+    fn take(&mut self, event: Event, arrived: Instant) {
         match event {
+            Event::Wake { .. } => {}
             Event::Datagram {
                 to,
                 path,
                 mut octets,
             } => {
-                let (route, now) = (self.route(1 - to, path), self.local(to));
-                self.hosts[to].tunnel.handle(&mut octets, route, now);
+                let Host { tunnel, offset, .. } = &mut self.hosts[to];
+                let (arrived, now) = (arrived + *offset, self.now + *offset);
+                let route = route(1 - to, path, &self.ports);
+                tunnel.handle(&mut octets, route, arrived, now);
                 self.check_states(to, Cause::Datagram);
             }
             Event::Send { from, flow } => {

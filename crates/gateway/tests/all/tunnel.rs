@@ -595,6 +595,36 @@ fn unequal_paths_are_filled() {
     }
 }
 
+/// Delays count from arrival to arrival, however long a datagram waits for the host's processor.
+#[test]
+fn a_busy_processor_is_no_delay_of_the_path() {
+    let first = Wire {
+        rate: 3e6,
+        delay: MS * 10,
+        ..Wire::default()
+    };
+    let second = Wire {
+        delay: MS * 30,
+        ..first
+    };
+    for (wait, share) in [(5, 0.9), (15, 0.85), (30, 0.8)] {
+        let mut network = Network::new(22, vec![[first; 2], [second; 2]], false);
+        network.busy(0, MS * wait);
+        network.busy(1, MS * (wait + 1));
+        let interval = Duration::from_secs_f64(16.0 * 1_000.0 / 6.6e6);
+        for flow in 0..16 {
+            network.flow(0, flow, interval, MS * 5_000);
+        }
+        network.run(MS * 2_000);
+        let before = network.delivered[1].len();
+        network.run(MS * 3_000);
+        let carried = (network.delivered[1].len() - before) as f64 * 1_068.0 / 3.0;
+        assert!(carried >= share * 6e6, "{carried} with waits of {wait} ms");
+        let stats = network.stats(0);
+        assert!(stats.paths.iter().all(|path| path.deaths == 0), "{stats:?}");
+    }
+}
+
 #[test]
 fn a_sleep_of_any_length_is_survived() {
     for seconds in [1, 100, 125, 200, 3_600, 100_000] {

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use anabranch_document::Named;
 use serde::Deserialize;
 
-use super::value::{Dscp, Endpoint, Interface, Ports, Prefix};
+use super::value::{Dscp, Endpoint, Interface, Listen, Many, Ports, Prefix, Source};
 use crate::key::Key;
 
 /// A gateway's configuration. Rates, delays, loss and path MTU are measured and have no key.
@@ -13,17 +13,17 @@ use crate::key::Key;
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// This end.
-    pub tunnel: Tunnel,
+    pub gateway: Gateway,
     /// The other ends, by name.
     #[serde(default)]
     pub peer: Named<Peer>,
     /// The ways out of this machine, by name; without one the system's routes are the only way.
     #[serde(default)]
     pub path: Named<Way>,
-    /// What packets are treated otherwise, by name; the first that fits holds.
+    /// Packets that are treated otherwise, by name; the first class that fits holds.
     #[serde(default)]
-    pub policy: Named<Policy>,
-    /// Where the daemon says how it is.
+    pub class: Named<Class>,
+    /// Where the daemon answers questions about its state.
     #[serde(default)]
     pub status: Status,
 }
@@ -31,22 +31,18 @@ pub struct Config {
 /// This end.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tunnel {
+pub struct Gateway {
     /// Its addresses inside the tunnel, each with the length of its network's prefix.
-    pub address: Vec<Prefix>,
-    /// Its private key (X25519, base64).
-    #[serde(default)]
-    pub private_key: Option<Key>,
-    /// The file that holds it, beside this one; nobody but its owner may read it.
-    #[serde(default)]
-    pub private_key_file: Option<PathBuf>,
+    pub addresses: Vec<Prefix>,
+    /// The file that holds its private key (X25519, base64), beside this one; nobody but its owner may read it.
+    pub private_key_file: PathBuf,
     /// The TUN interface's name.
     #[serde(default)]
     pub interface: Interface,
-    /// The UDP port; needed where the other end begins.
+    /// Addresses and UDP ports; needed where the other end begins.
     #[serde(default)]
-    pub listen: Option<u16>,
-    /// The private key, wherever it stands.
+    pub listen: Vec<Listen>,
+    /// The key of `private_key_file`.
     #[serde(skip)]
     pub secret: Secret,
 }
@@ -74,27 +70,40 @@ pub struct Peer {
     pub allowed: Vec<Prefix>,
     /// Where it listens; without, it has to begin.
     #[serde(default)]
-    pub endpoint: Vec<Endpoint>,
+    pub endpoints: Vec<Endpoint>,
     /// The key of `preshared_key_file`.
     #[serde(skip)]
     pub preshared: Secret,
 }
 
-/// A way out of this machine.
-#[derive(Debug, Deserialize)]
+/// A way out of this machine: by an interface, or from an address.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Way {
     /// The interface that it leaves by.
-    pub interface: Interface,
+    #[serde(default)]
+    pub interface: Option<Interface>,
+    /// The address that it leaves from; the system's routes choose the interface.
+    #[serde(default)]
+    pub source: Option<Source>,
     /// When it is used.
     #[serde(default)]
-    pub role: Role,
+    pub policy: Policy,
+}
+
+impl Way {
+    /// The interface or the address.
+    pub fn place(&self) -> String {
+        let interface = self.interface.as_ref().map(|interface| interface.0.clone());
+        let source = || self.source.map(|source| source.0.to_string());
+        interface.or_else(source).unwrap_or_default()
+    }
 }
 
 /// When a path is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Role {
+pub enum Policy {
     /// Always.
     #[default]
     Active,
@@ -104,30 +113,46 @@ pub enum Role {
     Metered,
 }
 
-/// What packets are treated otherwise. A packet fits if it fits each key that is given.
+/// Packets that are treated otherwise.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Policy {
-    /// Code points (RFC 2474): `ef`, `af41`, `cs5`, or a number.
-    #[serde(default)]
-    pub dscp: Vec<Dscp>,
-    /// Ports of either end, `443` or `"5000-5010"`.
-    #[serde(default)]
-    pub port: Vec<Ports>,
-    /// Addresses of either end.
-    #[serde(default)]
-    pub prefix: Vec<Prefix>,
+pub struct Class {
+    /// Which packets.
+    #[serde(rename = "match")]
+    pub matches: Match,
     /// How they are treated.
-    pub class: Class,
-    /// With `class = "pinned"`: the path that they take.
+    pub mode: Mode,
+    /// With `mode = "pinned"`: the path that they take.
     #[serde(default)]
     pub path: Option<String>,
+}
+
+/// A packet fits if it fits each key that is given.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Match {
+    /// Code points (RFC 2474): `ef`, `af41`, `cs5`, or a number.
+    #[serde(default)]
+    pub dscp: Many<Dscp>,
+    /// Ports of either end, `443` or `"5000-5010"`.
+    #[serde(default)]
+    pub port: Many<Ports>,
+    /// Addresses of either end.
+    #[serde(default)]
+    pub prefix: Many<Prefix>,
+}
+
+impl Match {
+    /// Whether no key is given.
+    pub fn is_empty(&self) -> bool {
+        self.dscp.0.is_empty() && self.port.0.is_empty() && self.prefix.0.is_empty()
+    }
 }
 
 /// How packets are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Class {
+pub enum Mode {
     /// For throughput, over all paths.
     Bulk,
     /// For low delay: the path with the lowest, and copies on others where these have room.
@@ -136,8 +161,8 @@ pub enum Class {
     Pinned,
 }
 
-/// Where the daemon says how it is.
-#[derive(Debug, Default, Deserialize)]
+/// Where the daemon answers questions about its state.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Status {
     /// The socket that `anabranch-gateway status` asks.

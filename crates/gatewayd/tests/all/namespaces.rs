@@ -138,8 +138,8 @@ impl Host {
         serde_json::from_slice(&self.ask(&["--json"]).stdout).expect("it is JSON")
     }
 
-    fn dropped(&self, reason: &str) -> u64 {
-        self.status()["dropped"][reason]
+    fn rejected(&self, reason: &str) -> u64 {
+        self.status()["rejected"][reason]
             .as_u64()
             .expect("a counter")
     }
@@ -201,14 +201,14 @@ fn configure(host: &Host, end: usize, public: &str) {
         let paths = "[path.one]\ninterface = \"w1\"\n[path.two]\ninterface = \"w2\"\n";
         (
             "",
-            "endpoint = [\"10.1.0.2:51830\", \"10.2.0.2:51830\"]\n",
+            "endpoints = [\"10.1.0.2:51900\", \"10.2.0.2:51900\"]\n",
             paths,
         )
     } else {
-        ("listen = 51830\n", "", "")
+        ("listen = [\"[::]:51900\"]\n", "", "")
     };
     let text = format!(
-        "[tunnel]\naddress = [\"{own}/24\"]\nprivate_key_file = \"key\"\n{listen}\
+        "[gateway]\naddresses = [\"{own}/24\"]\nprivate_key_file = \"key\"\n{listen}\
          [peer.other]\npublic_key = \"{public}\"\nallowed = [\"{other}\"]\n{endpoint}{paths}\
          [status]\nsocket = \"status.sock\"\nmetrics = \"127.0.0.1:9469\"\n"
     );
@@ -223,13 +223,22 @@ fn both_up() -> [Host; 2] {
     hosts
 }
 
-/// Whether an echo request (RFC 792) from the first host through the tunnel is answered.
+/// Whether an echo request from the first host through the tunnel is answered.
 fn ping(hosts: &[Host; 2]) -> bool {
-    let pinged = hosts[0].inside(|| {
+    ping_to(hosts, "10.9.0.2", "10.9.0.1")
+}
+
+/// Sends an echo request (RFC 792) and waits for its answer.
+fn ping_to(hosts: &[Host; 2], to: &str, from: &str) -> bool {
+    let address = |text: &str| SocketAddr::new(text.parse().expect("an address"), 0);
+    let (to, from) = (address(to), address(from));
+    let pinged = hosts[0].inside(move || {
         let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4)).expect("root");
+        if socket.bind(&from.into()).is_err() {
+            return false;
+        }
         let wait = Some(Duration::from_millis(500));
         socket.set_read_timeout(wait).expect("a socket");
-        let to: SocketAddr = "10.9.0.2:0".parse().expect("an address");
         let request = [8, 0, 0xf7, 0xfe, 0, 1, 0, 0];
         if socket.send_to(&request, &to.into()).is_err() {
             return false;
@@ -275,7 +284,11 @@ fn packets_pass_and_the_signal_leaves_nothing() {
     wait("an answer", || ping(&hosts));
     assert!(transfer(&hosts, || {}) == content(), "the content differs");
     let status = hosts[0].status();
-    for path in status["peers"][0]["paths"].as_array().expect("paths") {
+    for path in status["peers"]["other"]["paths"]
+        .as_object()
+        .expect("paths")
+        .values()
+    {
         assert_eq!(path["state"], "active", "{status:#}");
     }
     let shown = super::text(&hosts[0].ask(&[]).stdout);
@@ -298,7 +311,7 @@ fn a_transfer_outlives_a_path() {
     let cut = || hosts[1].ip(&["link", "set", "w1", "down"]);
     assert!(transfer(&hosts, cut) == content(), "the content differs");
     wait("the death of the path", || {
-        hosts[0].status()["peers"][0]["paths"][0]["state"] == "dead"
+        hosts[0].status()["peers"]["other"]["paths"]["one"]["state"] == "dead"
     });
     assert!(ping(&hosts));
 }
@@ -313,11 +326,11 @@ fn a_wrong_key_passes_nothing_and_is_counted() {
     for host in &mut hosts {
         host.start();
     }
-    wait("the count", || hosts[1].dropped("unknown_key") > 0);
+    wait("the count", || hosts[1].rejected("unknown_key") > 0);
     assert!(!ping(&hosts));
     let status = hosts[1].status();
-    assert_eq!(status["peers"][0]["up"], false);
-    assert_eq!(status["peers"][0]["packets_received"], 0);
+    assert_eq!(status["peers"]["other"]["state"], "down");
+    assert_eq!(status["peers"]["other"]["received_packets"], 0);
 }
 
 #[test]
@@ -362,7 +375,7 @@ fn garbage_is_counted_and_not_answered() {
                 datagram[1] = 0;
             }
             socket
-                .send_to(&datagram, "10.1.0.2:51830")
+                .send_to(&datagram, "10.1.0.2:51900")
                 .expect("it is sent");
         }
         socket
@@ -375,12 +388,12 @@ fn garbage_is_counted_and_not_answered() {
         let reasons = ["malformed", "unknown_session", "unknown_key"];
         reasons
             .iter()
-            .map(|reason| hosts[1].dropped(reason))
+            .map(|reason| hosts[1].rejected(reason))
             .sum::<u64>()
     };
     wait("seven datagrams", || counted() == 7);
-    assert!(hosts[1].dropped("unknown_session") >= 2);
-    assert!(hosts[1].dropped("malformed") >= 2);
+    assert!(hosts[1].rejected("unknown_session") >= 2);
+    assert!(hosts[1].rejected("malformed") >= 2);
 }
 
 #[test]
@@ -389,7 +402,9 @@ fn what_fails_at_start_leaves_nothing() {
         return;
     }
     let host = Host::new();
-    configure(&host, 0, super::PUBLIC);
+    configure(&host, 1, super::PUBLIC);
+    let taken = host.inside(|| UdpSocket::bind("0.0.0.0:51900").expect("it is free"));
+    let _taken = taken.join().expect("no panic");
     let done = host
         .command(GATEWAY)
         .args(["up", "gw.toml"])
@@ -397,10 +412,48 @@ fn what_fails_at_start_leaves_nothing() {
         .expect("it runs");
     assert_eq!(done.status.code(), Some(1));
     let told = super::text(&done.stderr);
-    assert!(told.contains("path one: w1: No such device"), "{told}");
+    assert!(
+        told.contains("listen [::]:51900: Address already in use"),
+        "{told}"
+    );
     assert_eq!(told.lines().count(), 1, "{told}");
     assert!(!host.has_interface());
     assert!(!host.folder.path().join("status.sock").exists());
+}
+
+/// All that is not the tunnel's own goes into it, by both families, and its own datagrams do not.
+#[test]
+fn a_default_route_into_the_tunnel_does_not_loop() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = hosts();
+    let text = format!(
+        "[gateway]\naddresses = [\"10.9.0.1/24\", \"fd09::1/64\"]\nprivate_key_file = \"key\"\n\
+         [peer.other]\npublic_key = \"{}\"\nallowed = [\"0.0.0.0/0\", \"::/0\"]\n\
+         endpoints = [\"10.3.0.2:51900\"]\n[status]\nsocket = \"status.sock\"\n",
+        hosts[1].public
+    );
+    fs::write(hosts[0].folder.path().join("gw.toml"), text).expect("it is written");
+    // The endpoint is reached by the default route alone.
+    hosts[1].ip(&["addr", "add", "10.3.0.2/32", "dev", "lo"]);
+    hosts[1].ip(&["addr", "add", "10.4.0.2/32", "dev", "lo"]);
+    hosts[0].ip(&["route", "add", "default", "via", "10.1.0.2"]);
+    for host in &mut hosts {
+        host.start();
+    }
+    wait("an answer", || ping(&hosts));
+    let sent = || hosts[0].status()["peers"]["other"]["sent_packets"].as_u64();
+    let before = sent();
+    wait("an answer from beyond", || {
+        ping_to(&hosts, "10.4.0.2", "10.9.0.1")
+    });
+    assert!(sent() > before);
+    assert_eq!(hosts[0].stop(), Some(0));
+    let mut rules = hosts[0].command("ip");
+    let rules = rules.args(["rule"]).output().expect("it runs");
+    let rules = super::text(&rules.stdout);
+    assert!(!rules.contains("51900"), "{rules}");
 }
 
 #[test]
