@@ -6,6 +6,7 @@ mod config;
 mod daemon;
 mod device;
 mod key;
+mod links;
 mod metrics;
 mod netlink;
 mod peer;
@@ -80,6 +81,13 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Have the gateway that is up read its configuration again, as SIGHUP does
+    ///
+    /// If anything is wrong, nothing changes.
+    Reload {
+        /// The configuration that it was brought up with (TOML)
+        file: PathBuf,
+    },
     /// Print the configuration of another end
     Peer {
         /// The configuration of this end (TOML)
@@ -117,8 +125,15 @@ fn run(command: Command) -> Result<String, Failure> {
         Command::Check { file } => Ok(report::report(&load(&file)?)),
         Command::Up { file } => {
             let config = load(&file)?;
-            daemon::up(&config).map_err(Failure::System)?;
+            daemon::up(&file, config).map_err(Failure::System)?;
             Ok(String::new())
+        }
+        Command::Reload { file } => {
+            let config = load(&file)?;
+            match status::ask(&config, status::Request::Reload) {
+                Ok(refusal) if refusal.is_empty() => Ok(String::new()),
+                Ok(why) | Err(why) => Err(Failure::System(why)),
+            }
         }
         Command::Status { file, json } => {
             let config = load(&file)?;
@@ -136,7 +151,7 @@ fn run(command: Command) -> Result<String, Failure> {
 }
 
 fn show(config: &config::Config, json: bool) -> Result<String, String> {
-    let answer = status::ask(config)?;
+    let answer = status::ask(config, status::Request::Status)?;
     let report: status::Report = serde_json::from_str(&answer)
         .map_err(|error| format!("the gateway's answer is no report: {error}"))?;
     if json {

@@ -28,6 +28,27 @@ pub struct Config {
     pub status: Status,
 }
 
+impl Config {
+    /// Whether a daemon that is up with another configuration can take this one.
+    ///
+    /// # Errors
+    /// A message that names what needs a restart.
+    pub fn is_reloadable(&self, before: &Self) -> Result<(), String> {
+        let (new, old) = (&self.gateway, &before.gateway);
+        let secrets = [&new.secret, &old.secret].map(|secret| secret.0.as_ref().map(|key| key.0));
+        let needs = [
+            (new.interface != old.interface, "`interface`"),
+            (new.addresses != old.addresses, "`addresses`"),
+            (secrets[0] != secrets[1], "the private key"),
+            (self.status != before.status, "`[status]`"),
+        ];
+        match needs.iter().find(|(is_changed, _)| *is_changed) {
+            Some((_, what)) => Err(format!("{what} has changed, which needs a restart")),
+            None => Ok(()),
+        }
+    }
+}
+
 /// This end.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

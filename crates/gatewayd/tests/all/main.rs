@@ -1,5 +1,6 @@
 //! The command as an operator meets it: what it prints, its messages and exit status.
 
+mod changes;
 mod namespaces;
 
 use std::{
