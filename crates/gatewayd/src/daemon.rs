@@ -24,8 +24,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::{
     batch::Batches,
     config::{self, Config},
+    confine::{Account, confine},
     device::{self, Batch, Device, HEADROOM},
     links::{Links, Watch},
+    log::Log,
     metrics::Metrics,
     peers::{self, Change, Peer},
     status::{
@@ -47,6 +49,7 @@ struct Gateway {
     /// Where the configuration is, and what it said.
     file: PathBuf,
     config: Config,
+    log: Log,
     device: Device,
     ways: Ways,
     links: Links,
@@ -64,7 +67,7 @@ struct Gateway {
 ///
 /// # Errors
 /// A message if the system refuses what the configuration asks for.
-pub fn up(file: &Path, config: Config) -> Result<(), String> {
+pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> Result<(), String> {
     let failed = |error: io::Error| format!("signals: {}", words(&error));
     let ends = signals(&[SIGTERM, SIGINT]).map_err(failed)?;
     let reloads = signals(&[SIGHUP]).map_err(failed)?;
@@ -91,6 +94,7 @@ pub fn up(file: &Path, config: Config) -> Result<(), String> {
         device: Device::new(&config, octets(mtu.unwrap_or_default()))?,
         file,
         config,
+        log,
         ways,
         links,
         peers,
@@ -103,7 +107,15 @@ pub fn up(file: &Path, config: Config) -> Result<(), String> {
         delivered: Vec::new(),
     };
     let name = gateway.config.gateway.interface.0.clone();
-    eprintln!("{name} is up");
+    gateway.log.say(&format!("{name} is up"));
+    // Outside systemd nobody is to be told.
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    let socket = status::path_of(&gateway.config);
+    let readable = gateway.config.folders(&gateway.file);
+    let folder = socket.parent().map(|folder| Path::new(".").join(folder));
+    if let Some(remark) = confine(account, &readable, folder.as_deref())? {
+        gateway.log.say(&remark);
+    }
     let mut outside = Outside {
         ends,
         reloads,
@@ -182,7 +194,8 @@ impl Gateway {
             let Some(path) = u8::try_from(number).ok().and_then(PathId::new) else {
                 continue;
             };
-            eprintln!("path {}: {what}", self.ways.name(path));
+            let name = self.ways.name(path);
+            self.log.say(&format!("path {name}: {what}"));
             for peer in &mut self.peers {
                 match what {
                     Happened::Lost => peer.tunnel.on_carrier_loss(path, now),
@@ -197,8 +210,10 @@ impl Gateway {
         let loaded = config::load(&self.file).map_err(|failure| failure.to_string());
         let changed = loaded.and_then(|config| self.change(config));
         match &changed {
-            Ok(()) => eprintln!("{}: the configuration was reloaded", self.file.display()),
-            Err(why) => eprintln!("the configuration was not reloaded: {why}"),
+            Ok(()) => self.log.say("the configuration was reloaded"),
+            Err(why) => self
+                .log
+                .say(&format!("the configuration was not reloaded: {why}")),
         }
         changed
     }

@@ -3,10 +3,12 @@
 
 mod batch;
 mod config;
+mod confine;
 mod daemon;
 mod device;
 mod key;
 mod links;
+mod log;
 mod metrics;
 mod netlink;
 mod peer;
@@ -26,6 +28,8 @@ use std::{
 
 use anabranch_core::system;
 use clap::{Parser, Subcommand};
+
+use crate::log::Log;
 
 /// Why a command fails.
 enum Failure {
@@ -72,6 +76,12 @@ enum Command {
     Up {
         /// The configuration (TOML)
         file: PathBuf,
+        /// Change to this user once everything is set up
+        #[arg(long, value_name = "NAME")]
+        user: Option<String>,
+        /// How messages are written to standard error
+        #[arg(long, value_enum, default_value = "text")]
+        log: log::Format,
     },
     /// Print the state of the gateway that is up
     Status {
@@ -123,9 +133,11 @@ fn run(command: Command) -> Result<String, Failure> {
     match command {
         Command::Keygen { out } => keygen(out.as_deref()).map_err(Failure::Input),
         Command::Check { file } => Ok(report::report(&load(&file)?)),
-        Command::Up { file } => {
+        Command::Up { file, user, log } => {
             let config = load(&file)?;
-            daemon::up(&file, config).map_err(Failure::System)?;
+            let account = user.as_deref().map(confine::Account::of).transpose();
+            let account = account.map_err(Failure::Input)?;
+            daemon::up(&file, config, account.as_ref(), Log::new(log)).map_err(Failure::System)?;
             Ok(String::new())
         }
         Command::Reload { file } => {

@@ -1,6 +1,9 @@
 //! The form of the file.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use anabranch_document::Named;
 use serde::Deserialize;
@@ -29,6 +32,16 @@ pub struct Config {
 }
 
 impl Config {
+    /// The folders that a reload of `file` reads.
+    pub fn folders(&self, file: &Path) -> Vec<PathBuf> {
+        let folder = file.parent().unwrap_or(Path::new("/"));
+        let peers = self.peer.0.iter();
+        let keys = peers.filter_map(|(_, peer)| peer.preshared_key_file.as_ref());
+        let keys = keys.chain([&self.gateway.private_key_file]);
+        let key_folders = keys.filter_map(|key| Some(folder.join(key.parent()?)));
+        key_folders.chain([folder.to_owned()]).collect()
+    }
+
     /// Whether a daemon that is up with another configuration can take this one.
     ///
     /// # Errors

@@ -118,9 +118,14 @@ impl Host {
     }
 
     pub fn start(&mut self) {
+        self.start_with(&[]);
+    }
+
+    pub fn start_with(&mut self, arguments: &[&str]) {
         let gateway = self
             .command(GATEWAY)
             .args(["up", "gw.toml"])
+            .args(arguments)
             .stderr(Stdio::null())
             .spawn()
             .expect("it starts");
@@ -314,6 +319,50 @@ fn a_transfer_outlives_a_path() {
         hosts[0].status()["peers"]["other"]["paths"]["one"]["state"] == "dead"
     });
     assert!(ping(&hosts));
+}
+
+/// The value of a line of /proc/PID/status.
+fn of_process(host: &Host, name: &str) -> String {
+    let pid = host.gateway.as_ref().expect("it is up").id();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix(&format!("{name}:")));
+    line.expect("the kernel has it").trim().to_owned()
+}
+
+#[test]
+fn the_daemon_gives_up_what_it_does_not_need() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = hosts();
+    // Namespaces of users that are not root cannot change to others.
+    let is_root = rustix::process::getuid().is_root() && may_change_user();
+    let arguments: &[&str] = if is_root { &["--user", "nobody"] } else { &[] };
+    hosts[0].start_with(arguments);
+    hosts[1].start();
+    wait("an answer", || ping(&hosts));
+    for host in &hosts {
+        assert_eq!(of_process(host, "Seccomp"), "2");
+        assert_eq!(of_process(host, "NoNewPrivs"), "1");
+        // CAP_NET_ADMIN is 12, CAP_NET_RAW is 13.
+        for set in ["CapEff", "CapPrm", "CapBnd"] {
+            assert_eq!(of_process(host, set), "0000000000003000", "{set}");
+        }
+        assert_eq!(of_process(host, "CapInh"), "0000000000000000");
+    }
+    if is_root {
+        let uids = of_process(&hosts[0], "Uid");
+        assert!(uids.split_whitespace().all(|uid| uid != "0"), "{uids}");
+    }
+    assert!(transfer(&hosts, || {}) == content(), "the content differs");
+    assert_eq!(hosts[1].stop(), Some(0));
+    assert!(!hosts[1].folder.path().join("status.sock").exists());
+}
+
+fn may_change_user() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").expect("it is there");
+    map.split_whitespace().nth(2) == Some("4294967295")
 }
 
 #[test]
