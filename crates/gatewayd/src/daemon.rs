@@ -511,6 +511,10 @@ fn deliver(device: &mut Device, packets: &mut Vec<Vec<u8>>) -> u64 {
 }
 
 /// What can be read.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one for each kind of descriptor"
+)]
 struct Ready {
     ends: bool,
     reloads: bool,
