@@ -288,14 +288,13 @@ fn packets_pass_and_the_signal_leaves_nothing() {
     let mut hosts = both_up();
     wait("an answer", || ping(&hosts));
     assert!(transfer(&hosts, || {}) == content(), "the content differs");
-    let status = hosts[0].status();
-    for path in status["peers"]["other"]["paths"]
-        .as_object()
-        .expect("paths")
-        .values()
-    {
-        assert_eq!(path["state"], "active", "{status:#}");
-    }
+    wait("both paths", || {
+        let status = hosts[0].status();
+        let paths = status["peers"]["other"]["paths"].as_object();
+        paths.is_some_and(|paths| {
+            paths.len() == 2 && paths.values().all(|path| path["state"] == "active")
+        })
+    });
     let shown = super::text(&hosts[0].ask(&[]).stdout);
     assert!(shown.contains("peer other: up"), "{shown}");
     for host in &mut hosts {
