@@ -1,5 +1,6 @@
 //! The tunnel as a state machine: datagrams and packets in, datagrams and packets out.
 
+mod change;
 mod handshakes;
 mod lanes;
 mod protection;
@@ -29,7 +30,7 @@ use lanes::Lanes;
 const OUTBOX: usize = 64;
 
 /// A path, as configured.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathConfig {
     /// Its number, the same at both ends.
     pub id: PathId,

@@ -1,9 +1,11 @@
 //! The daemon: moves packets and datagrams between the kernel and the tunnels, in one thread.
 
 use std::{
+    fs,
     io::{self, Read},
     net::IpAddr,
-    os::unix::net::UnixStream,
+    os::{fd::AsFd, unix::net::UnixStream},
+    path::{Path, PathBuf},
     time,
 };
 
@@ -14,19 +16,24 @@ use anabranch_core::{
 use anabranch_gateway::{
     path::{Route, State},
     tunnel::Refused,
-    wire::Message,
+    wire::{Message, PathId},
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::{
     batch::Batches,
-    config::Config,
+    config::{self, Config},
+    confine::{Account, confine},
     device::{self, Batch, Device, HEADROOM},
+    links::{Links, Watch},
+    log::Log,
     metrics::Metrics,
-    peers::{self, Peer},
-    status::{self, Dropped, PathReport, PeerDropped, PeerReport, Rejected, Report, StatusSocket},
-    ways::Ways,
+    peers::{self, Change, Peer},
+    status::{
+        self, Dropped, PathReport, PeerDropped, PeerReport, Rejected, Report, Request, StatusSocket,
+    },
+    ways::{Happened, Ways},
 };
 
 /// Batches of packets that are taken from the interface before the others have their turn.
@@ -39,9 +46,13 @@ const LARGEST: usize = 1 << 16;
 /// What moves the packets.
 struct Gateway {
     start: time::Instant,
-    interface: String,
+    /// Where the configuration is, and what it said.
+    file: PathBuf,
+    config: Config,
+    log: Log,
     device: Device,
     ways: Ways,
+    links: Links,
     peers: Vec<Peer>,
     dropped: Dropped,
     rejected: Rejected,
@@ -56,23 +67,36 @@ struct Gateway {
 ///
 /// # Errors
 /// A message if the system refuses what the configuration asks for.
-pub fn up(config: &Config) -> Result<(), String> {
-    let mut signal = signals().map_err(|error| format!("signals: {}", words(&error)))?;
+pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> Result<(), String> {
+    let failed = |error: io::Error| format!("signals: {}", words(&error));
+    let ends = signals(&[SIGTERM, SIGINT]).map_err(failed)?;
+    let reloads = signals(&[SIGHUP]).map_err(failed)?;
+    let file =
+        fs::canonicalize(file).map_err(|error| format!("{}: {}", file.display(), words(&error)))?;
     let start = time::Instant::now();
-    let remotes = peers::resolve(config)?;
-    let ways = Ways::open(config, &remotes.concat())?;
+    let remotes = peers::resolve(&config)?;
+    let refused = |error: io::Error| format!("netlink: {}", words(&error));
+    let watch = Watch::new().map_err(refused)?;
+    let links = Links::now().map_err(refused)?;
+    let ways = Ways::open(&config, &remotes.concat())?;
     let peers = config.peer.0.iter().zip(&remotes);
     let peers = peers
-        .map(|(peer, remotes)| peers::peer(config, peer, remotes, &ways, Instant::START))
+        .map(|(peer, remotes)| {
+            let change = Change::of(&config, peer, remotes, &ways)?;
+            peers::peer(&config, &peer.1, change, Instant::START)
+        })
         .collect::<Result<Vec<_>, _>>()?;
-    let status = StatusSocket::open(status::path_of(config))?;
-    let mut metrics = config.status.metrics.map(Metrics::open).transpose()?;
+    let status = StatusSocket::open(status::path_of(&config))?;
+    let metrics = config.status.metrics.map(Metrics::open).transpose()?;
     let mtu = peers.iter().map(|peer| peer.tunnel.inner_mtu()).min();
     let mut gateway = Gateway {
         start,
-        interface: config.gateway.interface.0.clone(),
-        device: Device::new(config, octets(mtu.unwrap_or_default()))?,
+        device: Device::new(&config, octets(mtu.unwrap_or_default()))?,
+        file,
+        config,
+        log,
         ways,
+        links,
         peers,
         dropped: Dropped::default(),
         rejected: Rejected::default(),
@@ -82,35 +106,62 @@ pub fn up(config: &Config) -> Result<(), String> {
         batches: Batches::default(),
         delivered: Vec::new(),
     };
-    eprintln!("{}", gateway.interface.clone() + " is up");
+    let name = gateway.config.gateway.interface.0.clone();
+    gateway.log.say(&format!("{name} is up"));
+    // Outside systemd nobody is to be told.
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    let socket = status::path_of(&gateway.config);
+    let readable = gateway.config.folders(&gateway.file);
+    let folder = socket.parent().map(|folder| Path::new(".").join(folder));
+    if let Some(remark) = confine(account, &readable, folder.as_deref())? {
+        gateway.log.say(&remark);
+    }
+    let mut outside = Outside {
+        ends,
+        reloads,
+        watch,
+        status,
+        metrics,
+    };
     gateway
-        .run(&mut signal, &status, metrics.as_mut())
-        .map_err(|error| format!("{}: {}", gateway.interface, words(&error)))
+        .run(&mut outside)
+        .map_err(|error| format!("{name}: {}", words(&error)))
 }
 
-/// Becomes readable when the daemon is to end.
-fn signals() -> io::Result<UnixStream> {
+/// Becomes readable when one of the signals has come.
+fn signals(signals: &[i32]) -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
-    for signal in [SIGTERM, SIGINT] {
+    for &signal in signals {
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
     }
     read.set_nonblocking(true)?;
     Ok(read)
 }
 
+/// Those who ask something of the daemon.
+struct Outside {
+    ends: UnixStream,
+    reloads: UnixStream,
+    watch: Watch,
+    status: StatusSocket,
+    metrics: Option<Metrics>,
+}
+
 impl Gateway {
-    fn run(
-        &mut self,
-        signal: &mut UnixStream,
-        status: &StatusSocket,
-        mut metrics: Option<&mut Metrics>,
-    ) -> io::Result<()> {
+    fn run(&mut self, outside: &mut Outside) -> io::Result<()> {
         loop {
             self.flush();
             self.follow_mtu()?;
-            let ready = self.wait(signal, status, metrics.as_deref())?;
-            if ready.signal && signal.read(&mut [0]).is_ok() {
+            let ready = self.wait(outside)?;
+            if ready.ends && outside.ends.read(&mut [0]).is_ok() {
                 return Ok(());
+            }
+            if ready.reloads && outside.reloads.read(&mut [0; 64]).is_ok() {
+                let _ = self.reload();
+            }
+            if ready.links {
+                outside.watch.drain();
+                self.follow_links();
             }
             if ready.device {
                 self.take_packets()?;
@@ -119,33 +170,103 @@ impl Gateway {
                 self.take_datagrams(socket);
             }
             if ready.client {
-                status.serve(|| self.report());
-                if let Some(metrics) = metrics.as_deref_mut() {
+                outside.status.serve(|request| match request {
+                    Request::Status => serde_json::to_string(&self.report()).unwrap_or_default(),
+                    Request::Reload => self.reload().err().unwrap_or_default(),
+                });
+                if let Some(metrics) = &mut outside.metrics {
                     metrics.serve(|| self.report());
                 }
             }
         }
     }
 
+    fn follow_links(&mut self) {
+        // Without the list nothing is known of a change; silence of a path is still noticed.
+        let Ok(links) = Links::now() else { return };
+        let happened = self.ways.follow(&self.links, &links);
+        self.links = links;
+        if self.config.path.is_empty() {
+            return;
+        }
+        let now = self.now();
+        for (number, what) in happened {
+            let Some(path) = u8::try_from(number).ok().and_then(PathId::new) else {
+                continue;
+            };
+            let name = self.ways.name(path);
+            self.log.say(&format!("path {name}: {what}"));
+            for peer in &mut self.peers {
+                match what {
+                    Happened::Lost => peer.tunnel.on_carrier_loss(path, now),
+                    Happened::Changed => peer.tunnel.validate_path(path, now),
+                }
+            }
+        }
+    }
+
+    /// Reads the configuration again. If anything is wrong, nothing changes, and the log has the same message.
+    fn reload(&mut self) -> Result<(), String> {
+        let loaded = config::load(&self.file).map_err(|failure| failure.to_string());
+        let changed = loaded.and_then(|config| self.change(config));
+        match &changed {
+            Ok(()) => self.log.say("the configuration was reloaded"),
+            Err(why) => self
+                .log
+                .say(&format!("the configuration was not reloaded: {why}")),
+        }
+        changed
+    }
+
+    fn change(&mut self, config: Config) -> Result<(), String> {
+        config.is_reloadable(&self.config)?;
+        let now = self.now();
+        let remotes = peers::resolve(&config)?;
+        let ways = self.ways.plan(&config, &remotes.concat())?;
+        let configured = || config.peer.0.iter();
+        let mut changes = Vec::new();
+        let mut added = Vec::new();
+        for (peer, remotes) in configured().zip(&remotes) {
+            let change = Change::of(&config, peer, remotes, &ways)?;
+            match self.peers.iter().position(|known| known.is(&peer.1)) {
+                Some(place) => changes.push((place, change)),
+                None => added.push(peers::peer(&config, &peer.1, change, now)?),
+            }
+        }
+        if let Err(why) = self.device.set_routes(&device::routes(&config)) {
+            // What was there before can be set again, unless somebody else has taken it meanwhile.
+            let _ = self.device.set_routes(&device::routes(&self.config));
+            return Err(why);
+        }
+        // From here on nothing fails.
+        self.ways.replace(ways);
+        for (place, change) in changes {
+            self.peers[place].change(change, now);
+        }
+        let is_configured = |known: &Peer| configured().any(|(_, peer)| known.is(peer));
+        self.peers.retain(is_configured);
+        self.peers.extend(added);
+        self.config = config;
+        Ok(())
+    }
+
     fn now(&self) -> Instant {
         since(self.start)
     }
 
-    fn wait(
-        &self,
-        signal: &UnixStream,
-        status: &StatusSocket,
-        metrics: Option<&Metrics>,
-    ) -> io::Result<Ready> {
-        let mut descriptors = vec![
-            PollFd::new(signal, PollFlags::IN),
-            PollFd::new(&self.device, PollFlags::IN),
+    fn wait(&self, outside: &Outside) -> io::Result<Ready> {
+        let read = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let first = [
+            outside.ends.as_fd(),
+            outside.reloads.as_fd(),
+            outside.watch.as_fd(),
+            self.device.as_fd(),
         ];
-        let sockets = self.ways.sockets();
-        descriptors.extend(sockets.map(|(_, socket)| PollFd::new(socket, PollFlags::IN)));
-        descriptors.push(PollFd::new(status, PollFlags::IN));
-        let scrapers = metrics.iter().flat_map(|metrics| metrics.descriptors());
-        descriptors.extend(scrapers.map(|client| PollFd::from_borrowed_fd(client, PollFlags::IN)));
+        let mut descriptors: Vec<PollFd<'_>> = first.map(read).into();
+        descriptors.extend(self.ways.sockets().map(|(_, socket)| read(socket.as_fd())));
+        descriptors.extend(outside.status.descriptors().map(read));
+        let scrapers = outside.metrics.iter().flat_map(Metrics::descriptors);
+        descriptors.extend(scrapers.map(read));
         let due = self
             .peers
             .iter()
@@ -160,7 +281,9 @@ impl Gateway {
             .iter()
             .map(|polled| !polled.revents().is_empty());
         Ok(Ready {
-            signal: ready.next().unwrap_or_default(),
+            ends: ready.next().unwrap_or_default(),
+            reloads: ready.next().unwrap_or_default(),
+            links: ready.next().unwrap_or_default(),
             device: ready.next().unwrap_or_default(),
             sockets: self
                 .ways
@@ -321,7 +444,7 @@ impl Gateway {
         }
         let peers = self.peers.iter();
         Report {
-            interface: self.interface.clone(),
+            interface: self.config.gateway.interface.0.clone(),
             mtu: self.device.mtu(),
             peers: peers
                 .map(|peer| (peer.name.clone(), self.report_of(peer)))
@@ -333,19 +456,27 @@ impl Gateway {
 
     fn report_of(&self, peer: &Peer) -> PeerReport {
         let stats = peer.tunnel.stats();
-        let paths = stats.paths.iter().map(|path| {
-            let report = PathReport {
-                state: state(path.state).to_owned(),
-                rtt_ms: path.srtt.map(|srtt| srtt.as_secs_f64() * 1e3),
-                rate_mbit_s: path.rate * 8e-6,
-                loss: path.loss,
-                mtu: path.mtu,
-                sent_bytes: peer.traffic[path.path.index()].sent,
-                received_bytes: peer.traffic[path.path.index()].received,
-                deaths: path.deaths,
-            };
-            (self.ways.name(path.path), report)
-        });
+        // A path that was taken out of the configuration.
+        let is_gone = |path: PathId| {
+            !self.config.path.is_empty() && !self.ways.paths().any(|(known, _)| known == path)
+        };
+        let paths = stats
+            .paths
+            .iter()
+            .filter(|path| !is_gone(path.path))
+            .map(|path| {
+                let report = PathReport {
+                    state: state(path.state).to_owned(),
+                    rtt_ms: path.srtt.map(|srtt| srtt.as_secs_f64() * 1e3),
+                    rate_mbit_s: path.rate * 8e-6,
+                    loss: path.loss,
+                    mtu: path.mtu,
+                    sent_bytes: peer.traffic[path.path.index()].sent,
+                    received_bytes: peer.traffic[path.path.index()].received,
+                    deaths: path.deaths,
+                };
+                (self.ways.name(path.path), report)
+            });
         PeerReport {
             state: if stats.is_up { "up" } else { "down" }.to_owned(),
             paths: paths.collect(),
@@ -380,8 +511,14 @@ fn deliver(device: &mut Device, packets: &mut Vec<Vec<u8>>) -> u64 {
 }
 
 /// What can be read.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one for each kind of descriptor"
+)]
 struct Ready {
-    signal: bool,
+    ends: bool,
+    reloads: bool,
+    links: bool,
     device: bool,
     /// Sockets by number.
     sockets: Vec<u32>,

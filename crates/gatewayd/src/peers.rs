@@ -47,6 +47,77 @@ pub struct Peer {
     pub tunnel: Tunnel,
     /// What its paths carried.
     pub traffic: [Traffic; PATHS],
+    keys: Identity,
+    paths: Vec<PathConfig>,
+}
+
+/// The other end's public key and the pre-shared key: a tunnel with others is another one.
+type Identity = ([u8; 32], Option<[u8; 32]>);
+
+impl Peer {
+    /// Whether a peer of another configuration is this one.
+    pub fn is(&self, peer: &config::Peer) -> bool {
+        self.keys == identity(peer)
+    }
+
+    /// Takes what a changed configuration says of the peer; its sessions go on.
+    pub fn change(&mut self, new: Change, now: Instant) {
+        for path in &self.paths {
+            if !new.paths.iter().any(|other| other.id == path.id) {
+                self.tunnel.remove_path(path.id, now);
+            }
+        }
+        for path in &new.paths {
+            if !self.paths.contains(path) {
+                self.tunnel.set_path(*path, now);
+            }
+        }
+        self.tunnel.set_sources(sources(&new.allowed));
+        self.tunnel.set_rules(&new.rules);
+        self.allowed = new.allowed;
+        self.paths = new.paths;
+        self.name = new.name;
+    }
+}
+
+/// What may change of a peer.
+pub struct Change {
+    name: String,
+    allowed: Vec<IpNet>,
+    paths: Vec<PathConfig>,
+    rules: Vec<Rule>,
+}
+
+impl Change {
+    /// What a configuration says of a peer.
+    ///
+    /// # Errors
+    /// If it has too many endpoints.
+    pub fn of(
+        config: &Config,
+        (name, peer): &(String, config::Peer),
+        remotes: &[SocketAddr],
+        ways: &Ways,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            name: name.clone(),
+            allowed: peer.allowed.iter().map(|prefix| prefix.0.trunc()).collect(),
+            paths: paths(config, remotes, ways)?,
+            rules: rules(config, ways),
+        })
+    }
+}
+
+fn identity(peer: &config::Peer) -> Identity {
+    (
+        peer.public_key.0,
+        peer.preshared.0.as_ref().map(|key| key.0),
+    )
+}
+
+fn sources(allowed: &[IpNet]) -> Vec<inner::Prefix> {
+    let source = |net: &IpNet| inner::Prefix::new(net.addr(), net.prefix_len());
+    allowed.iter().filter_map(source).collect()
 }
 
 /// The addresses of each peer's endpoints, in the configuration's order.
@@ -74,33 +145,32 @@ fn resolve_one(endpoint: &Endpoint) -> Result<SocketAddr, String> {
 /// A peer that has just been configured.
 ///
 /// # Errors
-/// If it has too many endpoints.
+/// If there is no private key.
 pub fn peer(
     config: &Config,
-    (name, peer): &(String, config::Peer),
-    remotes: &[SocketAddr],
-    ways: &Ways,
+    peer: &config::Peer,
+    change: Change,
     now: Instant,
 ) -> Result<Peer, String> {
     let secret = config.gateway.secret.0.as_ref();
-    let keys = Keys {
-        private: secret.ok_or("there is no private key")?.0,
-        peer: peer.public_key.0,
-        psk: peer.preshared.0.as_ref().map(|key| key.0),
-    };
-    let allowed: Vec<IpNet> = peer.allowed.iter().map(|prefix| prefix.0.trunc()).collect();
-    let source = |net: &IpNet| inner::Prefix::new(net.addr(), net.prefix_len());
+    let keys = identity(peer);
     let tunnel = tunnel::Config {
-        keys,
-        paths: paths(config, remotes, ways)?,
-        sources: allowed.iter().filter_map(source).collect(),
-        rules: rules(config, ways),
+        keys: Keys {
+            private: secret.ok_or("there is no private key")?.0,
+            peer: keys.0,
+            psk: keys.1,
+        },
+        paths: change.paths.clone(),
+        sources: sources(&change.allowed),
+        rules: change.rules,
     };
     Ok(Peer {
-        name: name.clone(),
-        allowed,
+        name: change.name,
+        allowed: change.allowed,
         tunnel: Tunnel::new(tunnel, Box::new(System), now),
         traffic: [Traffic::default(); PATHS],
+        keys,
+        paths: change.paths,
     })
 }
 
@@ -136,11 +206,7 @@ fn rules(config: &Config, ways: &Ways) -> Vec<Rule> {
 ///
 /// # Errors
 /// If there are more than a tunnel has.
-pub fn paths(
-    config: &Config,
-    remotes: &[SocketAddr],
-    ways: &Ways,
-) -> Result<Vec<PathConfig>, String> {
+fn paths(config: &Config, remotes: &[SocketAddr], ways: &Ways) -> Result<Vec<PathConfig>, String> {
     if config.path.is_empty() {
         let path = |(number, &remote): (u8, &SocketAddr)| {
             let id = PathId::new(number).ok_or_else(|| {

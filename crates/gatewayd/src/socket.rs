@@ -25,7 +25,10 @@ use rustix::{
 };
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::netlink::MARK;
+use crate::{
+    links::{Link, Links},
+    netlink::MARK,
+};
 
 /// Octets that wait in the kernel. It grants less where `net.core.rmem_max` and `net.core.wmem_max` are smaller.
 const BUFFER: usize = 4 << 20;
@@ -67,6 +70,25 @@ impl Bind {
     pub fn serves(&self, remote: SocketAddr) -> bool {
         let is_any_v6 = self.address.is_ipv6() && self.address.ip().is_unspecified();
         self.address.is_ipv4() == remote.is_ipv4() || (is_any_v6 && !self.only_v6)
+    }
+
+    /// Whether it is bound to neither an interface nor an address.
+    pub fn is_any(&self) -> bool {
+        self.interface.is_none() && self.address.ip().is_unspecified()
+    }
+
+    /// The interface that it is bound to, or that has its address.
+    pub fn link<'a>(&self, links: &'a Links) -> Option<&'a Link> {
+        match &self.interface {
+            Some(name) => links.0.get(name),
+            None => links.with(self.address.ip()),
+        }
+    }
+
+    /// Whether a socket of the one serves as one of the other.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let bound = |bind: &Self| (bind.interface.clone(), bind.address, bind.only_v6);
+        bound(self) == bound(other)
     }
 
     /// Opens the socket, if its interface or address is there.

@@ -212,11 +212,36 @@ pub fn path_of(config: &Config) -> PathBuf {
     })
 }
 
+/// What the daemon is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// Its state, as JSON.
+    Status,
+    /// To read its configuration again. The answer is empty, or says why nothing has changed.
+    Reload,
+}
+
+impl Request {
+    const ALL: [(Self, &str); 2] = [(Self::Status, "status\n"), (Self::Reload, "reload\n")];
+
+    fn line(self) -> &'static str {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(request, _)| *request == self)
+            .map_or("", |(_, line)| line)
+    }
+
+    fn read(octets: &[u8]) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(_, line)| line.as_bytes() == octets)
+            .map(|(request, _)| request)
+    }
+}
+
 /// Asks the daemon.
 ///
 /// # Errors
 /// If there is none, or if it does not answer.
-pub fn ask(config: &Config) -> Result<String, String> {
+pub fn ask(config: &Config, request: Request) -> Result<String, String> {
     let path = path_of(config);
     let failed = |error: io::Error| {
         let help = match error.kind() {
@@ -229,14 +254,21 @@ pub fn ask(config: &Config) -> Result<String, String> {
     };
     let mut stream = UnixStream::connect(&path).map_err(failed)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    let mut json = String::new();
-    stream.read_to_string(&mut json).map_err(failed)?;
-    Ok(json)
+    stream
+        .write_all(request.line().as_bytes())
+        .map_err(failed)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).map_err(failed)?;
+    Ok(answer)
 }
+
+/// Clients that may be connected; the oldest gives way.
+const CLIENTS: usize = 8;
 
 /// The socket that [`ask`] connects to. Its file is gone when this is dropped.
 pub struct StatusSocket {
     listener: UnixListener,
+    clients: Vec<UnixStream>,
     path: PathBuf,
 }
 
@@ -264,26 +296,45 @@ impl StatusSocket {
             Err(_) => {}
         }
         let listener = UnixListener::bind(&path).map_err(failed)?;
-        let socket = Self { listener, path };
+        let socket = Self {
+            listener,
+            clients: Vec::new(),
+            path,
+        };
         let failed = |error: io::Error| format!("{}: {}", socket.path.display(), words(&error));
         socket.listener.set_nonblocking(true).map_err(failed)?;
         fs::set_permissions(&socket.path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
         Ok(socket)
     }
 
-    /// Answers waiting clients. A client that does not read gets what its buffer takes.
-    pub fn serve(&self, report: impl Fn() -> Report) {
-        while let Ok((mut stream, _)) = self.listener.accept() {
-            let json = serde_json::to_string(&report()).unwrap_or_default();
-            let _ = stream.set_nonblocking(true);
-            let _ = stream.write_all(json.as_bytes());
-        }
+    /// What to wait on.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let clients = self.clients.iter().map(AsFd::as_fd);
+        std::iter::once(self.listener.as_fd()).chain(clients)
     }
-}
 
-impl AsFd for StatusSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
+    /// Takes new clients, and answers those that have asked. A client that does not read gets what its buffer takes.
+    pub fn serve(&mut self, mut answer: impl FnMut(Request) -> String) {
+        while let Ok((client, _)) = self.listener.accept() {
+            if client.set_nonblocking(true).is_ok() {
+                if self.clients.len() == CLIENTS {
+                    self.clients.remove(0);
+                }
+                self.clients.push(client);
+            }
+        }
+        self.clients.retain_mut(|client| {
+            let mut request = [0; 64];
+            match client.read(&mut request) {
+                Ok(length) => {
+                    if let Some(request) = request.get(..length).and_then(Request::read) {
+                        let _ = client.write_all(answer(request).as_bytes());
+                    }
+                    false
+                }
+                Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+            }
+        });
     }
 }
 

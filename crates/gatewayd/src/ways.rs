@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     net::{IpAddr, Ipv6Addr, SocketAddr},
 };
 
@@ -9,6 +10,7 @@ use anabranch_gateway::wire::{PATHS, PathId};
 
 use crate::{
     config::{Config, Way},
+    links::Links,
     socket::{Bind, PathSocket},
 };
 
@@ -18,6 +20,24 @@ pub struct Slot {
     pub bind: Bind,
     /// The socket.
     pub socket: Option<PathSocket>,
+}
+
+/// What happened to a way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Happened {
+    /// It carries nothing: no carrier, no interface, or no such address.
+    Lost,
+    /// It is there, with another address, interface or carrier than before.
+    Changed,
+}
+
+impl fmt::Display for Happened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lost => "its interface, address or carrier has gone",
+            Self::Changed => "its interface, address or carrier has changed",
+        })
+    }
 }
 
 /// Sockets by the number that a route calls them. Where there are paths it is the path's.
@@ -40,6 +60,62 @@ impl Ways {
             ways.slots.insert(number, Slot { bind, socket });
         }
         Ok(ways)
+    }
+
+    /// The ways out of a changed configuration, and the numbers of those that are new or bound otherwise. Sockets that stay are in
+    /// neither: [`Self::replace`] moves them.
+    ///
+    /// # Errors
+    /// As of [`Self::open`]; nothing has changed then.
+    pub fn plan(&self, config: &Config, remotes: &[SocketAddr]) -> Result<Self, String> {
+        let mut plan = Self {
+            names: self.number(config)?,
+            ..Self::default()
+        };
+        for (number, bind) in plan.binds(config, remotes) {
+            let stays = self.slots.values().any(|slot| slot.bind.is_same(&bind));
+            let socket = if stays { None } else { bind.open_if_there()? };
+            plan.slots.insert(number, Slot { bind, socket });
+        }
+        Ok(plan)
+    }
+
+    /// Goes over to a plan, which takes the sockets that stay.
+    pub fn replace(&mut self, mut plan: Self) {
+        for slot in plan.slots.values_mut().filter(|slot| slot.socket.is_none()) {
+            let mut before = self.slots.values_mut();
+            let same = before.find(|before| before.bind.is_same(&slot.bind));
+            slot.socket = same.and_then(|before| before.socket.take());
+        }
+        *self = plan;
+    }
+
+    /// Goes along with changes of interfaces and addresses: closes sockets whose interface or address has gone, and opens those whose has
+    /// come. Gives what happened, by number.
+    pub fn follow(&mut self, before: &Links, now: &Links) -> Vec<(u32, Happened)> {
+        let mut happened = Vec::new();
+        for (&number, slot) in &mut self.slots {
+            let old = slot.bind.link(before);
+            let new = slot.bind.link(now);
+            if slot.bind.is_any() || (old == new && slot.socket.is_some() == new.is_some()) {
+                continue;
+            }
+            if old.map(|link| link.index) != new.map(|link| link.index) || new.is_none() {
+                slot.socket = None;
+            }
+            if slot.socket.is_none() {
+                // A port in use is tried again at the next change.
+                slot.socket = slot.bind.open_if_there().unwrap_or_default();
+            }
+            let is_running = new.is_some_and(|link| link.is_running) && slot.socket.is_some();
+            let was_running = old.is_some_and(|link| link.is_running);
+            match (was_running, is_running) {
+                (_, true) => happened.push((number, Happened::Changed)),
+                (true, false) => happened.push((number, Happened::Lost)),
+                (false, false) => {}
+            }
+        }
+        happened
     }
 
     /// The sockets that are open, by number.

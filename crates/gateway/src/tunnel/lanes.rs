@@ -98,6 +98,7 @@ impl Lane {
 pub(super) struct Lanes {
     all: Vec<Lane>,
     rules: Vec<(Match, u8)>,
+    seed: u64,
     /// What the lane has been served that sent last.
     clock: u64,
     /// The number of the last block.
@@ -109,20 +110,27 @@ impl Lanes {
         let mut lanes = Self {
             all: vec![Lane::new(Class::Bulk, seed)],
             rules: Vec::new(),
+            seed,
             clock: 0,
             block: 0,
         };
+        lanes.set_rules(rules);
+        lanes
+    }
+
+    /// Other rules hold from now on. A lane that no rule names any more sends what it has.
+    pub(super) fn set_rules(&mut self, rules: &[Rule]) {
+        self.rules.clear();
         for rule in rules {
-            let known = lanes.all.iter().position(|lane| lane.class == rule.class);
+            let known = self.all.iter().position(|lane| lane.class == rule.class);
             let lane = known.unwrap_or_else(|| {
-                lanes.all.push(Lane::new(rule.class, seed));
-                lanes.all.len() - 1
+                self.all.push(Lane::new(rule.class, self.seed));
+                self.all.len() - 1
             });
             // Bulk, interactive and one for each path: they are few.
             let lane = u8::try_from(lane).unwrap_or(0);
-            lanes.rules.push((rule.matches.clone(), lane));
+            self.rules.push((rule.matches.clone(), lane));
         }
-        lanes
     }
 
     /// Lanes at most.

@@ -1,6 +1,9 @@
 //! The form of the file.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use anabranch_document::Named;
 use serde::Deserialize;
@@ -26,6 +29,37 @@ pub struct Config {
     /// Where the daemon answers questions about its state.
     #[serde(default)]
     pub status: Status,
+}
+
+impl Config {
+    /// The folders that a reload of `file` reads.
+    pub fn folders(&self, file: &Path) -> Vec<PathBuf> {
+        let folder = file.parent().unwrap_or(Path::new("/"));
+        let peers = self.peer.0.iter();
+        let keys = peers.filter_map(|(_, peer)| peer.preshared_key_file.as_ref());
+        let keys = keys.chain([&self.gateway.private_key_file]);
+        let key_folders = keys.filter_map(|key| Some(folder.join(key.parent()?)));
+        key_folders.chain([folder.to_owned()]).collect()
+    }
+
+    /// Whether a daemon that is up with another configuration can take this one.
+    ///
+    /// # Errors
+    /// A message that names what needs a restart.
+    pub fn is_reloadable(&self, before: &Self) -> Result<(), String> {
+        let (new, old) = (&self.gateway, &before.gateway);
+        let secrets = [&new.secret, &old.secret].map(|secret| secret.0.as_ref().map(|key| key.0));
+        let needs = [
+            (new.interface != old.interface, "`interface`"),
+            (new.addresses != old.addresses, "`addresses`"),
+            (secrets[0] != secrets[1], "the private key"),
+            (self.status != before.status, "`[status]`"),
+        ];
+        match needs.iter().find(|(is_changed, _)| *is_changed) {
+            Some((_, what)) => Err(format!("{what} has changed, which needs a restart")),
+            None => Ok(()),
+        }
+    }
 }
 
 /// This end.

@@ -1,5 +1,7 @@
 //! The command as an operator meets it: what it prints, its messages and exit status.
 
+mod changes;
+mod hostile;
 mod namespaces;
 
 use std::{

@@ -19,13 +19,13 @@ use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
 use tempfile::TempDir;
 
-const GATEWAY: &str = env!("CARGO_BIN_EXE_anabranch-gateway");
+pub const GATEWAY: &str = env!("CARGO_BIN_EXE_anabranch-gateway");
 /// After this time what was to happen does not happen.
 const PATIENCE: Duration = Duration::from_secs(120);
 const INNER: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
 
 /// Whether the machine lets us make namespaces and TUN interfaces. Where it does not the test says so, and may pass unless `ANABRANCH_LIVE=required`.
-fn may_run() -> bool {
+pub fn may_run() -> bool {
     let done = Command::new("unshare")
         .args(["--net", "ip", "tuntap", "add", "probe", "mode", "tun"])
         .output();
@@ -45,11 +45,11 @@ fn may_run() -> bool {
 }
 
 /// A host with one gateway.
-struct Host {
-    space: Child,
-    folder: TempDir,
-    gateway: Option<Child>,
-    public: String,
+pub struct Host {
+    pub space: Child,
+    pub folder: TempDir,
+    pub gateway: Option<Child>,
+    pub public: String,
 }
 
 impl Host {
@@ -82,7 +82,7 @@ impl Host {
         format!("/proc/{}/ns/net", self.space.id()).into()
     }
 
-    fn command(&self, program: &str) -> Command {
+    pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         let space = format!("--net={}", self.space_file().display());
         command
@@ -91,7 +91,7 @@ impl Host {
         command
     }
 
-    fn ip(&self, arguments: &[&str]) {
+    pub fn ip(&self, arguments: &[&str]) {
         let done = self
             .command("ip")
             .args(arguments)
@@ -105,7 +105,7 @@ impl Host {
     }
 
     /// Calls a function in the host's namespace.
-    fn inside<T: Send + 'static>(
+    pub fn inside<T: Send + 'static>(
         &self,
         call: impl FnOnce() -> T + Send + 'static,
     ) -> thread::JoinHandle<T> {
@@ -117,10 +117,15 @@ impl Host {
         })
     }
 
-    fn start(&mut self) {
+    pub fn start(&mut self) {
+        self.start_with(&[]);
+    }
+
+    pub fn start_with(&mut self, arguments: &[&str]) {
         let gateway = self
             .command(GATEWAY)
             .args(["up", "gw.toml"])
+            .args(arguments)
             .stderr(Stdio::null())
             .spawn()
             .expect("it starts");
@@ -128,17 +133,17 @@ impl Host {
         wait("the gateway", || self.ask(&[]).status.success());
     }
 
-    fn ask(&self, arguments: &[&str]) -> Output {
+    pub fn ask(&self, arguments: &[&str]) -> Output {
         let mut command = self.command(GATEWAY);
         command.args(["status", "gw.toml"]).args(arguments);
         command.output().expect("it runs")
     }
 
-    fn status(&self) -> Value {
+    pub fn status(&self) -> Value {
         serde_json::from_slice(&self.ask(&["--json"]).stdout).expect("it is JSON")
     }
 
-    fn rejected(&self, reason: &str) -> u64 {
+    pub fn rejected(&self, reason: &str) -> u64 {
         self.status()["rejected"][reason]
             .as_u64()
             .expect("a counter")
@@ -151,7 +156,7 @@ impl Host {
     }
 
     /// Ends the gateway as systemd does.
-    fn stop(&mut self) -> Option<i32> {
+    pub fn stop(&mut self) -> Option<i32> {
         let mut gateway = self.gateway.take().expect("it is up");
         kill_process(Pid::from_child(&gateway), Signal::TERM).expect("it is ours");
         gateway.wait().expect("it ends").code()
@@ -167,7 +172,7 @@ impl Drop for Host {
     }
 }
 
-fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < PATIENCE, "{what} did not come");
@@ -176,7 +181,7 @@ fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// Two hosts with two links; the first begins.
-fn hosts() -> [Host; 2] {
+pub fn hosts() -> [Host; 2] {
     let hosts = [Host::new(), Host::new()];
     let there = hosts[1].space.id().to_string();
     for link in ["1", "2"] {
@@ -195,7 +200,7 @@ fn hosts() -> [Host; 2] {
     hosts
 }
 
-fn configure(host: &Host, end: usize, public: &str) {
+pub fn configure(host: &Host, end: usize, public: &str) {
     let (own, other) = (INNER[end], INNER[1 - end]);
     let (listen, endpoint, paths) = if end == 0 {
         let paths = "[path.one]\ninterface = \"w1\"\n[path.two]\ninterface = \"w2\"\n";
@@ -215,7 +220,7 @@ fn configure(host: &Host, end: usize, public: &str) {
     fs::write(host.folder.path().join("gw.toml"), text).expect("it is written");
 }
 
-fn both_up() -> [Host; 2] {
+pub fn both_up() -> [Host; 2] {
     let mut hosts = hosts();
     for host in &mut hosts {
         host.start();
@@ -224,7 +229,7 @@ fn both_up() -> [Host; 2] {
 }
 
 /// Whether an echo request from the first host through the tunnel is answered.
-fn ping(hosts: &[Host; 2]) -> bool {
+pub fn ping(hosts: &[Host; 2]) -> bool {
     ping_to(hosts, "10.9.0.2", "10.9.0.1")
 }
 
@@ -251,12 +256,12 @@ fn ping_to(hosts: &[Host; 2], to: &str, from: &str) -> bool {
 
 const TRANSFER: usize = 4 << 20;
 
-fn content() -> Vec<u8> {
+pub fn content() -> Vec<u8> {
     (0..=250).cycle().take(TRANSFER).collect()
 }
 
 /// Transfers through the tunnel; calls `midway` when a quarter has arrived. What arrived.
-fn transfer(hosts: &[Host; 2], midway: impl FnOnce()) -> Vec<u8> {
+pub fn transfer(hosts: &[Host; 2], midway: impl FnOnce()) -> Vec<u8> {
     let listener = hosts[1].inside(|| TcpListener::bind("10.9.0.2:5000").expect("it is free"));
     let listener = listener.join().expect("no panic");
     let sender = hosts[0].inside(|| {
@@ -283,14 +288,13 @@ fn packets_pass_and_the_signal_leaves_nothing() {
     let mut hosts = both_up();
     wait("an answer", || ping(&hosts));
     assert!(transfer(&hosts, || {}) == content(), "the content differs");
-    let status = hosts[0].status();
-    for path in status["peers"]["other"]["paths"]
-        .as_object()
-        .expect("paths")
-        .values()
-    {
-        assert_eq!(path["state"], "active", "{status:#}");
-    }
+    wait("both paths", || {
+        let status = hosts[0].status();
+        let paths = status["peers"]["other"]["paths"].as_object();
+        paths.is_some_and(|paths| {
+            paths.len() == 2 && paths.values().all(|path| path["state"] == "active")
+        })
+    });
     let shown = super::text(&hosts[0].ask(&[]).stdout);
     assert!(shown.contains("peer other: up"), "{shown}");
     for host in &mut hosts {
@@ -314,6 +318,50 @@ fn a_transfer_outlives_a_path() {
         hosts[0].status()["peers"]["other"]["paths"]["one"]["state"] == "dead"
     });
     assert!(ping(&hosts));
+}
+
+/// The value of a line of /proc/PID/status.
+fn of_process(host: &Host, name: &str) -> String {
+    let pid = host.gateway.as_ref().expect("it is up").id();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix(&format!("{name}:")));
+    line.expect("the kernel has it").trim().to_owned()
+}
+
+#[test]
+fn the_daemon_gives_up_what_it_does_not_need() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = hosts();
+    // Namespaces of users that are not root cannot change to others.
+    let is_root = rustix::process::getuid().is_root() && may_change_user();
+    let arguments: &[&str] = if is_root { &["--user", "nobody"] } else { &[] };
+    hosts[0].start_with(arguments);
+    hosts[1].start();
+    wait("an answer", || ping(&hosts));
+    for host in &hosts {
+        assert_eq!(of_process(host, "Seccomp"), "2");
+        assert_eq!(of_process(host, "NoNewPrivs"), "1");
+        // CAP_NET_ADMIN is 12, CAP_NET_RAW is 13.
+        for set in ["CapEff", "CapPrm", "CapBnd"] {
+            assert_eq!(of_process(host, set), "0000000000003000", "{set}");
+        }
+        assert_eq!(of_process(host, "CapInh"), "0000000000000000");
+    }
+    if is_root {
+        let uids = of_process(&hosts[0], "Uid");
+        assert!(uids.split_whitespace().all(|uid| uid != "0"), "{uids}");
+    }
+    assert!(transfer(&hosts, || {}) == content(), "the content differs");
+    assert_eq!(hosts[1].stop(), Some(0));
+    assert!(!hosts[1].folder.path().join("status.sock").exists());
+}
+
+fn may_change_user() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").expect("it is there");
+    map.split_whitespace().nth(2) == Some("4294967295")
 }
 
 #[test]
