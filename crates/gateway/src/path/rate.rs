@@ -126,6 +126,7 @@ pub struct RateControl {
     long: Option<Long>,
     busy_since: Option<Instant>,
     is_congested: bool,
+    signal: bool,
 }
 
 impl Default for RateControl {
@@ -151,6 +152,7 @@ impl Default for RateControl {
             long: None,
             busy_since: None,
             is_congested: false,
+            signal: false,
         }
     }
 }
@@ -299,7 +301,12 @@ impl RateControl {
         self.round.lost = self.round.lost.saturating_sub(octets);
     }
 
-    /// Whether the last round met congestion. What is lost then is left for the inner sender to see (RFC 9265 §3).
+    /// Whether the last round lost packets by congestion, once for each such round.
+    pub fn take_signal(&mut self) -> bool {
+        std::mem::take(&mut self.signal)
+    }
+
+    /// Whether the last round lost packets by congestion.
     #[must_use]
     pub const fn is_congested(&self) -> bool {
         self.is_congested
@@ -361,6 +368,7 @@ impl RateControl {
             round.losses >= LOSSES_LEAST && loss > UNUSUAL * self.usual_loss + UNUSUAL_SHARE;
         self.usual_loss += (loss - self.usual_loss) / if is_loss { 4.0 } else { 8.0 };
         self.is_congested = is_loss;
+        self.signal |= is_loss;
         self.doubt_the_base(is_long, queue, past_s * (1.0 - sent / delivery));
         self.busy_since = self.busy_since.or(Some(round.since)).filter(|_| is_busy);
         self.careful = if is_loss {
