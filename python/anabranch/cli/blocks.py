@@ -177,6 +177,9 @@ def _group_pairs(group: GroupSummary) -> Iterator[_Pair]:
 
 
 def _gateway_pairs(gateway: GatewaySummary) -> Iterator[_Pair]:
+    if "sessions" in gateway:
+        yield from _tunnel_pairs(gateway)
+        return
     yield "released", _with_unit(gateway.get("released_packets"), "packets")
     yield "held", _with_unit(gateway.get("held_packets"), "packets")
     yield "gaps given up", figure(gateway.get("gaps_given_up"))
@@ -185,6 +188,22 @@ def _gateway_pairs(gateway: GatewaySummary) -> Iterator[_Pair]:
     yield "silent", _with_unit(gateway.get("silent_ms"), "ms")
     yield "mean wait", _with_unit(gateway.get("mean_wait_ms"), "ms")
     yield "p95 wait", _with_unit(gateway.get("p95_wait_ms"), "ms")
+
+
+def _tunnel_pairs(tunnel: GatewaySummary) -> Iterator[_Pair]:
+    yield "released", _with_unit(tunnel.get("released_packets"), "packets")
+    yield "repaired", _with_unit(tunnel.get("repaired_packets"), "packets")
+    yield "gaps given up", figure(tunnel.get("gaps_given_up"))
+    yield "duplicates", f"{figure(tunnel.get('duplicates_dropped'))} dropped"
+    yield "held at most", _with_unit(tunnel.get("max_held_packets"), "packets")
+    yield "silent", _with_unit(tunnel.get("silent_ms"), "ms")
+    yield "queue", f"{figure(tunnel.get('queue_dropped_packets'))} dropped"
+    yield "sessions", figure(tunnel.get("sessions"))
+    for name, path in tunnel.get("routes", {}).items():
+        deaths = path.get("deaths", 0)
+        state = path.get("state", "")
+        times = "once" if deaths == 1 else f"{figure(deaths)} times"
+        yield name, f"{state}, died {times}" if deaths else state
 
 
 _LINK_HEAD = (("", ""), ("packets", "sent"), ("", "dropped"), ("", "lost"), ("", "reordered"), ("utili-", "zation"),
