@@ -332,7 +332,7 @@ def test_what_a_file_system_makes_at_its_root_is_not_in_the_way(mount: Path) -> 
 
 
 def test_a_run_into_a_mount_point(anabranch: Call, mount: Path, scenario_file: Path) -> None:
-    done = anabranch("run", scenario_file, "--set", "duration='1 s'", "--out", mount, "--no-packets")
+    done = anabranch("run", scenario_file, "--set", "duration='1 s'", "--out", mount, "--no-packets", "--figures")
     assert done.status == 0, done.err
     assert {"anabranch.json", "summary.json", "figures"} <= {path.name for path in mount.iterdir()}
 

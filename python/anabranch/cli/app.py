@@ -155,6 +155,9 @@ def run(
         Optional[float],  # noqa: UP045 - see above
         typer.Option(metavar="MS", help=f"With --out: time between two samples, in ms ({SAMPLES_MS:g} when left out)."),
     ] = None,
+    figures: Annotated[
+        bool, typer.Option("--figures", help="With --out: draw the charts of the report as PDF, SVG and PNG, too.")
+    ] = False,
     fast_path: Annotated[
         bool,
         typer.Option(
@@ -230,6 +233,7 @@ def run(
                 allow_tainted,
                 untrusted,
                 wide,
+                figures,
             ),
         )
 

@@ -39,6 +39,7 @@ class RunOptions:
     allow_tainted: bool = False
     untrusted: bool = False
     wide: bool = False
+    figures: bool = False
 
 
 def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
@@ -111,8 +112,9 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     if options.out is not None:
         from anabranch.report.run_output import write_run
 
-        write_run(result, options.out, [(c.capture, c.inside) for c in captures if c.inside is not None])
-        note(f"wrote {options.out / 'report.html'}, figures and tables")
+        inside = [(c.capture, c.inside) for c in captures if c.inside is not None]
+        write_run(result, options.out, inside, figures=options.figures)
+        note(f"wrote {options.out / 'report.html'}{', figures' if options.figures else ''} and tables")
     for capture in captures:
         whole = capture.inside is not None or capture.write(result.pcapng(capture.capture))
         note(f"wrote {capture.given}" + ("" if whole else " until its reader went away"))
@@ -170,6 +172,8 @@ def _check_together(options: RunOptions) -> None:
         if options.packets is not None:
             name = "--packets" if options.packets else "--no-packets"
             raise UserError(f"{name} {wrote}", hint="give --out DIR, or leave it out")
+        if options.figures:
+            raise UserError(f"--figures {wrote}", hint="give --out DIR, or leave it out")
     if options.snap_length is not None and not options.pcap:
         raise UserError(
             "--snaplen says what --pcap keeps, and there is no --pcap", hint="give --pcap LINK=FILE, or leave it out"

@@ -176,7 +176,21 @@ IDLE_SHARE = 0.1
 
 def surprises(result: RunResult) -> list[str]:
     """What in the scenario makes a figure mean something else than it seems to, a sentence each."""
-    return [*_unlimited_queues(result), *_irrelevant_windows(result), *_idle_links(result), *_idle_times(result)]
+    return [
+        *_left_out(result),
+        *_unlimited_queues(result),
+        *_irrelevant_windows(result),
+        *_idle_links(result),
+        *_idle_times(result),
+    ]
+
+
+def _left_out(result: RunResult) -> Iterator[str]:
+    if result.left_out_packets:
+        yield (
+            f"the table of packets has the first of the run; {result.left_out_packets:,} that were sent later are left "
+            "out, because they would take too much memory"
+        )
 
 
 def _scenario(result: RunResult) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import UserError
-from anabranch.why.retransmissions import COLUMNS as PACKET_COLUMNS
+from anabranch.why.retransmissions import COLUMNS as ROW_COLUMNS
 from anabranch.why.retransmissions import Retransmission, retransmissions
 from anabranch.why.window import AFTERWARDS, BEGINS, ENDS, WindowEvent, window_events
 from anabranch.why.window import COLUMNS as EVENT_COLUMNS
@@ -99,17 +99,17 @@ def in_order(events: Sequence[WindowEvent], again: Sequence[Retransmission]) -> 
     return timeline
 
 
-def inspect(packets: pl.DataFrame, events: pl.DataFrame | None) -> Why:
+def inspect(table: pl.DataFrame, events: pl.DataFrame | None) -> Why:
     """Explain every retransmission of a run.
 
     Args:
-        packets: The table ``packets``.
+        table: The table ``retransmissions``.
         events: The table ``window_events``; ``None`` where there is none.
 
     Raises:
         UserError: A table or a column is missing: the run did not record why.
     """
-    missing = [f'column "{name}" of table "packets"' for name in PACKET_COLUMNS if name not in packets.columns]
+    missing = [f'column "{name}" of table "retransmissions"' for name in ROW_COLUMNS if name not in table.columns]
     if events is None:
         missing.append('table "window_events"')
     else:
@@ -120,7 +120,7 @@ def inspect(packets: pl.DataFrame, events: pl.DataFrame | None) -> Why:
             hint="the engine has to record both; install the one that belongs to this version of the package",
         )
     again: dict[str, list[Retransmission]] = {}
-    for item in retransmissions(packets):
+    for item in retransmissions(table):
         again.setdefault(item.flow, []).append(item)
     windows = window_events(events)
     names = dict.fromkeys([*again, *windows])
