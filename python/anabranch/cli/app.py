@@ -181,8 +181,9 @@ def run(
         ),
     ] = None,
     all_flows: Annotated[
-        bool, typer.Option("--all-flows", help="Print every copy of a flow, however many there are.")
+        bool, typer.Option("--all-flows", help="Print every flow and every copy of it, however many there are.")
     ] = False,
+    all_links: Annotated[bool, typer.Option("--all-links", help="Print every link, however many there are.")] = False,
     wide: Annotated[
         bool, typer.Option("--wide", help="Print tables, a row per flow; they are wider than 80 columns.")
     ] = False,
@@ -234,6 +235,7 @@ def run(
                 untrusted,
                 wide,
                 figures,
+                all_links,
             ),
         )
 

@@ -40,6 +40,7 @@ class RunOptions:
     untrusted: bool = False
     wide: bool = False
     figures: bool = False
+    all_links: bool = False
 
 
 def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
@@ -130,7 +131,9 @@ def _show(result: RunResult, why: Why | None, options: RunOptions, *, to_error: 
         write_json((document if why is None else with_why(document, why)) + "\n")
     else:
         out = console(error=to_error)
-        (print_tables if options.wide else print_blocks)(result, out, all_flows=options.all_flows)
+        (print_tables if options.wide else print_blocks)(
+            result, out, all_flows=options.all_flows, all_links=options.all_links
+        )
         if why is not None:
             (print_all if options.why == "all" else print_summary)(why, out, result)
 
@@ -180,6 +183,8 @@ def _check_together(options: RunOptions) -> None:
         )
     if options.all_flows and options.json:
         raise UserError("--all-flows is of the printed output; --json has every flow", hint="give one of them")
+    if options.all_links and options.json:
+        raise UserError("--all-links is of the printed output; --json has every link", hint="give one of them")
     if options.wide and options.json:
         raise UserError("--wide is of the printed output, and --json prints none", hint="give one of them")
 
