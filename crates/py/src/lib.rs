@@ -10,6 +10,7 @@ mod error;
 mod exchange;
 mod interruptible;
 mod live;
+mod memory;
 mod python_control;
 mod run;
 mod scenario;

@@ -1,8 +1,12 @@
 //! Runs from Python: one with a progress report, or many on all cores.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+use std::{
+    ffi::CString,
+    mem,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
 };
 
 use anabranch::{
@@ -23,6 +27,7 @@ use crate::{
     depends::Depends,
     error::raise,
     interruptible::{interruptible, quietly},
+    memory,
     python_control::PythonControls,
     scenario::Job,
     stopwatch::{Stopwatch, peak_rss_bytes},
@@ -283,6 +288,8 @@ struct Order<'a> {
     recording: Recording,
     captures: Option<&'a Captures>,
     interrupt: &'a Interrupt,
+    /// Remarks that are made before the run; none are wanted of many runs.
+    remarks: Option<&'a Mutex<Vec<String>>>,
 }
 
 fn make(job: &Job, order: &Order<'_>, report: &mut dyn FnMut(f64)) -> Result<Run, Failure> {
@@ -292,6 +299,12 @@ fn make(job: &Job, order: &Order<'_>, report: &mut dyn FnMut(f64)) -> Result<Run
         .resolve(&depends, order.interrupt)
         .map_err(Failure::Scenario)?;
     check_samples(&resolved, recording.samples)?;
+    if let (Some(remarks), Some(remark)) = (order.remarks, memory::remark(&resolved)) {
+        remarks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(remark);
+    }
     let simulation = Simulation::<Length>::new(&resolved)
         .digest(recording.digest)
         .fast_path(recording.fast_path)
@@ -318,6 +331,12 @@ fn make(job: &Job, order: &Order<'_>, report: &mut dyn FnMut(f64)) -> Result<Run
     finished.summary.engine_stats.peak_rss_bytes = peak_rss_bytes();
     let run = Run::new(finished).map_err(|error| Failure::Other(error.to_string()))?;
     Ok(run.depending(&depends))
+}
+
+/// Shows a remark as a warning of the package's own kind.
+fn warn(py: Python<'_>, remark: &str) -> PyResult<()> {
+    let kind = py.import("anabranch.errors")?.getattr("MemoryWarning")?;
+    PyErr::warn(py, &kind, &CString::new(remark)?, 2)
 }
 
 /// Makes one run. `progress` is called many times a second with the share that is done, 0 to 1; what it raises, and
@@ -363,7 +382,12 @@ pub fn run(
     };
     let share = Arc::new(AtomicU64::new(0));
     let reached = Arc::clone(&share);
+    let remarks = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&remarks);
     let mut pulse = |py: Python<'_>| {
+        let told = mem::take(&mut *told.lock().unwrap_or_else(PoisonError::into_inner));
+        told.iter()
+            .try_for_each(|remark: &String| warn(py, remark))?;
         let share = f64::from_bits(share.load(Ordering::Relaxed));
         progress
             .as_ref()
@@ -374,6 +398,7 @@ pub fn run(
             recording,
             captures: captures.as_ref(),
             interrupt,
+            remarks: Some(&remarks),
         };
         make(&job, &order, &mut |share| {
             reached.store(share.to_bits(), Ordering::Relaxed);
@@ -436,6 +461,7 @@ pub fn run_many(
             recording,
             captures: None,
             interrupt,
+            remarks: None,
         };
         let work = |job: &Job| {
             if interrupt.is_raised() {

@@ -403,6 +403,10 @@ def convert(
         Optional[str],  # noqa: UP045 - see above
         typer.Option("--flow", metavar="NAME", help="The flow that is written; all when left out."),
     ] = None,
+    routing: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--routing", metavar="hops|weights|ecmp", help="Of a topology: by what flows find their way."),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse a conversion that loses something (status 2).")
     ] = False,
@@ -411,12 +415,13 @@ def convert(
     """Convert paths, runs and results from and to other tools.
 
     What the output cannot express is said on standard error. Read: run, scenario, netem, mahimahi, mahimahi-trace,
-    time-rate, iperf3, flent, flowmonitor. Written: scenario, netem, mahimahi, flent, qlog, csv, summary.
+    time-rate, iperf3, flent, flowmonitor, graphml, gml, topohub. Written: scenario, netem, mahimahi, flent, qlog, csv,
+    summary.
     """
     with exit_status():
         from anabranch.cli.convert import ConvertOptions, run_convert
 
-        run_convert(file, ConvertOptions(from_, to, out, link, flow, strict, force))
+        run_convert(file, ConvertOptions(from_, to, out, link, flow, strict, force, routing))
 
 
 @app.command("list", cls=Command, epilog=_example("anabranch list queue"))

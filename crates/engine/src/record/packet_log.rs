@@ -233,3 +233,41 @@ impl PacketLog {
         &self.windows
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::packet::Ecn;
+
+    use super::*;
+
+    fn packet(connection: u32, index: u32) -> Packet<()> {
+        Packet {
+            connection: ConnectionId(connection),
+            index,
+            size: 1_500,
+            hop: 0,
+            direction: Direction::Forward,
+            retransmission: false,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+            tunnel: anabranch_core::tunnel::Header::default(),
+            payload: (),
+        }
+    }
+
+    #[test]
+    fn a_full_log_keeps_the_first_packets_and_counts_the_others() {
+        let mut log = PacketLog::with_room(3);
+        for (connection, index) in [(0, 0), (1, 0), (0, 1), (0, 2), (1, 1)] {
+            let packet = packet(connection, index);
+            log.sent(Instant::START, FlowId(0), &packet, (0, 1_460, None));
+            log.reordered(packet.connection, packet.direction, index, 1);
+        }
+        let kept: Vec<_> = log
+            .rows()
+            .map(|row| (row.connection.0, row.index))
+            .collect();
+        assert_eq!(kept, [(0, 0), (0, 1), (1, 0)]);
+        assert_eq!(log.left_out(), 2);
+    }
+}

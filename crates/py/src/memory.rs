@@ -1,0 +1,75 @@
+//! Whether what unlimited queues may hold fits into this machine's memory.
+
+use std::fs;
+
+use anabranch::{
+    Resolved,
+    scenario::{Protocol, ResolvedFlow, Step},
+    units::text::Limit,
+};
+
+/// What a queued packet takes: its place in the pool and in the queue, and what its sender keeps of it.
+const OF_A_PACKET: u64 = 400;
+/// Octets of a packet without headers, where the stack does not say.
+const PAYLOAD: u64 = 1_448;
+
+/// A remark where flows may fill unlimited queues with more packets than there is memory for.
+pub fn remark(resolved: &Resolved) -> Option<String> {
+    let available = available_bytes()?;
+    let packets: u64 = resolved
+        .flows
+        .iter()
+        .filter(|flow| meets_unlimited(resolved, flow))
+        .map(|flow| packets(resolved, flow))
+        .fold(0, u64::saturating_add);
+    let needed = packets.saturating_mul(OF_A_PACKET);
+    (needed > available / 2).then(|| {
+        format!(
+            "the unlimited queues of this scenario may hold up to {packets} packets, some {:.1} GB of memory, and \
+             {:.1} GB are available: give links a `queue` with a `limit`",
+            needed as f64 / 1e9,
+            available as f64 / 1e9
+        )
+    })
+}
+
+fn meets_unlimited(resolved: &Resolved, flow: &ResolvedFlow) -> bool {
+    flow.route.iter().any(|step| match step {
+        Step::Link(hop) => {
+            let direction = &resolved.links[hop.link].directions[hop.direction as usize];
+            direction.rate.is_some() && direction.queue.limit() == Some(Limit::Unlimited)
+        }
+        // A gateway's routes are links of their own, and what waits there is bounded by the same window.
+        Step::Gateway { .. } => false,
+    })
+}
+
+/// The most packets that a flow has in the network: its window, and not more than its fastest link sends in the run.
+fn packets(resolved: &Resolved, flow: &ResolvedFlow) -> u64 {
+    let fastest = flow.route.iter().filter_map(|step| match step {
+        Step::Link(hop) => resolved.links[hop.link].directions[hop.direction as usize].rate,
+        Step::Gateway { .. } => None,
+    });
+    let sent = fastest.max().map_or(u64::MAX, |rate| {
+        let octets = rate.bits_per_s() as f64 / 8.0 * resolved.duration.as_secs_f64();
+        octets as u64
+    });
+    if flow.protocol != Protocol::Tcp {
+        return sent / PAYLOAD;
+    }
+    let window = flow
+        .stack
+        .send_buffer_bytes()
+        .min(flow.stack.receive_window_bytes());
+    window.min(sent) / u64::from(flow.stack.mss.max(1))
+}
+
+/// The memory that may be had without swapping, where the system says so.
+fn available_bytes() -> Option<u64> {
+    let told = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = told
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
