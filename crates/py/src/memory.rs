@@ -1,27 +1,22 @@
 //! Whether what unlimited queues may hold fits into this machine's memory.
 
-use std::fs;
+use std::{collections::BTreeMap, fs};
 
 use anabranch::{
     Resolved,
-    scenario::{Protocol, ResolvedFlow, Step},
-    units::text::Limit,
+    scenario::{Hop, Protocol, ResolvedFlow, Step},
+    units::{Rate, text::Limit},
 };
 
 /// What a queued packet takes: its place in the pool and in the queue, and what its sender keeps of it.
 const OF_A_PACKET: u64 = 400;
-/// Octets of a packet without headers, where the stack does not say.
+/// Octets of a full packet without headers, about.
 const PAYLOAD: u64 = 1_448;
 
 /// A remark where flows may fill unlimited queues with more packets than there is memory for.
 pub fn remark(resolved: &Resolved) -> Option<String> {
     let available = available_bytes()?;
-    let packets: u64 = resolved
-        .flows
-        .iter()
-        .filter(|flow| meets_unlimited(resolved, flow))
-        .map(|flow| packets(resolved, flow))
-        .fold(0, u64::saturating_add);
+    let packets = packets(resolved);
     let needed = packets.saturating_mul(OF_A_PACKET);
     (needed > available / 2).then(|| {
         format!(
@@ -33,6 +28,48 @@ pub fn remark(resolved: &Resolved) -> Option<String> {
     })
 }
 
+/// The most packets that unlimited queues can hold: the windows of the flows that meet one, and not more than the fastest
+/// link of these flows sends in the run.
+fn packets(resolved: &Resolved) -> u64 {
+    let mut by_fastest: BTreeMap<_, u64> = BTreeMap::new();
+    for flow in resolved
+        .flows
+        .iter()
+        .filter(|flow| meets_unlimited(resolved, flow))
+    {
+        let hops = flow.route.iter().filter_map(|step| match step {
+            Step::Link(hop) => Some((rate(resolved, *hop)?, hop.link, hop.direction as usize)),
+            Step::Gateway { .. } => None,
+        });
+        let held = by_fastest.entry(hops.max()).or_default();
+        *held = held.saturating_add(window(flow) / u64::from(flow.stack.mss.max(1)));
+    }
+    let bounded = by_fastest.into_iter().map(|(fastest, held)| {
+        let sent = fastest.map_or(u64::MAX, |(rate, ..)| {
+            let octets = rate.bits_per_s() as f64 / 8.0 * resolved.duration.as_secs_f64();
+            octets as u64 / PAYLOAD
+        });
+        held.min(sent)
+    });
+    bounded.fold(0, u64::saturating_add)
+}
+
+fn rate(resolved: &Resolved, hop: Hop) -> Option<Rate> {
+    resolved.links[hop.link].directions[hop.direction as usize].rate
+}
+
+/// Octets that a flow may have in the network.
+fn window(flow: &ResolvedFlow) -> u64 {
+    if flow.protocol == Protocol::Tcp {
+        let settings = &flow.stack;
+        settings
+            .send_buffer_bytes()
+            .min(settings.receive_window_bytes())
+    } else {
+        u64::MAX
+    }
+}
+
 fn meets_unlimited(resolved: &Resolved, flow: &ResolvedFlow) -> bool {
     flow.route.iter().any(|step| match step {
         Step::Link(hop) => {
@@ -42,26 +79,6 @@ fn meets_unlimited(resolved: &Resolved, flow: &ResolvedFlow) -> bool {
         // A gateway's routes are links of their own, and what waits there is bounded by the same window.
         Step::Gateway { .. } => false,
     })
-}
-
-/// The most packets that a flow has in the network: its window, and not more than its fastest link sends in the run.
-fn packets(resolved: &Resolved, flow: &ResolvedFlow) -> u64 {
-    let fastest = flow.route.iter().filter_map(|step| match step {
-        Step::Link(hop) => resolved.links[hop.link].directions[hop.direction as usize].rate,
-        Step::Gateway { .. } => None,
-    });
-    let sent = fastest.max().map_or(u64::MAX, |rate| {
-        let octets = rate.bits_per_s() as f64 / 8.0 * resolved.duration.as_secs_f64();
-        octets as u64
-    });
-    if flow.protocol != Protocol::Tcp {
-        return sent / PAYLOAD;
-    }
-    let window = flow
-        .stack
-        .send_buffer_bytes()
-        .min(flow.stack.receive_window_bytes());
-    window.min(sent) / u64::from(flow.stack.mss.max(1))
 }
 
 /// The memory that may be had without swapping, where the system says so.

@@ -178,20 +178,22 @@ def _links(graph: Graph, notes: Notes) -> list[_Link]:
         forward = edge.source == link.ends[0]
         rate, weight = _rate(edge), _number(edge, _WEIGHTS)
         guessed["rate"] += rate is None
+        if forward in link.rates:
+            parallel[link.name] = parallel.get(link.name, 1) + 1
         for side in (forward,) if graph.directed else (True, False):
-            if side in link.rates:
-                parallel[link.name] = parallel.get(link.name, 1) + (side == forward)
             link.rates[side] = link.rates.get(side, 0.0) + (rate or 0.0)
             if weight is not None:
                 link.weights[side] = min(weight, link.weights.get(side, math.inf))
     for name, count in parallel.items():
         notes.lost(f"{name} is {count} parallel edges: they are one link with the sum of their capacities")
     if graph.directed and (single := [link.name for link in found.values() if len(link.rates) == 1]):
-        notes.lost(f"{len(single)} edges have one direction ({', '.join(single[:3])}): the other gets the same values")
+        notes.lost(f"edges of one direction ({', '.join(single[:3])}): {len(single):,}, both get its values")
     if guessed["rate"]:
-        notes.remarks.append(f"{guessed['rate']:,} edges have no capacity: they get {DEFAULT_RATE}")
+        notes.remarks.append(f"edges without a capacity get {DEFAULT_RATE}: {guessed['rate']:,}")
     if guessed["delay"]:
-        notes.remarks.append(f"{guessed['delay']:,} edges have no delay, length or positions: {DEFAULT_DELAY_MS:g} ms")
+        notes.remarks.append(
+            f"links without delay, length or positions get {DEFAULT_DELAY_MS:g} ms: {guessed['delay']:,}"
+        )
     return list(found.values())
 
 
@@ -313,7 +315,7 @@ def _flows(graph: Graph, links: list[_Link], names: Mapping[str, str], routing: 
             flows[name] = {"from": names[source], "to": names[target], "workload": {"kind": "paced", "rate": rate},
                            **_route(path, routing)}  # fmt: skip
     if left_out:
-        notes.lost(f"{left_out:,} demands of no traffic, from a node to itself, or without a path")
+        notes.lost(f"demands of no traffic, from a node to itself, or without a path: {left_out:,}")
     if flows:
         notes.remarks.append("demands are taken for Mbit/s; each is a paced TCP flow")
     else:
@@ -418,7 +420,7 @@ def _note_rest(graph: Graph, links: list[_Link], notes: Notes) -> None:
     linked = {end for link in links for end in link.ends}
     alone = [node.label or key for key, node in graph.nodes.items() if key not in linked]
     if alone:
-        notes.lost(f"{len(alone):,} nodes without a link: {', '.join(alone[:5])}{', …' if len(alone) > 5 else ''}")
+        notes.lost(f"nodes without a link ({', '.join(alone[:5])}{', …' if len(alone) > 5 else ''}): {len(alone):,}")
     others = sorted({key for edge in graph.edges for key in edge.attributes if key.lower() not in _KNOWN})
     if others:
         notes.lost(f"attributes of edges: {', '.join(others)}")
