@@ -58,7 +58,7 @@ class NotRecordedError(UserError):
 
 
 class MemoryWarning(UserWarning):
-    """A run may take more memory than this machine has."""
+    """A run may take more memory than the machine has."""
 
 
 class RunFailedError(RuntimeError):

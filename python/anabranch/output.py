@@ -282,7 +282,9 @@ def write_parquet_parts(path: Path, parts: Iterator[pl.DataFrame], rows: int) ->
     try:
         whole.sink_parquet(path, compression="zstd", row_group_size=rows)
     except pl.exceptions.ComputeError as error:
-        raise OSError(errno.EIO, str(error), str(path)) from None
+        found = re.search(r"os error (\d+)", str(error))
+        number = int(found[1]) if found else errno.EIO
+        raise OSError(number, os.strerror(number), str(path)) from None
 
 
 def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = None, *, is_complete: bool = True) -> None:
