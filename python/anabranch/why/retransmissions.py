@@ -21,7 +21,7 @@ COLUMNS = ("flow", "direction", "time_s", "sequence_bytes", "payload_bytes", "ca
 UNKNOWN_CAUSE = "unknown"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Retransmission:
     """A packet that was retransmitted.
 
