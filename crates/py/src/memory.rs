@@ -12,6 +12,7 @@ use anabranch::{
 const OF_A_PACKET: u64 = 400;
 /// Octets of a full packet without headers, about.
 const PAYLOAD: u64 = 1_448;
+const PICOS_PER_S: u128 = 1_000_000_000_000;
 
 /// A remark where flows may fill unlimited queues with more packets than there is memory for.
 pub fn remark(resolved: &Resolved) -> Option<String> {
@@ -46,8 +47,8 @@ fn packets(resolved: &Resolved) -> u64 {
     }
     let bounded = by_fastest.into_iter().map(|(fastest, held)| {
         let sent = fastest.map_or(u64::MAX, |(rate, ..)| {
-            let octets = rate.bits_per_s() as f64 / 8.0 * resolved.duration.as_secs_f64();
-            octets as u64 / PAYLOAD
+            let bits = u128::from(rate.bits_per_s()) * u128::from(resolved.duration.as_picos());
+            u64::try_from(bits / PICOS_PER_S / 8).unwrap_or(u64::MAX) / PAYLOAD
         });
         held.min(sent)
     });

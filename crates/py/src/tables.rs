@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anabranch::{
     Body, Finished, GroupSample,
     packet::FlowId,
-    record::{Judge, PacketRow, Retransmitted, WindowRow},
+    record::{Judge, PacketLog, PacketRow, Retransmitted, WindowRow},
     trace::Fate,
     units::{Bytes, Duration, Instant},
 };
@@ -421,10 +421,7 @@ fn place<'a, B: Body>(run: &'a Finished<B>, row: &PacketRow) -> Option<&'a str> 
 /// Each retransmission, and what had become of its octets before.
 fn retransmissions<B: Body>(run: &Finished<B>) -> Columns {
     let log = run.network.probe().log();
-    let rows: Vec<Retransmitted<'_>> = log
-        .into_iter()
-        .flat_map(|log| log.retransmitted())
-        .collect();
+    let rows: Vec<Retransmitted<'_>> = log.into_iter().flat_map(PacketLog::retransmitted).collect();
     let rows = rows.as_slice();
     vec![
         (
