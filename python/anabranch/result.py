@@ -36,7 +36,7 @@ PACKETS = ("packets", "window_events")
 RETRANSMISSIONS = "retransmissions"
 """What the engine found of each retransmission in the table of packets: :meth:`RunResult.why` reads it."""
 
-PART_ROWS = 1 << 17
+PART_ROWS = 1 << 15
 """Rows of ``packets`` that are in memory at once, and rows of a row group of its Parquet file."""
 
 
