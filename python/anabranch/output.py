@@ -255,7 +255,7 @@ def write_parquet(path: Path, frame: pl.DataFrame) -> None:
 
 
 def write_parquet_parts(path: Path, parts: Iterator[pl.DataFrame], rows: int) -> None:
-    """A table as a Parquet file with a row group for each part, of which few are in memory at once.
+    """A table as a Parquet file with a row group for every four parts, of which few are in memory at once.
 
     Args:
         path: The file.
@@ -280,7 +280,7 @@ def write_parquet_parts(path: Path, parts: Iterator[pl.DataFrame], rows: int) ->
 
     whole = register_io_source(source, schema=first.schema)
     try:
-        whole.sink_parquet(path, compression="zstd", row_group_size=rows)
+        whole.sink_parquet(path, compression="zstd", row_group_size=4 * rows)
     except pl.exceptions.ComputeError as error:
         found = re.search(r"os error (\d+)", str(error))
         number = int(found[1]) if found else errno.EIO

@@ -37,7 +37,7 @@ RETRANSMISSIONS = "retransmissions"
 """What the engine found of each retransmission in the table of packets: :meth:`RunResult.why` reads it."""
 
 PART_ROWS = 1 << 15
-"""Rows of ``packets`` that are in memory at once, and rows of a row group of its Parquet file."""
+"""Rows of a part of ``packets``; larger parts make its file no smaller, and take more memory."""
 
 
 class Run(Protocol):
