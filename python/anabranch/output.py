@@ -258,6 +258,39 @@ def write_parquet(path: Path, frame: pl.DataFrame) -> None:
     path.write_bytes(buffer.getbuffer())
 
 
+def write_parquet_parts(path: Path, parts: Iterator[pl.DataFrame], rows: int) -> None:
+    """A table as a Parquet file with a row group for every four parts, of which few are in memory at once.
+
+    Args:
+        path: The file.
+        parts: The table, at least one part of it.
+        rows: Rows of each part but the last.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
+    first = next(parts)
+    if first.height < rows:
+        write_parquet(path, first)
+        return
+
+    def source(*_asked: object) -> Iterator[pl.DataFrame]:
+        # What is asked (columns, rows, a filter) comes from a query, and this one has none.
+        yield first
+        yield from parts
+
+    whole = register_io_source(source, schema=first.schema)
+    try:
+        whole.sink_parquet(path, compression="zstd", row_group_size=4 * rows)
+    except pl.exceptions.ComputeError as error:
+        found = re.search(r"os error (\d+)", str(error))
+        number = int(found[1]) if found else errno.EIO
+        raise OSError(number, os.strerror(number), str(path)) from None
+
+
 def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = None, *, is_complete: bool = True) -> None:
     """Note in ``directory`` what it is and which files are ours: ``files``, or all where we made the directory."""
     if files is None:

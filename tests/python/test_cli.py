@@ -214,10 +214,10 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
     assert done.status == 0
     assert json.loads(done.out)["format"] == 1
     names = {p.name for p in out.iterdir()}
-    assert names == {"anabranch.json", "summary.json", "report.html", "figures"} | {
-        f"{t}.parquet" for t in ("flows", "links", "samples", "link_samples", "packets", "window_events")
-    }
-    assert anabranch(*arguments).status == 0
+    tables = {f"{t}.parquet" for t in ("flows", "links", "samples", "link_samples", "packets", "window_events")}
+    assert names == {"anabranch.json", "summary.json", "report.html"} | tables
+    assert anabranch(*arguments, "--figures").status == 0
+    assert {"cwnd.pdf", "sequence.svg"} <= {p.name for p in (out / "figures").iterdir()}
     (out / "mine.txt").write_text("mine")
     done = anabranch(*arguments)
     assert (done.status, done.out) == (2, "")

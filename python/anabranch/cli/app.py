@@ -164,6 +164,9 @@ def run(
         Optional[float],  # noqa: UP045 - see above
         typer.Option(metavar="MS", help=f"With --out: time between two samples, in ms ({SAMPLES_MS:g} when left out)."),
     ] = None,
+    figures: Annotated[
+        bool, typer.Option("--figures", help="With --out: draw the charts of the report as PDF, SVG and PNG, too.")
+    ] = False,
     fast_path: Annotated[
         bool,
         typer.Option(
@@ -187,8 +190,9 @@ def run(
         ),
     ] = None,
     all_flows: Annotated[
-        bool, typer.Option("--all-flows", help="Print every copy of a flow, however many there are.")
+        bool, typer.Option("--all-flows", help="Print every flow and every copy of it, however many there are.")
     ] = False,
+    all_links: Annotated[bool, typer.Option("--all-links", help="Print every link, however many there are.")] = False,
     wide: Annotated[
         bool, typer.Option("--wide", help="Print tables, a row per flow; they are wider than 80 columns.")
     ] = False,
@@ -239,6 +243,8 @@ def run(
                 allow_tainted,
                 untrusted,
                 wide,
+                figures,
+                all_links,
             ),
         )
 
@@ -457,6 +463,10 @@ def convert(
         Optional[str],  # noqa: UP045 - see above
         typer.Option("--flow", metavar="NAME", help="The flow that is written; all when left out."),
     ] = None,
+    routing: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--routing", metavar="hops|weights|ecmp", help="Of a topology: by what flows find their way."),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse a conversion that loses something (status 2).")
     ] = False,
@@ -465,12 +475,13 @@ def convert(
     """Convert paths, runs and results from and to other tools.
 
     What the output cannot express is said on standard error. Read: run, scenario, netem, mahimahi, mahimahi-trace,
-    time-rate, iperf3, flent, flowmonitor. Written: scenario, netem, mahimahi, flent, qlog, csv, summary.
+    time-rate, iperf3, flent, flowmonitor, graphml, gml, topohub. Written: scenario, netem, mahimahi, flent, qlog, csv,
+    summary.
     """
     with exit_status():
         from anabranch.cli.convert import ConvertOptions, run_convert
 
-        run_convert(file, ConvertOptions(from_, to, out, link, flow, strict, force))
+        run_convert(file, ConvertOptions(from_, to, out, link, flow, strict, force, routing))
 
 
 @app.command("list", cls=Command, epilog=_example("anabranch list queue"))

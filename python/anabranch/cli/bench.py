@@ -29,14 +29,20 @@ def run_bench(json: bool) -> None:
         raise UserError(
             "the benchmark is built with cargo, which is not installed", hint="see the README: `make bench`"
         )
+    output = [sys.executable, str(checkout / "bench" / "output" / "cost.py"), *(["--json"] if json else [])]
     command = [cargo, "run", "--profile", "dist", "-q", "-p", "anabranch-bench", "--", *(["--json"] if json else [])]
     status, printed = _finish(command, checkout)
     if status != 0:
         raise RunFailedError(f"the benchmark failed with status {status}")
+    status, costs = _finish(output, checkout)
+    if status != 0:
+        raise RunFailedError(f"the benchmark of output failed with status {status}")
     if json:
         # One document and nothing else: a program that printed more is caught here, not by the reader.
-        json_module.loads(printed)
-    sys.stdout.write(printed.decode())
+        document = {**json_module.loads(printed), "output": json_module.loads(costs)}
+        sys.stdout.write(json_module.dumps(document, indent=2) + "\n")
+    else:
+        sys.stdout.write(f"{printed.decode()}\n{costs.decode()}")
 
 
 def run_commands(json: bool) -> None:
