@@ -16,8 +16,8 @@ from anabranch.convert.content import Notes, Source
 from anabranch.convert.netem import read as read_netem
 
 Profile = dict[str, Any]
-Measure = Callable[[Profile, list[int], int], float]
-"""The goodput in Mbit/s of a profile over these of its paths, through the tunnel if there are several, with a seed."""
+Measure = Callable[[Profile, list[int], int, bool], float]
+"""The goodput in Mbit/s of a profile over these of its paths, with a seed, through the tunnel or not."""
 
 PROFILES = Path(__file__).with_name("profiles.toml")
 LEAST_OF_SINGLE = 0.97
@@ -42,12 +42,16 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
 
 
 def table(options: argparse.Namespace, measure: Measure) -> None:
-    """Print the table of targets, a row as soon as it is measured."""
+    """Print the table of targets, a row as soon as it is measured.
+
+    Goodputs are in Mbit/s: over both paths, and over the better one, through the tunnel and without it. mqvpn measured
+    its single paths through its tunnel, too.
+    """
     known: dict[str, Profile] = toml_text.parse(PROFILES.read_text(encoding="utf-8"), PROFILES.name)
     if unknown := [name for name in options.profiles if name not in known]:
         sys.exit(f"{unknown[0]}: no such profile; there are {', '.join(known)}")
-    print("| profile | tunnel Mbit/s | best single path | ratio | target | mqvpn's best | its best single path |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| profile | both | one, tunnel | one, bare | both ÷ one, tunnel | target | mqvpn: both | one |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     rows = [_row(name, known[name], options.seeds, measure) for name in options.profiles or known]
     published = [row for row in rows if "mqvpn" in row]
     if published:
@@ -58,17 +62,18 @@ def table(options: argparse.Namespace, measure: Measure) -> None:
 
 
 def _row(name: str, profile: Profile, seeds: int, measure: Measure) -> dict[str, Any]:
-    def median(paths: list[int]) -> float:
-        return statistics.median(measure(profile, paths, seed) for seed in range(1, seeds + 1))
+    def median(paths: list[int], through: bool) -> float:
+        return statistics.median(measure(profile, paths, seed, through) for seed in range(1, seeds + 1))
 
     every = list(range(len(profile["paths"])))
-    single = max(median([path]) for path in every)
-    tunnel = median(every)
+    single, bare = (max(median([path], through) for path in every) for through in (True, False))
+    tunnel = median(every, True)
     published = profile.get("published", {})
     target = profile.get("target")
     shown = f"≥ {target} Mbit/s" if target else f"ratio ≥ {LEAST_OF_SINGLE if published else 1.0}"
     theirs = " | ".join(str(published.get(key, "–")) for key in ("mqvpn", "single"))
-    print(f"| {name} | {tunnel:.1f} | {single:.1f} | {tunnel / single:.2f} | {shown} | {theirs} |", flush=True)
-    return {"profile": name, "tunnel": tunnel, "single": single, "target": target} | (
+    figures = f"{tunnel:.1f} | {single:.1f} | {bare:.1f} | {tunnel / single:.2f}"
+    print(f"| {name} | {figures} | {shown} | {theirs} |", flush=True)
+    return {"profile": name, "tunnel": tunnel, "single": single, "bare": bare, "target": target} | (
         {"mqvpn": published["mqvpn"], "mqvpn_single": published["single"]} if published else {}
     )

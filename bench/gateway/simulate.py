@@ -1,6 +1,6 @@
 """What the tunnel makes of pairs of paths, in virtual time: python bench/gateway/simulate.py [PROFILE…].
 
-Each profile of profiles.toml runs over each path by itself, without a tunnel, and over both through `kind = "tunnel"`.
+Each profile of profiles.toml runs over both paths through `kind = "tunnel"`, and over each alone, with and without it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from profiles import FILE_BYTES, Profile, arguments, link, table
 LAN = {"rate": "1 Gbit/s", "delay": "0 ms"}
 
 
-def scenario(profile: Profile, paths: list[int]) -> Scenario:
+def scenario(profile: Profile, paths: list[int], through: bool) -> Scenario:
     """Return the scenario of a profile over these paths."""
     links: dict[str, Any] = {
         "lan1": {"between": ["client", "near"], **LAN},
@@ -41,14 +41,14 @@ def scenario(profile: Profile, paths: list[int]) -> Scenario:
             }
         },
     }
-    if len(paths) > 1:
+    if through:
         document["gateway"] = {"bond": {"kind": "tunnel", "between": ["near", "far"], "routes": routes}}
     return Scenario.from_dict(document)
 
 
-def goodput(profile: Profile, paths: list[int], seed: int) -> float:
+def goodput(profile: Profile, paths: list[int], seed: int, through: bool) -> float:
     """Return the goodput in Mbit/s: of a file until all of it has arrived."""
-    flows = list(scenario(profile, paths).run(seed=seed, digest=False).summary["flows"].values())
+    flows = list(scenario(profile, paths, through).run(seed=seed, digest=False).summary["flows"].values())
     time = flows[0]["flow_completion_time_s"]
     return FILE_BYTES * 8e-6 / time if time else sum(flow["goodput_mbit_s"] or 0 for flow in flows)
 

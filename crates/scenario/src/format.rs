@@ -226,7 +226,7 @@ pub struct Group {
 pub struct Gateway {
     /// The two ends.
     pub between: [String; 2],
-    /// The links to split over, by name: two or more between the two ends. They carry nothing else.
+    /// The links to split over, by name: two or more between the two ends, or one or more of a tunnel. They carry nothing else.
     pub routes: Vec<String>,
     /// What stands at the two ends: a splitter and a restorer of the study, or the tunnel that `anabranch-gateway` runs.
     #[serde(default, skip_serializing_if = "GatewayKind::is_split")]

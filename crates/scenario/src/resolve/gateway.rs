@@ -94,7 +94,7 @@ fn tunnel_ends(
         return Err(resolver.error(
             &["gateway", name, "routes"],
             format!("the tunnel `{name}` has {} routes", table.routes.len()),
-            vec![format!("expected 2 to {MAX_PATHS} links")],
+            vec![format!("expected 1 to {MAX_PATHS} links")],
         ));
     }
     let mut policies = vec![Policy::default(); table.routes.len()];
@@ -265,7 +265,12 @@ fn routes(
     ends: [usize; 2],
 ) -> Result<Vec<Hop>, Error> {
     let count = table.routes.len();
-    if !(2..=MAX_ROUTES).contains(&count) {
+    // A tunnel over one path is one nevertheless; a splitter has nothing to split.
+    let least = match table.kind {
+        GatewayKind::Split => 2,
+        GatewayKind::Tunnel => 1,
+    };
+    if !(least..=MAX_ROUTES).contains(&count) {
         let has = match count {
             0 => "no route".to_owned(),
             1 => "one route: there is nothing to split".to_owned(),
@@ -274,7 +279,7 @@ fn routes(
         return Err(resolver.error(
             &["gateway", name, "routes"],
             format!("the gateway `{name}` has {has}"),
-            vec![format!("expected 2 to {MAX_ROUTES} links")],
+            vec![format!("expected {least} to {MAX_ROUTES} links")],
         ));
     }
     let mut routes: Vec<Hop> = Vec::new();
