@@ -1,0 +1,157 @@
+//! What was sent and is not cumulatively acknowledged: the sender's scoreboard, as the capture shows it.
+
+use std::collections::VecDeque;
+
+use crate::time::Nanos;
+
+/// Pieces that are kept, at most: more than a window of 16 MiB has segments.
+const MOST: usize = 1 << 14;
+
+/// One transmission of a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Copy {
+    pub(crate) time: Nanos,
+    pub(crate) number: u64,
+    /// `TSval`.
+    pub(crate) stamp: Option<u32>,
+    pub(crate) id: Option<u16>,
+    /// Which retransmission it is a part of.
+    pub(crate) retransmission: Option<u64>,
+}
+
+/// The first sign that a piece has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cover {
+    pub(crate) time: Nanos,
+    /// `TSecr` of a cumulative acknowledgment, where it tells which copy arrived.
+    pub(crate) echo: Option<u32>,
+    /// The acknowledgment also covers data behind the piece that nothing had acknowledged before, although it was sent
+    /// before the last copy.
+    pub(crate) reaches_beyond: bool,
+}
+
+/// Octets that were always sent together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    /// The original, if the capture has it.
+    pub(crate) first: Option<Copy>,
+    /// Retransmissions.
+    pub(crate) again: Vec<Copy>,
+    pub(crate) cover: Option<Cover>,
+    /// Duplicate SACKs that named it.
+    pub(crate) duplicates: u32,
+    /// Data that was sent after the original had arrived when it was retransmitted first.
+    pub(crate) overtaken: bool,
+}
+
+impl Piece {
+    /// The latest transmission.
+    pub(crate) fn latest(&self) -> Option<&Copy> {
+        self.again.last().or(self.first.as_ref())
+    }
+
+    fn split(&mut self, at: i64) -> Self {
+        let behind = Self {
+            start: at,
+            ..self.clone()
+        };
+        self.end = at;
+        behind
+    }
+}
+
+/// Pieces in order of sequence numbers; between them may be holes.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    pieces: VecDeque<Piece>,
+}
+
+impl Board {
+    pub(crate) fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Piece> {
+        self.pieces.iter()
+    }
+
+    pub(crate) fn last(&self) -> Option<&Piece> {
+        self.pieces.back()
+    }
+
+    /// The first piece that ends behind `at`.
+    fn behind(&self, at: i64) -> usize {
+        self.pieces.partition_point(|piece| piece.end <= at)
+    }
+
+    pub(crate) fn at(&self, at: i64) -> Option<&Piece> {
+        let piece = self.pieces.get(self.behind(at))?;
+        (piece.start <= at).then_some(piece)
+    }
+
+    /// Adds a piece where there is none; returns the lowest if there are too many.
+    pub(crate) fn insert(&mut self, piece: Piece) -> Option<Piece> {
+        if self
+            .pieces
+            .back()
+            .is_none_or(|last| last.end <= piece.start)
+        {
+            self.pieces.push_back(piece);
+        } else {
+            let at = self.behind(piece.start);
+            self.pieces.insert(at, piece);
+        }
+        if self.pieces.len() > MOST {
+            return self.pieces.pop_front();
+        }
+        None
+    }
+
+    fn split_at(&mut self, at: i64) {
+        let index = self.behind(at);
+        if let Some(piece) = self.pieces.get_mut(index)
+            && piece.start < at
+        {
+            let behind = piece.split(at);
+            self.pieces.insert(index + 1, behind);
+        }
+    }
+
+    /// The pieces within a range, cut at its ends.
+    pub(crate) fn within(&mut self, start: i64, end: i64) -> impl Iterator<Item = &mut Piece> {
+        self.split_at(start);
+        self.split_at(end);
+        let first = self.behind(start);
+        self.pieces
+            .range_mut(first..)
+            .take_while(move |piece| piece.start < end)
+    }
+
+    /// The same without cutting: all that overlap.
+    pub(crate) fn touching(&mut self, start: i64, end: i64) -> impl Iterator<Item = &mut Piece> {
+        let first = self.behind(start);
+        self.pieces
+            .range_mut(first..)
+            .take_while(move |piece| piece.start < end)
+    }
+
+    /// Takes out the lowest piece if all of it lies below `una`; a piece that reaches beyond is cut.
+    pub(crate) fn take_below(&mut self, una: i64) -> Option<Piece> {
+        let front = self.pieces.front_mut()?;
+        if front.start >= una {
+            return None;
+        }
+        if front.end > una {
+            let behind = front.split(una);
+            self.pieces.insert(1, behind);
+        }
+        self.pieces.pop_front()
+    }
+
+    /// Takes out the lowest piece.
+    pub(crate) fn take_lowest(&mut self) -> Option<Piece> {
+        self.pieces.pop_front()
+    }
+}

@@ -1,0 +1,102 @@
+//! Gives each interval of a direction to a limit, and notes its pauses.
+
+use crate::{
+    limit::{Limit, Shares, Wait},
+    stall::{MOST, Stall},
+    time::Nanos,
+};
+
+/// Where the account of a direction's time stands.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    at: Nanos,
+    last: Option<Limit>,
+    is_closed: bool,
+    pub(crate) shares: Shares,
+    pub(crate) stalls: Vec<Stall>,
+    /// Pauses that were counted only.
+    pub(crate) stalls_not_kept: u64,
+}
+
+impl Clock {
+    pub(crate) fn new(start: Nanos) -> Self {
+        Self {
+            at: start,
+            last: None,
+            is_closed: false,
+            shares: Shares::default(),
+            stalls: Vec::new(),
+            stalls_not_kept: 0,
+        }
+    }
+
+    /// The time up to `until` has this reason.
+    pub(crate) fn spend(&mut self, until: Nanos, wait: &Wait) -> Limit {
+        let limit = if self.is_closed {
+            Limit::ZeroWindow
+        } else {
+            Limit::of(wait)
+        };
+        self.give(until, limit);
+        limit
+    }
+
+    fn give(&mut self, until: Nanos, limit: Limit) {
+        if until > self.at {
+            self.shares.add(limit, until - self.at);
+            self.at = until;
+        }
+        self.last = Some(limit);
+    }
+
+    /// The receiver's window closes while nothing is in flight, or opens.
+    pub(crate) fn window(&mut self, time: Nanos, is_closed: bool) {
+        if is_closed == self.is_closed {
+            return;
+        }
+        let limit = if self.is_closed {
+            Limit::ZeroWindow
+        } else {
+            Limit::ReceiveWindow
+        };
+        self.give(time, limit);
+        self.is_closed = is_closed;
+    }
+
+    /// A segment ends an interval.
+    pub(crate) fn segment(
+        &mut self,
+        time: Nanos,
+        since: Option<Nanos>,
+        wait: &Wait,
+        round_trip: Option<Nanos>,
+        packets: [Option<u64>; 2],
+        tolerance: Nanos,
+    ) {
+        // Segments of one burst follow each other as fast as the link permits.
+        let limit = match self.last {
+            Some(last) if time - self.at <= tolerance && !wait.is_blocked => {
+                self.give(time, last);
+                last
+            }
+            _ => self.spend(time, wait),
+        };
+        let Some((since, round_trip)) = since.zip(round_trip) else {
+            return;
+        };
+        let duration = time - since;
+        if duration <= round_trip + tolerance {
+            return;
+        }
+        if self.stalls.len() < MOST {
+            self.stalls.push(Stall {
+                start: since,
+                duration,
+                cause: limit,
+                packets,
+            });
+        } else {
+            self.stalls_not_kept += 1;
+        }
+    }
+}

@@ -1,0 +1,749 @@
+//! The data of one direction of a connection, from its sender's point of view.
+
+use std::collections::VecDeque;
+
+use super::{
+    board::{Board, Copy, Cover, Piece},
+    clock::Clock,
+    ranges::Ranges,
+    rtt::Rtt,
+    sequence::Sequence,
+    view::{Arrival, View},
+};
+use crate::{
+    limit::Wait,
+    retransmission::{
+        Evidence, Place, Retransmission, Trigger,
+        ledger::{Budget, Ledger},
+        need::{self, Verdict},
+        recognition::{Filler, Gap, is_reordered},
+        trigger::{Phase, Scene},
+    },
+    segment::{FIN, PSH, SYN, Segment},
+    time::{MICROSECOND, MILLISECOND, Nanos},
+};
+
+/// An acknowledgment further ahead than any window is a damaged one.
+const FURTHEST: i64 = 1 << 30;
+/// Gaps that a late segment may still fill.
+const MOST_GAPS: usize = 256;
+/// Acknowledged pieces that wait for a duplicate SACK, at most.
+const MOST_SETTLING: usize = 4096;
+/// The least time that a duplicate SACK is waited for.
+const LEAST_SETTLING: Nanos = 500 * MILLISECOND;
+/// The MSS until one is known (RFC 9293 §3.7.1).
+const DEFAULT_MSS: i64 = 536;
+
+/// What both hosts' answers tell about the path, for this direction.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Delays {
+    /// From data to its acknowledgment, at least.
+    pub(crate) to_receiver: Option<Nanos>,
+    /// From an acknowledgment to the data that it releases, at least.
+    pub(crate) to_sender: Option<Nanos>,
+}
+
+impl Delays {
+    fn round_trip(self) -> Option<Nanos> {
+        Some(self.to_receiver? + self.to_sender.unwrap_or(0))
+    }
+
+    fn back(self) -> Nanos {
+        self.to_sender.unwrap_or(0)
+    }
+
+    /// How precisely an acknowledgment and what it releases are told together.
+    fn tolerance(self) -> Nanos {
+        500 * MICROSECOND + self.back() / 20
+    }
+}
+
+/// What a direction counts.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Counts {
+    pub(crate) packets: u64,
+    pub(crate) data_packets: u64,
+    /// Octets of payload, retransmissions included.
+    pub(crate) sent: u64,
+    pub(crate) reordered: u64,
+    /// Copies of a packet that the network or the capture made.
+    pub(crate) duplicated: u64,
+    /// Holes in the capture: data that was acknowledged and never seen.
+    pub(crate) capture_gaps: u64,
+    pub(crate) unseen_octets: u64,
+    pub(crate) zero_windows: u64,
+    pub(crate) implausible: u64,
+    pub(crate) first_data: Option<Nanos>,
+    pub(crate) last_data: Option<Nanos>,
+}
+
+/// A piece that is acknowledged, and until when its verdict waits.
+#[derive(Debug)]
+struct Settling {
+    piece: Piece,
+    until: Nanos,
+}
+
+/// How a sender's identifications go on.
+#[derive(Debug, Default)]
+struct Ids {
+    last: Option<u16>,
+    steps: u32,
+    jumps: u32,
+}
+
+impl Ids {
+    fn see(&mut self, id: u16) {
+        if let Some(last) = self.last {
+            match id.wrapping_sub(last) {
+                1..=64 => self.steps += 1,
+                _ => self.jumps += 1,
+            }
+        }
+        self.last = Some(id);
+    }
+
+    fn grow(&self) -> bool {
+        self.steps >= 4 && self.steps > 4 * self.jumps
+    }
+}
+
+/// One direction of a connection.
+#[derive(Debug)]
+pub(crate) struct Direction {
+    sequence: Option<Sequence>,
+    /// Behind the highest octet that was sent.
+    next: i64,
+    /// What has been acknowledged where the capture is.
+    una: i64,
+    /// Duplicate acknowledgments since then.
+    duplicates: u32,
+    board: Board,
+    sacked: Ranges,
+    has_sack: bool,
+    gaps: VecDeque<Gap>,
+    settling: VecDeque<Settling>,
+    view: View,
+    phase: Phase,
+    mss: i64,
+    ids: Ids,
+    pub(crate) rtt: Rtt,
+    pub(crate) ledger: Ledger,
+    pub(crate) clock: Clock,
+    pub(crate) counts: Counts,
+    last_send: Option<Last>,
+    /// The capture has lost packets since the last segment.
+    has_gap: bool,
+}
+
+/// The segment that was sent last.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    time: Nanos,
+    number: u64,
+    length: i64,
+    pushed: bool,
+    /// Room in the window behind it.
+    room: Option<i64>,
+}
+
+impl Direction {
+    pub(crate) fn new(start: Nanos) -> Self {
+        Self {
+            sequence: None,
+            next: 0,
+            una: 0,
+            duplicates: 0,
+            board: Board::default(),
+            sacked: Ranges::default(),
+            has_sack: false,
+            gaps: VecDeque::new(),
+            settling: VecDeque::new(),
+            view: View::default(),
+            phase: Phase::Open,
+            mss: 0,
+            ids: Ids::default(),
+            rtt: Rtt::default(),
+            ledger: Ledger::default(),
+            clock: Clock::new(start),
+            counts: Counts::default(),
+            last_send: None,
+            has_gap: false,
+        }
+    }
+
+    fn mss(&self) -> i64 {
+        if self.mss > 0 { self.mss } else { DEFAULT_MSS }
+    }
+
+    /// Octets of data, from the first to the last that was sent or acknowledged.
+    pub(crate) fn octets(&self) -> i64 {
+        self.next.max(0)
+    }
+
+    /// The number of the first octet of data, once it is known.
+    pub(crate) fn first(&self) -> Option<u32> {
+        self.sequence.map(Sequence::first)
+    }
+
+    /// The segment opens this direction: its number is the one before the first octet.
+    pub(crate) fn open(&mut self, segment: &Segment) {
+        self.sequence
+            .get_or_insert(Sequence::new(segment.seq.wrapping_add(1)));
+    }
+
+    /// The handshake is over.
+    pub(crate) fn opened(&mut self, time: Nanos) {
+        let wait = Wait {
+            is_opening: true,
+            ..Wait::default()
+        };
+        self.clock.spend(time, &wait);
+    }
+
+    /// A segment of this direction's sender.
+    pub(crate) fn send(&mut self, segment: &Segment, delays: Delays, budget: &mut Budget) {
+        self.counts.packets += 1;
+        if let Some(id) = segment.id {
+            self.ids.see(id);
+        }
+        self.arrive(segment.time, delays);
+        self.settle(segment.time, delays, budget);
+        let sequence = *self.sequence.get_or_insert(Sequence::new(segment.seq));
+        let start = sequence.unwrap(segment.seq, self.next) + i64::from(segment.has(SYN));
+        let end = start + i64::from(segment.payload);
+        if start - self.next > FURTHEST || self.next - end > FURTHEST {
+            self.counts.implausible += 1;
+            return;
+        }
+        if segment.payload > 0 {
+            self.send_data(segment, start, end, delays, budget);
+        }
+        if segment.has(FIN) && end == self.next {
+            self.next = end + 1;
+        }
+    }
+
+    fn send_data(
+        &mut self,
+        segment: &Segment,
+        start: i64,
+        end: i64,
+        delays: Delays,
+        budget: &mut Budget,
+    ) {
+        let time = segment.time;
+        let copy = Copy {
+            time,
+            number: segment.number,
+            stamp: segment.stamps.map(|stamps| stamps.0),
+            id: segment.id,
+            retransmission: None,
+        };
+        if self.is_duplicated(&copy, start, end) {
+            self.counts.duplicated += 1;
+            return;
+        }
+        self.counts.data_packets += 1;
+        self.counts.sent += u64::from(segment.payload);
+        self.counts.first_data.get_or_insert(time);
+        self.counts.last_data = Some(time);
+        self.mss = self.mss.max(end - start);
+        let trigger = self.place(segment, copy, start, end, delays, budget);
+        self.close_wait(segment, end - start, trigger, delays);
+        match trigger {
+            Some(Trigger::Rto) => self.phase = Phase::Loss(self.next),
+            Some(Trigger::FastRetransmit | Trigger::Rack | Trigger::Sack)
+                if self.phase == Phase::Open =>
+            {
+                self.phase = Phase::Recovery(self.next);
+            }
+            _ => {}
+        }
+        self.next = self.next.max(end);
+        self.last_send = Some(Last {
+            time,
+            number: segment.number,
+            length: end - start,
+            pushed: segment.has(PSH),
+            room: self.view.room_from(self.next),
+        });
+        self.has_gap = false;
+    }
+
+    /// The network or the capture has made a copy: a sender gives each packet an identification of its own.
+    fn is_duplicated(&self, copy: &Copy, start: i64, end: i64) -> bool {
+        let Some(piece) = self.board.at(start) else {
+            return false;
+        };
+        self.ids.grow()
+            && (piece.start, piece.end) == (start, end)
+            && piece
+                .latest()
+                .is_some_and(|latest| latest.id == copy.id && latest.stamp == copy.stamp)
+    }
+
+    /// Enters a segment into the scoreboard; its trigger if it is a retransmission.
+    fn place(
+        &mut self,
+        segment: &Segment,
+        copy: Copy,
+        start: i64,
+        end: i64,
+        delays: Delays,
+        budget: &mut Budget,
+    ) -> Option<Trigger> {
+        if start >= self.next {
+            if start > self.next {
+                self.note_gap(start, &copy);
+            }
+            self.insert(start, end, Some(copy), None, budget);
+            return None;
+        }
+        let old = (start.max(self.una), end.min(self.next));
+        let holes = self.holes(old.0, old.1);
+        let is_acknowledged = start < self.una;
+        let hole_octets: i64 = holes.iter().map(|(from, to)| to - from).sum();
+        let is_filler = !is_acknowledged && hole_octets == old.1 - old.0;
+        let filled = holes.first().copied().unwrap_or(old);
+        if is_filler && self.is_late(&copy, filled, delays) {
+            self.counts.reordered += 1;
+            for (from, to) in holes {
+                self.insert(from, to, Some(copy), None, budget);
+            }
+            self.insert(self.next.max(start), end, Some(copy), None, budget);
+            return None;
+        }
+        let trigger = self.scene(&copy, start, end, delays).trigger();
+        let number = self.ledger.next();
+        let again = Copy {
+            retransmission: Some(number),
+            ..copy
+        };
+        let earlier = self
+            .board
+            .at(old.0)
+            .and_then(Piece::latest)
+            .map(|copy| copy.number);
+        let overtaken = self.sacked.octets_above(end) > 0 || self.duplicates > 0;
+        let mut pieces = u32::from(is_acknowledged);
+        for piece in self.board.within(old.0, old.1) {
+            piece.overtaken |= piece.again.is_empty() && overtaken;
+            piece.again.push(again);
+            pieces += 1;
+        }
+        let unseen = !holes.is_empty();
+        self.ledger.add(
+            Retransmission {
+                packet: segment.number,
+                time: copy.time,
+                seq: start,
+                bytes: segment.payload,
+                needed: None,
+                evidence: Evidence::NeverAcknowledged,
+                trigger,
+                place: Place::Unknown,
+                earlier,
+            },
+            pieces + u32::try_from(holes.len()).unwrap_or(u32::MAX),
+            unseen,
+            budget,
+        );
+        for (from, to) in holes {
+            self.insert(from, to, None, Some(again), budget);
+        }
+        if is_acknowledged {
+            let verdict = Verdict {
+                needed: Some(false),
+                evidence: Evidence::AcknowledgedBefore,
+            };
+            self.ledger.decide(number, verdict, budget);
+        }
+        self.insert(self.next.max(start), end, Some(copy), None, budget);
+        Some(trigger)
+    }
+
+    /// Parts of a range that the capture has not seen.
+    fn holes(&mut self, start: i64, end: i64) -> Vec<(i64, i64)> {
+        let mut holes = Vec::new();
+        let mut at = start;
+        for piece in self.board.touching(start, end) {
+            if at < piece.start {
+                holes.push((at, piece.start));
+            }
+            at = at.max(piece.end);
+        }
+        if at < end {
+            holes.push((at, end));
+        }
+        holes
+    }
+
+    fn note_gap(&mut self, end: i64, copy: &Copy) {
+        if self.gaps.len() >= MOST_GAPS {
+            self.gaps.pop_front();
+        }
+        self.gaps.push_back(Gap {
+            start: self.next,
+            end,
+            time: copy.time,
+            stamp: copy.stamp,
+            id: copy.id,
+        });
+    }
+
+    /// Whether a segment that fills a hole is a late original.
+    fn is_late(&self, copy: &Copy, hole: (i64, i64), delays: Delays) -> bool {
+        let gap = self
+            .gaps
+            .iter()
+            .rev()
+            .find(|gap| gap.start <= hole.0 && hole.0 < gap.end);
+        let filler = Filler {
+            time: copy.time,
+            stamp: copy.stamp,
+            id: copy.id,
+            ids_grow: self.ids.grow(),
+            round_trip: delays.round_trip(),
+            is_missed: self.duplicates >= 3,
+        };
+        gap.is_some_and(|gap| is_reordered(&filler, gap))
+    }
+
+    fn insert(
+        &mut self,
+        start: i64,
+        end: i64,
+        first: Option<Copy>,
+        again: Option<Copy>,
+        budget: &mut Budget,
+    ) {
+        if end <= start {
+            return;
+        }
+        let piece = Piece {
+            start,
+            end,
+            first,
+            again: again.into_iter().collect(),
+            cover: None,
+            duplicates: 0,
+            overtaken: again.is_some(),
+        };
+        if let Some(given_up) = self.board.insert(piece) {
+            self.judge(&given_up, Delays::default(), budget);
+        }
+    }
+
+    fn scene(&self, copy: &Copy, start: i64, end: i64, delays: Delays) -> Scene {
+        let piece = self.board.at(start);
+        let latest = piece.and_then(Piece::latest);
+        let rtt = self.rtt.smoothed();
+        Scene {
+            start,
+            end,
+            una: self.view.una,
+            next: self.next,
+            phase: self.phase,
+            mss: self.mss(),
+            duplicates: self.view.duplicates,
+            sacked_above: self.sacked.octets_above(end).min(self.view.sacked),
+            has_sack: self.has_sack,
+            room: self.view.room_from(self.next),
+            window: self.view.window,
+            since_ack: self.view.last.map(|last| (copy.time - last.time).max(0)),
+            since_send: self.last_send.map(|last| copy.time - last.time),
+            since_copy: latest.map(|latest| copy.time - latest.time),
+            is_repeated: piece.is_some_and(|piece| !piece.again.is_empty()),
+            rtt: rtt.map(|(srtt, var)| (srtt + delays.back(), var)),
+            tolerance: delays.tolerance(),
+        }
+    }
+
+    /// The interval before a segment ends.
+    fn close_wait(
+        &mut self,
+        segment: &Segment,
+        length: i64,
+        trigger: Option<Trigger>,
+        delays: Delays,
+    ) {
+        let time = segment.time;
+        let tolerance = delays.tolerance();
+        let last = self.last_send;
+        let mss = self.mss();
+        let released = self.view.room.is_some_and(|room| time - room <= tolerance);
+        let asked = self
+            .view
+            .asked
+            .is_some_and(|asked| time - asked <= tolerance);
+        let all_acknowledged = self.view.una >= self.next;
+        let is_small = last.is_some_and(|last| last.length < mss);
+        let is_idle = last.is_none() || (all_acknowledged && (!released || asked));
+        let ends_with_timer = matches!(
+            trigger,
+            Some(Trigger::Rto | Trigger::Tlp | Trigger::WindowProbe)
+        );
+        let wait = Wait {
+            mss,
+            window: self.view.window,
+            room: last.and_then(|last| last.room),
+            next_length: length,
+            is_opening: false,
+            has_gap: self.has_gap,
+            is_idle,
+            is_last: false,
+            is_blocked: released && !is_idle,
+            is_small,
+            is_next_small: length < mss,
+            ends_with_timer,
+            is_recovering: self.phase != Phase::Open || trigger.is_some(),
+            is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed),
+            is_paced: last.is_some_and(|last| !last.pushed) && !is_small && !all_acknowledged,
+            is_level: false,
+            is_queued: self.rtt.is_queued(),
+        };
+        let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + delays.back());
+        let packets = [last.map(|last| last.number), Some(segment.number)];
+        let since = last.map(|last| last.time);
+        self.clock
+            .segment(time, since, &wait, round_trip, packets, tolerance);
+    }
+
+    /// Acknowledgments reach the sender.
+    fn arrive(&mut self, now: Nanos, delays: Delays) {
+        let latest = now.saturating_add(delays.tolerance() / 4);
+        while let Some(arrival) = self.view.next(latest) {
+            self.phase = self.phase.at(arrival.una);
+            let is_closed = arrival.window < self.mss()
+                && arrival.una + arrival.window < self.next + self.mss();
+            self.clock
+                .window(arrival.time.min(now), is_closed && arrival.una >= self.next);
+        }
+    }
+
+    /// A segment of the peer acknowledges data of this direction; `window` is scaled.
+    pub(crate) fn acknowledge(
+        &mut self,
+        segment: &Segment,
+        number: u32,
+        window: Option<i64>,
+        delays: Delays,
+        budget: &mut Budget,
+    ) -> Option<Nanos> {
+        let sequence = *self.sequence.get_or_insert(Sequence::new(number));
+        let una = sequence.unwrap(number, self.una);
+        if una > self.next.max(self.una) + FURTHEST || una < self.una - FURTHEST {
+            self.counts.implausible += 1;
+            return None;
+        }
+        let time = segment.time;
+        let mut sample = self.selective(segment, una, sequence);
+        if una > self.una {
+            sample = self.advance(segment, una, delays).or(sample);
+        }
+        let is_pure = segment.payload == 0 && !segment.has(SYN | FIN);
+        let is_duplicate = una == self.una && is_pure && self.next > self.una;
+        let advances = una > self.una;
+        if advances {
+            self.una = una;
+            self.next = self.next.max(una);
+            self.duplicates = 0;
+            self.sacked.remove(i64::MIN / 2, una);
+        } else if is_duplicate {
+            self.duplicates += 1;
+        }
+        if let Some(sample) = sample {
+            self.rtt.sample(sample);
+        }
+        if window == Some(0) && una >= self.una {
+            self.counts.zero_windows += 1;
+        }
+        if una >= self.una {
+            let least = delays.to_receiver.or(self.rtt.min()).unwrap_or(0);
+            self.view.push(Arrival {
+                time: time + delays.back(),
+                una,
+                sacked: self.sacked.octets(),
+                window: window.unwrap_or(FURTHEST),
+                is_duplicate,
+                has_data: segment.payload > 0,
+                is_delayed: sample.is_some_and(|rtt| rtt > least + 30 * MILLISECOND),
+            });
+        }
+        self.settle(time, delays, budget);
+        sample
+    }
+
+    /// SACK blocks; a round trip if one of them acknowledges a segment that was sent once.
+    fn selective(&mut self, segment: &Segment, una: i64, sequence: Sequence) -> Option<Nanos> {
+        let blocks = segment.blocks();
+        if blocks.is_empty() {
+            return None;
+        }
+        self.has_sack = true;
+        let time = segment.time;
+        let unwrapped = |block: &(u32, u32)| {
+            let start = sequence.unwrap(block.0, una);
+            (start, start + i64::from(block.1.wrapping_sub(block.0)))
+        };
+        let second = blocks.get(1).map(unwrapped);
+        let mut sample = None;
+        for (k, block) in blocks.iter().enumerate() {
+            let (start, end) = unwrapped(block);
+            if end <= start || end - start > FURTHEST {
+                continue;
+            }
+            // RFC 2883 §4.
+            let is_within = second.is_some_and(|(from, to)| from <= start && end <= to);
+            if k == 0 && (end <= una || is_within) {
+                self.duplicate(start, end);
+                continue;
+            }
+            let (start, end) = (start.max(una), end.min(self.next));
+            if self.sacked.overlap(start, end) == end - start {
+                continue;
+            }
+            for (from, to) in self.sacked.missing(start, end) {
+                for piece in self.board.touching(from, to) {
+                    if piece.cover.is_some() || piece.start < start || piece.end > end {
+                        continue;
+                    }
+                    if piece.again.is_empty() {
+                        sample = piece.first.map(|first| time - first.time);
+                    }
+                    piece.cover = Some(Cover {
+                        time,
+                        echo: None,
+                        reaches_beyond: false,
+                    });
+                }
+            }
+            self.sacked.add(start, end);
+        }
+        sample
+    }
+
+    /// The receiver has got a range twice.
+    fn duplicate(&mut self, start: i64, end: i64) {
+        let settling = self.settling.iter_mut().map(|one| &mut one.piece);
+        for piece in settling.filter(|piece| piece.start < end && start < piece.end) {
+            piece.duplicates += 1;
+        }
+        for piece in self.board.touching(start, end) {
+            piece.duplicates += 1;
+        }
+    }
+
+    /// The cumulative acknowledgment advances; a round trip if the newest segment that it covers was sent once.
+    fn advance(&mut self, segment: &Segment, una: i64, delays: Delays) -> Option<Nanos> {
+        let time = segment.time;
+        let echo = segment.stamps.map(|stamps| stamps.1);
+        let mut at = self.una;
+        let mut newest = None;
+        let mut is_clean = true;
+        let mut again = Vec::new();
+        let (mut holes, mut unseen) = (0, 0);
+        // Data that was not SACKed, and when it was sent.
+        let mut beyond: Option<(i64, Nanos)> = None;
+        while let Some(mut piece) = self.board.take_below(una) {
+            if at < piece.start {
+                holes += 1;
+                unseen += piece.start - at;
+            }
+            let is_front = piece.start <= self.una;
+            at = piece.end;
+            if piece.again.is_empty() {
+                if piece.cover.is_none() {
+                    newest = piece.first.map(|first| time - first.time);
+                    beyond = piece.first.map(|first| (piece.start, first.time));
+                }
+                continue;
+            }
+            is_clean = false;
+            piece.cover.get_or_insert(Cover {
+                time,
+                echo: echo.filter(|_| is_front),
+                reaches_beyond: false,
+            });
+            again.push(piece);
+        }
+        if at < una {
+            // A FIN's octet is not data, and the capture may lack the FIN.
+            let is_fin = una == at + 1 && at >= self.next;
+            if !is_fin && (self.sequence.is_some() && self.counts.data_packets > 0) {
+                holes += 1;
+                unseen += una - at;
+            }
+        }
+        if holes > 0 {
+            self.counts.capture_gaps += holes;
+            self.counts.unseen_octets += u64::try_from(unseen).unwrap_or_default();
+            self.has_gap = true;
+            is_clean = false;
+        }
+        let wait = delays
+            .round_trip()
+            .or(self.rtt.smoothed().map(|(srtt, _)| srtt))
+            .unwrap_or(0);
+        for mut piece in again {
+            let last = piece.latest().map_or(time, |copy| copy.time);
+            if let (Some((start, sent)), Some(cover)) = (beyond, piece.cover.as_mut()) {
+                cover.reaches_beyond =
+                    cover.time == time && start >= piece.end && sent < last && self.duplicates == 0;
+            }
+            if self.settling.len() >= MOST_SETTLING
+                && let Some(oldest) = self.settling.front_mut()
+            {
+                oldest.until = Nanos::MIN;
+            }
+            self.settling.push_back(Settling {
+                until: time.max(last) + LEAST_SETTLING.max(2 * wait),
+                piece,
+            });
+        }
+        while self.gaps.front().is_some_and(|gap| gap.end <= una) {
+            self.gaps.pop_front();
+        }
+        newest.filter(|_| is_clean)
+    }
+
+    /// Judges what has waited long enough.
+    fn settle(&mut self, now: Nanos, delays: Delays, budget: &mut Budget) {
+        while self.settling.front().is_some_and(|one| one.until <= now) {
+            if let Some(one) = self.settling.pop_front() {
+                self.judge(&one.piece, delays, budget);
+            }
+        }
+    }
+
+    fn judge(&mut self, piece: &Piece, delays: Delays, budget: &mut Budget) {
+        let path = need::Path {
+            floor: delays.to_receiver,
+        };
+        if piece.again.is_empty() {
+            return;
+        }
+        let verdicts = need::judge(piece, path);
+        for (copy, verdict) in piece.again.iter().zip(verdicts) {
+            if let Some(number) = copy.retransmission {
+                self.ledger.decide(number, verdict, budget);
+            }
+        }
+    }
+
+    /// The connection has ended, or the capture has.
+    pub(crate) fn finish(&mut self, end: Nanos, delays: Delays, budget: &mut Budget) {
+        self.arrive(end, delays);
+        self.settle(Nanos::MAX, delays, budget);
+        while let Some(piece) = self.board.take_lowest() {
+            self.judge(&piece, delays, budget);
+        }
+        self.ledger.finish(budget);
+        let wait = Wait {
+            is_last: true,
+            ..Wait::default()
+        };
+        self.clock.spend(end, &wait);
+    }
+}
