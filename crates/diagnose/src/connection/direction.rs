@@ -8,7 +8,7 @@ use super::{
     ranges::Ranges,
     rtt::Rtt,
     sequence::Sequence,
-    view::{Arrival, View},
+    view::{Arrival, UNKNOWN, View},
 };
 use crate::{
     limit::Wait,
@@ -41,6 +41,8 @@ pub(crate) struct Delays {
     pub(crate) to_receiver: Option<Nanos>,
     /// From an acknowledgment to the data that it releases, at least.
     pub(crate) to_sender: Option<Nanos>,
+    /// By how much that varies.
+    pub(crate) jitter: Nanos,
 }
 
 impl Delays {
@@ -54,7 +56,8 @@ impl Delays {
 
     /// How precisely an acknowledgment and what it releases are told together.
     fn tolerance(self) -> Nanos {
-        500 * MICROSECOND + self.back() / 20
+        let back = self.back();
+        500 * MICROSECOND + (2 * self.jitter).clamp(back / 20, back / 2)
     }
 }
 
@@ -121,6 +124,8 @@ pub(crate) struct Direction {
     board: Board,
     sacked: Ranges,
     has_sack: bool,
+    /// `next` lies behind a FIN.
+    has_fin: bool,
     gaps: VecDeque<Gap>,
     settling: VecDeque<Settling>,
     view: View,
@@ -152,14 +157,15 @@ impl Direction {
         Self {
             sequence: None,
             next: 0,
-            una: 0,
+            una: UNKNOWN,
             duplicates: 0,
             board: Board::default(),
             sacked: Ranges::default(),
             has_sack: false,
+            has_fin: false,
             gaps: VecDeque::new(),
             settling: VecDeque::new(),
-            view: View::default(),
+            view: View::new(),
             phase: Phase::Open,
             mss: 0,
             ids: Ids::default(),
@@ -178,7 +184,7 @@ impl Direction {
 
     /// Octets of data, from the first to the last that was sent or acknowledged.
     pub(crate) fn octets(&self) -> i64 {
-        self.next.max(0)
+        (self.next - i64::from(self.has_fin)).max(0)
     }
 
     /// The number of the first octet of data, once it is known.
@@ -188,8 +194,10 @@ impl Direction {
 
     /// The segment opens this direction: its number is the one before the first octet.
     pub(crate) fn open(&mut self, segment: &Segment) {
-        self.sequence
-            .get_or_insert(Sequence::new(segment.seq.wrapping_add(1)));
+        if self.sequence.is_none() {
+            self.sequence = Some(Sequence::new(segment.seq.wrapping_add(1)));
+            self.next = -1;
+        }
     }
 
     /// The handshake is over.
@@ -209,22 +217,38 @@ impl Direction {
         }
         self.arrive(segment.time, delays);
         self.settle(segment.time, delays, budget);
-        let sequence = *self.sequence.get_or_insert(Sequence::new(segment.seq));
-        let start = sequence.unwrap(segment.seq, self.next) + i64::from(segment.has(SYN));
-        let end = start + i64::from(segment.payload);
+        let sequence = self.begin(segment);
+        // A SYN comes before the first octet of data, a FIN behind the last.
+        let start = sequence.unwrap(segment.seq, self.next);
+        let controls = i64::from(segment.has(SYN)) + i64::from(segment.has(FIN));
+        let end = start + i64::from(segment.payload) + controls;
         if start - self.next > FURTHEST || self.next - end > FURTHEST {
             self.counts.implausible += 1;
             return;
         }
-        if segment.payload > 0 {
-            self.send_data(segment, start, end, delays, budget);
-        }
-        if segment.has(FIN) && end == self.next {
-            self.next = end + 1;
+        if end > start {
+            self.transmit(segment, start, end, delays, budget);
         }
     }
 
-    fn send_data(
+    /// The origin of the sequence numbers. A capture that begins in mid-flow may have later segments first.
+    fn begin(&mut self, segment: &Segment) -> Sequence {
+        if let Some(sequence) = self.sequence {
+            return sequence;
+        }
+        let sequence = Sequence::new(segment.seq);
+        self.sequence = Some(sequence);
+        self.gaps.push_back(Gap {
+            start: UNKNOWN,
+            end: 0,
+            time: segment.time,
+            stamp: segment.stamps.map(|stamps| stamps.0),
+            id: segment.id,
+        });
+        sequence
+    }
+
+    fn transmit(
         &mut self,
         segment: &Segment,
         start: i64,
@@ -244,12 +268,18 @@ impl Direction {
             self.counts.duplicated += 1;
             return;
         }
-        self.counts.data_packets += 1;
-        self.counts.sent += u64::from(segment.payload);
-        self.counts.first_data.get_or_insert(time);
-        self.counts.last_data = Some(time);
-        self.mss = self.mss.max(end - start);
+        if segment.payload > 0 {
+            self.counts.data_packets += 1;
+            self.counts.sent += u64::from(segment.payload);
+            self.counts.first_data.get_or_insert(time);
+            self.counts.last_data = Some(time);
+            self.mss = self.mss.max(i64::from(segment.payload));
+        }
         let trigger = self.place(segment, copy, start, end, delays, budget);
+        if segment.has(SYN) {
+            self.next = self.next.max(end);
+            return;
+        }
         self.close_wait(segment, end - start, trigger, delays);
         match trigger {
             Some(Trigger::Rto) => self.phase = Phase::Loss(self.next),
@@ -260,7 +290,10 @@ impl Direction {
             }
             _ => {}
         }
-        self.next = self.next.max(end);
+        if end > self.next {
+            self.next = end;
+            self.has_fin = segment.has(FIN);
+        }
         self.last_send = Some(Last {
             time,
             number: segment.number,
@@ -314,7 +347,7 @@ impl Direction {
             self.insert(self.next.max(start), end, Some(copy), None, budget);
             return None;
         }
-        let trigger = self.scene(&copy, start, end, delays).trigger();
+        let trigger = self.scene(segment, &copy, start, end, delays).trigger();
         let number = self.ledger.next();
         let again = Copy {
             retransmission: Some(number),
@@ -435,13 +468,14 @@ impl Direction {
         }
     }
 
-    fn scene(&self, copy: &Copy, start: i64, end: i64, delays: Delays) -> Scene {
+    fn scene(&self, segment: &Segment, copy: &Copy, start: i64, end: i64, delays: Delays) -> Scene {
         let piece = self.board.at(start);
         let latest = piece.and_then(Piece::latest);
         let rtt = self.rtt.smoothed();
         Scene {
             start,
             end,
+            is_fin: segment.has(FIN),
             una: self.view.una,
             next: self.next,
             phase: self.phase,
@@ -453,10 +487,14 @@ impl Direction {
             window: self.view.window,
             since_ack: self.view.last.map(|last| (copy.time - last.time).max(0)),
             since_send: self.last_send.map(|last| copy.time - last.time),
+            since_advance: self.view.advanced.map(|time| (copy.time - time).max(0)),
             since_copy: latest.map(|latest| copy.time - latest.time),
             is_repeated: piece.is_some_and(|piece| !piece.again.is_empty()),
             rtt: rtt.map(|(srtt, var)| (srtt + delays.back(), var)),
-            tolerance: delays.tolerance(),
+            // The way from the capture point to the sender may take longer than it ever did.
+            tolerance: delays
+                .tolerance()
+                .max((2 * delays.back()).min(rtt.map_or(0, |(srtt, _)| srtt + delays.back()))),
         }
     }
 
@@ -532,8 +570,13 @@ impl Direction {
         budget: &mut Budget,
     ) -> Option<Nanos> {
         let sequence = *self.sequence.get_or_insert(Sequence::new(number));
-        let una = sequence.unwrap(number, self.una);
-        if una > self.next.max(self.una) + FURTHEST || una < self.una - FURTHEST {
+        let near = if self.una == UNKNOWN {
+            self.next
+        } else {
+            self.una
+        };
+        let una = sequence.unwrap(number, near);
+        if (una - near).abs() > FURTHEST {
             self.counts.implausible += 1;
             return None;
         }
@@ -549,7 +592,7 @@ impl Direction {
             self.una = una;
             self.next = self.next.max(una);
             self.duplicates = 0;
-            self.sacked.remove(i64::MIN / 2, una);
+            self.sacked.remove(UNKNOWN, una);
         } else if is_duplicate {
             self.duplicates += 1;
         }
@@ -639,6 +682,8 @@ impl Direction {
     fn advance(&mut self, segment: &Segment, una: i64, delays: Delays) -> Option<Nanos> {
         let time = segment.time;
         let echo = segment.stamps.map(|stamps| stamps.1);
+        // Before the first acknowledgment it is not known what the capture lacks.
+        let is_first = self.una == UNKNOWN;
         let mut at = self.una;
         let mut newest = None;
         let mut is_clean = true;
@@ -647,7 +692,7 @@ impl Direction {
         // Data that was not SACKed, and when it was sent.
         let mut beyond: Option<(i64, Nanos)> = None;
         while let Some(mut piece) = self.board.take_below(una) {
-            if at < piece.start {
+            if at < piece.start && !is_first {
                 holes += 1;
                 unseen += piece.start - at;
             }
@@ -671,7 +716,7 @@ impl Direction {
         if at < una {
             // A FIN's octet is not data, and the capture may lack the FIN.
             let is_fin = una == at + 1 && at >= self.next;
-            if !is_fin && (self.sequence.is_some() && self.counts.data_packets > 0) {
+            if !is_fin && !is_first && self.counts.data_packets > 0 {
                 holes += 1;
                 unseen += una - at;
             }

@@ -6,6 +6,8 @@ use crate::{retransmission::need::is_before, time::Nanos};
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Turnaround {
     min: Option<Nanos>,
+    /// How far answers usually lie above the least one: those that were prompt.
+    jitter: Nanos,
     /// A `TSval` sent to it that nothing has echoed, and when it passed first.
     asked: Option<(u32, Nanos)>,
 }
@@ -15,8 +17,17 @@ impl Turnaround {
         self.min
     }
 
+    pub(crate) fn jitter(&self) -> Nanos {
+        self.jitter
+    }
+
     pub(crate) fn sample(&mut self, time: Nanos) {
-        self.min = Some(self.min.map_or(time, |min| min.min(time)).max(0));
+        let min = self.min.map_or(time, |min| min.min(time)).max(0);
+        self.min = Some(min);
+        // What takes longer waited for something else.
+        if time <= min + min / 2 {
+            self.jitter += (time - min - self.jitter) / 16;
+        }
     }
 
     /// A packet to the host with this `TSval`, which was not sent before.

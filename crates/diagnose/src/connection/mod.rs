@@ -49,9 +49,7 @@ impl Handshake {
 /// What an end has announced.
 #[derive(Debug, Default, Clone)]
 struct Announced {
-    /// SYNs, and when the last one passed.
     syns: u32,
-    syn: Option<Nanos>,
     scale: Option<u8>,
     fin: bool,
     rst: Option<u64>,
@@ -146,6 +144,7 @@ impl Connection {
         Delays {
             to_receiver: self.hosts[1 - from].min(),
             to_sender: self.hosts[from].min(),
+            jitter: self.hosts[from].jitter(),
         }
     }
 
@@ -158,7 +157,7 @@ impl Connection {
         if segment.has(SYN) {
             self.add_syn(segment, from);
         } else {
-            self.add_answer_to_syn(segment, from);
+            self.note_open(segment);
         }
         self.announced[from].fin |= segment.has(FIN);
         if segment.has(RST) {
@@ -182,34 +181,15 @@ impl Connection {
 
     fn add_syn(&mut self, segment: &Segment, from: usize) {
         self.directions[from].open(segment);
-        let other = &self.announced[1 - from];
-        // Karn's rule: which SYN a SYN-ACK answers is known if there was one.
-        if segment.ack.is_some()
-            && other.syns == 1
-            && self.announced[from].syns == 0
-            && let Some(asked) = other.syn
-        {
-            self.hosts[from].sample(segment.time - asked);
-        }
         let own = &mut self.announced[from];
         own.syns += 1;
-        own.syn = Some(segment.time);
         own.scale = segment.scale;
     }
 
     /// The handshake ends with the first segment of the end that began it that is no SYN, or with data.
-    fn add_answer_to_syn(&mut self, segment: &Segment, from: usize) {
+    fn note_open(&mut self, segment: &Segment) {
         if self.open.is_some() {
             return;
-        }
-        let other = &self.announced[1 - from];
-        if other.syns == 1
-            && self.announced[from].syns == 1
-            && from == 0
-            && segment.payload == 0
-            && let Some(asked) = other.syn
-        {
-            self.hosts[from].sample(segment.time - asked);
         }
         if segment.has(RST) {
             return;

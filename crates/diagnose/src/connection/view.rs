@@ -24,9 +24,10 @@ pub(crate) struct Arrival {
 }
 
 /// The sender's state, as far as acknowledgments make it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct View {
     coming: VecDeque<Arrival>,
+    /// [`UNKNOWN`] until an acknowledgment has come.
     pub(crate) una: i64,
     pub(crate) sacked: i64,
     /// `None` until an acknowledgment has come.
@@ -35,11 +36,30 @@ pub(crate) struct View {
     pub(crate) last: Option<Arrival>,
     /// The last that acknowledged new data, SACKed or not, or opened the window.
     pub(crate) room: Option<Nanos>,
+    /// The last that acknowledged new data cumulatively.
+    pub(crate) advanced: Option<Nanos>,
     /// The last that carried data.
     pub(crate) asked: Option<Nanos>,
 }
 
+/// Below every octet: nothing is known to be acknowledged.
+pub(crate) const UNKNOWN: i64 = i64::MIN / 4;
+
 impl View {
+    pub(crate) fn new() -> Self {
+        Self {
+            coming: VecDeque::new(),
+            una: UNKNOWN,
+            sacked: 0,
+            window: None,
+            duplicates: 0,
+            last: None,
+            room: None,
+            advanced: None,
+            asked: None,
+        }
+    }
+
     pub(crate) fn push(&mut self, arrival: Arrival) {
         if self.coming.len() >= MOST {
             self.next(Nanos::MAX);
@@ -64,6 +84,7 @@ impl View {
             self.room = Some(arrival.time);
         }
         if advances {
+            self.advanced = Some(arrival.time);
             self.duplicates = 0;
         } else if arrival.is_duplicate {
             self.duplicates += 1;

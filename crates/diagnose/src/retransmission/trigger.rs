@@ -82,6 +82,7 @@ impl Phase {
 pub(crate) struct Scene {
     pub(crate) start: i64,
     pub(crate) end: i64,
+    pub(crate) is_fin: bool,
     pub(crate) una: i64,
     pub(crate) next: i64,
     pub(crate) phase: Phase,
@@ -98,13 +99,15 @@ pub(crate) struct Scene {
     pub(crate) since_ack: Option<Nanos>,
     /// Since the last segment was sent.
     pub(crate) since_send: Option<Nanos>,
+    /// Since an acknowledgment of new data arrived.
+    pub(crate) since_advance: Option<Nanos>,
     /// Since the copy before was sent.
     pub(crate) since_copy: Option<Nanos>,
     /// The copy before was a retransmission.
     pub(crate) is_repeated: bool,
     /// The smoothed round trip and its variation.
     pub(crate) rtt: Option<(Nanos, Nanos)>,
-    /// How precisely an acknowledgment and what it releases are told together.
+    /// How long after its earliest arrival an acknowledgment may release a retransmission.
     pub(crate) tolerance: Nanos,
 }
 
@@ -113,10 +116,22 @@ const LEAST_RTO: Nanos = 200 * MILLISECOND;
 /// How long a receiver may delay the acknowledgment of a single segment, as Linux's probe assumes.
 const DELAYED_ACK: Nanos = 200 * MILLISECOND;
 
+/// The earlier of two, if any is known.
+fn earliest(one: Option<Nanos>, other: Option<Nanos>) -> Option<Nanos> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 impl Scene {
     /// The retransmission's trigger.
     pub(crate) fn trigger(&self) -> Trigger {
-        if self.end <= self.una && self.end - self.start <= 1 && self.end == self.next {
+        if self.end <= self.una
+            && self.end > 0
+            && self.end - self.start <= 1
+            && self.end == self.next
+        {
             return Trigger::Keepalive;
         }
         if self.is_window_probe() {
@@ -156,40 +171,45 @@ impl Scene {
 
     /// No acknowledgment released it: a timer, or what a recovery sends at its own pace.
     fn timed(&self) -> Trigger {
-        let silence = match (self.since_ack, self.since_send) {
-            (Some(ack), Some(send)) => Some(ack.min(send)),
-            (one, other) => one.or(other),
-        };
-        let Some(silence) = silence else {
+        // The timer runs since the copy was sent, and starts over at each acknowledgment of new data (RFC 6298 §5.3).
+        let armed = earliest(self.since_copy.or(self.since_send), self.since_advance);
+        let silence = earliest(self.since_ack, self.since_send);
+        let (Some(armed), Some(silence)) = (armed, silence) else {
             return Trigger::Unknown;
         };
         let (srtt, var) = self.rtt.unwrap_or((0, 0));
         let rto = srtt + (4 * var).max(LEAST_RTO);
-        let is_first = self.start <= self.una;
-        let is_long = silence >= srtt.max(LEAST_RTO / 2);
-        if is_first && is_long && (self.is_repeated || silence >= rto - rto / 8) {
+        let is_first = self.start <= self.una.max(0);
+        let is_expired = armed >= rto - rto / 8;
+        // Faster than a round trip only what an acknowledgment started.
+        let is_soon = silence < srtt / 2;
+        if is_first && self.is_repeated && silence >= srtt.max(LEAST_RTO / 2) {
             return Trigger::Rto;
         }
         match self.phase {
-            Phase::Loss(high) if self.start < high && !is_long => return Trigger::GoBackN,
-            Phase::Recovery(_) if !is_long => {
-                return if self.has_sack && !self.is_repeated && self.sacked_above > 2 * self.mss {
-                    Trigger::Sack
-                } else if self.has_sack {
-                    Trigger::Rack
-                } else {
+            Phase::Loss(high) if self.start < high && !is_expired => return Trigger::GoBackN,
+            Phase::Recovery(_) if is_soon => {
+                return if !self.has_sack {
                     Trigger::FastRetransmit
+                } else if !self.is_repeated && self.sacked_above > 2 * self.mss {
+                    Trigger::Sack
+                } else {
+                    Trigger::Rack
                 };
             }
             _ => {}
         }
-        if self.sacked_above > 0 && silence < rto - rto / 8 {
+        if self.sacked_above > 0 && is_soon {
             return Trigger::Rack;
         }
-        if self.end >= self.next && !self.is_repeated && self.is_probe(silence, srtt, rto) {
+        if self.end >= self.next
+            && !self.is_repeated
+            && self.phase == Phase::Open
+            && self.is_probe(armed, srtt, rto)
+        {
             return Trigger::Tlp;
         }
-        if is_first && is_long {
+        if is_first && armed >= srtt.max(LEAST_RTO / 2) {
             return Trigger::Rto;
         }
         Trigger::Unknown
