@@ -124,6 +124,8 @@ pub(crate) struct Direction {
     board: Board,
     sacked: Ranges,
     has_sack: bool,
+    /// When the last acknowledgment passed that says what has arrived.
+    last_ack: Option<Nanos>,
     /// `next` lies behind a FIN.
     has_fin: bool,
     gaps: VecDeque<Gap>,
@@ -162,6 +164,7 @@ impl Direction {
             board: Board::default(),
             sacked: Ranges::default(),
             has_sack: false,
+            last_ack: None,
             has_fin: false,
             gaps: VecDeque::new(),
             settling: VecDeque::new(),
@@ -492,9 +495,7 @@ impl Direction {
             is_repeated: piece.is_some_and(|piece| !piece.again.is_empty()),
             rtt: rtt.map(|(srtt, var)| (srtt + delays.back(), var)),
             // The way from the capture point to the sender may take longer than it ever did.
-            tolerance: delays
-                .tolerance()
-                .max((2 * delays.back()).min(rtt.map_or(0, |(srtt, _)| srtt + delays.back()))),
+            tolerance: delays.tolerance().max(2 * delays.back()),
         }
     }
 
@@ -581,6 +582,7 @@ impl Direction {
             return None;
         }
         let time = segment.time;
+        self.last_ack = Some(time);
         let mut sample = self.selective(segment, una, sequence);
         if una > self.una {
             sample = self.advance(segment, una, delays).or(sample);
@@ -765,6 +767,11 @@ impl Direction {
     fn judge(&mut self, piece: &Piece, delays: Delays, budget: &mut Budget) {
         let path = need::Path {
             floor: delays.to_receiver,
+            ceiling: self
+                .rtt
+                .smoothed()
+                .map(|(srtt, var)| srtt + (4 * var).max(srtt / 4)),
+            last_ack: self.last_ack,
         };
         if piece.again.is_empty() {
             return;

@@ -51,6 +51,8 @@ pub enum Evidence {
     Gap,
     /// The acknowledgment came a round trip after the retransmission.
     RoundTrip,
+    /// Later acknowledgments leave the data out.
+    LeftOut,
     /// Nothing in the capture acknowledges the data.
     NeverAcknowledged,
     /// No time between data and acknowledgment is known.
@@ -69,6 +71,7 @@ impl Evidence {
             Self::ReachesBeyond => "acknowledgment-reaches-beyond",
             Self::Gap => "gap",
             Self::RoundTrip => "round-trip",
+            Self::LeftOut => "left-out",
             Self::NeverAcknowledged => "never-acknowledged",
             Self::NoRoundTrip => "no-round-trip-known",
         }

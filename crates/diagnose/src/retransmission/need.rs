@@ -16,6 +16,10 @@ use crate::{
 pub(crate) struct Path {
     /// The least time from data to its acknowledgment at the capture point.
     pub(crate) floor: Option<Nanos>,
+    /// The time in which an acknowledgment has come back, all but certainly.
+    pub(crate) ceiling: Option<Nanos>,
+    /// When the last acknowledgment passed.
+    pub(crate) last_ack: Option<Nanos>,
 }
 
 /// A verdict on one copy.
@@ -28,11 +32,7 @@ pub(crate) struct Verdict {
 /// The verdicts on the retransmissions of a piece, in order.
 pub(crate) fn judge(piece: &Piece, path: Path) -> Vec<Verdict> {
     let Some(cover) = piece.cover else {
-        let unknown = Verdict {
-            needed: None,
-            evidence: Evidence::NeverAcknowledged,
-        };
-        return vec![unknown; piece.again.len()];
+        return unacknowledged(piece, path);
     };
     let Some(floor) = path.floor else {
         let judge = |copy: &Copy| Verdict {
@@ -58,6 +58,31 @@ pub(crate) fn judge(piece: &Piece, path: Path) -> Vec<Verdict> {
         Verdict {
             needed: Some(needed),
             evidence,
+        }
+    });
+    verdicts.collect()
+}
+
+/// Nothing acknowledges the data. A retransmission was needed if an acknowledgment that came later than one for the copies
+/// before it leaves the data out.
+fn unacknowledged(piece: &Piece, path: Path) -> Vec<Verdict> {
+    let is_answered = |copy: &Copy| {
+        let (Some(last), Some(ceiling)) = (path.last_ack, path.ceiling) else {
+            return false;
+        };
+        last - copy.time > ceiling
+    };
+    let mut are_lost = piece.first.as_ref().is_none_or(is_answered) || piece.overtaken;
+    let verdicts = piece.again.iter().map(|copy| {
+        let needed = are_lost;
+        are_lost &= is_answered(copy);
+        Verdict {
+            needed: needed.then_some(true),
+            evidence: if needed {
+                Evidence::LeftOut
+            } else {
+                Evidence::NeverAcknowledged
+            },
         }
     });
     verdicts.collect()

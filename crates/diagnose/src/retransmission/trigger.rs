@@ -127,7 +127,11 @@ fn earliest(one: Option<Nanos>, other: Option<Nanos>) -> Option<Nanos> {
 impl Scene {
     /// The retransmission's trigger.
     pub(crate) fn trigger(&self) -> Trigger {
-        if self.end <= self.una
+        if self.start < 0 {
+            return Trigger::Rto;
+        }
+        if !self.is_fin
+            && self.end <= self.una
             && self.end > 0
             && self.end - self.start <= 1
             && self.end == self.next

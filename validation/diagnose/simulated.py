@@ -1,0 +1,199 @@
+"""Diagnose captures of simulated runs and compare the result with what the engine knows of each packet.
+
+    tools/env python validation/diagnose/simulated.py [SCENARIO…]
+
+The engine records for each retransmission whether it was needed, and for each flow what limited it. The capture shows
+neither. Scenarios are built here; each stands for one cause.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from anabranch import RunResult, Scenario
+from anabranch.diagnosis import diagnose
+
+TRIGGERS = {
+    "dup-thresh": {"fast-retransmit", "sack"}, "rack": {"rack", "sack", "fast-retransmit"}, "tlp": {"tlp"},
+    "rto": {"rto", "go-back-n"}, "partial-ack": {"fast-retransmit", "sack", "go-back-n"},
+    "speculative": {"sack", "rack"}, "rescue": {"sack", "rack"},
+}  # fmt: skip
+"""Which of our triggers an engine's cause may be."""
+
+SHARES = {
+    "cwnd_limited_share": ("congestion-window", "bottleneck"),
+    "rwnd_limited_share": ("receive-window", "zero-window"),
+    "sndbuf_limited_share": ("send-buffer",),
+    "application_limited_share": ("application", "delayed-ack-nagle"),
+}
+"""Which of our limits are a share of the engine's."""
+
+PATH = """
+duration = "{duration}"
+[link.path]
+between = ["A", "B"]
+rate = "{rate}"
+delay = "{delay}"
+queue = {{ kind = "drop-tail", limit = "{limit}" }}
+{extra}
+[flow.main]
+from = "A"
+to = "B"
+{flow}
+"""
+"""One flow over one link."""
+
+
+def path(  # noqa: PLR0913 - keywords of a scenario
+    *, duration: str = "20 s", rate: str = "20 Mbit/s", delay: str = "20 ms", limit: str = "1 bdp", extra: str = "", flow: str = ""
+) -> str:
+    """A scenario with one flow."""
+    return PATH.format(duration=duration, rate=rate, delay=delay, limit=limit, extra=extra, flow=flow)
+
+
+LOSS = 'forward.impair = [{{ kind = "bernoulli-loss", rate = {} }}]'
+SCENARIOS: dict[str, str] = {
+    "loss": path(extra=LOSS.format(0.005)),
+    "heavy-loss": path(extra=LOSS.format(0.05)),
+    "burst-loss": path(extra='forward.impair = [{ kind = "gilbert-elliott", loss_rate = 0.02, mean_burst = 4 }]'),
+    "loss-both-ways": path(
+        extra='impair = [{ kind = "bernoulli-loss", rate = 0.02 }]'
+    ),
+    "loss-without-sack": path(extra=LOSS.format(0.01), flow="transport = { sack = false }"),
+    "loss-without-timestamps": path(extra=LOSS.format(0.01), flow="transport = { timestamps = false }"),
+    "loss-bare": path(extra=LOSS.format(0.01), flow='stack = "ns3-2018"\ncc = "reno"'),
+    "reordering": path(extra='forward.queue = { kind = "drop-tail", limit = "1 bdp", reorder = { kind = "interval", interval = 40 } }'),
+    "jitter": path(extra='forward.impair = [{ kind = "jitter", distribution = "exponential", mean = "2 ms", every = "50 ms" }]'),
+    "delay-spikes": path(
+        extra='[[at]]\ntime = "4 s"\nevery = "3 s"\nset = { "link.path.forward.delay" = "400 ms" }\n'
+        '[[at]]\ntime = "4.4 s"\nevery = "3 s"\nset = { "link.path.forward.delay" = "20 ms" }'
+    ),
+    "tail-loss": path(
+        extra=LOSS.format(0.03), flow='workload = { kind = "request-response", request = "300 bytes", response = "30 kB" }'
+    ),
+    "queue": path(limit="4 bdp"),
+    "shallow-queue": path(limit="20 packets"),
+    "receive-window": path(flow='transport = { receive_window = "32 KiB" }'),
+    "send-buffer": path(rate="1 Gbit/s", delay="50 ms", flow='transport = { send_buffer = "256 KiB" }', duration="10 s"),
+    "slow-application": path(flow='workload = { kind = "paced", rate = "2 Mbit/s" }'),
+    "bbr": path(flow='cc = "bbr"', extra=LOSS.format(0.01)),
+    "bbr-clean": path(flow='cc = "bbr"'),
+    "long-fat": path(rate="1 Gbit/s", delay="40 ms", duration="10 s", limit="0.2 bdp", flow='transport = { send_buffer = "64 MiB", receive_window = "64 MiB" }'),
+}
+
+
+@dataclass
+class Score:
+    """What is right and wrong in one run."""
+
+    name: str
+    truth: Counter[bool | None] = field(default_factory=Counter)
+    found: Counter[bool | None] = field(default_factory=Counter)
+    right: int = 0
+    wrong: list[str] = field(default_factory=list)
+    undecided: int = 0
+    missed: list[str] = field(default_factory=list)
+    extra: list[str] = field(default_factory=list)
+    triggers: Counter[tuple[str, str]] = field(default_factory=Counter)
+    shares: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def f1(self, kind: bool) -> float | None:  # noqa: FBT001 - needed or spurious
+        """F1 of one kind; ``None`` if there is none on either side."""
+        true_positive = sum(1 for one in self.pairs if one == (kind, kind))
+        positive = sum(1 for truth, _ in self.pairs if truth is kind) + sum(1 for _, found in self.pairs if found is kind)
+        return 2 * true_positive / positive if positive else None
+
+    pairs: list[tuple[bool | None, bool | None]] = field(default_factory=list)
+
+    @property
+    def time_right(self) -> float:
+        """The share of time whose limit is right."""
+        off = sum(abs(ours - truth) for truth, ours in self.shares.values())
+        rest = [1 - sum(values[k] for values in self.shares.values()) for k in (0, 1)]
+        return 1 - (off + abs(rest[0] - rest[1])) / 2
+
+
+def run(text: str, name: str, link: str = "path") -> tuple[RunResult, dict[str, Any]]:
+    """A run and the diagnosis of its capture."""
+    result = Scenario.from_text(text, file=f"{name}.toml").run(packets=True, captures=[link])
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{name}.pcapng"
+        file.write_bytes(result.pcapng(link))
+        return result, diagnose(file)
+
+
+def score(name: str, text: str) -> Score:
+    """Compare a run with its diagnosis, flow `main`, forward."""
+    result, document = run(text, name)
+    told = Score(name)
+    (connection,) = document["connections"]
+    direction = connection["directions"]["a_to_b"]
+    ours: dict[tuple[int, int], dict[str, Any]] = {}
+    for one in direction["retransmissions"]:
+        ours[round(one["time_s"] * 1e7), one["seq"] + 1] = one
+    for row in result.table("packets").iter_rows(named=True):
+        if not row["retransmission"] or row["direction"] != "forward":
+            continue
+        key = (round(row["sent_s"] * 1e7), row["sequence_bytes"])
+        # What is sent is captured where it enters the link, which is at once.
+        found = next((ours.pop((key[0] + off, key[1])) for off in (0, 1, -1) if (key[0] + off, key[1]) in ours), None)
+        if found is None:
+            told.missed.append(f"{row['sent_s']:.6f} seq {row['sequence_bytes']} {row['cause']}")
+            continue
+        told.pairs.append((row["needed"], found["needed"]))
+        if row["needed"] is not None and found["needed"] is None:
+            told.undecided += 1
+        if row["needed"] is not None and found["needed"] is not None and row["needed"] != found["needed"]:
+            told.wrong.append(
+                f"packet {found['packet']} {found['time_s']:.6f} seq {found['seq']}: needed {row['needed']}, ours by {found['evidence']}, "
+                f"cause {row['cause']}, ours {found['trigger']}, earlier {found['earlier']}"
+            )
+        if row["cause"]:
+            told.triggers[row["cause"], found["trigger"]] += 1
+    told.extra = [f"packet {one['packet']} {one['trigger']} {one['evidence']}" for one in ours.values()]
+    flow = result.flows["main"]
+    duration = connection["duration_s"]
+    for share, limits in SHARES.items():
+        truth = flow.get(share)
+        if truth is not None:
+            told.shares[share] = (truth, sum(direction["limits_s"][limit] for limit in limits) / duration)
+    return told
+
+
+def report(told: Score) -> None:
+    """Print a run's score."""
+    needed, spurious = told.f1(True), told.f1(False)
+    kinds = Counter(truth for truth, _ in told.pairs)
+    print(
+        f"{told.name}: {kinds[True]} needed (F1 {_shown(needed)}), {kinds[False]} spurious (F1 {_shown(spurious)}), "
+        f"{told.undecided} undecided, {len(told.missed)} missed, {len(told.extra)} extra; time right {told.time_right:.1%}"
+    )
+    for share, (truth, ours) in told.shares.items():
+        if abs(truth - ours) > 0.01:
+            print(f"    {share}: {truth:.3f}, ours {ours:.3f}")
+    bad = {pair: count for pair, count in told.triggers.items() if pair[1] not in TRIGGERS.get(pair[0], {pair[1]})}
+    if bad:
+        print(f"    triggers: {bad}")
+    for line in (*told.wrong[:8], *(f"missed {one}" for one in told.missed[:5]), *(f"extra {one}" for one in told.extra[:5])):
+        print(f"    {line}")
+
+
+def _shown(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4f}"
+
+
+def main() -> int:
+    """Score all scenarios, or those that are named."""
+    names = sys.argv[1:] or list(SCENARIOS)
+    for name in names:
+        report(score(name, SCENARIOS[name]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
