@@ -12,6 +12,8 @@ pub(crate) struct Clock {
     at: Nanos,
     last: Option<Limit>,
     is_closed: bool,
+    /// Time since the amount in flight is level that was given to the congestion window and to the bottleneck.
+    level: [Nanos; 2],
     pub(crate) shares: Shares,
     pub(crate) stalls: Vec<Stall>,
     /// Pauses that were counted only.
@@ -24,6 +26,7 @@ impl Clock {
             at: start,
             last: None,
             is_closed: false,
+            level: [0; 2],
             shares: Shares::default(),
             stalls: Vec::new(),
             stalls_not_kept: 0,
@@ -41,9 +44,30 @@ impl Clock {
         limit
     }
 
+    /// Another amount in flight begins.
+    pub(crate) fn start_level(&mut self) {
+        self.level = [0; 2];
+    }
+
+    /// The level shows only after some rounds: the time of these is given to the send buffer as well.
+    fn settle_level(&mut self, limit: Limit) {
+        const SEEN_AS: [Limit; 2] = [Limit::CongestionWindow, Limit::Bottleneck];
+        if limit == Limit::SendBuffer {
+            for (from, time) in SEEN_AS.into_iter().zip(std::mem::take(&mut self.level)) {
+                self.shares.give(from, Limit::SendBuffer, time);
+            }
+        }
+    }
+
     fn give(&mut self, until: Nanos, limit: Limit) {
         if until > self.at {
-            self.shares.add(limit, until - self.at);
+            let time = until - self.at;
+            self.shares.add(limit, time);
+            match limit {
+                Limit::CongestionWindow => self.level[0] += time,
+                Limit::Bottleneck => self.level[1] += time,
+                _ => self.settle_level(limit),
+            }
             self.at = until;
         }
         self.last = Some(limit);

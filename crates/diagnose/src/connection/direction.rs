@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::{
     board::{Board, Copy, Cover, Piece},
     clock::Clock,
+    pattern::Pattern,
     ranges::Ranges,
     rtt::Rtt,
     sequence::Sequence,
@@ -57,7 +58,7 @@ impl Delays {
     /// How precisely an acknowledgment and what it releases are told together.
     fn tolerance(self) -> Nanos {
         let back = self.back();
-        500 * MICROSECOND + (2 * self.jitter).clamp(back / 20, back / 2)
+        200 * MICROSECOND + (2 * self.jitter).clamp(back / 50, back / 2)
     }
 }
 
@@ -134,6 +135,7 @@ pub(crate) struct Direction {
     phase: Phase,
     mss: i64,
     ids: Ids,
+    pattern: Pattern,
     pub(crate) rtt: Rtt,
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
@@ -149,7 +151,6 @@ struct Last {
     time: Nanos,
     number: u64,
     length: i64,
-    pushed: bool,
     /// Room in the window behind it.
     room: Option<i64>,
 }
@@ -172,6 +173,7 @@ impl Direction {
             phase: Phase::Open,
             mss: 0,
             ids: Ids::default(),
+            pattern: Pattern::default(),
             rtt: Rtt::default(),
             ledger: Ledger::default(),
             clock: Clock::new(start),
@@ -284,6 +286,17 @@ impl Direction {
             return;
         }
         self.close_wait(segment, end - start, trigger, delays);
+        self.pattern.see_push(segment.has(PSH));
+        if trigger.is_some() {
+            if self.phase == Phase::Open {
+                self.pattern.lose();
+            }
+        } else if self.phase == Phase::Open {
+            let una = self.view.una.max(0);
+            if self.pattern.see_flight(self.next.max(end), una, self.mss()) {
+                self.clock.start_level();
+            }
+        }
         match trigger {
             Some(Trigger::Rto) => self.phase = Phase::Loss(self.next),
             Some(Trigger::FastRetransmit | Trigger::Rack | Trigger::Sack)
@@ -301,7 +314,6 @@ impl Direction {
             time,
             number: segment.number,
             length: end - start,
-            pushed: segment.has(PSH),
             room: self.view.room_from(self.next),
         });
         self.has_gap = false;
@@ -511,7 +523,25 @@ impl Direction {
         let tolerance = delays.tolerance();
         let last = self.last_send;
         let mss = self.mss();
-        let released = self.view.room.is_some_and(|room| time - room <= tolerance);
+        let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + delays.back());
+        let since = last.map_or(0, |last| time - last.time);
+        let prompt = self.view.room.is_some_and(|room| time - room <= tolerance);
+        let is_burst = since <= tolerance && !prompt;
+        if !is_burst && trigger.is_none() {
+            let lag = self.view.room.map(|room| time - room);
+            let tight = 100 * MICROSECOND + 2 * delays.jitter;
+            self.pattern
+                .see_release(lag.is_some_and(|lag| lag <= tight));
+        }
+        // A segment now and then follows an acknowledgment by chance, or comes late.
+        let is_short = round_trip.is_some_and(|round_trip| since < round_trip / 2);
+        let released = if self.pattern.is_below_any_window(mss) {
+            false
+        } else if is_short {
+            self.pattern.is_clocked()
+        } else {
+            prompt
+        };
         let asked = self
             .view
             .asked
@@ -538,11 +568,10 @@ impl Direction {
             ends_with_timer,
             is_recovering: self.phase != Phase::Open || trigger.is_some(),
             is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed),
-            is_paced: last.is_some_and(|last| !last.pushed) && !is_small && !all_acknowledged,
-            is_level: false,
+            is_paced: !self.pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
+            is_level: self.pattern.is_level(),
             is_queued: self.rtt.is_queued(),
         };
-        let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + delays.back());
         let packets = [last.map(|last| last.number), Some(segment.number)];
         let since = last.map(|last| last.time);
         self.clock
@@ -551,7 +580,8 @@ impl Direction {
 
     /// Acknowledgments reach the sender.
     fn arrive(&mut self, now: Nanos, delays: Delays) {
-        let latest = now.saturating_add(delays.tolerance() / 4);
+        // Times are rounded, and an acknowledgment is faster than the longer SYN-ACK that the delay was measured with.
+        let latest = now.saturating_add(30 * MICROSECOND + delays.back() / 500);
         while let Some(arrival) = self.view.next(latest) {
             self.phase = self.phase.at(arrival.una);
             let is_closed = arrival.window < self.mss()

@@ -4,6 +4,7 @@ pub(crate) mod board;
 pub(crate) mod clock;
 pub(crate) mod direction;
 pub(crate) mod host;
+pub(crate) mod pattern;
 pub(crate) mod ranges;
 pub(crate) mod rtt;
 pub(crate) mod sequence;

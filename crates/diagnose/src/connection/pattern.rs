@@ -1,0 +1,150 @@
+//! How a sender's segments follow each other: on acknowledgments, at a pace of their own, or up to a fixed amount.
+
+/// The weight of a new observation is 1 ÷ 16.
+const WEIGHT: i32 = 16;
+const ONE: i32 = 1 << 16;
+/// Rounds after which an amount in flight that has stayed the same is level.
+const LEVEL_ROUNDS: u32 = 12;
+/// A window that opens with each acknowledgment is beyond the largest initial window (RFC 6928) after so many rounds.
+const OPENING_ROUNDS: u32 = 4;
+const INITIAL_SEGMENTS: i64 = 10;
+
+/// A share of observations, the recent ones weighing more.
+#[derive(Debug, Clone, Copy)]
+struct Habit(i32);
+
+impl Habit {
+    fn see(&mut self, holds: bool) {
+        let target = if holds { ONE } else { 0 };
+        self.0 += (target - self.0) / WEIGHT;
+    }
+}
+
+/// What has been seen of a sender.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    clocked: Habit,
+    pushed: Habit,
+    /// A round ends when this is acknowledged.
+    round: i64,
+    rounds: u32,
+    /// The most in flight in this round, and ever.
+    peak: i64,
+    highest: i64,
+    level: Level,
+    has_lost: bool,
+}
+
+/// Rounds of which each had about the same in flight.
+#[derive(Debug, Default)]
+struct Level {
+    rounds: u32,
+    low: i64,
+    high: i64,
+    last: i64,
+    /// Rounds with less in flight than the one before, although nothing was lost: a congestion window does not shrink.
+    falls: u32,
+    /// The sum over the rounds of the first half, and of the second.
+    sums: [i64; 2],
+}
+
+impl Level {
+    /// Whether a round belongs to it.
+    fn see(&mut self, peak: i64, mss: i64) -> bool {
+        let (low, high) = (self.low.min(peak), self.high.max(peak));
+        if self.rounds == 0 || high - low > mss + high / 20 {
+            *self = Self {
+                rounds: 1,
+                low: peak,
+                high: peak,
+                last: peak,
+                falls: 0,
+                sums: [peak, 0],
+            };
+            return false;
+        }
+        self.falls += u32::from(peak + mss <= self.last);
+        self.rounds += 1;
+        (self.low, self.high, self.last) = (low, high, peak);
+        if self.rounds <= LEVEL_ROUNDS / 2 {
+            self.sums[0] += peak;
+        } else if self.rounds <= LEVEL_ROUNDS {
+            self.sums[1] += peak;
+        }
+        true
+    }
+
+    fn is_reached(&self) -> bool {
+        let [first, second] = self.sums;
+        let half = i64::from(LEVEL_ROUNDS / 2);
+        self.rounds >= LEVEL_ROUNDS
+            && 5 * self.falls >= self.rounds
+            && (second - first).abs() <= half * self.high / 100
+    }
+}
+
+impl Default for Pattern {
+    fn default() -> Self {
+        Self {
+            clocked: Habit(ONE),
+            pushed: Habit(0),
+            round: i64::MIN,
+            rounds: 0,
+            peak: 0,
+            highest: 0,
+            level: Level::default(),
+            has_lost: false,
+        }
+    }
+}
+
+impl Pattern {
+    /// A segment that waited was sent within the time in which an acknowledgment releases one, or not.
+    pub(crate) fn see_release(&mut self, prompt: bool) {
+        self.clocked.see(prompt);
+    }
+
+    pub(crate) fn see_push(&mut self, pushed: bool) {
+        self.pushed.see(pushed);
+    }
+
+    /// Most segments follow acknowledgments.
+    pub(crate) fn is_clocked(&self) -> bool {
+        self.clocked.0 > ONE / 2
+    }
+
+    /// Nearly every segment ends a write.
+    pub(crate) fn is_pushed(&self) -> bool {
+        self.pushed.0 > ONE * 3 / 4
+    }
+
+    /// A loss was found.
+    pub(crate) fn lose(&mut self) {
+        self.has_lost = true;
+        self.level = Level::default();
+        self.peak = 0;
+    }
+
+    /// After a segment: what is in flight, and what is acknowledged. Whether another level begins.
+    pub(crate) fn see_flight(&mut self, next: i64, una: i64, mss: i64) -> bool {
+        self.peak = self.peak.max(next - una);
+        self.highest = self.highest.max(self.peak);
+        if una < self.round {
+            return false;
+        }
+        self.round = next;
+        self.rounds += 1;
+        let peak = std::mem::take(&mut self.peak);
+        !self.level.see(peak, mss)
+    }
+
+    /// The amount in flight has stayed about the same, as much as there ever was.
+    pub(crate) fn is_level(&self) -> bool {
+        self.level.is_reached() && self.highest - self.level.high <= self.highest / 20
+    }
+
+    /// No more is in flight than any congestion window holds that has not seen a loss.
+    pub(crate) fn is_below_any_window(&self, mss: i64) -> bool {
+        !self.has_lost && self.rounds > OPENING_ROUNDS && self.highest < INITIAL_SEGMENTS * mss
+    }
+}
