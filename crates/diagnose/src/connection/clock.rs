@@ -95,11 +95,11 @@ impl Clock {
         wait: &Wait,
         round_trip: Option<Nanos>,
         packets: [Option<u64>; 2],
-        tolerance: Nanos,
+        is_burst: bool,
     ) {
         // Segments of one burst follow each other as fast as the link permits.
         let limit = match self.last {
-            Some(last) if time - self.at <= tolerance && !wait.is_blocked => {
+            Some(last) if is_burst => {
                 self.give(time, last);
                 last
             }
@@ -109,7 +109,7 @@ impl Clock {
             return;
         };
         let duration = time - since;
-        if duration <= round_trip + tolerance {
+        if duration <= round_trip + round_trip / 16 {
             return;
         }
         if self.stalls.len() < MOST {

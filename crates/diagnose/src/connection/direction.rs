@@ -32,6 +32,8 @@ const MOST_GAPS: usize = 256;
 const MOST_SETTLING: usize = 4096;
 /// The least time that a duplicate SACK is waited for.
 const LEAST_SETTLING: Nanos = 500 * MILLISECOND;
+/// Segments of one burst follow each other as fast as the sender's link permits.
+const BURST: Nanos = 200 * MICROSECOND;
 /// The MSS until one is known (RFC 9293 §3.7.1).
 const DEFAULT_MSS: i64 = 536;
 
@@ -507,7 +509,7 @@ impl Direction {
             is_repeated: piece.is_some_and(|piece| !piece.again.is_empty()),
             rtt: rtt.map(|(srtt, var)| (srtt + delays.back(), var)),
             // The way from the capture point to the sender may take longer than it ever did.
-            tolerance: delays.tolerance().max(2 * delays.back()),
+            tolerance: delays.tolerance().max(2 * delays.back()).max(MILLISECOND),
         }
     }
 
@@ -526,10 +528,10 @@ impl Direction {
         let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + delays.back());
         let since = last.map_or(0, |last| time - last.time);
         let prompt = self.view.room.is_some_and(|room| time - room <= tolerance);
-        let is_burst = since <= tolerance && !prompt;
-        if !is_burst && trigger.is_none() {
+        let is_burst = since <= BURST && !prompt;
+        if !is_burst && trigger.is_none() && self.phase == Phase::Open {
             let lag = self.view.room.map(|room| time - room);
-            let tight = 100 * MICROSECOND + 2 * delays.jitter;
+            let tight = 60 * MICROSECOND + delays.jitter / 2;
             self.pattern
                 .see_release(lag.is_some_and(|lag| lag <= tight));
         }
@@ -575,7 +577,7 @@ impl Direction {
         let packets = [last.map(|last| last.number), Some(segment.number)];
         let since = last.map(|last| last.time);
         self.clock
-            .segment(time, since, &wait, round_trip, packets, tolerance);
+            .segment(time, since, &wait, round_trip, packets, is_burst);
     }
 
     /// Acknowledgments reach the sender.

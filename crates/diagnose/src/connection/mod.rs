@@ -145,7 +145,10 @@ impl Connection {
         Delays {
             to_receiver: self.hosts[1 - from].min(),
             to_sender: self.hosts[from].min(),
-            jitter: self.hosts[from].jitter(),
+            // A sender that paces answers late as well: what varies must show in round trips too.
+            jitter: self.hosts[from]
+                .jitter()
+                .min(self.directions[from].rtt.step()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! How a sender's segments follow each other: on acknowledgments, at a pace of their own, or up to a fixed amount.
 
-/// The weight of a new observation is 1 ÷ 16.
-const WEIGHT: i32 = 16;
+/// Observations that count: a pace drifts through the acknowledgments' in about so many segments.
+const WEIGHT: i32 = 128;
 const ONE: i32 = 1 << 16;
 /// Rounds after which an amount in flight that has stayed the same is level.
 const LEVEL_ROUNDS: u32 = 12;
@@ -11,12 +11,26 @@ const INITIAL_SEGMENTS: i64 = 10;
 
 /// A share of observations, the recent ones weighing more.
 #[derive(Debug, Clone, Copy)]
-struct Habit(i32);
+struct Habit {
+    share: i32,
+    seen: i32,
+}
 
 impl Habit {
+    /// As if so many observations had been made that all hold.
+    const fn holding(seen: i32) -> Self {
+        Self { share: ONE, seen }
+    }
+
     fn see(&mut self, holds: bool) {
+        self.seen = (self.seen + 1).min(WEIGHT);
         let target = if holds { ONE } else { 0 };
-        self.0 += (target - self.0) / WEIGHT;
+        self.share += (target - self.share) / self.seen;
+    }
+
+    /// At least so many eighths hold.
+    const fn holds(self, eighths: i32) -> bool {
+        self.share > ONE / 8 * eighths
     }
 }
 
@@ -86,8 +100,8 @@ impl Level {
 impl Default for Pattern {
     fn default() -> Self {
         Self {
-            clocked: Habit(ONE),
-            pushed: Habit(0),
+            clocked: Habit::holding(16),
+            pushed: Habit::holding(0),
             round: i64::MIN,
             rounds: 0,
             peak: 0,
@@ -110,12 +124,12 @@ impl Pattern {
 
     /// Most segments follow acknowledgments.
     pub(crate) fn is_clocked(&self) -> bool {
-        self.clocked.0 > ONE / 2
+        self.clocked.holds(4)
     }
 
     /// Nearly every segment ends a write.
     pub(crate) fn is_pushed(&self) -> bool {
-        self.pushed.0 > ONE * 3 / 4
+        self.pushed.holds(6)
     }
 
     /// A loss was found.

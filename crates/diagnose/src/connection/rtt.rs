@@ -9,6 +9,8 @@ use crate::time::{MICROSECOND, Nanos, millis};
 pub(crate) struct Rtt {
     smoothed: Option<(Nanos, Nanos)>,
     latest: Nanos,
+    /// How much neighbours differ: a queue changes more slowly.
+    step: Nanos,
     min: Option<Nanos>,
     all: Histogram,
 }
@@ -16,6 +18,9 @@ pub(crate) struct Rtt {
 impl Rtt {
     pub(crate) fn sample(&mut self, rtt: Nanos) {
         let rtt = rtt.max(0);
+        if self.smoothed.is_some() {
+            self.step += ((rtt - self.latest).abs() - self.step) / 16;
+        }
         self.latest = rtt;
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
         self.smoothed = Some(match self.smoothed {
@@ -33,6 +38,10 @@ impl Rtt {
     /// The smoothed round trip and its variation.
     pub(crate) fn smoothed(&self) -> Option<(Nanos, Nanos)> {
         self.smoothed
+    }
+
+    pub(crate) fn step(&self) -> Nanos {
+        self.step
     }
 
     pub(crate) fn min(&self) -> Option<Nanos> {
