@@ -69,18 +69,6 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    pub(crate) fn len(&self) -> usize {
-        self.pieces.len()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Piece> {
-        self.pieces.iter()
-    }
-
-    pub(crate) fn last(&self) -> Option<&Piece> {
-        self.pieces.back()
-    }
-
     /// The first piece that ends behind `at`.
     fn behind(&self, at: i64) -> usize {
         self.pieces.partition_point(|piece| piece.end <= at)

@@ -537,9 +537,7 @@ impl Direction {
         }
         // A segment now and then follows an acknowledgment by chance, or comes late.
         let is_short = round_trip.is_some_and(|round_trip| since < round_trip / 2);
-        let released = if self.pattern.is_below_any_window(mss) {
-            false
-        } else if is_short {
+        let released = if is_short {
             self.pattern.is_clocked()
         } else {
             prompt
@@ -572,6 +570,7 @@ impl Direction {
             is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed),
             is_paced: !self.pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
             is_level: self.pattern.is_level(),
+            is_unfilled: self.pattern.is_below_any_window(mss),
             is_queued: self.rtt.is_queued(),
         };
         let packets = [last.map(|last| last.number), Some(segment.number)];

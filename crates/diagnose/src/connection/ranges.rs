@@ -13,19 +13,11 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
-    }
-
     pub(crate) fn octets(&self) -> i64 {
         self.octets
     }
 
-    /// The end of the highest range.
-    pub(crate) fn highest(&self) -> Option<i64> {
-        self.ranges.back().map(|range| range.1)
-    }
-
+    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
         self.ranges.iter().copied()
     }
@@ -68,6 +60,9 @@ impl Ranges {
 
     /// Removes a range, and returns how many octets of it were there.
     pub(crate) fn remove(&mut self, start: i64, end: i64) -> i64 {
+        if end <= start {
+            return 0;
+        }
         let before = self.octets;
         let mut at = self.behind(start);
         while let Some(&(from, to)) = self.ranges.get(at)
