@@ -85,7 +85,7 @@ impl Segment {
         let octets = octets.ok_or(Omit::CutShort)?;
         let fixed: &[u8; HEADER] = octets.first_chunk().ok_or(Omit::CutShort)?;
         let header = u32::from(fixed[12] >> 4) * 4;
-        if header < HEADER as u32 || ip.header + header > ip.length {
+        if (header as usize) < HEADER || ip.header + header > ip.length {
             return Err(Omit::Malformed);
         }
         let u16_at = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);

@@ -1,15 +1,24 @@
-//! What stands out in a connection, in a sentence.
+//! What stands out in a connection, in a sentence. One file per kind; [`all`] asks each.
+
+mod capture;
+mod large;
+mod loss;
+mod opening;
+mod reordering;
+mod reset;
+mod spurious;
+mod time;
 
 use serde::Serialize;
 
-use crate::{limit::Limit, report::Connection};
+use crate::report::{Connection, OneWay};
 
-/// A cause, the share of the connection's time that it took, and what shows it.
+/// A cause, the share that it took, and what shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// Its name.
     pub cause: &'static str,
-    /// Of the connection's time.
+    /// Of the connection's time; of the segments with data where no time is known.
     pub share: f64,
     /// A sentence.
     pub text: String,
@@ -17,44 +26,69 @@ pub struct Finding {
     pub packets: Vec<u64>,
 }
 
-/// Shares of time below this one do not stand out.
-const LEAST: f64 = 0.05;
 /// Frames that are named, at most.
 const MOST_PACKETS: usize = 8;
 
+/// A direction and its two ends.
+struct Way<'a> {
+    data: &'a OneWay,
+    sender: &'a str,
+    receiver: &'a str,
+    duration_s: f64,
+}
+
+impl Way<'_> {
+    /// A share of the segments with data.
+    fn of_segments(&self, count: u64) -> f64 {
+        count as f64 / self.data.data_packets.max(1) as f64
+    }
+
+    /// The frames of the retransmissions that are meant.
+    fn frames(&self, meant: impl Fn(&crate::report::Retransmission) -> bool) -> Vec<u64> {
+        let all = self.data.retransmissions.iter();
+        all.filter(|one| meant(one))
+            .map(|one| one.packet)
+            .take(MOST_PACKETS)
+            .collect()
+    }
+}
+
 /// What stands out in a connection, the largest share first.
 pub(crate) fn all(connection: &Connection) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let sides = [
-        (&connection.a, &connection.b),
-        (&connection.b, &connection.a),
-    ];
-    for (direction, (sender, receiver)) in connection.directions.all().into_iter().zip(sides) {
-        if direction.data_packets == 0 || connection.duration_s <= 0.0 {
-            continue;
-        }
-        for limit in Limit::ALL {
-            let time = direction.limits_s.get(limit.meta().name).copied();
-            let share = time.unwrap_or(0.0) / connection.duration_s;
-            if share < LEAST {
-                continue;
-            }
-            let meta = limit.meta();
-            let stalls = direction
-                .stalls
-                .iter()
-                .filter(|stall| stall.cause == meta.name);
-            findings.push(Finding {
-                cause: meta.name,
-                share,
-                text: format!("{sender} to {receiver}: {}", meta.meaning),
-                packets: stalls
-                    .flat_map(|stall| stall.packets.iter().copied())
-                    .take(MOST_PACKETS)
-                    .collect(),
-            });
+    let (a, b) = (connection.a.as_str(), connection.b.as_str());
+    let ways = connection
+        .directions
+        .all()
+        .into_iter()
+        .zip([(a, b), (b, a)]);
+    let mut findings: Vec<_> = opening::find(connection).into_iter().collect();
+    findings.extend(reset::find(connection));
+    for (data, (sender, receiver)) in ways {
+        let way = Way {
+            data,
+            sender,
+            receiver,
+            duration_s: connection.duration_s,
+        };
+        if data.data_packets > 0 {
+            findings.extend(time::find(&way));
+            findings.extend(loss::find(&way));
+            findings.extend(spurious::find(&way));
+            findings.extend(reordering::find(&way));
+            findings.extend(large::find(&way));
+            findings.extend(capture::find(&way));
         }
     }
     findings.sort_by(|one, other| other.share.total_cmp(&one.share));
     findings
+}
+
+/// A share in per cent, with a digit where it is small.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 10.0 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
 }

@@ -102,11 +102,8 @@ impl Ledger {
         let Some(open) = index.and_then(|index| self.open.get_mut(index)) else {
             return;
         };
-        let weighs_more = match verdict.needed {
-            Some(true) => !open.is_needed,
-            None => !open.is_needed && !open.is_unknown,
-            Some(false) => !open.is_needed && !open.is_unknown,
-        };
+        let is_open = !open.is_needed && !open.is_unknown;
+        let weighs_more = is_open || (verdict.needed == Some(true) && !open.is_needed);
         if weighs_more {
             open.retransmission.evidence = verdict.evidence;
         }

@@ -8,7 +8,6 @@ use anabranch_diagnose::{
 pub const FIN: u8 = 1;
 pub const SYN: u8 = 2;
 pub const RST: u8 = 4;
-pub const PSH: u8 = 8;
 pub const ACK: u8 = 16;
 
 /// The segments of both ends start with these numbers.
@@ -135,13 +134,6 @@ impl Script {
     pub fn data(&mut self, ms: u64, seq: u32, payload: u32) -> &mut Self {
         let stamps = self.stamps(ms, 0);
         self.add(ms, 0, seq, payload, ACK, stamps);
-        self
-    }
-
-    /// B sends data.
-    pub fn answer(&mut self, ms: u64, seq: u32, payload: u32) -> &mut Self {
-        let stamps = self.stamps(ms, 0);
-        self.add(ms, 1, seq, payload, ACK, stamps);
         self
     }
 
