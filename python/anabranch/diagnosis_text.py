@@ -131,10 +131,11 @@ def _parties(direction: Mapping[str, Any], sender: str, receiver: str) -> str:
     """Whose time it was: the network's, the sender's, the receiver's."""
     limits = direction["limits_s"]
     whole = sum(limits.values()) or 1.0
+    asking = direction["receiver_application_s"]
     parties = {
         "network": sum(limits[name] for name in NETWORK) / whole,
-        f"sender {sender}": sum(limits[name] for name in SENDER) / whole,
-        f"receiver {receiver}": sum(limits[name] for name in RECEIVER) / whole,
+        f"sender {sender}": (sum(limits[name] for name in SENDER) - asking) / whole,
+        f"receiver {receiver}": (sum(limits[name] for name in RECEIVER) + asking) / whole,
     }
     parties["undecided or other"] = 1 - sum(parties.values())
     return ", ".join(f"{name} {share:.0%}" for name, share in parties.items() if share >= LEAST_SHARE)
@@ -172,10 +173,15 @@ def _stalls(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
     for one in found[:MOST_LISTED]:
         frames = " and ".join(map(str, one["packets"]))
         yield (
-            f"  pause of {one['duration_s'] * 1e3:.1f} ms at {one['start_s'] - start_s:.6f} s, between frames {frames}: {one['cause'].replace('-', ' ')}"
+            f"  pause of {one['duration_s'] * 1e3:.1f} ms at {one['start_s'] - start_s:.6f} s, between frames {frames}: {_cause(one)}"
         )
     if len(found) > MOST_LISTED:
         yield f"  {len(found) - MOST_LISTED:,} shorter pauses; --json lists them"
+
+
+def _cause(stall: Mapping[str, Any]) -> str:
+    cause: str = stall["cause"].replace("-", " ")
+    return f"{cause} of the {stall['side']}" if stall["side"] else cause
 
 
 def _plural(number: int, noun: str) -> str:

@@ -164,6 +164,8 @@ pub struct OneWay {
     pub implausible_packets: u64,
     /// Time by limit; the sum is the connection's duration.
     pub limits_s: BTreeMap<&'static str, f64>,
+    /// Part of `application` in which the receiver's application was to say something first: a request.
+    pub receiver_application_s: f64,
     /// Pauses of more than a round trip.
     pub stalls: Vec<Stall>,
     /// Pauses that are not listed.
@@ -228,6 +230,8 @@ pub struct Stall {
     pub duration_s: f64,
     /// What the sender waited for.
     pub cause: &'static str,
+    /// Whose application, if it is one: `sender` or `receiver`.
+    pub side: Option<&'static str>,
     /// The frames before and behind it.
     pub packets: Vec<u64>,
 }
@@ -343,6 +347,7 @@ impl OneWay {
             zero_windows: counts.zero_windows,
             implausible_packets: counts.implausible,
             limits_s: limits.collect(),
+            receiver_application_s: seconds(from.clock.peers),
             stalls: from.clock.stalls.iter().map(Stall::of).collect(),
             stalls_not_listed: from.clock.stalls_not_kept,
         }
@@ -371,6 +376,11 @@ impl Stall {
             start_s: seconds(from.start),
             duration_s: seconds(from.duration),
             cause: from.cause.meta().name,
+            side: (from.cause == Limit::Application).then_some(if from.is_peers {
+                "receiver"
+            } else {
+                "sender"
+            }),
             packets: from.packets.into_iter().flatten().collect(),
         }
     }

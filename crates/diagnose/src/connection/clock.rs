@@ -14,6 +14,8 @@ pub(crate) struct Clock {
     is_closed: bool,
     /// Time since the amount in flight is level that was given to the congestion window and to the bottleneck.
     level: [Nanos; 2],
+    /// Time of the application in which the peer's was to say something first.
+    pub(crate) peers: Nanos,
     pub(crate) shares: Shares,
     pub(crate) stalls: Vec<Stall>,
     /// Pauses that were counted only.
@@ -27,6 +29,7 @@ impl Clock {
             last: None,
             is_closed: false,
             level: [0; 2],
+            peers: 0,
             shares: Shares::default(),
             stalls: Vec::new(),
             stalls_not_kept: 0,
@@ -40,6 +43,9 @@ impl Clock {
         } else {
             Limit::of(wait)
         };
+        if wait.is_peers && limit == Limit::Application {
+            self.peers += (until - self.at).max(0);
+        }
         self.give(until, limit);
         limit
     }
@@ -96,7 +102,8 @@ impl Clock {
         round_trip: Option<Nanos>,
         packets: [Option<u64>; 2],
         is_burst: bool,
-    ) {
+    ) -> Nanos {
+        let (before, peers) = (self.at, self.peers);
         // Segments of one burst follow each other as fast as the link permits.
         let limit = match self.last {
             Some(last) if is_burst => {
@@ -105,22 +112,31 @@ impl Clock {
             }
             _ => self.spend(time, wait),
         };
+        let spent = if limit == Limit::FastRecovery {
+            time - before
+        } else {
+            0
+        };
         let Some((since, round_trip)) = since.zip(round_trip) else {
-            return;
+            return spent;
         };
         let duration = time - since;
         if duration <= round_trip + round_trip / 16 {
-            return;
+            return spent;
         }
+        // Most of the pause may have passed before the last event.
+        let is_peers = limit == Limit::Application && 2 * (before - since) > duration && peers > 0;
         if self.stalls.len() < MOST {
             self.stalls.push(Stall {
                 start: since,
                 duration,
                 cause: limit,
+                is_peers,
                 packets,
             });
         } else {
             self.stalls_not_kept += 1;
         }
+        spent
     }
 }

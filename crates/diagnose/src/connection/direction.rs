@@ -12,7 +12,7 @@ use super::{
     view::{Arrival, UNKNOWN, View},
 };
 use crate::{
-    limit::Wait,
+    limit::{Limit, Wait},
     retransmission::{
         Evidence, Place, Retransmission, Trigger,
         ledger::{Budget, Ledger},
@@ -34,6 +34,8 @@ const MOST_SETTLING: usize = 4096;
 const LEAST_SETTLING: Nanos = 500 * MILLISECOND;
 /// Segments of one burst follow each other as fast as the sender's link permits.
 const BURST: Nanos = 200 * MICROSECOND;
+/// Recoveries whose verdicts are open, at most.
+const MOST_EPISODES: usize = 64;
 /// The MSS until one is known (RFC 9293 §3.7.1).
 const DEFAULT_MSS: i64 = 536;
 
@@ -90,6 +92,25 @@ struct Settling {
     until: Nanos,
 }
 
+/// A fast recovery.
+#[derive(Debug)]
+struct Episode {
+    start: Nanos,
+    end: Option<Nanos>,
+    /// Time given to fast recovery.
+    spent: Nanos,
+    /// Its retransmissions, and those with a verdict.
+    sent: u32,
+    decided: u32,
+    is_spurious: bool,
+}
+
+impl Episode {
+    fn covers(&self, time: Nanos) -> bool {
+        self.start <= time && self.end.is_none_or(|end| time <= end)
+    }
+}
+
 /// How a sender's identifications go on.
 #[derive(Debug, Default)]
 struct Ids {
@@ -112,6 +133,11 @@ impl Ids {
     fn grow(&self) -> bool {
         self.steps >= 4 && self.steps > 4 * self.jumps
     }
+}
+
+/// Smaller than a full segment, whatever options it has.
+fn is_below(length: i64, mss: i64) -> bool {
+    length + length / 8 < mss
 }
 
 /// One direction of a connection.
@@ -138,6 +164,7 @@ pub(crate) struct Direction {
     mss: i64,
     ids: Ids,
     pattern: Pattern,
+    episodes: VecDeque<Episode>,
     pub(crate) rtt: Rtt,
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
@@ -153,6 +180,8 @@ struct Last {
     time: Nanos,
     number: u64,
     length: i64,
+    /// What was in flight behind it.
+    flight: i64,
     /// Room in the window behind it.
     room: Option<i64>,
 }
@@ -176,6 +205,7 @@ impl Direction {
             mss: 0,
             ids: Ids::default(),
             pattern: Pattern::default(),
+            episodes: VecDeque::new(),
             rtt: Rtt::default(),
             ledger: Ledger::default(),
             clock: Clock::new(start),
@@ -287,27 +317,9 @@ impl Direction {
             self.next = self.next.max(end);
             return;
         }
-        self.close_wait(segment, end - start, trigger, delays);
-        self.pattern.see_push(segment.has(PSH));
-        if trigger.is_some() {
-            if self.phase == Phase::Open {
-                self.pattern.lose();
-            }
-        } else if self.phase == Phase::Open {
-            let una = self.view.una.max(0);
-            if self.pattern.see_flight(self.next.max(end), una, self.mss()) {
-                self.clock.start_level();
-            }
-        }
-        match trigger {
-            Some(Trigger::Rto) => self.phase = Phase::Loss(self.next),
-            Some(Trigger::FastRetransmit | Trigger::Rack | Trigger::Sack)
-                if self.phase == Phase::Open =>
-            {
-                self.phase = Phase::Recovery(self.next);
-            }
-            _ => {}
-        }
+        let spent = self.close_wait(segment, end - start, trigger, delays);
+        self.see_pattern(segment, end, trigger);
+        self.change_phase(time, trigger, spent);
         if end > self.next {
             self.next = end;
             self.has_fin = segment.has(FIN);
@@ -316,9 +328,50 @@ impl Direction {
             time,
             number: segment.number,
             length: end - start,
+            flight: self.next - self.view.una.max(-1),
             room: self.view.room_from(self.next),
         });
         self.has_gap = false;
+    }
+
+    fn see_pattern(&mut self, segment: &Segment, end: i64, trigger: Option<Trigger>) {
+        self.pattern.see_push(segment.has(PSH));
+        if self.phase != Phase::Open {
+            return;
+        }
+        if trigger.is_some() {
+            self.pattern.lose();
+        } else {
+            let una = self.view.una.max(0);
+            if self.pattern.see_flight(self.next.max(end), una, self.mss()) {
+                self.clock.start_level();
+            }
+        }
+    }
+
+    /// A retransmission begins a recovery or goes on with one, to which the time before it belongs.
+    fn change_phase(&mut self, time: Nanos, trigger: Option<Trigger>, spent: Nanos) {
+        match trigger {
+            Some(Trigger::Rto) => self.phase = Phase::Loss(self.next),
+            Some(Trigger::FastRetransmit | Trigger::Rack | Trigger::Sack)
+                if self.phase == Phase::Open =>
+            {
+                self.phase = Phase::Recovery(self.next);
+                self.episodes.push_back(Episode {
+                    start: time,
+                    end: None,
+                    spent: 0,
+                    sent: 0,
+                    decided: 0,
+                    is_spurious: true,
+                });
+            }
+            _ => {}
+        }
+        if let Some(episode) = self.episodes.back_mut().filter(|one| one.end.is_none()) {
+            episode.spent += spent;
+            episode.sent += u32::from(trigger.is_some());
+        }
     }
 
     /// The network or the capture has made a copy: a sender gives each packet an identification of its own.
@@ -513,14 +566,14 @@ impl Direction {
         }
     }
 
-    /// The interval before a segment ends.
+    /// The interval before a segment ends; what of it belongs to fast recovery.
     fn close_wait(
         &mut self,
         segment: &Segment,
         length: i64,
         trigger: Option<Trigger>,
         delays: Delays,
-    ) {
+    ) -> Nanos {
         let time = segment.time;
         let tolerance = delays.tolerance();
         let last = self.last_send;
@@ -547,14 +600,18 @@ impl Direction {
             .asked
             .is_some_and(|asked| time - asked <= tolerance);
         let all_acknowledged = self.view.una >= self.next;
-        let is_small = last.is_some_and(|last| last.length < mss);
+        let is_small = last.is_some_and(|last| is_below(last.length, mss));
         let is_idle = last.is_none() || (all_acknowledged && (!released || asked));
         let ends_with_timer = matches!(
             trigger,
             Some(Trigger::Rto | Trigger::Tlp | Trigger::WindowProbe)
         );
+        let asked_at = self.view.asked.filter(|asked| {
+            is_idle && last.is_none_or(|last| *asked > last.time) && *asked <= time
+        });
         let wait = Wait {
             mss,
+            is_peers: false,
             window: self.view.window,
             room: last.and_then(|last| last.room),
             next_length: length,
@@ -564,19 +621,33 @@ impl Direction {
             is_last: false,
             is_blocked: released && !is_idle,
             is_small,
-            is_next_small: length < mss,
+            is_next_small: is_below(length, mss),
             ends_with_timer,
             is_recovering: self.phase != Phase::Open || trigger.is_some(),
-            is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed),
+            is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed)
+                && last.is_some_and(|last| last.flight <= 2 * mss),
             is_paced: !self.pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
             is_level: self.pattern.is_level(),
             is_unfilled: self.pattern.is_below_any_window(mss),
             is_queued: self.rtt.is_queued(),
         };
+        if let Some(asked) = asked_at {
+            let wait = Wait {
+                is_peers: true,
+                ..wait
+            };
+            self.clock.spend(asked, &wait);
+        }
         let packets = [last.map(|last| last.number), Some(segment.number)];
         let since = last.map(|last| last.time);
         self.clock
-            .segment(time, since, &wait, round_trip, packets, is_burst);
+            .segment(time, since, &wait, round_trip, packets, is_burst)
+    }
+
+    fn end_episode(&mut self, now: Nanos) {
+        if let Some(episode) = self.episodes.back_mut() {
+            episode.end.get_or_insert(now);
+        }
     }
 
     /// Acknowledgments reach the sender.
@@ -585,6 +656,9 @@ impl Direction {
         let latest = now.saturating_add(30 * MICROSECOND + delays.back() / 500);
         while let Some(arrival) = self.view.next(latest) {
             self.phase = self.phase.at(arrival.una);
+            if !matches!(self.phase, Phase::Recovery(_)) {
+                self.end_episode(now);
+            }
             let is_closed = arrival.window < self.mss()
                 && arrival.una + arrival.window < self.next + self.mss();
             self.clock
@@ -812,6 +886,31 @@ impl Direction {
             if let Some(number) = copy.retransmission {
                 self.ledger.decide(number, verdict, budget);
             }
+        }
+        self.close_episodes();
+    }
+
+    /// The time of a recovery of which every retransmission was spurious belongs to reordering.
+    fn close_episodes(&mut self) {
+        for decided in self.ledger.decided.drain(..) {
+            let episode = self.episodes.iter_mut();
+            let episode = episode.rev().find(|episode| episode.covers(decided.time));
+            if let Some(episode) = episode {
+                episode.is_spurious &= decided.needed == Some(false);
+                episode.decided += 1;
+            }
+        }
+        while let Some(oldest) = self.episodes.front()
+            && (oldest.decided >= oldest.sent && oldest.end.is_some()
+                || self.episodes.len() > MOST_EPISODES)
+        {
+            if oldest.is_spurious && oldest.decided >= oldest.sent {
+                let time = oldest.spent;
+                self.clock
+                    .shares
+                    .give(Limit::FastRecovery, Limit::Reordering, time);
+            }
+            self.episodes.pop_front();
         }
     }
 

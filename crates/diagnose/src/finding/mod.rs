@@ -35,6 +35,8 @@ struct Way<'a> {
     sender: &'a str,
     receiver: &'a str,
     duration_s: f64,
+    /// Most of the connection's data goes this way.
+    is_main: bool,
 }
 
 impl Way<'_> {
@@ -55,6 +57,7 @@ impl Way<'_> {
 
 /// What stands out in a connection, the largest share first.
 pub(crate) fn all(connection: &Connection) -> Vec<Finding> {
+    let [one, other] = connection.directions.all().map(|way| way.bytes);
     let (a, b) = (connection.a.as_str(), connection.b.as_str());
     let ways = connection
         .directions
@@ -69,6 +72,7 @@ pub(crate) fn all(connection: &Connection) -> Vec<Finding> {
             sender,
             receiver,
             duration_s: connection.duration_s,
+            is_main: data.bytes >= one.max(other),
         };
         if data.data_packets > 0 {
             findings.extend(time::find(&way));

@@ -47,6 +47,8 @@ pub(crate) struct Wait {
     pub(crate) next_length: i64,
     pub(crate) is_opening: bool,
     pub(crate) has_gap: bool,
+    /// The peer's application was to say something first.
+    pub(crate) is_peers: bool,
     /// All data was acknowledged when the interval began.
     pub(crate) is_idle: bool,
     /// No segment follows.

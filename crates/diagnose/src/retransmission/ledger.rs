@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{Evidence, Place, Retransmission, Trigger, need::Verdict};
+use crate::time::Nanos;
 
 /// Retransmissions whose verdict is open, at most; beyond it the oldest are decided as they stand.
 const MOST_OPEN: usize = 1 << 14;
@@ -55,8 +56,17 @@ pub(crate) struct Ledger {
     pub(crate) by_trigger: BTreeMap<Trigger, Count>,
     pub(crate) count: Count,
     pub(crate) bytes: u64,
+    /// Verdicts that nobody has looked at.
+    pub(crate) decided: Vec<Decided>,
     /// Those that were counted only.
     pub(crate) not_kept: u64,
+}
+
+/// The verdict on a retransmission.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Decided {
+    pub(crate) time: Nanos,
+    pub(crate) needed: Option<bool>,
 }
 
 /// How many retransmissions may still be kept, over all connections.
@@ -135,6 +145,10 @@ impl Ledger {
                 _ => Place::Unknown,
             };
             self.count.add(needed);
+            self.decided.push(Decided {
+                time: open.retransmission.time,
+                needed,
+            });
             let trigger = open.retransmission.trigger;
             self.by_trigger.entry(trigger).or_default().add(needed);
             if budget.0 > 0 {

@@ -11,6 +11,8 @@ pub(crate) struct Stall {
     pub(crate) start: Nanos,
     pub(crate) duration: Nanos,
     pub(crate) cause: Limit,
+    /// Most of it passed before the peer's application said something.
+    pub(crate) is_peers: bool,
     /// The frames before and behind it.
     pub(crate) packets: [Option<u64>; 2],
 }
