@@ -104,7 +104,9 @@ def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
     yield f"  time: {_parties(direction, sender, receiver)}"
     duration = connection["duration_s"] or math.inf
     limits = sorted(direction["limits_s"].items(), key=lambda one: -one[1])
-    told = [f"{limit.replace('-', ' ')} {time / duration:.0%}" for limit, time in limits if time / duration >= LEAST_SHARE]
+    told = [
+        f"{limit.replace('-', ' ')} {time / duration:.0%}" for limit, time in limits if time / duration >= LEAST_SHARE
+    ]
     yield f"  limits: {', '.join(told) or 'none'}"
     yield f"  {_counts(direction)}"
     for finding in connection["findings"]:
@@ -124,7 +126,9 @@ def _times(direction: Mapping[str, Any]) -> str:
     rtt = direction["rtt_ms"]
     if rtt["min"] is None:
         return "no round trip measured"
-    return f"round trip {_number(rtt['min'])} / {_number(rtt['median'])} / {_number(rtt['p95'])} ms (least, median, 95 %)"
+    return (
+        f"round trip {_number(rtt['min'])} / {_number(rtt['median'])} / {_number(rtt['p95'])} ms (least, median, 95 %)"
+    )
 
 
 def _parties(direction: Mapping[str, Any], sender: str, receiver: str) -> str:

@@ -92,7 +92,11 @@ def main() -> int:
         total["agreed"] += outcome.agreed
         total["trace"] += 1
         total["agreeing trace"] += not outcome.only_label and not outcome.only_ours
-        for kind, lines in (("only label", outcome.only_label), ("only ours", outcome.only_ours), ("trigger", outcome.triggers)):
+        for kind, lines in (
+            ("only label", outcome.only_label),
+            ("only ours", outcome.only_ours),
+            ("trigger", outcome.triggers),
+        ):
             total[kind] += len(lines)
             for line in lines:
                 print(f"{trace.stem}: {kind}: {line}")

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-
 from anabranch import RunResult, Scenario, ScenarioError
 from anabranch.diagnosis import diagnose
 
@@ -51,8 +50,14 @@ to = "B"
 """One flow over one link."""
 
 
-def path(  # noqa: PLR0913 - keywords of a scenario
-    *, duration: str = "20 s", rate: str = "20 Mbit/s", delay: str = "20 ms", limit: str = "1 bdp", extra: str = "", flow: str = ""
+def path(
+    *,
+    duration: str = "20 s",
+    rate: str = "20 Mbit/s",
+    delay: str = "20 ms",
+    limit: str = "1 bdp",
+    extra: str = "",
+    flow: str = "",
 ) -> str:
     """A scenario with one flow."""
     return PATH.format(duration=duration, rate=rate, delay=delay, limit=limit, extra=extra, flow=flow)
@@ -63,29 +68,49 @@ SCENARIOS: dict[str, str] = {
     "loss": path(extra=LOSS.format(0.005)),
     "heavy-loss": path(extra=LOSS.format(0.05)),
     "burst-loss": path(extra='forward.impair = [{ kind = "gilbert-elliott", loss_rate = 0.02, mean_burst = 4 }]'),
-    "loss-both-ways": path(
-        extra='impair = [{ kind = "bernoulli-loss", rate = 0.02 }]'
-    ),
+    "loss-both-ways": path(extra='impair = [{ kind = "bernoulli-loss", rate = 0.02 }]'),
     "loss-without-sack": path(extra=LOSS.format(0.01), flow="transport = { sack = false }"),
     "loss-without-timestamps": path(extra=LOSS.format(0.01), flow="transport = { timestamps = false }"),
     "loss-bare": path(extra=LOSS.format(0.01), flow='stack = "ns3-2018"\ncc = "reno"'),
-    "reordering": path(extra='forward.queue = { kind = "drop-tail", limit = "1 bdp", reorder = { kind = "interval", interval = 40 } }'),
-    "jitter": path(extra='forward.impair = [{ kind = "jitter", distribution = "exponential", mean = "2 ms", every = "50 ms" }]'),
-    "delay-spikes": path(extra="\n".join(
-        f'[[at]]\ntime = "{at} s"\nset = {{ "link.path.forward.delay" = "{delay}" }}'
-        for at, delay in ((4, "400 ms"), (4.4, "20 ms"), (7, "600 ms"), (7.5, "20 ms"), (12, "300 ms"), (12.2, "20 ms"))
-    )),
+    "reordering": path(
+        extra='forward.queue = { kind = "drop-tail", limit = "1 bdp", reorder = { kind = "interval", interval = 40 } }'
+    ),
+    "jitter": path(
+        extra='forward.impair = [{ kind = "jitter", distribution = "exponential", mean = "2 ms", every = "50 ms" }]'
+    ),
+    "delay-spikes": path(
+        extra="\n".join(
+            f'[[at]]\ntime = "{at} s"\nset = {{ "link.path.forward.delay" = "{delay}" }}'
+            for at, delay in (
+                (4, "400 ms"),
+                (4.4, "20 ms"),
+                (7, "600 ms"),
+                (7.5, "20 ms"),
+                (12, "300 ms"),
+                (12.2, "20 ms"),
+            )
+        )
+    ),
     "tail-loss": path(
-        extra=LOSS.format(0.03), flow='workload = { kind = "request-response", request = "300 bytes", response = "30 kB" }'
+        extra=LOSS.format(0.03),
+        flow='workload = { kind = "request-response", request = "300 bytes", response = "30 kB" }',
     ),
     "queue": path(limit="4 bdp"),
     "shallow-queue": path(limit="20 packets"),
     "receive-window": path(flow='transport = { receive_window = "32 KiB" }'),
-    "send-buffer": path(rate="1 Gbit/s", delay="50 ms", flow='transport = { send_buffer = "256 KiB" }', duration="10 s"),
+    "send-buffer": path(
+        rate="1 Gbit/s", delay="50 ms", flow='transport = { send_buffer = "256 KiB" }', duration="10 s"
+    ),
     "slow-application": path(flow='workload = { kind = "paced", rate = "2 Mbit/s" }'),
     "bbr": path(flow='cc = "bbr"', extra=LOSS.format(0.01)),
     "bbr-clean": path(flow='cc = "bbr"'),
-    "long-fat": path(rate="1 Gbit/s", delay="40 ms", duration="10 s", limit="0.2 bdp", flow='transport = { send_buffer = "64 MiB", receive_window = "64 MiB" }'),
+    "long-fat": path(
+        rate="1 Gbit/s",
+        delay="40 ms",
+        duration="10 s",
+        limit="0.2 bdp",
+        flow='transport = { send_buffer = "64 MiB", receive_window = "64 MiB" }',
+    ),
 }
 
 
@@ -105,10 +130,12 @@ class Score:
     shares: dict[str, tuple[float, float]] = field(default_factory=dict)
     timer: float = 0.0
 
-    def f1(self, kind: bool) -> float | None:  # noqa: FBT001 - needed or spurious
+    def f1(self, *, kind: bool) -> float | None:
         """F1 of one kind; ``None`` if there is none on either side."""
         true_positive = sum(1 for one in self.pairs if one == (kind, kind))
-        positive = sum(1 for truth, _ in self.pairs if truth is kind) + sum(1 for _, found in self.pairs if found is kind)
+        positive = sum(1 for truth, _ in self.pairs if truth is kind) + sum(
+            1 for _, found in self.pairs if found is kind
+        )
         return 2 * true_positive / positive if positive else None
 
     pairs: list[tuple[bool | None, bool | None]] = field(default_factory=list)
@@ -156,8 +183,8 @@ def score(name: str, text: str) -> Score:
             told.undecided += 1
         if row["needed"] is not None and found["needed"] is not None and row["needed"] != found["needed"]:
             told.wrong.append(
-                f"packet {found['packet']} {found['time_s']:.6f} seq {found['seq']}: needed {row['needed']}, ours by {found['evidence']}, "
-                f"cause {row['cause']}, ours {found['trigger']}, earlier {found['earlier']}"
+                f"packet {found['packet']} {found['time_s']:.6f} seq {found['seq']}: needed {row['needed']}, "
+                f"ours by {found['evidence']}; cause {row['cause']}, ours {found['trigger']}"
             )
         if row["cause"]:
             told.triggers[row["cause"], found["trigger"]] += 1
@@ -174,11 +201,12 @@ def score(name: str, text: str) -> Score:
 
 def report(told: Score) -> None:
     """Print a run's score."""
-    needed, spurious = told.f1(True), told.f1(False)
+    needed, spurious = told.f1(kind=True), told.f1(kind=False)
     kinds = Counter(truth for truth, _ in told.pairs)
     print(
         f"{told.name}: {kinds[True]} needed (F1 {_shown(needed)}), {kinds[False]} spurious (F1 {_shown(spurious)}), "
-        f"{told.undecided} undecided, {len(told.missed)} missed, {len(told.extra)} extra; time right {told.time_right:.1%}"
+        f"{told.undecided} undecided, {len(told.missed)} missed, {len(told.extra)} extra; "
+        f"time right {told.time_right:.1%}"
     )
     for share, (truth, ours) in told.shares.items():
         if abs(truth - ours) > 0.01:
@@ -186,7 +214,11 @@ def report(told: Score) -> None:
     bad = {pair: count for pair, count in told.triggers.items() if pair[1] not in TRIGGERS.get(pair[0], {pair[1]})}
     if bad:
         print(f"    triggers: {bad}")
-    for line in (*told.wrong[:8], *(f"missed {one}" for one in told.missed[:5]), *(f"extra {one}" for one in told.extra[:5])):
+    for line in (
+        *told.wrong[:8],
+        *(f"missed {one}" for one in told.missed[:5]),
+        *(f"extra {one}" for one in told.extra[:5]),
+    ):
         print(f"    {line}")
 
 

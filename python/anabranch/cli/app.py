@@ -372,7 +372,9 @@ def compare(
 @app.command(
     cls=Command,
     epilog=_example(
-        "anabranch diagnose slow.pcapng", "anabranch diagnose slow.pcapng --connection 3", "anabranch diagnose a.pcap --json"
+        "anabranch diagnose slow.pcapng",
+        "anabranch diagnose slow.pcapng --connection 3",
+        "anabranch diagnose a.pcap --json",
     ),
 )
 def diagnose(
