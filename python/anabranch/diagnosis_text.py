@@ -32,7 +32,7 @@ def overview(document: Diagnosis) -> Iterator[str]:
         return
     ranked = sorted(connections, key=lambda one: (-_main(one)[1]["bytes"], one["id"]))
     yield ""
-    yield f"{'#':>5}  {'sender > receiver':<45} {'bytes':>9} {'time':>9} {'Mbit/s':>8} {'RTT ms':>8} {'retr.':>6}  limited by"
+    yield _columns("#", "sender > receiver", "bytes", "time", "Mbit/s", "RTT ms", "retr.", "limited by")
     for connection in ranked[:MOST_ROWS]:
         yield _row(connection)
     if len(ranked) > MOST_ROWS or document["omitted"]["connections"]:
@@ -69,7 +69,7 @@ def _remarks(document: Diagnosis) -> Iterator[str]:
     if document["damaged"]:
         yield f"  {shown.plain(document['damaged'])}; what stands before is diagnosed"
     if document["ended_early"]:
-        yield f"  {_plural(document['ended_early'], 'connection')} ended early: more were open than are followed at a time"
+        yield f"  {_plural(document['ended_early'], 'connection')} ended early: more were open than are followed"
 
 
 def _main(connection: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -88,18 +88,31 @@ def _row(connection: Mapping[str, Any]) -> str:
     sender, receiver = _ends(connection, name)
     limit, share = max(direction["limits_s"].items(), key=lambda one: one[1])
     part = share / connection["duration_s"] if connection["duration_s"] else 0
-    return (
-        f"{connection['id']:>5}  {f'{sender} > {receiver}':<45} {_amount(direction['bytes']):>9} {connection['duration_s']:>7.3g} s "
-        f"{_number(direction['goodput_mbit_s']):>8} {_number(direction['rtt_ms']['median']):>8} "
-        f"{direction['retransmission_counts']['all']:>6}  {limit.replace('-', ' ')} {part:.0%}"
+    return _columns(
+        str(connection["id"]),
+        f"{sender} > {receiver}",
+        _amount(direction["bytes"]),
+        f"{connection['duration_s']:.3g} s",
+        _number(direction["goodput_mbit_s"]),
+        _number(direction["rtt_ms"]["median"]),
+        str(direction["retransmission_counts"]["all"]),
+        f"{limit.replace('-', ' ')} {part:.0%}",
     )
+
+
+def _columns(*cells: str) -> str:
+    """A row of the overview."""
+    number, ends, *figures, limit = cells
+    widths = (9, 9, 8, 8, 6)
+    return " ".join((f"{number:>5} ", f"{ends:<44}", *map(str.rjust, figures, widths), f" {limit}"))
 
 
 def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
     """What is to be said of a connection: whose time it was, limits, retransmissions, findings."""
     name, direction = _main(connection)
     sender, receiver = _ends(connection, name)
-    yield f"Connection {connection['id']}: {sender} sends {_amount(direction['bytes'])} to {receiver} in {connection['duration_s']:.3f} s"
+    data, time = _amount(direction["bytes"]), f"{connection['duration_s']:.3f} s"
+    yield f"Connection {connection['id']}: {sender} sends {data} to {receiver} in {time}"
     yield f"  capture point {_point(connection, name)}, handshake {connection['handshake']}, {_times(direction)}"
     yield f"  time: {_parties(direction, sender, receiver)}"
     duration = connection["duration_s"] or math.inf
@@ -115,7 +128,7 @@ def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _point(connection: Mapping[str, Any], direction: str) -> str:
-    point = connection["capture_point"]
+    point: str = connection["capture_point"]
     near = {"near-a": "a_to_b", "near-b": "b_to_a"}.get(point)
     if near is None:
         return {"middle": "between the hosts"}.get(point, point)
@@ -152,10 +165,8 @@ def _counts(direction: Mapping[str, Any]) -> str:
         return f"{segments}, none retransmitted"
     triggers = ", ".join(f"{number} {name}" for name, number in direction["triggers"].items())
     undecided = f", {counts['undecided']} undecided" if counts["undecided"] else ""
-    return (
-        f"{segments}, {_plural(counts['all'], 'retransmission')}: {counts['needed']} needed, {counts['spurious']} spurious{undecided} "
-        f"(by {triggers})"
-    )
+    verdicts = f"{counts['needed']} needed, {counts['spurious']} spurious{undecided}"
+    return f"{segments}, {_plural(counts['all'], 'retransmission')}: {verdicts} (by {triggers})"
 
 
 def _retransmissions(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
@@ -165,8 +176,8 @@ def _retransmissions(direction: Mapping[str, Any], start_s: float) -> Iterator[s
         lost = f", lost {one['lost']} the capture point" if one["lost"] != "unknown" else ""
         earlier = f", earlier copy in frame {one['earlier']}" if one["earlier"] else ""
         yield (
-            f"  frame {one['packet']}, {one['time_s'] - start_s:.6f} s: bytes {one['seq']:,} to {one['seq'] + one['bytes']:,}, {one['trigger']}, "
-            f"{need} ({one['evidence']}){lost}{earlier}"
+            f"  frame {one['packet']}, {one['time_s'] - start_s:.6f} s: bytes {one['seq']:,} to {one['seq'] + one['bytes']:,}, "
+            f"{one['trigger']}, {need} ({one['evidence']}){lost}{earlier}"
         )
     if len(found) > MOST_LISTED:
         yield f"  {len(found) - MOST_LISTED:,} more retransmissions; --json lists them"
@@ -177,7 +188,8 @@ def _stalls(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
     for one in found[:MOST_LISTED]:
         frames = " and ".join(map(str, one["packets"]))
         yield (
-            f"  pause of {one['duration_s'] * 1e3:.1f} ms at {one['start_s'] - start_s:.6f} s, between frames {frames}: {_cause(one)}"
+            f"  pause of {one['duration_s'] * 1e3:.1f} ms at {one['start_s'] - start_s:.6f} s, "
+            f"between frames {frames}: {_cause(one)}"
         )
     if len(found) > MOST_LISTED:
         yield f"  {len(found) - MOST_LISTED:,} shorter pauses; --json lists them"

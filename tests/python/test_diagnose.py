@@ -1,4 +1,4 @@
-"""`anabranch diagnose`: the document, the screen, bad input. What it says of packets is tested in crates/diagnose and validation/."""
+"""`anabranch diagnose`: the document, the screen, bad input. Verdicts are tested in crates/diagnose and validation/."""
 
 from __future__ import annotations
 

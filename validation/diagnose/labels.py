@@ -3,7 +3,7 @@
     tools/env python validation/diagnose/labels.py FOLDER
 
 FOLDER holds ``labels.csv`` and ``traces/*.pcap``: a row for each retransmission that another analyser found. Its labels
-are no truth. A disagreement is settled by looking at the packets; ``validation/diagnose/README.md`` has the settled ones.
+are no truth. A disagreement is settled by looking at the packets; ``README.md`` beside this file has the settled ones.
 """
 
 from __future__ import annotations
@@ -76,8 +76,7 @@ def compare(trace: Path, rows: list[dict[str, str]]) -> Outcome:
             outcome.triggers.append(f"packet {found['packet']}: {told}; ours {found['trigger']}")
     for (sender, _), left in ours.items():
         outcome.only_ours += [
-            f"packet {one['packet']} {sender} seq {one['seq']} {one['trigger']} {one['evidence']} earlier {one['earlier']}"
-            for one in left
+            f"packet {one['packet']} {sender} seq {one['seq']} {one['trigger']} {one['evidence']}" for one in left
         ]
     return outcome
 

@@ -194,8 +194,8 @@ def score(name: str, text: str) -> Score:
     told.timer = direction["limits_s"]["retransmission-timeout"] / duration
     for share, limits in SHARES.items():
         truth = flow.get(share)
-        if truth is not None:
-            told.shares[share] = (truth, sum(direction["limits_s"][limit] for limit in limits) / duration)
+        if isinstance(truth, int | float):
+            told.shares[share] = (float(truth), sum(direction["limits_s"][limit] for limit in limits) / duration)
     return told
 
 

@@ -588,10 +588,18 @@ impl Direction {
             self.pattern
                 .see_release(lag.is_some_and(|lag| lag <= tight));
         }
+        if let (Some((_, echo)), Some(last)) = (segment.stamps, self.view.last)
+            && let Some(stamp) = last.stamp
+            && time - last.time > BURST
+        {
+            self.pattern.see_echo(need::is_before(echo, stamp));
+        }
+        let is_near = round_trip.is_some_and(|round_trip| 10 * delays.back() < round_trip);
+        let is_precise = is_near || (segment.stamps.is_some() && self.pattern.is_fresh());
         // A segment now and then follows an acknowledgment by chance, or comes late.
         let is_short = round_trip.is_some_and(|round_trip| since < round_trip / 2);
         let released = if is_short {
-            self.pattern.is_clocked()
+            !is_precise || self.pattern.is_clocked()
         } else {
             prompt
         };
@@ -716,6 +724,7 @@ impl Direction {
                 una,
                 sacked: self.sacked.octets(),
                 window: window.unwrap_or(FURTHEST),
+                stamp: segment.stamps.map(|stamps| stamps.0),
                 is_duplicate,
                 has_data: segment.payload > 0,
                 is_delayed: sample.is_some_and(|rtt| rtt > least + 30 * MILLISECOND),

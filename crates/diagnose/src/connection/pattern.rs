@@ -39,6 +39,8 @@ impl Habit {
 pub(crate) struct Pattern {
     clocked: Habit,
     pushed: Habit,
+    /// Data echoes an older timestamp than the last acknowledgment's: there is a queue before the capture point.
+    stale: Habit,
     /// A round ends when this is acknowledged.
     round: i64,
     rounds: u32,
@@ -102,6 +104,7 @@ impl Default for Pattern {
         Self {
             clocked: Habit::holding(16),
             pushed: Habit::holding(0),
+            stale: Habit::holding(4),
             round: i64::MIN,
             rounds: 0,
             peak: 0,
@@ -120,6 +123,15 @@ impl Pattern {
 
     pub(crate) fn see_push(&mut self, pushed: bool) {
         self.pushed.see(pushed);
+    }
+
+    pub(crate) fn see_echo(&mut self, stale: bool) {
+        self.stale.see(stale);
+    }
+
+    /// Segments pass the capture point as soon as they are sent.
+    pub(crate) fn is_fresh(&self) -> bool {
+        !self.stale.holds(1)
     }
 
     /// Most segments follow acknowledgments.

@@ -16,6 +16,8 @@ pub(crate) struct Arrival {
     /// Octets that were SACKed.
     pub(crate) sacked: i64,
     pub(crate) window: i64,
+    /// `TSval`, which data that is sent later echoes.
+    pub(crate) stamp: Option<u32>,
     pub(crate) is_duplicate: bool,
     /// It came with data of the peer's application.
     pub(crate) has_data: bool,
