@@ -117,21 +117,39 @@ struct Ids {
     last: Option<u16>,
     steps: u32,
     jumps: u32,
+    /// Steps of exactly one.
+    ones: u32,
+    /// How many numbers the last step left out.
+    skipped: u16,
 }
 
 impl Ids {
     fn see(&mut self, id: u16) {
         if let Some(last) = self.last {
-            match id.wrapping_sub(last) {
+            let step = id.wrapping_sub(last);
+            match step {
                 1..=64 => self.steps += 1,
                 _ => self.jumps += 1,
             }
+            self.ones += u32::from(step == 1);
+            self.skipped = step.wrapping_sub(1);
         }
         self.last = Some(id);
     }
 
     fn grow(&self) -> bool {
         self.steps >= 4 && self.steps > 4 * self.jumps
+    }
+
+    /// Packets of this connection that the last packet shows to be missing before it: a sender that counts packets by
+    /// connection leaves out none.
+    fn missing(&self) -> u16 {
+        let counts_each = self.grow() && self.ones > 9 * (self.steps + self.jumps - self.ones);
+        if counts_each && self.skipped < 64 {
+            self.skipped
+        } else {
+            0
+        }
     }
 }
 
@@ -148,8 +166,9 @@ pub(crate) struct Direction {
     next: i64,
     /// What has been acknowledged where the capture is.
     una: i64,
-    /// Duplicate acknowledgments since then.
+    /// Duplicate acknowledgments since then, and when the last one of all passed.
     duplicates: u32,
+    last_duplicate: Option<Nanos>,
     board: Board,
     sacked: Ranges,
     has_sack: bool,
@@ -193,6 +212,7 @@ impl Direction {
             next: 0,
             una: UNKNOWN,
             duplicates: 0,
+            last_duplicate: None,
             board: Board::default(),
             sacked: Ranges::default(),
             has_sack: false,
@@ -396,14 +416,16 @@ impl Direction {
         delays: Delays,
         budget: &mut Budget,
     ) -> Option<Trigger> {
-        if start >= self.next {
+        if start >= self.next && !self.is_repeated_tail(&copy, start, delays) {
             if start > self.next {
                 self.note_gap(start, &copy);
             }
             self.insert(start, end, Some(copy), None, budget);
             return None;
         }
-        let old = (start.max(self.una), end.min(self.next));
+        // The capture has no copy of a tail that was lost before it.
+        let known = if start >= self.next { end } else { self.next };
+        let old = (start.max(self.una), end.min(known));
         let holes = self.holes(old.0, old.1);
         let is_acknowledged = start < self.una;
         let hole_octets: i64 = holes.iter().map(|(from, to)| to - from).sum();
@@ -462,8 +484,20 @@ impl Direction {
             };
             self.ledger.decide(number, verdict, budget);
         }
-        self.insert(self.next.max(start), end, Some(copy), None, budget);
+        self.insert(known.max(start), end, Some(copy), None, budget);
         Some(trigger)
+    }
+
+    /// A segment that follows without a gap in the data, after a pause as long as a timer's and a gap in the
+    /// identifications: the original was lost before the capture point.
+    fn is_repeated_tail(&self, copy: &Copy, start: i64, delays: Delays) -> bool {
+        let pause = self.last_send.map(|last| copy.time - last.time);
+        let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + delays.back());
+        start == self.next
+            && self.ids.missing() > 0
+            && pause
+                .zip(round_trip)
+                .is_some_and(|(pause, round_trip)| pause > round_trip + round_trip / 2)
     }
 
     /// Parts of a range that the capture has not seen.
@@ -583,10 +617,16 @@ impl Direction {
         let prompt = self.view.room.is_some_and(|room| time - room <= tolerance);
         let is_burst = since <= BURST && !prompt;
         if !is_burst && trigger.is_none() && self.phase == Phase::Open {
-            let lag = self.view.room.map(|room| time - room);
-            let tight = 60 * MICROSECOND + delays.jitter / 2;
-            self.pattern
-                .see_release(lag.is_some_and(|lag| lag <= tight));
+            let lag = self.view.room.map_or(Nanos::MAX, |room| time - room);
+            // What comes much later has waited for something else.
+            if round_trip.is_some_and(|round_trip| lag < round_trip / 4) {
+                self.pattern.see_release(lag, delays.jitter);
+            }
+        }
+        if let Some((stamp, _)) = segment.stamps
+            && !is_burst
+        {
+            self.pattern.see_stamp(stamp, time);
         }
         if let (Some((_, echo)), Some(last)) = (segment.stamps, self.view.last)
             && let Some(stamp) = last.stamp
@@ -710,6 +750,7 @@ impl Direction {
             self.sacked.remove(UNKNOWN, una);
         } else if is_duplicate {
             self.duplicates += 1;
+            self.last_duplicate = Some(time);
         }
         if let Some(sample) = sample {
             self.rtt.sample(sample);
@@ -849,9 +890,13 @@ impl Direction {
             .unwrap_or(0);
         for mut piece in again {
             let last = piece.latest().map_or(time, |copy| copy.time);
+            // Without duplicate acknowledgments nothing had arrived beside the gap.
+            let is_quiet = self
+                .last_duplicate
+                .is_none_or(|duplicate| piece.first.is_some_and(|first| duplicate < first.time));
             if let (Some((start, sent)), Some(cover)) = (beyond, piece.cover.as_mut()) {
                 cover.reaches_beyond =
-                    cover.time == time && start >= piece.end && sent < last && self.duplicates == 0;
+                    cover.time == time && start >= piece.end && sent < last && is_quiet;
             }
             if self.settling.len() >= MOST_SETTLING
                 && let Some(oldest) = self.settling.front_mut()

@@ -1,5 +1,11 @@
 //! How a sender's segments follow each other: on acknowledgments, at a pace of their own, or up to a fixed amount.
 
+use crate::time::{MICROSECOND, Nanos};
+
+/// How closely segments follow the acknowledgments that release them.
+const TIGHT: Nanos = 100 * MICROSECOND;
+/// Ticks after which the rate of a clock is known.
+const TICKS: u32 = 100;
 /// Observations that count: a pace drifts through the acknowledgments' in about so many segments.
 const WEIGHT: i32 = 128;
 const ONE: i32 = 1 << 16;
@@ -39,8 +45,13 @@ impl Habit {
 pub(crate) struct Pattern {
     clocked: Habit,
     pushed: Habit,
+    /// How long after an acknowledgment the segments come that it releases.
+    lag: Nanos,
     /// Data echoes an older timestamp than the last acknowledgment's: there is a queue before the capture point.
     stale: Habit,
+    /// Segments with one timestamp come over more than a tick of the sender's clock: they were sent together.
+    spread: Habit,
+    stamps: Option<Stamps>,
     /// A round ends when this is acknowledged.
     round: i64,
     rounds: u32,
@@ -99,12 +110,22 @@ impl Level {
     }
 }
 
+/// A sender's timestamps: the first, and the first of those that are the same as the last; with their times.
+#[derive(Debug, Clone, Copy)]
+struct Stamps {
+    first: (u32, Nanos),
+    run: (u32, Nanos),
+}
+
 impl Default for Pattern {
     fn default() -> Self {
         Self {
             clocked: Habit::holding(16),
             pushed: Habit::holding(0),
+            lag: 0,
             stale: Habit::holding(4),
+            spread: Habit::holding(4),
+            stamps: None,
             round: i64::MIN,
             rounds: 0,
             peak: 0,
@@ -116,9 +137,11 @@ impl Default for Pattern {
 }
 
 impl Pattern {
-    /// A segment that waited was sent within the time in which an acknowledgment releases one, or not.
-    pub(crate) fn see_release(&mut self, prompt: bool) {
-        self.clocked.see(prompt);
+    /// A segment came so long after the acknowledgment that may have released it, of which `jitter` varies.
+    pub(crate) fn see_release(&mut self, lag: Nanos, jitter: Nanos) {
+        let off = lag - self.lag;
+        self.clocked.see(off.abs() <= TIGHT + jitter / 2);
+        self.lag += off / 64 + off.signum() * 2 * MICROSECOND;
     }
 
     pub(crate) fn see_push(&mut self, pushed: bool) {
@@ -129,9 +152,25 @@ impl Pattern {
         self.stale.see(stale);
     }
 
+    /// A segment's timestamp, and when it passed the capture point behind a pause.
+    pub(crate) fn see_stamp(&mut self, stamp: u32, time: Nanos) {
+        let stamps = self.stamps.get_or_insert(Stamps {
+            first: (stamp, time),
+            run: (stamp, time),
+        });
+        if stamps.run.0 != stamp {
+            stamps.run = (stamp, time);
+        }
+        let ticks = stamp.wrapping_sub(stamps.first.0);
+        if (TICKS..1 << 31).contains(&ticks) {
+            let tick = (time - stamps.first.1) / i64::from(ticks);
+            self.spread.see(time - stamps.run.1 > tick + tick / 2);
+        }
+    }
+
     /// Segments pass the capture point as soon as they are sent.
     pub(crate) fn is_fresh(&self) -> bool {
-        !self.stale.holds(1)
+        !self.stale.holds(1) && !self.spread.holds(1)
     }
 
     /// Most segments follow acknowledgments.
