@@ -616,6 +616,9 @@ impl Direction {
         let since = last.map_or(0, |last| time - last.time);
         let prompt = self.view.room.is_some_and(|room| time - room <= tolerance);
         let is_burst = since <= BURST && !prompt;
+        if last.is_some() && !is_below(length, mss) {
+            self.pattern.see_apart(since);
+        }
         if !is_burst && trigger.is_none() && self.phase == Phase::Open {
             let lag = self.view.room.map_or(Nanos::MAX, |room| time - room);
             // What comes much later has waited for something else.

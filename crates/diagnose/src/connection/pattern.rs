@@ -3,7 +3,9 @@
 use crate::time::{MICROSECOND, Nanos};
 
 /// How closely segments follow the acknowledgments that release them.
-const TIGHT: Nanos = 100 * MICROSECOND;
+const TIGHT: Nanos = 70 * MICROSECOND;
+/// The longest that a full segment takes on the links before the capture point: 10 Mbit/s.
+const LONGEST: Nanos = 1_300 * MICROSECOND;
 /// Ticks after which the rate of a clock is known.
 const TICKS: u32 = 100;
 /// Observations that count: a pace drifts through the acknowledgments' in about so many segments.
@@ -34,9 +36,9 @@ impl Habit {
         self.share += (target - self.share) / self.seen;
     }
 
-    /// At least so many eighths hold.
-    const fn holds(self, eighths: i32) -> bool {
-        self.share > ONE / 8 * eighths
+    /// More than so many of 16 hold.
+    const fn holds(self, sixteenths: i32) -> bool {
+        self.share > ONE / 16 * sixteenths
     }
 }
 
@@ -47,6 +49,8 @@ pub(crate) struct Pattern {
     pushed: Habit,
     /// How long after an acknowledgment the segments come that it releases.
     lag: Nanos,
+    /// The least time between full segments.
+    apart: Nanos,
     /// Data echoes an older timestamp than the last acknowledgment's: there is a queue before the capture point.
     stale: Habit,
     /// Segments with one timestamp come over more than a tick of the sender's clock: they were sent together.
@@ -123,6 +127,7 @@ impl Default for Pattern {
             clocked: Habit::holding(16),
             pushed: Habit::holding(0),
             lag: 0,
+            apart: Nanos::MAX,
             stale: Habit::holding(4),
             spread: Habit::holding(4),
             stamps: None,
@@ -141,7 +146,13 @@ impl Pattern {
     pub(crate) fn see_release(&mut self, lag: Nanos, jitter: Nanos) {
         let off = lag - self.lag;
         self.clocked.see(off.abs() <= TIGHT + jitter / 2);
-        self.lag += off / 64 + off.signum() * 2 * MICROSECOND;
+        let lag = self.lag + off / 64 + off.signum() * 2 * MICROSECOND;
+        self.lag = lag.min(self.apart.saturating_add(TIGHT)).min(LONGEST);
+    }
+
+    /// Full segments follow each other: a link before the capture point takes that long for one.
+    pub(crate) fn see_apart(&mut self, time: Nanos) {
+        self.apart = self.apart.min(time);
     }
 
     pub(crate) fn see_push(&mut self, pushed: bool) {
@@ -175,12 +186,12 @@ impl Pattern {
 
     /// Most segments follow acknowledgments.
     pub(crate) fn is_clocked(&self) -> bool {
-        self.clocked.holds(4)
+        self.clocked.holds(8)
     }
 
     /// Nearly every segment ends a write.
     pub(crate) fn is_pushed(&self) -> bool {
-        self.pushed.holds(6)
+        self.pushed.holds(12)
     }
 
     /// A loss was found.
