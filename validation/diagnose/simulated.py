@@ -8,15 +8,18 @@ neither. Scenarios are built here; each stands for one cause.
 
 from __future__ import annotations
 
+import re
+import struct
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from anabranch import RunResult, Scenario, ScenarioError
+from anabranch import RunResult, Scenario
 from anabranch.diagnosis import diagnose
 
 TRIGGERS = {
@@ -61,6 +64,38 @@ def path(
 ) -> str:
     """A scenario with one flow."""
     return PATH.format(duration=duration, rate=rate, delay=delay, limit=limit, extra=extra, flow=flow)
+
+
+HOPS = """
+duration = "20 s"
+[link.access]
+between = ["A", "M"]
+rate = "100 Mbit/s"
+delay = "1 ms"
+[link.middle]
+between = ["M", "N"]
+rate = "20 Mbit/s"
+delay = "15 ms"
+queue = {{ kind = "drop-tail", limit = "1 bdp" }}
+{middle}
+[link.last]
+between = ["N", "B"]
+rate = "100 Mbit/s"
+delay = "10 ms"
+{last}
+[flow.main]
+from = "A"
+to = "B"
+{flow}
+"""
+"""One flow over three links, each of which can be captured."""
+
+LINKS = ("access", "middle", "last")
+
+
+def hops(*, middle: str = "", last: str = "", flow: str = "") -> str:
+    """A scenario with three links."""
+    return HOPS.format(middle=middle, last=last, flow=flow)
 
 
 LOSS = 'forward.impair = [{{ kind = "bernoulli-loss", rate = {} }}]'
@@ -114,14 +149,44 @@ SCENARIOS: dict[str, str] = {
 }
 
 
+_EVERY_60TH = ", ".join(str(number) for number in range(50, 20_000, 60))
+_LATE = (
+    'forward.impair = [{{ kind = "jitter", distribution = "exponential", mean = "{}", packets = ['
+    + _EVERY_60TH
+    + "] }}]"
+)
+POINTS: dict[str, str] = {
+    "loss": hops(middle=LOSS.format(0.01), last=LOSS.format(0.01)),
+    "acks-lost": hops(
+        middle='impair = [{ kind = "bernoulli-loss", rate = 0.05 }]',
+        last='impair = [{ kind = "bernoulli-loss", rate = 0.05 }]',
+    ),
+    "loss-without-sack": hops(middle=LOSS.format(0.01), last=LOSS.format(0.01), flow="transport = { sack = false }"),
+    "loss-without-timestamps": hops(
+        middle=LOSS.format(0.01), last=LOSS.format(0.01), flow="transport = { timestamps = false }"
+    ),
+    "late": hops(middle=_LATE.format("6 ms")),
+    "late-without-timestamps": hops(
+        middle=_LATE.format("6 ms"), last=LOSS.format(0.003), flow="transport = { timestamps = false }"
+    ),
+    "request-response": hops(
+        middle=LOSS.format(0.03),
+        last=LOSS.format(0.01),
+        flow='workload = { kind = "request-response", request = "300 bytes", response = "30 kB" }',
+    ),
+    "small-window": hops(middle=LOSS.format(0.002), flow='transport = { receive_window = "48 KiB" }'),
+    "file": hops(middle=LOSS.format(0.01), flow='workload = { kind = "file", size = "20 MB" }'),
+    "windows": hops(middle=LOSS.format(0.02), last=LOSS.format(0.01), flow='stack = "windows-7"'),
+    "rfc": hops(middle=LOSS.format(0.02), last=LOSS.format(0.01), flow='stack = "rfc"\ncc = "reno"'),
+}
+"""Scenarios that are captured near the sender, in the middle and near the receiver."""
+
+
 @dataclass
 class Score:
     """What is right and wrong in one run."""
 
     name: str
-    truth: Counter[bool | None] = field(default_factory=Counter)
-    found: Counter[bool | None] = field(default_factory=Counter)
-    right: int = 0
     wrong: list[str] = field(default_factory=list)
     undecided: int = 0
     missed: list[str] = field(default_factory=list)
@@ -149,54 +214,87 @@ class Score:
         return min(1.0, 1 - (off + abs(rest[0] - rest[1])) / 2 + self.timer)
 
 
-def run(text: str, name: str, link: str = "path") -> tuple[RunResult, dict[str, Any]]:
-    """A run and the diagnosis of its capture."""
-    result = Scenario.from_text(text, file=f"{name}.toml").run(packets=True, captures=[link])
+Row = dict[str, Any]
+_COMMENT = re.compile(r"packet (\d+) of (\S+?)(, retransmission)?:")
+
+
+def comments(file: Path) -> dict[int, int]:
+    """Frame and index of each retransmission of a capture of ours: its packets have comments."""
+    content = file.read_bytes()
+    found: dict[int, int] = {}
+    at = frame = 0
+    while at < len(content):
+        kind, length = struct.unpack_from("<II", content, at)
+        if kind == ENHANCED_PACKET:
+            frame += 1
+            (captured,) = struct.unpack_from("<I", content, at + 20)
+            options = content[at + 28 + (captured + 3) // 4 * 4 : at + length - 4]
+            told = _COMMENT.search(options.decode("utf-8", "replace"))
+            if told and told[3]:
+                found[frame] = int(told[1])
+        at += length
+    return found
+
+
+ENHANCED_PACKET = 6
+
+
+def run(text: str, name: str, links: Sequence[str]) -> Iterator[tuple[RunResult, dict[str, Any], dict[int, int]]]:
+    """A run, and for each link the diagnosis of its capture and the index of each retransmission in it."""
+    result = Scenario.from_text(text, file=f"{name}.toml").run(packets=True, captures=list(links))
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"{name}.pcapng"
-        file.write_bytes(result.pcapng(link))
-        return result, diagnose(file)
+        for link in links:
+            file = Path(folder) / f"{name}.pcapng"
+            file.write_bytes(result.pcapng(link))
+            yield result, diagnose(file), comments(file)
 
 
-def score(name: str, text: str) -> Score:
-    """Compare a run with its diagnosis, flow `main`, forward."""
-    result, document = run(text, name)
-    told = Score(name)
-    (connection,) = document["connections"]
-    direction = max(connection["directions"].values(), key=lambda one: one["bytes"])
-    ours: dict[tuple[int, int], dict[str, Any]] = {}
-    for one in direction["retransmissions"]:
-        ours[round(one["time_s"] * 1e7), one["seq"] + 1] = one
-    packets = result.table("packets")
-    way = packets.group_by("direction").agg(pl.col("payload_bytes").sum()).sort("payload_bytes")["direction"][-1]
-    for row in packets.iter_rows(named=True):
-        if not row["retransmission"] or row["direction"] != way:
-            continue
-        key = (round(row["sent_s"] * 1e7), row["sequence_bytes"])
-        # What is sent is captured where it enters the link, which is at once.
-        found = next((ours.pop((key[0] + off, key[1])) for off in (0, 1, -1) if (key[0] + off, key[1]) in ours), None)
+def score(name: str, text: str, links: Sequence[str] = ("path",)) -> Iterator[Score]:
+    """Compare a run with the diagnoses of its captures, in the direction that has the data."""
+    for link, (result, document, frames) in zip(links, run(text, name, links), strict=True):
+        told = Score(f"{name} at {link}" if len(links) > 1 else name)
+        (connection,) = document["connections"]
+        direction = max(connection["directions"].values(), key=lambda one: one["bytes"])
+        packets = result.table("packets")
+        way = packets.group_by("direction").agg(pl.col("payload_bytes").sum()).sort("payload_bytes")["direction"][-1]
+        rows = {row["packet_index"]: row for row in packets.filter(pl.col("direction") == way).iter_rows(named=True)}
+        _compare(told, direction, {frame: rows[index] for frame, index in frames.items() if _is_again(rows, index)})
+        flow = result.flows["main"]
+        told.timer = direction["limits_s"]["retransmission-timeout"] / connection["duration_s"]
+        for share, limits in SHARES.items():
+            truth = flow.get(share)
+            if isinstance(truth, int | float):
+                time = sum(direction["limits_s"][limit] for limit in limits)
+                told.shares[share] = (float(truth), time / connection["duration_s"])
+        yield told
+
+
+def _is_again(rows: dict[int, Row], index: int) -> bool:
+    return index in rows and bool(rows[index]["retransmission"])
+
+
+def _compare(told: Score, direction: dict[str, Any], again: dict[int, Row]) -> None:
+    """Compare each retransmission that passed the capture point."""
+    ours = {one["packet"]: one for one in direction["retransmissions"]}
+    for frame, row in again.items():
+        found = ours.pop(frame, None)
         if found is None:
-            told.missed.append(f"{row['sent_s']:.6f} seq {row['sequence_bytes']} {row['cause']}")
+            told.missed.append(f"packet {frame} {row['sent_s']:.6f} seq {row['sequence_bytes']} {row['cause']}")
+            told.pairs.append((row["needed"], None))
             continue
         told.pairs.append((row["needed"], found["needed"]))
         if row["needed"] is not None and found["needed"] is None:
             told.undecided += 1
-        if row["needed"] is not None and found["needed"] is not None and row["needed"] != found["needed"]:
+        if row["needed"] is not None and found["needed"] not in (None, row["needed"]):
             told.wrong.append(
                 f"packet {found['packet']} {found['time_s']:.6f} seq {found['seq']}: needed {row['needed']}, "
                 f"ours by {found['evidence']}; cause {row['cause']}, ours {found['trigger']}"
             )
         if row["cause"]:
             told.triggers[row["cause"], found["trigger"]] += 1
-    told.extra = [f"packet {one['packet']} {one['trigger']} {one['evidence']}" for one in ours.values()]
-    flow = result.flows["main"]
-    duration = connection["duration_s"]
-    told.timer = direction["limits_s"]["retransmission-timeout"] / duration
-    for share, limits in SHARES.items():
-        truth = flow.get(share)
-        if isinstance(truth, int | float):
-            told.shares[share] = (float(truth), sum(direction["limits_s"][limit] for limit in limits) / duration)
-    return told
+    for one in ours.values():
+        told.extra.append(f"packet {one['packet']} {one['trigger']} {one['evidence']}")
+        told.pairs.append((None, one["needed"]))
 
 
 def report(told: Score) -> None:
@@ -228,12 +326,15 @@ def _shown(value: float | None) -> str:
 
 def main() -> int:
     """Score all scenarios, or those that are named."""
-    names = sys.argv[1:] or list(SCENARIOS)
-    for name in names:
-        try:
-            report(score(name, SCENARIOS[name]))
-        except ScenarioError as error:
-            print(f"{name}: {error}")
+    names = sys.argv[1:]
+    for name in names or SCENARIOS:
+        if name in SCENARIOS:
+            for told in score(name, SCENARIOS[name]):
+                report(told)
+    for name in names or POINTS:
+        if name in POINTS:
+            for told in score(name, POINTS[name], LINKS):
+                report(told)
     return 0
 
 
