@@ -197,8 +197,9 @@ class Score:
 
     def f1(self, *, kind: bool) -> float | None:
         """F1 of one kind; ``None`` if there is none on either side."""
+        # Undecided is an answer; how many there are is counted apart.
         true_positive = sum(1 for one in self.pairs if one == (kind, kind))
-        positive = sum(1 for truth, _ in self.pairs if truth is kind) + sum(
+        positive = sum(1 for truth, found in self.pairs if truth is kind and found is not None) + sum(
             1 for _, found in self.pairs if found is kind
         )
         return 2 * true_positive / positive if positive else None
@@ -280,7 +281,7 @@ def _compare(told: Score, direction: dict[str, Any], again: dict[int, Row]) -> N
         found = ours.pop(frame, None)
         if found is None:
             told.missed.append(f"packet {frame} {row['sent_s']:.6f} seq {row['sequence_bytes']} {row['cause']}")
-            told.pairs.append((row["needed"], None))
+            told.pairs.append((row["needed"], not row["needed"]))
             continue
         told.pairs.append((row["needed"], found["needed"]))
         if row["needed"] is not None and found["needed"] is None:
@@ -294,7 +295,8 @@ def _compare(told: Score, direction: dict[str, Any], again: dict[int, Row]) -> N
             told.triggers[row["cause"], found["trigger"]] += 1
     for one in ours.values():
         told.extra.append(f"packet {one['packet']} {one['trigger']} {one['evidence']}")
-        told.pairs.append((None, one["needed"]))
+        if one["needed"] is not None:
+            told.pairs.append((not one["needed"], one["needed"]))
 
 
 def report(told: Score) -> None:

@@ -28,6 +28,9 @@ pub(crate) struct Cover {
     /// The acknowledgment also covers data behind the piece that nothing had acknowledged before, although it was sent
     /// before the last copy.
     pub(crate) reaches_beyond: bool,
+    /// Without SACK, one acknowledgment covers the piece with the gap before it and more segments than a receiver waits
+    /// for: they had arrived beside the gap.
+    pub(crate) is_at_once: bool,
 }
 
 /// Octets that were always sent together.

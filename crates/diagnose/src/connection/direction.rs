@@ -819,6 +819,7 @@ impl Direction {
                         time,
                         echo: None,
                         reaches_beyond: false,
+                        is_at_once: false,
                     });
                 }
             }
@@ -845,6 +846,9 @@ impl Direction {
         // Before the first acknowledgment it is not known what the capture lacks.
         let is_first = self.una == UNKNOWN;
         let mut at = self.una;
+        let is_at_once = !self.has_sack && una - self.una > 3 * self.mss();
+        // When the gap was filled that held the rest back.
+        let mut filled: Option<Nanos> = None;
         let mut newest = None;
         let mut is_clean = true;
         let mut again = Vec::new();
@@ -870,7 +874,14 @@ impl Direction {
                 time,
                 echo: echo.filter(|_| is_front),
                 reaches_beyond: false,
+                is_at_once: is_at_once
+                    && !is_front
+                    && filled
+                        .is_some_and(|filled| piece.again.iter().all(|copy| copy.time >= filled)),
             });
+            if is_front {
+                filled = piece.again.last().map(|copy| copy.time);
+            }
             again.push(piece);
         }
         if at < una {

@@ -102,7 +102,7 @@ fn first_arrival(piece: &Piece, floor: Nanos) -> (usize, Evidence) {
     if let Some(echoed) = echoed(piece, possible, cover.echo) {
         return (echoed, Evidence::Echo);
     }
-    if cover.reaches_beyond && !piece.overtaken {
+    if cover.is_at_once || (cover.reaches_beyond && !piece.overtaken) {
         return (0, Evidence::ReachesBeyond);
     }
     // Each duplicate is a copy behind the first that arrived.
