@@ -194,17 +194,19 @@ class Score:
     triggers: Counter[tuple[str, str]] = field(default_factory=Counter)
     shares: dict[str, tuple[float, float]] = field(default_factory=dict)
     timer: float = 0.0
+    pairs: list[tuple[bool | None, bool | None]] = field(default_factory=list)
+    """The truth and ours, of each retransmission."""
+    overlooked: Counter[bool | None] = field(default_factory=Counter)
+    """Retransmissions that were not found, by the truth."""
 
     def f1(self, *, kind: bool) -> float | None:
         """F1 of one kind; ``None`` if there is none on either side."""
         # Undecided is an answer; how many there are is counted apart.
-        true_positive = sum(1 for one in self.pairs if one == (kind, kind))
-        positive = sum(1 for truth, found in self.pairs if truth is kind and found is not None) + sum(
-            1 for _, found in self.pairs if found is kind
-        )
+        decided = [pair for pair in self.pairs if pair[1] is not None]
+        true_positive = decided.count((kind, kind))
+        truth = sum(1 for pair in decided if pair[0] is kind) + self.overlooked[kind]
+        positive = truth + sum(1 for pair in decided if pair[1] is kind)
         return 2 * true_positive / positive if positive else None
-
-    pairs: list[tuple[bool | None, bool | None]] = field(default_factory=list)
 
     @property
     def time_right(self) -> float:
@@ -281,7 +283,7 @@ def _compare(told: Score, direction: dict[str, Any], again: dict[int, Row]) -> N
         found = ours.pop(frame, None)
         if found is None:
             told.missed.append(f"packet {frame} {row['sent_s']:.6f} seq {row['sequence_bytes']} {row['cause']}")
-            told.pairs.append((row["needed"], not row["needed"]))
+            told.overlooked[row["needed"]] += 1
             continue
         told.pairs.append((row["needed"], found["needed"]))
         if row["needed"] is not None and found["needed"] is None:
