@@ -34,7 +34,7 @@ LEAST_TIME_AT = {
 """The same for captures behind the sender."""
 
 LEAST_F1_AT = {"acks-lost": 0.98, "request-response": 0.98}
-"""Where the last segment of a burst is lost before the capture point: nothing in the capture tells its retransmission."""
+"""Where the last segment of a burst is lost before the capture point: nothing tells its retransmission."""
 
 
 def _is_right(told: Score, least_time: float, least_f1: float = LEAST_F1) -> None:

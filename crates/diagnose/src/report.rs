@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use crate::{
     connection::{self, direction::Direction},
-    finding::{self, Finding},
     limit::Limit,
     retransmission::{self, Trigger},
     segment::End,
@@ -57,12 +56,10 @@ pub struct Omitted {
 }
 
 impl Omitted {
-    pub(crate) fn add(&mut self, connection: &Connection) {
+    pub(crate) fn add(&mut self, packets: u64, retransmissions: u64) {
         self.connections += 1;
-        self.packets += connection.packets;
-        for direction in connection.directions.all() {
-            self.retransmissions += direction.retransmission_counts.all;
-        }
+        self.packets += packets;
+        self.retransmissions += retransmissions;
     }
 }
 
@@ -97,6 +94,19 @@ pub struct Connection {
     pub path: Path,
     /// Remedies.
     pub advice: Vec<Advice>,
+}
+
+/// A cause, the share that it took, and what shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// Its name.
+    pub cause: &'static str,
+    /// Of the connection's time; of the segments with data where no time is known.
+    pub share: f64,
+    /// A sentence.
+    pub text: String,
+    /// Frames that show it.
+    pub packets: Vec<u64>,
 }
 
 /// A RST.
@@ -275,7 +285,7 @@ impl Connection {
             (Some(a), Some(b)) => Some(if a.packet < b.packet { a } else { b }),
             (one, other) => one.or(other),
         };
-        let mut connection = Self {
+        Self {
             id: from.id,
             a: end(from.ends[0]),
             b: end(from.ends[1]),
@@ -290,9 +300,14 @@ impl Connection {
             findings: Vec::new(),
             path: Path::default(),
             advice: Vec::new(),
-        };
-        connection.findings = finding::all(&connection);
-        connection
+        }
+    }
+
+    /// All retransmissions.
+    pub(crate) fn retransmissions(&self) -> u64 {
+        let all = self.directions.all().into_iter();
+        all.map(|direction| direction.retransmission_counts.all)
+            .sum()
     }
 
     /// Retransmissions that are listed.

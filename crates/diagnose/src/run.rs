@@ -27,7 +27,7 @@ impl Default for Bounds {
         Self {
             open_connections: 1 << 14,
             connections: 10_000,
-            retransmissions: 1_000_000,
+            retransmissions: 200_000,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::{
 use crate::{
     Bounds,
     connection::Connection,
+    finding,
     report::{self, Omitted},
     retransmission::ledger::Budget,
     segment::{End, Segment},
@@ -195,18 +196,24 @@ impl Table {
                 .peek()
                 .is_some_and(|least| least.0.packets >= connection.packets)
         {
-            self.omitted.add(&report::Connection::of(connection));
+            let ways = connection.directions.iter();
+            let again = ways.map(|direction| direction.ledger.count.all()).sum();
+            self.omitted.add(connection.packets, again);
+            self.budget.0 += connection.kept_retransmissions();
             return;
         }
+        let mut report = Box::new(report::Connection::of(connection));
+        report.findings = finding::all(&report);
         self.kept.push(Reverse(Kept {
             packets: connection.packets,
             id: connection.id,
-            report: Box::new(report::Connection::of(connection)),
+            report,
         }));
         if self.kept.len() > self.bounds.connections
             && let Some(Reverse(least)) = self.kept.pop()
         {
-            self.omitted.add(&least.report);
+            self.omitted
+                .add(least.packets, least.report.retransmissions());
             self.budget.0 += least.report.kept_retransmissions();
         }
     }

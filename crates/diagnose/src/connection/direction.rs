@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{
-    board::{Board, Copy, Cover, Piece},
+    board::Board,
     clock::Clock,
     pattern::Pattern,
     ranges::Ranges,
@@ -17,6 +17,7 @@ use crate::{
         Evidence, Place, Retransmission, Trigger,
         ledger::{Budget, Ledger},
         need::{self, Verdict},
+        piece::{Copy, Cover, Piece},
         recognition::{Filler, Gap, is_reordered},
         trigger::{Phase, Scene},
     },

@@ -135,6 +135,13 @@ impl Connection {
         [self.announced[0].rst, self.announced[1].rst]
     }
 
+    /// Retransmissions that are listed.
+    pub(crate) fn kept_retransmissions(&self) -> u64 {
+        let ways = self.directions.iter();
+        ways.map(|direction| direction.ledger.kept().len() as u64)
+            .sum()
+    }
+
     /// SYNs of each end.
     pub(crate) fn syns(&self) -> [u32; 2] {
         [self.announced[0].syns, self.announced[1].syns]

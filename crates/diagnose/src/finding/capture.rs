@@ -1,6 +1,7 @@
 //! Data that the capture lacks.
 
-use super::{Finding, Way};
+use super::Way;
+use crate::report::Finding;
 
 pub(super) fn find(way: &Way<'_>) -> Option<Finding> {
     let data = way.data;

@@ -1,6 +1,7 @@
 //! Full segments that never arrive while small ones do: a path whose MTU is smaller than the sender believes.
 
-use super::{Finding, Way};
+use super::Way;
+use crate::report::Finding;
 
 /// Retransmissions of one segment after which it is no accident.
 const LEAST: usize = 3;

@@ -1,6 +1,7 @@
 //! Segments that were lost, and on which side of the capture point.
 
-use super::{Finding, Way, percent};
+use super::{Way, percent};
+use crate::report::Finding;
 
 pub(super) fn find(way: &Way<'_>) -> Vec<Finding> {
     let places = [

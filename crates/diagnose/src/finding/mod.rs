@@ -9,22 +9,7 @@ mod reset;
 mod spurious;
 mod time;
 
-use serde::Serialize;
-
-use crate::report::{Connection, OneWay};
-
-/// A cause, the share that it took, and what shows it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Finding {
-    /// Its name.
-    pub cause: &'static str,
-    /// Of the connection's time; of the segments with data where no time is known.
-    pub share: f64,
-    /// A sentence.
-    pub text: String,
-    /// Frames that show it.
-    pub packets: Vec<u64>,
-}
+use crate::report::{Connection, Finding, OneWay};
 
 /// Frames that are named, at most.
 const MOST_PACKETS: usize = 8;

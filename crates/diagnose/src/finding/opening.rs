@@ -1,7 +1,6 @@
 //! A handshake that needed more than one SYN, or got no answer.
 
-use super::Finding;
-use crate::report::Connection;
+use crate::report::{Connection, Finding};
 
 pub(super) fn find(connection: &Connection) -> Option<Finding> {
     let text = match connection.handshake {

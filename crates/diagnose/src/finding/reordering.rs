@@ -1,6 +1,7 @@
 //! Segments that came after later ones and were not retransmitted.
 
-use super::{Finding, Way, percent};
+use super::{Way, percent};
+use crate::report::Finding;
 
 pub(super) fn find(way: &Way<'_>) -> Option<Finding> {
     let count = way.data.reordered_packets;

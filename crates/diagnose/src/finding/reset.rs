@@ -1,7 +1,6 @@
 //! Who ended a connection with a RST.
 
-use super::Finding;
-use crate::report::Connection;
+use crate::report::{Connection, Finding};
 
 pub(super) fn find(connection: &Connection) -> Option<Finding> {
     let reset = connection.reset.as_ref()?;

@@ -1,6 +1,7 @@
 //! Retransmissions of data that had arrived.
 
-use super::{Finding, Way};
+use super::Way;
+use crate::report::Finding;
 
 pub(super) fn find(way: &Way<'_>) -> Option<Finding> {
     let counts = &way.data.retransmission_counts;

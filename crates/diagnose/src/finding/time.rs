@@ -1,7 +1,8 @@
 //! Limits that took a notable share of the time.
 
-use super::{Finding, MOST_PACKETS, Way};
+use super::{MOST_PACKETS, Way};
 use crate::limit::Limit;
+use crate::report::Finding;
 
 /// Shares below this one do not stand out.
 const LEAST: f64 = 0.05;

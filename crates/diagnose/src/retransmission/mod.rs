@@ -4,6 +4,7 @@
 
 pub(crate) mod ledger;
 pub(crate) mod need;
+pub(crate) mod piece;
 pub(crate) mod recognition;
 pub(crate) mod trigger;
 

@@ -5,11 +5,11 @@
 //! soon the acknowledgment came, the timestamp that it echoes (RFC 3522), whether it reaches beyond a gap (RFC 5682), and
 //! how many copies the receiver reported as duplicates (RFC 2883).
 
-use super::Evidence;
-use crate::{
-    connection::board::{Copy, Piece},
-    time::Nanos,
+use super::{
+    Evidence,
+    piece::{Copy, Piece},
 };
+use crate::time::Nanos;
 
 /// What is known of the path when a piece is judged.
 #[derive(Debug, Clone, Copy)]
