@@ -175,10 +175,9 @@ def _retransmissions(direction: Mapping[str, Any], start_s: float) -> Iterator[s
         need = {True: "needed", False: "spurious", None: "undecided"}[one["needed"]]
         lost = f", lost {one['lost']} the capture point" if one["lost"] != "unknown" else ""
         earlier = f", earlier copy in frame {one['earlier']}" if one["earlier"] else ""
-        yield (
-            f"  frame {one['packet']}, {one['time_s'] - start_s:.6f} s: "
-            f"bytes {one['seq']:,} to {one['seq'] + one['bytes']:,}, {one['trigger']}, {need} ({one['evidence']}){lost}{earlier}"
-        )
+        frame = f"frame {one['packet']}, {one['time_s'] - start_s:.6f} s"
+        octets = f"bytes {one['seq']:,} to {one['seq'] + one['bytes']:,}"
+        yield f"  {frame}: {octets}, {one['trigger']}, {need} ({one['evidence']}){lost}{earlier}"
     if len(found) > MOST_LISTED:
         yield f"  {len(found) - MOST_LISTED:,} more retransmissions; --json lists them"
 

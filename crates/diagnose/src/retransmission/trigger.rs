@@ -216,7 +216,12 @@ impl Scene {
         if is_first && armed >= srtt.max(LEAST_RTO / 2) {
             return Trigger::Rto;
         }
-        Trigger::Unknown
+        match self.phase {
+            Phase::Loss(high) if self.start < high => Trigger::GoBackN,
+            _ if self.has_sack && self.sacked_above > 0 => Trigger::Rack,
+            Phase::Recovery(_) if !self.has_sack => Trigger::FastRetransmit,
+            _ => Trigger::Unknown,
+        }
     }
 
     /// Whether the time fits a tail loss probe better than the retransmission timer (RFC 8985 §7.2).
