@@ -164,7 +164,17 @@ impl Scene {
         match self.phase {
             Phase::Loss(high) if self.start < high => Trigger::GoBackN,
             Phase::Recovery(_) if self.is_repeated => Trigger::Rack,
-            Phase::Recovery(_) if !self.has_sack => Trigger::FastRetransmit,
+            // NewReno retransmits on partial acknowledgments alone (RFC 6582 §3.2).
+            Phase::Recovery(_) if !self.has_sack => {
+                let is_partial = self
+                    .since_advance
+                    .is_some_and(|since| since <= self.tolerance);
+                if is_partial {
+                    Trigger::FastRetransmit
+                } else {
+                    self.timed()
+                }
+            }
             Phase::Recovery(_) if self.sacked_above > 2 * self.mss => Trigger::Sack,
             Phase::Recovery(_) => Trigger::Rack,
             _ if self.is_lost() => Trigger::FastRetransmit,
