@@ -37,6 +37,7 @@ def test_help(anabranch: Call) -> None:
         "  study       Reproduce published studies: claims with verdicts, figures.\n"
         "  sweep       Run a scenario over a grid, on all cores.\n"
         "  compare     Set runs, or sweeps, side by side.\n"
+        "  diagnose    Find out why the TCP connections of a capture are slow.\n"
         "  convert     Convert paths, runs and results from and to other tools.\n"
         "  list        Show what there is, by kind.\n"
         "  explain     What one thing does, its sources, parameters and bounds.\n"
