@@ -31,6 +31,7 @@ _GATEWAY = frozenset({"anabranch-core", "anabranch-path"})
 # Files are opened outside the engine; their errors have the words of the core.
 _SHELL = _ENGINE | {"anabranch-engine", "anabranch-files"}
 _FACADE = _SHELL | {"anabranch-bpf", "anabranch-live", "anabranch-gateway"}
+_DIAGNOSE = frozenset({"anabranch-core", "anabranch-capture"})
 
 # What each crate may know of the workspace. The live engine and the gateway do not know each other; the façade
 # gathers what there is.
@@ -41,6 +42,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-fec": _FEC,
     "anabranch-path": _PATH,
     "anabranch-capture": frozenset(),
+    "anabranch-diagnose": _DIAGNOSE,
     "anabranch-document": frozenset(),
     "anabranch-scenario": _SCENARIO | {"anabranch-capture", "anabranch-document"},
     "anabranch-files": frozenset({"anabranch-core"}),
@@ -53,7 +55,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-gateway": _GATEWAY,
     "anabranch-gatewayd": frozenset({"anabranch-core", "anabranch-document", "anabranch-files", "anabranch-gateway"}),
     "anabranch": _FACADE,
-    "anabranch-py": _FACADE | {"anabranch"},
+    "anabranch-py": _FACADE | {"anabranch", "anabranch-diagnose"},
     "anabranch-bench": _FACADE | {"anabranch"},
 }
 

@@ -7,7 +7,7 @@ Everything comes from the installed package: the schema and the registry from th
 commands and the manual page from the command line's own definitions, the builders from schema and registry,
 the Python page from signatures and docstrings, the list of decisions from their headings, the files shown in
 CONTRIBUTING.md from the files, the tables of claims and of what is beyond them from the studies' pages, the formats
-of conversions from their registry.
+of conversions from their registry, the limits of diagnoses from theirs.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from reference import (
     components,
     conversions,
     decisions,
+    diagnosis,
     embed,
     files,
     man,
@@ -64,6 +65,8 @@ def generated() -> dict[str, str]:
     texts["docs/studies/beyond.md"] = beyond.fill(further.read_text("utf-8"), ROOT)
     guide = ROOT / "docs" / "guides" / "convert.md"
     texts["docs/guides/convert.md"] = conversions.fill(guide.read_text("utf-8"))
+    guide = ROOT / "docs" / "guides" / "diagnose.md"
+    texts["docs/guides/diagnose.md"] = diagnosis.fill(guide.read_text("utf-8"))
     texts["CONTRIBUTING.md"] = embed.fill(contributing.read_text("utf-8"), ROOT)
     return texts
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from anabranch._engine import ScenarioError
     from anabranch.component import Value
     from anabranch.control import CongestionControl
+    from anabranch.diagnosis import Diagnosis, diagnose
     from anabranch.errors import NotRecordedError, UserError
     from anabranch.result import RunResult
     from anabranch.scenario import Scenario
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BadValueError",
     "CongestionControl",
+    "Diagnosis",
     "NotRecordedError",
     "RunResult",
     "Scenario",
@@ -50,11 +52,13 @@ __all__ = [
     "Value",
     "__version__",
     "builders",
+    "diagnose",
 ]
 
 _HOMES = {
     "BadValueError": "anabranch.schema",
     "CongestionControl": "anabranch.control",
+    "Diagnosis": "anabranch.diagnosis",
     "NotRecordedError": "anabranch.errors",
     "RunResult": "anabranch.result",
     "Scenario": "anabranch.scenario",
@@ -62,6 +66,7 @@ _HOMES = {
     "Study": "anabranch.study",
     "SweepResult": "anabranch.sweep",
     "UserError": "anabranch.errors",
+    "diagnose": "anabranch.diagnosis",
     "Value": "anabranch.component",
 }
 

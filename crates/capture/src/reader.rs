@@ -69,7 +69,19 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_until(file: impl Read + 'a, stop: impl Fn() -> bool + 'a) -> Result<Self, Error> {
-        let mut bytes = Bytes::new(file, MOST).map_err(|failure| failure.after(0))?;
+        Self::open_within(file, MOST, stop)
+    }
+
+    /// The same for at most so many bytes, decompressed. Whoever holds nothing of what it reads needs no bound.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_within(
+        file: impl Read + 'a,
+        most: u64,
+        stop: impl Fn() -> bool + 'a,
+    ) -> Result<Self, Error> {
+        let mut bytes = Bytes::new(file, most).map_err(|failure| failure.after(0))?;
         bytes.stop(stop);
         let container = Container::open(&mut bytes)?;
         Ok(Self {

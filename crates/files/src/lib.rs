@@ -84,6 +84,17 @@ impl Files {
         self.stop.as_ref().is_some_and(|stop| stop())
     }
 
+    /// A regular file that is read as it is needed; symbolic links are followed.
+    ///
+    /// # Errors
+    /// If it is no regular file, refused by a guard, or cannot be opened.
+    pub fn open(&self, path: &Path) -> Result<File, Error> {
+        for guard in &self.guards {
+            guard(path).map_err(Error::Refused)?;
+        }
+        Ok(open_regular(path)?.0)
+    }
+
     /// The content of a regular file of at most `most` bytes; symbolic links are followed.
     ///
     /// # Errors

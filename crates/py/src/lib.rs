@@ -6,6 +6,7 @@
 
 mod controls;
 mod depends;
+mod diagnose;
 mod error;
 mod exchange;
 mod interruptible;
@@ -28,6 +29,8 @@ mod _engine {
     use super::controls::{ControlError, cc_list, cc_load, cc_unload};
     #[pymodule_export]
     use super::depends::file_hash;
+    #[pymodule_export]
+    use super::diagnose::{CaptureError, diagnose, diagnose_terms};
     #[pymodule_export]
     use super::error::ScenarioError;
     #[pymodule_export]

@@ -1,0 +1,142 @@
+//! Gives each interval of a direction to a limit, and notes its pauses.
+
+use crate::{
+    limit::{Limit, Shares, Wait},
+    stall::{MOST, Stall},
+    time::Nanos,
+};
+
+/// Where the account of a direction's time stands.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    at: Nanos,
+    last: Option<Limit>,
+    is_closed: bool,
+    /// Time since the amount in flight is level that was given to the congestion window and to the bottleneck.
+    level: [Nanos; 2],
+    /// Time of the application in which the peer's was to say something first.
+    pub(crate) peers: Nanos,
+    pub(crate) shares: Shares,
+    pub(crate) stalls: Vec<Stall>,
+    /// Pauses that were counted only.
+    pub(crate) stalls_not_kept: u64,
+}
+
+impl Clock {
+    pub(crate) fn new(start: Nanos) -> Self {
+        Self {
+            at: start,
+            last: None,
+            is_closed: false,
+            level: [0; 2],
+            peers: 0,
+            shares: Shares::default(),
+            stalls: Vec::new(),
+            stalls_not_kept: 0,
+        }
+    }
+
+    /// The time up to `until` has this reason.
+    pub(crate) fn spend(&mut self, until: Nanos, wait: &Wait) -> Limit {
+        let limit = if self.is_closed {
+            Limit::ZeroWindow
+        } else {
+            Limit::of(wait)
+        };
+        if wait.is_peers && limit == Limit::Application {
+            self.peers += (until - self.at).max(0);
+        }
+        self.give(until, limit);
+        limit
+    }
+
+    /// Another amount in flight begins.
+    pub(crate) fn start_level(&mut self) {
+        self.level = [0; 2];
+    }
+
+    /// The level shows only after some rounds: the time of these is given to the send buffer as well.
+    fn settle_level(&mut self, limit: Limit) {
+        const SEEN_AS: [Limit; 2] = [Limit::CongestionWindow, Limit::Bottleneck];
+        if limit == Limit::SendBuffer {
+            for (from, time) in SEEN_AS.into_iter().zip(std::mem::take(&mut self.level)) {
+                self.shares.give(from, Limit::SendBuffer, time);
+            }
+        }
+    }
+
+    fn give(&mut self, until: Nanos, limit: Limit) {
+        if until > self.at {
+            let time = until - self.at;
+            self.shares.add(limit, time);
+            match limit {
+                Limit::CongestionWindow => self.level[0] += time,
+                Limit::Bottleneck => self.level[1] += time,
+                _ => self.settle_level(limit),
+            }
+            self.at = until;
+        }
+        self.last = Some(limit);
+    }
+
+    /// The receiver's window closes while nothing is in flight, or opens.
+    pub(crate) fn window(&mut self, time: Nanos, is_closed: bool) {
+        if is_closed == self.is_closed {
+            return;
+        }
+        let limit = if self.is_closed {
+            Limit::ZeroWindow
+        } else {
+            Limit::ReceiveWindow
+        };
+        self.give(time, limit);
+        self.is_closed = is_closed;
+    }
+
+    /// A segment ends an interval.
+    pub(crate) fn segment(
+        &mut self,
+        time: Nanos,
+        since: Option<Nanos>,
+        wait: &Wait,
+        round_trip: Option<Nanos>,
+        packets: [Option<u64>; 2],
+        is_burst: bool,
+    ) -> Nanos {
+        let (before, peers) = (self.at, self.peers);
+        // Segments of one burst follow each other as fast as the link permits.
+        let limit = match self.last {
+            Some(last) if is_burst => {
+                self.give(time, last);
+                last
+            }
+            _ => self.spend(time, wait),
+        };
+        let spent = if limit == Limit::FastRecovery {
+            time - before
+        } else {
+            0
+        };
+        let Some((since, round_trip)) = since.zip(round_trip) else {
+            return spent;
+        };
+        let duration = time - since;
+        if duration <= round_trip + round_trip / 16 {
+            return spent;
+        }
+        // Most of the pause may have passed before the last event.
+        let is_peers = limit == Limit::Application && 2 * (before - since) > duration && peers > 0;
+        if self.stalls.len() < MOST {
+            self.stalls.push(Stall {
+                start: since,
+                duration,
+                cause: limit,
+                is_peers,
+                packets,
+            });
+        } else {
+            self.stalls_not_kept += 1;
+        }
+        spent
+    }
+}

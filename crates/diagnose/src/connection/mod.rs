@@ -1,0 +1,257 @@
+//! A TCP connection, as both of its senders saw it.
+
+pub(crate) mod board;
+pub(crate) mod clock;
+pub(crate) mod direction;
+pub(crate) mod host;
+pub(crate) mod pattern;
+pub(crate) mod ranges;
+pub(crate) mod rtt;
+pub(crate) mod sequence;
+pub(crate) mod view;
+
+use crate::{
+    retransmission::ledger::Budget,
+    segment::{End, FIN, RST, SYN, Segment},
+    time::Nanos,
+};
+use direction::{Delays, Direction};
+use host::Turnaround;
+
+/// How much of the handshake the capture has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handshake {
+    /// SYN, SYN-ACK and what follows.
+    Seen,
+    /// A part of it.
+    Partial,
+    /// Nothing: the capture begins in mid-flow.
+    Missed,
+    /// A RST answered the SYN.
+    Refused,
+    /// Nothing answered the SYN.
+    Unanswered,
+}
+
+impl Handshake {
+    /// Its name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Seen => "seen",
+            Self::Partial => "partial",
+            Self::Missed => "missed",
+            Self::Refused => "refused",
+            Self::Unanswered => "unanswered",
+        }
+    }
+}
+
+/// What an end has announced.
+#[derive(Debug, Default, Clone)]
+struct Announced {
+    syns: u32,
+    scale: Option<u8>,
+    fin: bool,
+    rst: Option<u64>,
+    last_stamp: Option<u32>,
+}
+
+/// A connection. The first end sent the SYN, or the first packet that the capture has.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) id: u64,
+    pub(crate) ends: [End; 2],
+    pub(crate) start: Nanos,
+    pub(crate) last: Nanos,
+    pub(crate) packets: u64,
+    announced: [Announced; 2],
+    hosts: [Turnaround; 2],
+    pub(crate) directions: [Direction; 2],
+    /// When the handshake was over.
+    open: Option<Nanos>,
+    is_known_from_start: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(id: u64, segment: &Segment) -> Self {
+        let is_answer = segment.has(SYN) && segment.ack.is_some();
+        let ends = if is_answer {
+            [segment.target, segment.source]
+        } else {
+            [segment.source, segment.target]
+        };
+        Self {
+            id,
+            ends,
+            start: segment.time,
+            last: segment.time,
+            packets: 0,
+            announced: Default::default(),
+            hosts: Default::default(),
+            directions: [Direction::new(segment.time), Direction::new(segment.time)],
+            open: None,
+            is_known_from_start: segment.has(SYN),
+        }
+    }
+
+    /// Whether nothing but late packets is to be expected.
+    pub(crate) fn is_over(&self) -> bool {
+        let [a, b] = &self.announced;
+        a.rst.is_some() || b.rst.is_some() || (a.fin && b.fin)
+    }
+
+    /// Whether a segment begins another connection between the same ends.
+    pub(crate) fn is_another(&self, segment: &Segment) -> bool {
+        let from = self.from(segment);
+        segment.has(SYN)
+            && segment.ack.is_none()
+            && self.directions[from]
+                .first()
+                .is_some_and(|first| first != segment.seq.wrapping_add(1))
+    }
+
+    fn from(&self, segment: &Segment) -> usize {
+        usize::from(segment.source != self.ends[0])
+    }
+
+    pub(crate) fn handshake(&self) -> Handshake {
+        let [a, b] = &self.announced;
+        if !self.is_known_from_start && a.syns + b.syns == 0 {
+            Handshake::Missed
+        } else if self.open.is_some() && a.syns > 0 && b.syns > 0 {
+            Handshake::Seen
+        } else if a.syns > 0 && b.syns == 0 && b.rst.is_some() {
+            Handshake::Refused
+        } else if a.syns > 0 && b.syns == 0 && self.directions[1].counts.packets == 0 {
+            Handshake::Unanswered
+        } else {
+            Handshake::Partial
+        }
+    }
+
+    /// The frame of the first RST of each end.
+    pub(crate) fn resets(&self) -> [Option<u64>; 2] {
+        [self.announced[0].rst, self.announced[1].rst]
+    }
+
+    /// Retransmissions that are listed.
+    pub(crate) fn kept_retransmissions(&self) -> u64 {
+        let ways = self.directions.iter();
+        ways.map(|direction| direction.ledger.kept().len() as u64)
+            .sum()
+    }
+
+    /// SYNs of each end.
+    pub(crate) fn syns(&self) -> [u32; 2] {
+        [self.announced[0].syns, self.announced[1].syns]
+    }
+
+    /// What is known of the path for the data of one end.
+    pub(crate) fn delays(&self, from: usize) -> Delays {
+        Delays {
+            to_receiver: self.hosts[1 - from].min(),
+            to_sender: self.hosts[from].min(),
+            // A sender that paces answers late as well: what varies must show in round trips too.
+            jitter: self.hosts[from]
+                .jitter()
+                .min(self.directions[from].rtt.step()),
+        }
+    }
+
+    /// Adds a segment of this connection, in order of time.
+    pub(crate) fn add(&mut self, segment: &Segment, budget: &mut Budget) {
+        let from = self.from(segment);
+        let time = segment.time;
+        self.packets += 1;
+        self.last = self.last.max(time);
+        if segment.has(SYN) {
+            self.add_syn(segment, from);
+        } else {
+            self.note_open(segment);
+        }
+        self.announced[from].fin |= segment.has(FIN);
+        if segment.has(RST) {
+            self.announced[from].rst.get_or_insert(segment.number);
+            self.directions[from].counts.packets += 1;
+            return;
+        }
+        self.add_stamps(segment, from);
+        if let Some(number) = segment.ack {
+            let window = self.window(segment, from);
+            let delays = self.delays(1 - from);
+            let sample =
+                self.directions[1 - from].acknowledge(segment, number, window, delays, budget);
+            if let Some(sample) = sample {
+                self.hosts[from].sample(sample);
+            }
+        }
+        let delays = self.delays(from);
+        self.directions[from].send(segment, delays, budget);
+    }
+
+    fn add_syn(&mut self, segment: &Segment, from: usize) {
+        self.directions[from].open(segment);
+        let own = &mut self.announced[from];
+        own.syns += 1;
+        own.scale = segment.scale;
+    }
+
+    /// The handshake ends with the first segment of the end that began it that is no SYN, or with data.
+    fn note_open(&mut self, segment: &Segment) {
+        if self.open.is_some() {
+            return;
+        }
+        if segment.has(RST) {
+            return;
+        }
+        self.open = Some(segment.time);
+        if self.is_known_from_start {
+            for direction in &mut self.directions {
+                direction.opened(segment.time);
+            }
+        }
+    }
+
+    fn add_stamps(&mut self, segment: &Segment, from: usize) {
+        let Some((stamp, echo)) = segment.stamps else {
+            return;
+        };
+        if segment.ack.is_some() {
+            self.hosts[from].answer(echo, segment.time);
+        }
+        let is_new = self.announced[from]
+            .last_stamp
+            .is_none_or(|last| crate::retransmission::need::is_before(last, stamp));
+        if is_new {
+            self.announced[from].last_stamp = Some(stamp);
+            self.hosts[1 - from].ask(stamp, segment.time);
+        }
+    }
+
+    /// The window that an end announces, if its scale is known (RFC 7323 §2.2).
+    fn window(&self, segment: &Segment, from: usize) -> Option<i64> {
+        let raw = i64::from(segment.window);
+        if segment.has(SYN) || raw == 0 {
+            return Some(raw);
+        }
+        let [a, b] = &self.announced;
+        if a.syns == 0 || b.syns == 0 {
+            return None;
+        }
+        let is_scaled = a.scale.is_some() && b.scale.is_some();
+        let shift = self.announced[from].scale.filter(|_| is_scaled);
+        Some(raw << shift.unwrap_or(0))
+    }
+
+    /// Ends the account.
+    pub(crate) fn finish(&mut self, budget: &mut Budget) {
+        for from in 0..2 {
+            let delays = self.delays(from);
+            if self.open.is_none() && self.is_known_from_start {
+                self.directions[from].opened(self.last);
+            }
+            self.directions[from].finish(self.last, delays, budget);
+        }
+    }
+}

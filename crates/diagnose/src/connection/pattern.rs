@@ -1,0 +1,226 @@
+//! How a sender's segments follow each other: on acknowledgments, at a pace of their own, or up to a fixed amount.
+
+use crate::time::{MICROSECOND, Nanos};
+
+/// How closely segments follow the acknowledgments that release them.
+const TIGHT: Nanos = 70 * MICROSECOND;
+/// The longest that a full segment takes on the links before the capture point: 10 Mbit/s.
+const LONGEST: Nanos = 1_300 * MICROSECOND;
+/// Ticks after which the rate of a clock is known.
+const TICKS: u32 = 100;
+/// Observations that count: a pace drifts through the acknowledgments' in about so many segments.
+const WEIGHT: i32 = 128;
+const ONE: i32 = 1 << 16;
+/// Rounds after which an amount in flight that has stayed the same is level.
+const LEVEL_ROUNDS: u32 = 12;
+/// A window that opens with each acknowledgment is beyond the largest initial window (RFC 6928) after so many rounds.
+const OPENING_ROUNDS: u32 = 4;
+const INITIAL_SEGMENTS: i64 = 10;
+
+/// A share of observations, the recent ones weighing more.
+#[derive(Debug, Clone, Copy)]
+struct Habit {
+    share: i32,
+    seen: i32,
+}
+
+impl Habit {
+    /// As if so many observations had been made that all hold.
+    const fn holding(seen: i32) -> Self {
+        Self { share: ONE, seen }
+    }
+
+    fn see(&mut self, holds: bool) {
+        self.seen = (self.seen + 1).min(WEIGHT);
+        let target = if holds { ONE } else { 0 };
+        self.share += (target - self.share) / self.seen;
+    }
+
+    /// More than so many of 16 hold.
+    const fn holds(self, sixteenths: i32) -> bool {
+        self.share > ONE / 16 * sixteenths
+    }
+}
+
+/// What has been seen of a sender.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    clocked: Habit,
+    pushed: Habit,
+    /// How long after an acknowledgment the segments come that it releases.
+    lag: Nanos,
+    /// The least time between full segments.
+    apart: Nanos,
+    /// Data echoes an older timestamp than the last acknowledgment's: there is a queue before the capture point.
+    stale: Habit,
+    /// Segments with one timestamp come over more than a tick of the sender's clock: they were sent together.
+    spread: Habit,
+    stamps: Option<Stamps>,
+    /// A round ends when this is acknowledged.
+    round: i64,
+    rounds: u32,
+    /// The most in flight in this round, and ever.
+    peak: i64,
+    highest: i64,
+    level: Level,
+    has_lost: bool,
+}
+
+/// Rounds of which each had about the same in flight.
+#[derive(Debug, Default)]
+struct Level {
+    rounds: u32,
+    low: i64,
+    high: i64,
+    last: i64,
+    /// Rounds with less in flight than the one before, although nothing was lost: a congestion window does not shrink.
+    falls: u32,
+    /// The sum over the rounds of the first half, and of the second.
+    sums: [i64; 2],
+}
+
+impl Level {
+    /// Whether a round belongs to it.
+    fn see(&mut self, peak: i64, mss: i64) -> bool {
+        let (low, high) = (self.low.min(peak), self.high.max(peak));
+        if self.rounds == 0 || high - low > mss + high / 20 {
+            *self = Self {
+                rounds: 1,
+                low: peak,
+                high: peak,
+                last: peak,
+                falls: 0,
+                sums: [peak, 0],
+            };
+            return false;
+        }
+        self.falls += u32::from(peak + mss <= self.last);
+        self.rounds += 1;
+        (self.low, self.high, self.last) = (low, high, peak);
+        if self.rounds <= LEVEL_ROUNDS / 2 {
+            self.sums[0] += peak;
+        } else if self.rounds <= LEVEL_ROUNDS {
+            self.sums[1] += peak;
+        }
+        true
+    }
+
+    fn is_reached(&self) -> bool {
+        let [first, second] = self.sums;
+        let half = i64::from(LEVEL_ROUNDS / 2);
+        self.rounds >= LEVEL_ROUNDS
+            && 5 * self.falls >= self.rounds
+            && (second - first).abs() <= half * self.high / 100
+    }
+}
+
+/// A sender's timestamps: the first, and the first of those that are the same as the last; with their times.
+#[derive(Debug, Clone, Copy)]
+struct Stamps {
+    first: (u32, Nanos),
+    run: (u32, Nanos),
+}
+
+impl Default for Pattern {
+    fn default() -> Self {
+        Self {
+            clocked: Habit::holding(16),
+            pushed: Habit::holding(0),
+            lag: 0,
+            apart: Nanos::MAX,
+            stale: Habit::holding(4),
+            spread: Habit::holding(4),
+            stamps: None,
+            round: i64::MIN,
+            rounds: 0,
+            peak: 0,
+            highest: 0,
+            level: Level::default(),
+            has_lost: false,
+        }
+    }
+}
+
+impl Pattern {
+    /// A segment came so long after the acknowledgment that may have released it, of which `jitter` varies.
+    pub(crate) fn see_release(&mut self, lag: Nanos, jitter: Nanos) {
+        let off = lag - self.lag;
+        self.clocked.see(off.abs() <= TIGHT + jitter / 2);
+        let lag = self.lag + off / 64 + off.signum() * 2 * MICROSECOND;
+        self.lag = lag.min(self.apart.saturating_add(TIGHT)).min(LONGEST);
+    }
+
+    /// Full segments follow each other: a link before the capture point takes that long for one.
+    pub(crate) fn see_apart(&mut self, time: Nanos) {
+        self.apart = self.apart.min(time);
+    }
+
+    pub(crate) fn see_push(&mut self, pushed: bool) {
+        self.pushed.see(pushed);
+    }
+
+    pub(crate) fn see_echo(&mut self, stale: bool) {
+        self.stale.see(stale);
+    }
+
+    /// A segment's timestamp, and when it passed the capture point behind a pause.
+    pub(crate) fn see_stamp(&mut self, stamp: u32, time: Nanos) {
+        let stamps = self.stamps.get_or_insert(Stamps {
+            first: (stamp, time),
+            run: (stamp, time),
+        });
+        if stamps.run.0 != stamp {
+            stamps.run = (stamp, time);
+        }
+        let ticks = stamp.wrapping_sub(stamps.first.0);
+        if (TICKS..1 << 31).contains(&ticks) {
+            let tick = (time - stamps.first.1) / i64::from(ticks);
+            self.spread.see(time - stamps.run.1 > tick + tick / 2);
+        }
+    }
+
+    /// Segments pass the capture point as soon as they are sent.
+    pub(crate) fn is_fresh(&self) -> bool {
+        !self.stale.holds(1) && !self.spread.holds(1)
+    }
+
+    /// Most segments follow acknowledgments.
+    pub(crate) fn is_clocked(&self) -> bool {
+        self.clocked.holds(8)
+    }
+
+    /// Nearly every segment ends a write.
+    pub(crate) fn is_pushed(&self) -> bool {
+        self.pushed.holds(12)
+    }
+
+    /// A loss was found.
+    pub(crate) fn lose(&mut self) {
+        self.has_lost = true;
+        self.level = Level::default();
+        self.peak = 0;
+    }
+
+    /// After a segment: what is in flight, and what is acknowledged. Whether another level begins.
+    pub(crate) fn see_flight(&mut self, next: i64, una: i64, mss: i64) -> bool {
+        self.peak = self.peak.max(next - una);
+        self.highest = self.highest.max(self.peak);
+        if una < self.round {
+            return false;
+        }
+        self.round = next;
+        self.rounds += 1;
+        let peak = std::mem::take(&mut self.peak);
+        !self.level.see(peak, mss)
+    }
+
+    /// The amount in flight has stayed about the same, as much as there ever was.
+    pub(crate) fn is_level(&self) -> bool {
+        self.level.is_reached() && self.highest - self.level.high <= self.highest / 20
+    }
+
+    /// No more is in flight than any congestion window holds that has not seen a loss.
+    pub(crate) fn is_below_any_window(&self, mss: i64) -> bool {
+        !self.has_lost && self.rounds > OPENING_ROUNDS && self.highest < INITIAL_SEGMENTS * mss
+    }
+}

@@ -1,0 +1,158 @@
+//! Sets of octets as ranges of sequence numbers.
+
+use std::collections::VecDeque;
+
+/// More ranges than a connection has at a time; beyond it the lowest is given up.
+const MOST: usize = 4096;
+
+/// Ranges in order, none touching the next.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Ranges {
+    ranges: VecDeque<(i64, i64)>,
+    octets: i64,
+}
+
+impl Ranges {
+    pub(crate) fn octets(&self) -> i64 {
+        self.octets
+    }
+
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
+        self.ranges.iter().copied()
+    }
+
+    /// The first range that ends behind `at`.
+    fn behind(&self, at: i64) -> usize {
+        self.ranges.partition_point(|range| range.1 <= at)
+    }
+
+    /// Adds a range.
+    pub(crate) fn add(&mut self, start: i64, end: i64) {
+        if end <= start {
+            return;
+        }
+        // Those that touch count too.
+        let first = self.ranges.partition_point(|range| range.1 < start);
+        let (mut start, mut end) = (start, end);
+        let mut last = first;
+        while let Some(range) = self.ranges.get(last)
+            && range.0 <= end
+        {
+            start = start.min(range.0);
+            end = end.max(range.1);
+            self.octets -= range.1 - range.0;
+            last += 1;
+        }
+        self.octets += end - start;
+        if last == first {
+            self.ranges.insert(first, (start, end));
+        } else {
+            self.ranges[first] = (start, end);
+            self.ranges.drain(first + 1..last);
+        }
+        if self.ranges.len() > MOST
+            && let Some((start, end)) = self.ranges.pop_front()
+        {
+            self.octets -= end - start;
+        }
+    }
+
+    /// Removes a range, and returns how many octets of it were there.
+    pub(crate) fn remove(&mut self, start: i64, end: i64) -> i64 {
+        if end <= start {
+            return 0;
+        }
+        let before = self.octets;
+        let mut at = self.behind(start);
+        while let Some(&(from, to)) = self.ranges.get(at)
+            && from < end
+        {
+            let (left, right) = ((from, start.min(to)), (end.max(from), to));
+            self.octets -= to - from;
+            self.ranges.remove(at);
+            for (from, to) in [right, left] {
+                if from < to {
+                    self.octets += to - from;
+                    self.ranges.insert(at, (from, to));
+                }
+            }
+            at += usize::from(left.0 < left.1);
+            if right.0 < right.1 {
+                break;
+            }
+        }
+        before - self.octets
+    }
+
+    /// Octets of a range that are in the set.
+    pub(crate) fn overlap(&self, start: i64, end: i64) -> i64 {
+        let mut sum = 0;
+        for &(from, to) in self.ranges.range(self.behind(start)..) {
+            if from >= end {
+                break;
+            }
+            sum += to.min(end) - from.max(start);
+        }
+        sum
+    }
+
+    /// The parts of a range that are not in the set.
+    pub(crate) fn missing(&self, start: i64, end: i64) -> Vec<(i64, i64)> {
+        let mut missing = Vec::new();
+        let mut at = start;
+        for &(from, to) in self.ranges.range(self.behind(start)..) {
+            if from >= end {
+                break;
+            }
+            if at < from {
+                missing.push((at, from));
+            }
+            at = at.max(to);
+        }
+        if at < end {
+            missing.push((at, end));
+        }
+        missing
+    }
+
+    /// The octets above `at`.
+    pub(crate) fn octets_above(&self, at: i64) -> i64 {
+        self.overlap(at, i64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn ranges_are_the_set_of_their_octets(steps in prop::collection::vec((any::<bool>(), 0_i64..60, 0_i64..12), 0..40), probe in (0_i64..60, 0_i64..20)) {
+            let mut ranges = Ranges::default();
+            let mut set = BTreeSet::new();
+            for (add, start, length) in steps {
+                if add {
+                    ranges.add(start, start + length);
+                    set.extend(start..start + length);
+                } else {
+                    let there = (start..start + length).filter(|octet| set.remove(octet)).count();
+                    prop_assert_eq!(usize::try_from(ranges.remove(start, start + length)), Ok(there));
+                }
+            }
+            let all: Vec<i64> = ranges.iter().flat_map(|(from, to)| from..to).collect();
+            prop_assert_eq!(usize::try_from(ranges.octets()), Ok(all.len()));
+            prop_assert!(ranges.iter().zip(ranges.iter().skip(1)).all(|(one, next)| one.1 < next.0));
+            prop_assert_eq!(all, set.iter().copied().collect::<Vec<_>>());
+            let (start, end) = (probe.0, probe.0 + probe.1);
+            let there = set.range(start..end).count();
+            prop_assert_eq!(usize::try_from(ranges.overlap(start, end)), Ok(there));
+            let missing: i64 = ranges.missing(start, end).iter().map(|(from, to)| to - from).sum();
+            prop_assert_eq!(usize::try_from(probe.1 - missing), Ok(there));
+        }
+    }
+}

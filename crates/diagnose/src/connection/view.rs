@@ -1,0 +1,108 @@
+//! What the sender knows: acknowledgments reach it later than they pass the capture point.
+
+use std::collections::VecDeque;
+
+use crate::time::Nanos;
+
+/// Acknowledgments that are between the capture point and the sender, at most.
+const MOST: usize = 4096;
+
+/// An acknowledgment, as the sender is going to see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// When data that it releases passes the capture point at the earliest.
+    pub(crate) time: Nanos,
+    pub(crate) una: i64,
+    /// Octets that were SACKed.
+    pub(crate) sacked: i64,
+    pub(crate) window: i64,
+    /// `TSval`, which data that is sent later echoes.
+    pub(crate) stamp: Option<u32>,
+    pub(crate) is_duplicate: bool,
+    /// It came with data of the peer's application.
+    pub(crate) has_data: bool,
+    /// When the data passed that it acknowledges first, and the receiver took longer than the path to answer.
+    pub(crate) is_delayed: bool,
+}
+
+/// The sender's state, as far as acknowledgments make it.
+#[derive(Debug)]
+pub(crate) struct View {
+    coming: VecDeque<Arrival>,
+    /// [`UNKNOWN`] until an acknowledgment has come.
+    pub(crate) una: i64,
+    pub(crate) sacked: i64,
+    /// `None` until an acknowledgment has come.
+    pub(crate) window: Option<i64>,
+    pub(crate) duplicates: u32,
+    pub(crate) last: Option<Arrival>,
+    /// The last that acknowledged new data, SACKed or not, or opened the window.
+    pub(crate) room: Option<Nanos>,
+    /// The last that acknowledged new data cumulatively.
+    pub(crate) advanced: Option<Nanos>,
+    /// The last that carried data.
+    pub(crate) asked: Option<Nanos>,
+}
+
+/// Below every octet: nothing is known to be acknowledged.
+pub(crate) const UNKNOWN: i64 = i64::MIN / 4;
+
+impl View {
+    pub(crate) fn new() -> Self {
+        Self {
+            coming: VecDeque::new(),
+            una: UNKNOWN,
+            sacked: 0,
+            window: None,
+            duplicates: 0,
+            last: None,
+            room: None,
+            advanced: None,
+            asked: None,
+        }
+    }
+
+    pub(crate) fn push(&mut self, arrival: Arrival) {
+        if self.coming.len() >= MOST {
+            self.next(Nanos::MAX);
+        }
+        self.coming.push_back(arrival);
+    }
+
+    /// When the next acknowledgment arrives.
+    pub(crate) fn due(&self) -> Option<Nanos> {
+        self.coming.front().map(|arrival| arrival.time)
+    }
+
+    /// Lets the next acknowledgment arrive if that is before `now`.
+    pub(crate) fn next(&mut self, now: Nanos) -> Option<Arrival> {
+        if self.due()? > now {
+            return None;
+        }
+        let arrival = self.coming.pop_front()?;
+        let advances = arrival.una > self.una;
+        let edge = self.una + self.window.unwrap_or(0);
+        if advances || arrival.sacked > self.sacked || arrival.una + arrival.window > edge {
+            self.room = Some(arrival.time);
+        }
+        if advances {
+            self.advanced = Some(arrival.time);
+            self.duplicates = 0;
+        } else if arrival.is_duplicate {
+            self.duplicates += 1;
+        }
+        if arrival.has_data {
+            self.asked = Some(arrival.time);
+        }
+        self.una = self.una.max(arrival.una);
+        self.sacked = arrival.sacked;
+        self.window = Some(arrival.window);
+        self.last = Some(arrival);
+        Some(arrival)
+    }
+
+    /// Octets between `next` and the right edge of the window.
+    pub(crate) fn room_from(&self, next: i64) -> Option<i64> {
+        self.window.map(|window| self.una + window - next)
+    }
+}

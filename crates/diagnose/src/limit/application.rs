@@ -1,0 +1,18 @@
+//! Application.
+
+use super::{Meta, Wait};
+
+pub(super) const META: Meta = Meta {
+    name: "application",
+    title: "Application",
+    meaning: "The application had nothing to send.",
+    evidence: "All data was acknowledged, the last segment was smaller than the MSS, or no acknowledgment released the next one.",
+    confusion: "A sender that paces small segments.",
+};
+
+pub(super) fn holds(wait: &Wait) -> bool {
+    wait.is_idle
+        || wait.is_last
+        || (wait.is_blocked && (wait.is_small || wait.is_unfilled))
+        || (!wait.is_blocked && !wait.is_paced)
+}

@@ -1,0 +1,15 @@
+//! Congestion window.
+
+use super::{Meta, Wait};
+
+pub(super) const META: Meta = Meta {
+    name: "congestion-window",
+    title: "Congestion window",
+    meaning: "The congestion window was full before the path was.",
+    evidence: "Acknowledgments released the segments, and the round trip was near the least one.",
+    confusion: "A send buffer that is small.",
+};
+
+pub(super) fn holds(wait: &Wait) -> bool {
+    wait.is_blocked
+}

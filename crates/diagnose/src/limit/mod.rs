@@ -1,0 +1,151 @@
+//! What limits a sender: each interval between two of its segments belongs to one limit.
+//!
+//! One file per limit. The rules are asked in the order of [`Limit::ALL`], and the first that holds decides; the last one
+//! always holds.
+
+mod application;
+mod bottleneck;
+mod capture_gap;
+mod congestion_window;
+mod delayed_ack_nagle;
+mod fast_recovery;
+mod handshake;
+mod pacing;
+mod receive_window;
+mod reordering;
+mod retransmission_timeout;
+mod send_buffer;
+mod undecidable;
+mod zero_window;
+
+use crate::time::Nanos;
+
+/// How a limit describes itself; the documentation is made from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meta {
+    /// Its name in results.
+    pub name: &'static str,
+    /// The name that people use.
+    pub title: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// What in the capture shows it.
+    pub evidence: &'static str,
+    /// What looks the same.
+    pub confusion: &'static str,
+}
+
+/// An interval without a segment of the sender, and what the sender knew in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one observation")]
+pub(crate) struct Wait {
+    pub(crate) mss: i64,
+    /// The receiver's window, and the room in it behind what was sent.
+    pub(crate) window: Option<i64>,
+    pub(crate) room: Option<i64>,
+    /// Payload of the segment that ends the interval.
+    pub(crate) next_length: i64,
+    pub(crate) is_opening: bool,
+    pub(crate) has_gap: bool,
+    /// The peer's application was to say something first.
+    pub(crate) is_peers: bool,
+    /// All data was acknowledged when the interval began.
+    pub(crate) is_idle: bool,
+    /// No segment follows.
+    pub(crate) is_last: bool,
+    /// An acknowledgment released the segment that ends the interval.
+    pub(crate) is_blocked: bool,
+    /// The segment before was smaller than the MSS.
+    pub(crate) is_small: bool,
+    pub(crate) is_next_small: bool,
+    /// A retransmission that no acknowledgment released ends the interval.
+    pub(crate) ends_with_timer: bool,
+    pub(crate) is_recovering: bool,
+    pub(crate) is_ack_delayed: bool,
+    /// Full segments at their own pace.
+    pub(crate) is_paced: bool,
+    /// The amount in flight has been the same for many round trips.
+    pub(crate) is_level: bool,
+    /// No more is in flight than any congestion window holds.
+    pub(crate) is_unfilled: bool,
+    /// The round trip is longer than the least one.
+    pub(crate) is_queued: bool,
+}
+
+macro_rules! limits {
+    ($($variant:ident = $module:ident,)*) => {
+        /// What limits a sender.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Limit {
+            $(#[doc = concat!("See `limit/", stringify!($module), ".rs`.")] $variant,)*
+        }
+
+        impl Limit {
+            /// All, in the order in which their rules are asked.
+            pub const ALL: [Self; [$(stringify!($module)),*].len()] = [$(Self::$variant),*];
+
+            /// Its description.
+            #[must_use]
+            pub const fn meta(self) -> &'static Meta {
+                match self {
+                    $(Self::$variant => &$module::META,)*
+                }
+            }
+
+            fn holds(self, wait: &Wait) -> bool {
+                match self {
+                    $(Self::$variant => $module::holds(wait),)*
+                }
+            }
+        }
+    };
+}
+
+limits! {
+    Handshake = handshake,
+    CaptureGap = capture_gap,
+    ZeroWindow = zero_window,
+    RetransmissionTimeout = retransmission_timeout,
+    ReceiveWindow = receive_window,
+    FastRecovery = fast_recovery,
+    DelayedAckNagle = delayed_ack_nagle,
+    Application = application,
+    Pacing = pacing,
+    SendBuffer = send_buffer,
+    Bottleneck = bottleneck,
+    CongestionWindow = congestion_window,
+    Reordering = reordering,
+    Undecidable = undecidable,
+}
+
+impl Limit {
+    /// The first whose rule holds.
+    pub(crate) fn of(wait: &Wait) -> Self {
+        let mut all = Self::ALL.into_iter();
+        all.find(|limit| limit.holds(wait))
+            .unwrap_or(Self::Undecidable)
+    }
+}
+
+/// Time by limit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Shares {
+    spent: [Nanos; Limit::ALL.len()],
+}
+
+impl Shares {
+    pub(crate) fn add(&mut self, limit: Limit, time: Nanos) {
+        self.spent[limit as usize] += time;
+    }
+
+    pub(crate) fn of(&self, limit: Limit) -> Nanos {
+        self.spent[limit as usize]
+    }
+
+    /// Gives time of one limit to another.
+    pub(crate) fn give(&mut self, from: Limit, to: Limit, time: Nanos) {
+        let time = time.min(self.of(from));
+        self.spent[from as usize] -= time;
+        self.spent[to as usize] += time;
+    }
+}

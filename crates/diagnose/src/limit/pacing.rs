@@ -1,0 +1,15 @@
+//! Pacing.
+
+use super::{Meta, Wait};
+
+pub(super) const META: Meta = Meta {
+    name: "pacing",
+    title: "Pacing",
+    meaning: "The sender spread its segments over time.",
+    evidence: "Full segments followed each other without an acknowledgment that released them, and the last one did not end a write.",
+    confusion: "An application that writes full segments at an even pace.",
+};
+
+pub(super) fn holds(wait: &Wait) -> bool {
+    wait.is_paced && !wait.is_blocked
+}

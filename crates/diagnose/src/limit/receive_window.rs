@@ -1,0 +1,18 @@
+//! Receive window.
+
+use super::{Meta, Wait};
+
+pub(super) const META: Meta = Meta {
+    name: "receive-window",
+    title: "Receive window",
+    meaning: "The receiver's window was full: more could have been sent into a larger one.",
+    evidence: "What was in flight left less than a segment of room in the window.",
+    confusion: "A sender that has sent all its data just when the window was full.",
+};
+
+pub(super) fn holds(wait: &Wait) -> bool {
+    wait.is_blocked
+        && wait
+            .room
+            .is_some_and(|room| room < wait.mss.max(wait.next_length))
+}

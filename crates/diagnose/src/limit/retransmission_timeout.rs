@@ -1,0 +1,15 @@
+//! Retransmission timeout.
+
+use super::{Meta, Wait};
+
+pub(super) const META: Meta = Meta {
+    name: "retransmission-timeout",
+    title: "Retransmission timeout",
+    meaning: "The sender waited for its retransmission timer or a tail loss probe.",
+    evidence: "The interval ends with a retransmission that no acknowledgment released.",
+    confusion: "A delay on the path that is longer than the timer looks the same until the acknowledgment arrives.",
+};
+
+pub(super) fn holds(wait: &Wait) -> bool {
+    wait.ends_with_timer
+}

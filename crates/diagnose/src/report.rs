@@ -1,0 +1,402 @@
+//! The result: what the command prints as JSON.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{
+    connection::{self, direction::Direction},
+    limit::Limit,
+    retransmission::{self, Trigger},
+    segment::End,
+    stall,
+    time::{Nanos, seconds},
+};
+
+/// What a capture shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The version of this form.
+    pub format: u32,
+    /// The capture's name.
+    pub file: String,
+    /// Frames of all kinds.
+    pub packets: u64,
+    /// Frames that are no TCP segment, by reason.
+    pub passed_over: BTreeMap<String, u64>,
+    /// Those of `no-ip`, by reason.
+    pub without_ip: BTreeMap<String, u64>,
+    /// Packets with a time before that of a packet before them.
+    pub time_went_back: u64,
+    /// Those that were too far off to be put in order.
+    pub not_put_in_order: u64,
+    /// The capture ends within a record.
+    pub cut_off: bool,
+    /// Bytes behind the last record.
+    pub trailing_bytes: u64,
+    /// Why reading ended before the end of the file.
+    pub damaged: Option<String>,
+    /// Connections, in the order of their first packets.
+    pub connections: Vec<Connection>,
+    /// The connections that are not listed.
+    pub omitted: Omitted,
+    /// Connections that were ended because too many were open.
+    pub ended_early: u64,
+}
+
+/// Connections that are not listed, in sum.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Omitted {
+    /// Connections.
+    pub connections: u64,
+    /// Their packets.
+    pub packets: u64,
+    /// Their retransmissions.
+    pub retransmissions: u64,
+}
+
+impl Omitted {
+    pub(crate) fn add(&mut self, packets: u64, retransmissions: u64) {
+        self.connections += 1;
+        self.packets += packets;
+        self.retransmissions += retransmissions;
+    }
+}
+
+/// A connection.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Connection {
+    /// Its number, from 1, by its first packet.
+    pub id: u64,
+    /// The end that sent the SYN, or else the first packet.
+    pub a: String,
+    /// The other end.
+    pub b: String,
+    /// The time of the first packet.
+    pub start_s: f64,
+    /// From the first to the last packet.
+    pub duration_s: f64,
+    /// Packets of both directions.
+    pub packets: u64,
+    /// How much of the handshake the capture has.
+    pub handshake: &'static str,
+    /// SYNs beyond the first.
+    pub syn_retransmissions: u32,
+    /// Who sent a RST, and its frame.
+    pub reset: Option<Reset>,
+    /// Where the capture was made.
+    pub capture_point: &'static str,
+    /// Both directions of data.
+    pub directions: Directions,
+    /// What stands out.
+    pub findings: Vec<Finding>,
+    /// The model of the path.
+    pub path: Path,
+    /// Remedies.
+    pub advice: Vec<Advice>,
+}
+
+/// A cause, the share that it took, and what shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// Its name.
+    pub cause: &'static str,
+    /// Of the connection's time; of the segments with data where no time is known.
+    pub share: f64,
+    /// A sentence.
+    pub text: String,
+    /// Frames that show it.
+    pub packets: Vec<u64>,
+}
+
+/// A RST.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reset {
+    /// `a` or `b`.
+    pub by: &'static str,
+    /// Its frame.
+    pub packet: u64,
+}
+
+/// The model of the path: empty in this version.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Path {}
+
+/// A remedy: none in this version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Advice {}
+
+/// Data from `a` to `b`, and back.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Directions {
+    /// What `a` sends.
+    pub a_to_b: OneWay,
+    /// What `b` sends.
+    pub b_to_a: OneWay,
+}
+
+impl Directions {
+    pub(crate) fn all(&self) -> [&OneWay; 2] {
+        [&self.a_to_b, &self.b_to_a]
+    }
+}
+
+/// One direction.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OneWay {
+    /// Octets of data, each counted once.
+    pub bytes: u64,
+    /// Packets, those without data included.
+    pub packets: u64,
+    /// Packets with data.
+    pub data_packets: u64,
+    /// Octets of data ÷ the time from the first to the last segment with data.
+    pub goodput_mbit_s: Option<f64>,
+    /// Round trips.
+    pub rtt_ms: RoundTrips,
+    /// Retransmissions, in the order of the capture.
+    pub retransmissions: Vec<Retransmission>,
+    /// How many there are, listed or not.
+    pub retransmission_counts: Counts,
+    /// How many there are, by trigger.
+    pub triggers: BTreeMap<&'static str, u64>,
+    /// Packets that came after later ones.
+    pub reordered_packets: u64,
+    /// Copies that the network or the capture made.
+    pub duplicated_packets: u64,
+    /// Holes in the capture.
+    pub capture_gaps: u64,
+    /// Octets in these holes.
+    pub capture_gap_bytes: u64,
+    /// Acknowledgments of a closed window.
+    pub zero_windows: u64,
+    /// Segments far outside of any window.
+    pub implausible_packets: u64,
+    /// Time by limit; the sum is the connection's duration.
+    pub limits_s: BTreeMap<&'static str, f64>,
+    /// Part of `application` in which the receiver's application was to say something first: a request.
+    pub receiver_application_s: f64,
+    /// Pauses of more than a round trip.
+    pub stalls: Vec<Stall>,
+    /// Pauses that are not listed.
+    pub stalls_not_listed: u64,
+}
+
+/// Round trips as the sender measures them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RoundTrips {
+    /// The least.
+    pub min: Option<f64>,
+    /// Half are shorter.
+    pub median: Option<f64>,
+    /// 95 % are shorter.
+    pub p95: Option<f64>,
+}
+
+/// How many retransmissions there are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// All.
+    pub all: u64,
+    /// Part of the data had not arrived.
+    pub needed: u64,
+    /// All data had arrived.
+    pub spurious: u64,
+    /// It cannot be decided.
+    pub undecided: u64,
+    /// Not listed.
+    pub not_listed: u64,
+}
+
+/// A retransmission.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Retransmission {
+    /// The frame's number in the file, from 1.
+    pub packet: u64,
+    /// As in the file.
+    pub time_s: f64,
+    /// Its first octet, from the first octet of data.
+    pub seq: i64,
+    /// Octets of payload.
+    pub bytes: u32,
+    /// `None` if it cannot be decided.
+    pub needed: Option<bool>,
+    /// What that rests on.
+    pub evidence: &'static str,
+    /// What triggered it.
+    pub trigger: &'static str,
+    /// Where the data was lost, from the capture point.
+    pub lost: &'static str,
+    /// The frame of the copy before.
+    pub earlier: Option<u64>,
+}
+
+/// A pause.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stall {
+    /// When the last segment before it passed.
+    pub start_s: f64,
+    /// How long it was.
+    pub duration_s: f64,
+    /// What the sender waited for.
+    pub cause: &'static str,
+    /// Whose application, if it is one: `sender` or `receiver`.
+    pub side: Option<&'static str>,
+    /// The frames before and behind it.
+    pub packets: Vec<u64>,
+}
+
+/// An address and a port, as in URLs.
+fn end((address, port): End) -> String {
+    std::net::SocketAddr::new(address, port).to_string()
+}
+
+/// How far from a host packets are answered at once, as a share of the round trip.
+const NEAR: f64 = 0.1;
+
+fn capture_point(from: &connection::Connection) -> &'static str {
+    let delays = from.delays(0);
+    match (delays.to_sender, delays.to_receiver) {
+        (Some(to_a), Some(to_b)) => {
+            let all = (to_a + to_b).max(1) as f64;
+            if to_a as f64 / all < NEAR {
+                "near-a"
+            } else if to_b as f64 / all < NEAR {
+                "near-b"
+            } else {
+                "middle"
+            }
+        }
+        _ => "unknown",
+    }
+}
+
+impl Connection {
+    pub(crate) fn of(from: &connection::Connection) -> Self {
+        let duration = from.last - from.start;
+        let [a_to_b, b_to_a] = &from.directions;
+        let directions = Directions {
+            a_to_b: OneWay::of(a_to_b, from.delays(0).to_sender),
+            b_to_a: OneWay::of(b_to_a, from.delays(1).to_sender),
+        };
+        let resets = from.resets();
+        let reset = |by, packet: Option<u64>| packet.map(|packet| Reset { by, packet });
+        let first = match (reset("a", resets[0]), reset("b", resets[1])) {
+            (Some(a), Some(b)) => Some(if a.packet < b.packet { a } else { b }),
+            (one, other) => one.or(other),
+        };
+        Self {
+            id: from.id,
+            a: end(from.ends[0]),
+            b: end(from.ends[1]),
+            start_s: seconds(from.start),
+            duration_s: seconds(duration),
+            packets: from.packets,
+            handshake: from.handshake().name(),
+            syn_retransmissions: from.syns().into_iter().map(|n| n.saturating_sub(1)).sum(),
+            reset: first,
+            capture_point: capture_point(from),
+            directions,
+            findings: Vec::new(),
+            path: Path::default(),
+            advice: Vec::new(),
+        }
+    }
+
+    /// All retransmissions.
+    pub(crate) fn retransmissions(&self) -> u64 {
+        let all = self.directions.all().into_iter();
+        all.map(|direction| direction.retransmission_counts.all)
+            .sum()
+    }
+
+    /// Retransmissions that are listed.
+    pub(crate) fn kept_retransmissions(&self) -> u64 {
+        let listed = self.directions.all();
+        listed
+            .into_iter()
+            .map(|direction| direction.retransmissions.len() as u64)
+            .sum()
+    }
+}
+
+impl OneWay {
+    fn of(from: &Direction, to_sender: Option<Nanos>) -> Self {
+        let counts = &from.counts;
+        let bytes = u64::try_from(from.octets()).unwrap_or_default();
+        let time = counts.first_data.zip(counts.last_data);
+        let time = time
+            .map(|(first, last)| last - first)
+            .filter(|time| *time > 0);
+        let ledger = &from.ledger;
+        let back_ms = crate::time::millis(to_sender.unwrap_or(0));
+        let triggers = Trigger::ALL.into_iter().filter_map(|trigger| {
+            let count = ledger.by_trigger.get(&trigger)?;
+            Some((trigger.name(), count.all()))
+        });
+        let limits = Limit::ALL.into_iter();
+        let limits = limits.map(|limit| (limit.meta().name, seconds(from.clock.shares.of(limit))));
+        Self {
+            bytes,
+            packets: counts.packets,
+            data_packets: counts.data_packets,
+            goodput_mbit_s: time.map(|time| bytes as f64 * 8e3 / time as f64),
+            rtt_ms: RoundTrips {
+                min: from.rtt.min().map(|min| crate::time::millis(min) + back_ms),
+                median: from.rtt.percentile_ms(50.0).map(|ms| ms + back_ms),
+                p95: from.rtt.percentile_ms(95.0).map(|ms| ms + back_ms),
+            },
+            retransmissions: ledger.kept().iter().map(Retransmission::of).collect(),
+            retransmission_counts: Counts {
+                all: ledger.count.all(),
+                needed: ledger.count.needed,
+                spurious: ledger.count.spurious,
+                undecided: ledger.count.undecided,
+                not_listed: ledger.not_kept,
+            },
+            triggers: triggers.collect(),
+            reordered_packets: counts.reordered,
+            duplicated_packets: counts.duplicated,
+            capture_gaps: counts.capture_gaps,
+            capture_gap_bytes: counts.unseen_octets,
+            zero_windows: counts.zero_windows,
+            implausible_packets: counts.implausible,
+            limits_s: limits.collect(),
+            receiver_application_s: seconds(from.clock.peers),
+            stalls: from.clock.stalls.iter().map(Stall::of).collect(),
+            stalls_not_listed: from.clock.stalls_not_kept,
+        }
+    }
+}
+
+impl Retransmission {
+    fn of(from: &retransmission::Retransmission) -> Self {
+        Self {
+            packet: from.packet,
+            time_s: seconds(from.time),
+            seq: from.seq,
+            bytes: from.bytes,
+            needed: from.needed,
+            evidence: from.evidence.name(),
+            trigger: from.trigger.name(),
+            lost: from.place.name(),
+            earlier: from.earlier,
+        }
+    }
+}
+
+impl Stall {
+    fn of(from: &stall::Stall) -> Self {
+        Self {
+            start_s: seconds(from.start),
+            duration_s: seconds(from.duration),
+            cause: from.cause.meta().name,
+            side: (from.cause == Limit::Application).then_some(if from.is_peers {
+                "receiver"
+            } else {
+                "sender"
+            }),
+            packets: from.packets.into_iter().flatten().collect(),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The retransmissions of a direction: open ones, whose need is not known yet, and what is kept of the others.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Evidence, Place, Retransmission, Trigger, need::Verdict};
+use crate::time::Nanos;
+
+/// Retransmissions whose verdict is open, at most; beyond it the oldest are decided as they stand.
+const MOST_OPEN: usize = 1 << 14;
+
+/// How many retransmissions there were of a kind.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// Part of the data had not arrived.
+    pub needed: u64,
+    /// All data had arrived, or was still in flight and arrived.
+    pub spurious: u64,
+    /// It cannot be decided.
+    pub undecided: u64,
+}
+
+impl Count {
+    /// All.
+    #[must_use]
+    pub const fn all(&self) -> u64 {
+        self.needed + self.spurious + self.undecided
+    }
+
+    fn add(&mut self, needed: Option<bool>) {
+        match needed {
+            Some(true) => self.needed += 1,
+            Some(false) => self.spurious += 1,
+            None => self.undecided += 1,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Open {
+    retransmission: Retransmission,
+    /// Pieces without a verdict.
+    pieces: u32,
+    is_needed: bool,
+    is_unknown: bool,
+    /// A piece that the capture had not seen before.
+    is_unseen: bool,
+}
+
+/// The retransmissions of a direction.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    open: VecDeque<Open>,
+    /// The number of the first open one.
+    first: u64,
+    kept: Vec<Retransmission>,
+    pub(crate) by_trigger: BTreeMap<Trigger, Count>,
+    pub(crate) count: Count,
+    pub(crate) bytes: u64,
+    /// Verdicts that nobody has looked at.
+    pub(crate) decided: Vec<Decided>,
+    /// Those that were counted only.
+    pub(crate) not_kept: u64,
+}
+
+/// The verdict on a retransmission.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Decided {
+    pub(crate) time: Nanos,
+    pub(crate) needed: Option<bool>,
+}
+
+/// How many retransmissions may still be kept, over all connections.
+#[derive(Debug)]
+pub(crate) struct Budget(pub(crate) u64);
+
+impl Ledger {
+    /// The number of the next retransmission.
+    pub(crate) fn next(&self) -> u64 {
+        self.first + self.open.len() as u64
+    }
+
+    /// Adds a retransmission of so many pieces, of which some were `unseen` before.
+    pub(crate) fn add(
+        &mut self,
+        retransmission: Retransmission,
+        pieces: u32,
+        unseen: bool,
+        budget: &mut Budget,
+    ) {
+        self.bytes += u64::from(retransmission.bytes);
+        self.open.push_back(Open {
+            retransmission,
+            pieces,
+            is_needed: false,
+            is_unknown: false,
+            is_unseen: unseen,
+        });
+        if self.open.len() > MOST_OPEN
+            && let Some(oldest) = self.open.front_mut()
+            && oldest.pieces > 0
+        {
+            oldest.pieces = 0;
+            oldest.is_unknown = true;
+        }
+        self.close(budget);
+    }
+
+    /// A verdict on a piece of a retransmission.
+    pub(crate) fn decide(&mut self, number: u64, verdict: Verdict, budget: &mut Budget) {
+        let index = number.checked_sub(self.first);
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        let Some(open) = index.and_then(|index| self.open.get_mut(index)) else {
+            return;
+        };
+        let is_open = !open.is_needed && !open.is_unknown;
+        let weighs_more = is_open || (verdict.needed == Some(true) && !open.is_needed);
+        if weighs_more {
+            open.retransmission.evidence = verdict.evidence;
+        }
+        open.is_needed |= verdict.needed == Some(true);
+        open.is_unknown |= verdict.needed.is_none();
+        open.pieces = open.pieces.saturating_sub(1);
+        if open.pieces == 0 {
+            self.close(budget);
+        }
+    }
+
+    /// Closes those at the front that are decided.
+    fn close(&mut self, budget: &mut Budget) {
+        while self.open.front().is_some_and(|open| open.pieces == 0) {
+            let Some(open) = self.open.pop_front() else {
+                return;
+            };
+            self.first += 1;
+            let needed = if open.is_needed {
+                Some(true)
+            } else if open.is_unknown {
+                None
+            } else {
+                Some(false)
+            };
+            let place = match needed {
+                Some(true) if open.is_unseen => Place::Before,
+                Some(true) => Place::After,
+                _ => Place::Unknown,
+            };
+            self.count.add(needed);
+            self.decided.push(Decided {
+                time: open.retransmission.time,
+                needed,
+            });
+            let trigger = open.retransmission.trigger;
+            self.by_trigger.entry(trigger).or_default().add(needed);
+            if budget.0 > 0 {
+                budget.0 -= 1;
+                self.kept.push(Retransmission {
+                    needed,
+                    place,
+                    ..open.retransmission
+                });
+            } else {
+                self.not_kept += 1;
+            }
+        }
+    }
+
+    /// Ends the ledger: what is open stays undecided.
+    pub(crate) fn finish(&mut self, budget: &mut Budget) {
+        for open in &mut self.open {
+            if open.pieces > 0 {
+                open.pieces = 0;
+                open.is_unknown = true;
+                open.retransmission.evidence = Evidence::NeverAcknowledged;
+            }
+        }
+        self.close(budget);
+    }
+
+    pub(crate) fn kept(&self) -> &[Retransmission] {
+        &self.kept
+    }
+}

@@ -1,0 +1,103 @@
+//! Retransmissions: what is one ([`recognition`]), whether it was needed ([`need`]), what triggered it ([`trigger`]).
+//!
+//! A segment is a retransmission if any octet of it had been sent before, whether or not the capture has the original.
+
+pub(crate) mod ledger;
+pub(crate) mod need;
+pub(crate) mod piece;
+pub(crate) mod recognition;
+pub(crate) mod trigger;
+
+pub use trigger::Trigger;
+
+use crate::time::Nanos;
+
+/// Where the data was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Before the capture point: the capture has no earlier copy.
+    Before,
+    /// Behind it.
+    After,
+    /// Nothing was lost, or it cannot be told.
+    Unknown,
+}
+
+impl Place {
+    /// Its name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::After => "after",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What a verdict on need rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// An acknowledgment of the data had passed before.
+    AcknowledgedBefore,
+    /// The acknowledgment came sooner than the retransmission's can.
+    TooSoon,
+    /// The acknowledgment echoes the timestamp of one copy (RFC 3522).
+    Echo,
+    /// A duplicate SACK (RFC 2883).
+    DuplicateSack,
+    /// The acknowledgment covers later data that had not arrived beside a gap (RFC 5682).
+    ReachesBeyond,
+    /// Later data was acknowledged around a gap, and the acknowledgment came a round trip after the retransmission.
+    Gap,
+    /// The acknowledgment came a round trip after the retransmission.
+    RoundTrip,
+    /// Later acknowledgments leave the data out.
+    LeftOut,
+    /// Nothing in the capture acknowledges the data.
+    NeverAcknowledged,
+    /// No time between data and acknowledgment is known.
+    NoRoundTrip,
+}
+
+impl Evidence {
+    /// Its name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AcknowledgedBefore => "acknowledged-before",
+            Self::TooSoon => "acknowledged-too-soon",
+            Self::Echo => "timestamp-echo",
+            Self::DuplicateSack => "duplicate-sack",
+            Self::ReachesBeyond => "acknowledgment-reaches-beyond",
+            Self::Gap => "gap",
+            Self::RoundTrip => "round-trip",
+            Self::LeftOut => "left-out",
+            Self::NeverAcknowledged => "never-acknowledged",
+            Self::NoRoundTrip => "no-round-trip-known",
+        }
+    }
+}
+
+/// A retransmission and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retransmission {
+    /// The frame's number in the file, from 1.
+    pub packet: u64,
+    /// When it passed the capture point, in nanoseconds since 1970.
+    pub(crate) time: Nanos,
+    /// Its first octet, from the first octet of data.
+    pub seq: i64,
+    /// Octets of payload.
+    pub bytes: u32,
+    /// Whether part of its data was in no earlier copy that arrived; `None` if that cannot be decided.
+    pub needed: Option<bool>,
+    /// What the verdict rests on.
+    pub evidence: Evidence,
+    /// What triggered it.
+    pub trigger: Trigger,
+    /// Where the data was lost.
+    pub place: Place,
+    /// The frame of the copy before, if the capture has one.
+    pub earlier: Option<u64>,
+}

@@ -1,0 +1,231 @@
+//! The connections of a capture: which are open, and which of the finished ones are kept.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+    net::IpAddr,
+};
+
+use crate::{
+    Bounds,
+    connection::Connection,
+    finding,
+    report::{self, Omitted},
+    retransmission::ledger::Budget,
+    segment::{End, Segment},
+    time::{Nanos, SECOND},
+};
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "connections are looked up and never iterated over"
+)]
+type Slots = std::collections::HashMap<(End, End), usize>;
+
+/// How long the ends of a closed connection may retransmit.
+const LINGER: Nanos = 120 * SECOND;
+
+/// The smaller end first, so that both directions have one key.
+fn key(segment: &Segment) -> (End, End) {
+    let (one, other): (End, End) = (segment.source, segment.target);
+    if rank(&one) <= rank(&other) {
+        (one, other)
+    } else {
+        (other, one)
+    }
+}
+
+fn rank(end: &End) -> (IpAddr, u16) {
+    *end
+}
+
+/// Open connections, and what is kept of finished ones.
+pub(crate) struct Table {
+    bounds: Bounds,
+    budget: Budget,
+    slots: Slots,
+    open: Vec<Option<Box<Connection>>>,
+    free: Vec<usize>,
+    /// The slots of open connections, roughly by their last packet, and when that was.
+    queue: VecDeque<(usize, u64, Nanos)>,
+    /// The last key and its slot: packets of a connection follow each other.
+    recent: Option<((End, End), usize)>,
+    next_id: u64,
+    /// The connections that are kept, those with the fewest packets first.
+    kept: BinaryHeap<Reverse<Kept>>,
+    pub(crate) omitted: Omitted,
+    /// Connections that were ended because too many were open.
+    pub(crate) evicted: u64,
+}
+
+/// A connection that is kept, by its packets.
+struct Kept {
+    packets: u64,
+    id: u64,
+    report: Box<report::Connection>,
+}
+
+impl PartialEq for Kept {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+impl Eq for Kept {}
+impl PartialOrd for Kept {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Kept {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+impl Kept {
+    /// Of two equal ones the later counts less.
+    fn rank(&self) -> (u64, Reverse<u64>) {
+        (self.packets, Reverse(self.id))
+    }
+}
+
+impl Table {
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            budget: Budget(bounds.retransmissions),
+            slots: Slots::default(),
+            open: Vec::new(),
+            free: Vec::new(),
+            queue: VecDeque::new(),
+            recent: None,
+            next_id: 1,
+            kept: BinaryHeap::new(),
+            omitted: Omitted::default(),
+            evicted: 0,
+        }
+    }
+
+    pub(crate) fn add(&mut self, segment: &Segment) {
+        let key = key(segment);
+        let slot = match self.recent {
+            Some((recent, slot)) if recent == key => Some(slot),
+            _ => self.slots.get(&key).copied(),
+        };
+        let slot = match slot {
+            Some(slot) if self.is_another(slot, segment) => {
+                self.finish(slot);
+                self.begin(key, segment)
+            }
+            Some(slot) => slot,
+            None => self.begin(key, segment),
+        };
+        self.recent = Some((key, slot));
+        if let Some(Some(connection)) = self.open.get_mut(slot) {
+            connection.add(segment, &mut self.budget);
+        }
+    }
+
+    fn is_another(&self, slot: usize, segment: &Segment) -> bool {
+        let connection = self.open.get(slot).and_then(Option::as_ref);
+        connection.is_none_or(|connection| connection.is_another(segment))
+    }
+
+    fn begin(&mut self, key: (End, End), segment: &Segment) -> usize {
+        self.make_room(segment.time);
+        let connection = Box::new(Connection::new(self.next_id, segment));
+        let slot = if let Some(slot) = self.free.pop() {
+            self.open[slot] = Some(connection);
+            slot
+        } else {
+            self.open.push(Some(connection));
+            self.open.len() - 1
+        };
+        self.queue.push_back((slot, self.next_id, segment.time));
+        self.next_id += 1;
+        self.slots.insert(key, slot);
+        slot
+    }
+
+    /// Ends connections that are closed, and the one that has been silent longest if too many are open.
+    fn make_room(&mut self, now: Nanos) {
+        let mut looked = 0;
+        loop {
+            let is_full = self.slots.len() >= self.bounds.open_connections;
+            if !is_full && looked >= 2 {
+                return;
+            }
+            looked += 1;
+            let Some((slot, id, seen)) = self.queue.pop_front() else {
+                return;
+            };
+            let connection = self.open.get(slot).and_then(Option::as_ref);
+            let Some(connection) = connection.filter(|connection| connection.id == id) else {
+                continue;
+            };
+            let last = connection.last;
+            let is_over = connection.is_over() && now - last > LINGER;
+            if is_over || (is_full && (last == seen || looked > 2 * self.slots.len())) {
+                self.evicted += u64::from(!is_over);
+                self.finish(slot);
+            } else {
+                self.queue.push_back((slot, id, last));
+            }
+        }
+    }
+
+    fn finish(&mut self, slot: usize) {
+        let Some(mut connection) = self.open.get_mut(slot).and_then(Option::take) else {
+            return;
+        };
+        self.recent = None;
+        let [one, other] = connection.ends;
+        for key in [(one, other), (other, one)] {
+            if self.slots.get(&key) == Some(&slot) {
+                self.slots.remove(&key);
+            }
+        }
+        self.free.push(slot);
+        connection.finish(&mut self.budget);
+        self.keep(&connection);
+    }
+
+    fn keep(&mut self, connection: &Connection) {
+        if self.kept.len() >= self.bounds.connections
+            && self
+                .kept
+                .peek()
+                .is_some_and(|least| least.0.packets >= connection.packets)
+        {
+            let ways = connection.directions.iter();
+            let again = ways.map(|direction| direction.ledger.count.all()).sum();
+            self.omitted.add(connection.packets, again);
+            self.budget.0 += connection.kept_retransmissions();
+            return;
+        }
+        let mut report = Box::new(report::Connection::of(connection));
+        report.findings = finding::all(&report);
+        self.kept.push(Reverse(Kept {
+            packets: connection.packets,
+            id: connection.id,
+            report,
+        }));
+        if self.kept.len() > self.bounds.connections
+            && let Some(Reverse(least)) = self.kept.pop()
+        {
+            self.omitted
+                .add(least.packets, least.report.retransmissions());
+            self.budget.0 += least.report.kept_retransmissions();
+        }
+    }
+
+    /// Ends all, and gives out those that are kept, in the order of their first packets.
+    pub(crate) fn end(mut self) -> (Vec<report::Connection>, Omitted, u64) {
+        for slot in 0..self.open.len() {
+            self.finish(slot);
+        }
+        let kept = self.kept.into_iter();
+        let mut kept: Vec<_> = kept.map(|Reverse(kept)| *kept.report).collect();
+        kept.sort_by_key(|connection| connection.id);
+        (kept, self.omitted, self.evicted)
+    }
+}

@@ -1,0 +1,6 @@
+//! What a diagnosis says of captures that are made by hand.
+mod bounds;
+mod limits;
+mod make;
+mod properties;
+mod retransmissions;

@@ -1,0 +1,284 @@
+//! What is a retransmission, whether it was needed, what triggered it, and where the data was lost.
+
+use crate::make::{ACK, FIN, MSS, SYN, Script};
+
+/// A sends ten segments at 30 ms.
+fn window(script: &mut Script) {
+    for k in 0..10 {
+        script.data(30, k * MSS, MSS);
+    }
+}
+
+/// B acknowledges each of ten segments from 40 ms on but the one at `hole`.
+fn acks_around(script: &mut Script, hole: u32) {
+    for k in 0..hole {
+        script.ack(40, (k + 1) * MSS, &[]);
+    }
+    for k in hole + 1..10 {
+        script.ack(40, hole * MSS, &[((hole + 1) * MSS, (k + 1) * MSS)]);
+    }
+}
+
+#[test]
+fn a_segment_sacked_around_was_needed() {
+    let mut script = Script::opened();
+    window(&mut script);
+    acks_around(&mut script, 3);
+    script.data(50, 3 * MSS, MSS).ack(60, 10 * MSS, &[]);
+    let found = script.retransmission();
+    assert_eq!(found.needed, Some(true));
+    assert_eq!((found.trigger, found.lost), ("fast-retransmit", "after"));
+    assert_eq!((found.seq, found.bytes), (3000, 1000));
+    assert_eq!(found.earlier, Some(7));
+}
+
+#[test]
+fn a_segment_lost_before_the_capture_point_is_found() {
+    let mut script = Script::opened();
+    for k in 0..10 {
+        script.data(30, k * MSS, MSS);
+        if k == 3 {
+            script.forget();
+        }
+    }
+    acks_around(&mut script, 3);
+    script.data(50, 3 * MSS, MSS).ack(60, 10 * MSS, &[]);
+    let found = script.retransmission();
+    assert_eq!((found.needed, found.lost), (Some(true), "before"));
+    assert_eq!(found.earlier, None);
+}
+
+#[test]
+fn a_late_original_is_no_retransmission() {
+    let mut script = Script::opened();
+    for k in 0..6 {
+        script.data(30, k * MSS, MSS);
+    }
+    let late = script.packets.remove(5);
+    script.packets.insert(7, late);
+    script.ack(40, 6 * MSS, &[]);
+    let sent = script.sent();
+    assert_eq!(sent.retransmissions, []);
+    assert_eq!(sent.reordered_packets, 1);
+}
+
+#[test]
+fn an_older_timestamp_tells_a_late_original() {
+    let mut script = Script::with_stamps();
+    // 25 ms late, which is more than a round trip.
+    script.data(30, 0, MSS).data(31, MSS, MSS).forget();
+    script.data(32, 2 * MSS, MSS).data(31, MSS, MSS);
+    script.last().micros += 25_000;
+    assert_eq!(script.sent().reordered_packets, 1);
+}
+
+#[test]
+fn a_duplicate_sack_shows_a_spurious_retransmission() {
+    let mut script = Script::opened();
+    window(&mut script);
+    acks_around(&mut script, 3);
+    script.data(50, 3 * MSS, MSS).ack(60, 10 * MSS, &[]);
+    script.ack(61, 10 * MSS, &[(3 * MSS, 4 * MSS)]);
+    let found = script.retransmission();
+    assert_eq!(
+        (found.needed, found.evidence, found.lost),
+        (Some(false), "duplicate-sack", "unknown")
+    );
+}
+
+#[test]
+fn an_acknowledgment_that_comes_too_soon_is_of_the_original() {
+    let mut script = Script::opened();
+    window(&mut script);
+    acks_around(&mut script, 3);
+    script.data(50, 3 * MSS, MSS).ack(53, 10 * MSS, &[]);
+    let found = script.retransmission();
+    assert_eq!(
+        (found.needed, found.evidence),
+        (Some(false), "acknowledged-too-soon")
+    );
+}
+
+#[test]
+fn the_echoed_timestamp_tells_which_copy_arrived() {
+    for (echo, needed) in [(30, false), (500, true)] {
+        let mut script = Script::with_stamps();
+        script
+            .data(30, 0, MSS)
+            .data(500, 0, MSS)
+            .echo(700, MSS, echo);
+        let found = script.retransmission();
+        assert_eq!(
+            (found.needed, found.evidence),
+            (Some(needed), "timestamp-echo")
+        );
+        assert_eq!(found.trigger, "rto");
+    }
+}
+
+#[test]
+fn data_that_was_acknowledged_is_retransmitted_in_vain() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]).data(300, 0, MSS);
+    let found = script.retransmission();
+    assert_eq!(
+        (found.needed, found.evidence),
+        (Some(false), "acknowledged-before")
+    );
+}
+
+#[test]
+fn of_two_retransmissions_one_arrives_first() {
+    let mut script = Script::opened();
+    window(&mut script);
+    acks_around(&mut script, 3);
+    // The first retransmission is lost too.
+    script.data(50, 3 * MSS, MSS).data(400, 3 * MSS, MSS);
+    script.ack(410, 10 * MSS, &[]);
+    let found = script.sent().retransmissions;
+    let needed: Vec<_> = found.iter().map(|one| one.needed).collect();
+    assert_eq!(needed, [Some(true), Some(true)]);
+    let triggers: Vec<_> = found.iter().map(|one| one.trigger).collect();
+    assert_eq!(triggers, ["fast-retransmit", "rto"]);
+}
+
+#[test]
+fn what_nothing_acknowledges_is_undecided() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).data(300, 0, MSS);
+    let found = script.retransmission();
+    assert_eq!((found.needed, found.lost), (None, "unknown"));
+}
+
+#[test]
+fn a_timeout_starts_going_back() {
+    let mut script = Script::opened();
+    script
+        .data(30, 0, MSS)
+        .data(30, MSS, MSS)
+        .data(30, 2 * MSS, MSS);
+    script.data(300, 0, MSS).ack(310, MSS, &[]);
+    script.data(320, MSS, MSS).data(320, 2 * MSS, MSS);
+    script.ack(330, 3 * MSS, &[]);
+    let triggers: Vec<_> = script
+        .sent()
+        .retransmissions
+        .iter()
+        .map(|one| one.trigger)
+        .collect();
+    assert_eq!(triggers, ["rto", "go-back-n", "go-back-n"]);
+}
+
+#[test]
+fn a_tail_that_is_retransmitted_soon_is_a_probe() {
+    let mut script = Script::opened();
+    for k in 0..20 {
+        let ms = u64::from(k) * 30;
+        script
+            .data(30 + ms, k * MSS, MSS)
+            .ack(40 + ms, (k + 1) * MSS, &[]);
+    }
+    script.data(640, 20 * MSS, MSS).data(640, 21 * MSS, MSS);
+    script.data(682, 21 * MSS, MSS).ack(692, 22 * MSS, &[]);
+    assert_eq!(script.retransmission().trigger, "tlp");
+}
+
+#[test]
+fn an_old_octet_on_an_idle_connection_is_a_keepalive() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    script.data(7_240_000, MSS - 1, 1).ack(7_240_010, MSS, &[]);
+    assert_eq!(script.retransmission().trigger, "keepalive");
+}
+
+#[test]
+fn an_octet_against_a_closed_window_is_a_probe() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    script.last().window = 0;
+    for ms in [300, 700] {
+        script.data(ms, MSS, 1).ack(ms + 10, MSS, &[]);
+        script.last().window = 0;
+    }
+    assert_eq!(script.retransmission().trigger, "window-probe");
+}
+
+#[test]
+fn syn_and_fin_are_retransmitted_by_the_timer() {
+    let mut script = Script::opened();
+    script.packets.insert(1, script.packets[0].clone());
+    for packet in &mut script.packets[1..] {
+        packet.micros += 1_000_000;
+    }
+    script.data(1_030, 0, MSS).ack(1_040, MSS, &[]);
+    for ms in [1_050, 1_400] {
+        script.data(ms, MSS, 0);
+        script.last().flags = FIN | ACK;
+    }
+    script.ack(1_410, MSS + 1, &[]);
+    let found = script.sent().retransmissions;
+    let seqs: Vec<_> = found
+        .iter()
+        .map(|one| (one.seq, one.bytes, one.trigger))
+        .collect();
+    assert_eq!(seqs, [(-1, 0, "rto"), (1000, 0, "rto")]);
+    assert_eq!(script.sent().bytes, 1000);
+    assert_eq!(script.packets[0].flags, SYN);
+}
+
+#[test]
+fn data_that_only_its_acknowledgment_shows_is_a_capture_gap() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).data(30, MSS, MSS).forget();
+    script.data(30, 2 * MSS, MSS).ack(40, 3 * MSS, &[]);
+    let sent = script.sent();
+    assert_eq!((sent.capture_gaps, sent.capture_gap_bytes), (1, 1000));
+    assert_eq!(sent.retransmissions, []);
+}
+
+#[test]
+fn a_part_of_a_super_segment_is_retransmitted() {
+    let mut script = Script::opened();
+    script.data(30, 0, 20 * MSS);
+    script.ack(40, 5 * MSS, &[(6 * MSS, 20 * MSS)]);
+    script.data(50, 5 * MSS, MSS).ack(60, 20 * MSS, &[]);
+    let found = script.retransmission();
+    assert_eq!((found.needed, found.lost), (Some(true), "after"));
+}
+
+#[test]
+fn a_copy_made_on_the_way_is_no_retransmission() {
+    let mut script = Script::opened();
+    window(&mut script);
+    let copy = script.last().clone();
+    script.packets.push(copy);
+    script.ack(40, 10 * MSS, &[]);
+    let sent = script.sent();
+    assert_eq!(sent.retransmissions, []);
+    assert_eq!(sent.duplicated_packets, 1);
+}
+
+#[test]
+fn a_capture_from_mid_flow_begins_with_what_it_has() {
+    let mut script = Script::opened();
+    window(&mut script);
+    acks_around(&mut script, 3);
+    script.data(50, 3 * MSS, MSS).ack(60, 10 * MSS, &[]);
+    script.packets.drain(..3);
+    let connection = script.connection();
+    assert_eq!(connection.handshake, "missed");
+    let sent = connection.directions.a_to_b;
+    assert_eq!((sent.bytes, sent.capture_gaps), (10_000, 0));
+    assert_eq!(sent.retransmissions[0].needed, Some(true));
+}
+
+#[test]
+fn without_acknowledgments_need_is_undecided() {
+    let mut script = Script::opened();
+    window(&mut script);
+    acks_around(&mut script, 3);
+    script.data(50, 3 * MSS, MSS).ack(60, 10 * MSS, &[]);
+    script.packets.retain(|packet| packet.from == 0);
+    let found = script.retransmission();
+    assert_eq!(found.needed, None);
+}

@@ -1,0 +1,216 @@
+"""A diagnosis in words, for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from anabranch import shown
+from anabranch.diagnosis import Diagnosis, directions
+
+MOST_ROWS = 10
+"""Connections of the overview."""
+MOST_LISTED = 20
+"""Retransmissions and pauses that the detail of a connection lists."""
+
+NETWORK = ("congestion-window", "bottleneck", "retransmission-timeout", "fast-recovery", "reordering")
+SENDER = ("application", "send-buffer", "pacing")
+RECEIVER = ("receive-window", "zero-window")
+LEAST_SHARE = 0.01
+"""Limits with a smaller share of the time are left out."""
+
+
+def overview(document: Diagnosis) -> Iterator[str]:
+    """The capture in one screen: its connections, and what is to be said of the largest."""
+    connections = document["connections"]
+    count = len(connections) + document["omitted"]["connections"]
+    yield f"{shown.plain(document['file'])}: {document['packets']:,} frames, {_plural(count, 'TCP connection')}"
+    yield from _remarks(document)
+    if not connections:
+        yield "No TCP connection was found."
+        return
+    ranked = sorted(connections, key=lambda one: (-_main(one)[1]["bytes"], one["id"]))
+    yield ""
+    yield _columns("#", "sender > receiver", "bytes", "time", "Mbit/s", "RTT ms", "retr.", "limited by")
+    for connection in ranked[:MOST_ROWS]:
+        yield _row(connection)
+    if len(ranked) > MOST_ROWS or document["omitted"]["connections"]:
+        yield f"       {count - min(len(ranked), MOST_ROWS):,} more; --json lists {len(connections):,}"
+    yield ""
+    yield from _summary(ranked[0])
+    yield ""
+    yield f"--connection {ranked[0]['id']} lists its retransmissions and pauses."
+
+
+def detail(connection: dict[str, Any]) -> Iterator[str]:
+    """One connection in full."""
+    yield from _summary(connection)
+    for name, direction in directions(connection):
+        if not direction["retransmissions"] and not direction["stalls"]:
+            continue
+        sender, receiver = _ends(connection, name)
+        yield ""
+        yield f"{sender} to {receiver}"
+        yield from _retransmissions(direction, connection["start_s"])
+        yield from _stalls(direction, connection["start_s"])
+
+
+def _remarks(document: Diagnosis) -> Iterator[str]:
+    passed = {name: number for name, number in document["passed_over"].items() if number}
+    if passed:
+        yield f"  passed over: {', '.join(f'{number:,} {name}' for name, number in passed.items())}"
+    if document["time_went_back"]:
+        told = f"  {_plural(document['time_went_back'], 'packet')} out of order in the file, put in order by time"
+        late = document["not_put_in_order"]
+        yield told + (f" but for {late:,}" if late else "")
+    if document["cut_off"]:
+        yield "  the capture is cut off within its last record"
+    if document["damaged"]:
+        yield f"  {shown.plain(document['damaged'])}; what stands before is diagnosed"
+    if document["ended_early"]:
+        yield f"  {_plural(document['ended_early'], 'connection')} ended early: more were open than are followed"
+
+
+def _main(connection: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The direction with more data."""
+    return max(directions(dict(connection)), key=lambda one: one[1]["bytes"])
+
+
+def _ends(connection: Mapping[str, Any], direction: str) -> tuple[str, str]:
+    """Sender and receiver of a direction."""
+    ends = (connection["a"], connection["b"])
+    return ends if direction == "a_to_b" else ends[::-1]
+
+
+def _row(connection: Mapping[str, Any]) -> str:
+    name, direction = _main(connection)
+    sender, receiver = _ends(connection, name)
+    limit, share = max(direction["limits_s"].items(), key=lambda one: one[1])
+    part = share / connection["duration_s"] if connection["duration_s"] else 0
+    return _columns(
+        str(connection["id"]),
+        f"{sender} > {receiver}",
+        _amount(direction["bytes"]),
+        f"{connection['duration_s']:.3g} s",
+        _number(direction["goodput_mbit_s"]),
+        _number(direction["rtt_ms"]["median"]),
+        str(direction["retransmission_counts"]["all"]),
+        f"{limit.replace('-', ' ')} {part:.0%}",
+    )
+
+
+def _columns(*cells: str) -> str:
+    """A row of the overview."""
+    number, ends, *figures, limit = cells
+    widths = (9, 9, 8, 8, 6)
+    return " ".join((f"{number:>5} ", f"{ends:<44}", *map(str.rjust, figures, widths), f" {limit}"))
+
+
+def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
+    """What is to be said of a connection: whose time it was, limits, retransmissions, findings."""
+    name, direction = _main(connection)
+    sender, receiver = _ends(connection, name)
+    data, time = _amount(direction["bytes"]), f"{connection['duration_s']:.3f} s"
+    yield f"Connection {connection['id']}: {sender} sends {data} to {receiver} in {time}"
+    yield f"  capture point {_point(connection, name)}, handshake {connection['handshake']}, {_times(direction)}"
+    yield f"  time: {_parties(direction, sender, receiver)}"
+    duration = connection["duration_s"] or math.inf
+    limits = sorted(direction["limits_s"].items(), key=lambda one: -one[1])
+    told = [
+        f"{limit.replace('-', ' ')} {time / duration:.0%}" for limit, time in limits if time / duration >= LEAST_SHARE
+    ]
+    yield f"  limits: {', '.join(told) or 'none'}"
+    yield f"  {_counts(direction)}"
+    for finding in connection["findings"]:
+        packets = f" Frames {', '.join(map(str, finding['packets']))}." if finding["packets"] else ""
+        yield f"  - {shown.plain(finding['text'])}{packets}"
+
+
+def _point(connection: Mapping[str, Any], direction: str) -> str:
+    point: str = connection["capture_point"]
+    near = {"near-a": "a_to_b", "near-b": "b_to_a"}.get(point)
+    if near is None:
+        return {"middle": "between the hosts"}.get(point, point)
+    return "near the sender" if near == direction else "near the receiver"
+
+
+def _times(direction: Mapping[str, Any]) -> str:
+    rtt = direction["rtt_ms"]
+    if rtt["min"] is None:
+        return "no round trip measured"
+    return (
+        f"round trip {_number(rtt['min'])} / {_number(rtt['median'])} / {_number(rtt['p95'])} ms (least, median, 95 %)"
+    )
+
+
+def _parties(direction: Mapping[str, Any], sender: str, receiver: str) -> str:
+    """Whose time it was: the network's, the sender's, the receiver's."""
+    limits = direction["limits_s"]
+    whole = sum(limits.values()) or 1.0
+    asking = direction["receiver_application_s"]
+    parties = {
+        "network": sum(limits[name] for name in NETWORK) / whole,
+        f"sender {sender}": (sum(limits[name] for name in SENDER) - asking) / whole,
+        f"receiver {receiver}": (sum(limits[name] for name in RECEIVER) + asking) / whole,
+    }
+    parties["undecided or other"] = 1 - sum(parties.values())
+    return ", ".join(f"{name} {share:.0%}" for name, share in parties.items() if share >= LEAST_SHARE)
+
+
+def _counts(direction: Mapping[str, Any]) -> str:
+    counts = direction["retransmission_counts"]
+    segments = f"{_plural(direction['data_packets'], 'segment')} with data"
+    if not counts["all"]:
+        return f"{segments}, none retransmitted"
+    triggers = ", ".join(f"{number} {name}" for name, number in direction["triggers"].items())
+    undecided = f", {counts['undecided']} undecided" if counts["undecided"] else ""
+    verdicts = f"{counts['needed']} needed, {counts['spurious']} spurious{undecided}"
+    return f"{segments}, {_plural(counts['all'], 'retransmission')}: {verdicts} (by {triggers})"
+
+
+def _retransmissions(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
+    found = direction["retransmissions"]
+    for one in found[:MOST_LISTED]:
+        need = {True: "needed", False: "spurious", None: "undecided"}[one["needed"]]
+        lost = f", lost {one['lost']} the capture point" if one["lost"] != "unknown" else ""
+        earlier = f", earlier copy in frame {one['earlier']}" if one["earlier"] else ""
+        frame = f"frame {one['packet']}, {one['time_s'] - start_s:.6f} s"
+        octets = f"bytes {one['seq']:,} to {one['seq'] + one['bytes']:,}"
+        yield f"  {frame}: {octets}, {one['trigger']}, {need} ({one['evidence']}){lost}{earlier}"
+    if len(found) > MOST_LISTED:
+        yield f"  {len(found) - MOST_LISTED:,} more retransmissions; --json lists them"
+
+
+def _stalls(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
+    found = sorted(direction["stalls"], key=lambda one: -one["duration_s"])
+    for one in found[:MOST_LISTED]:
+        frames = " and ".join(map(str, one["packets"]))
+        yield (
+            f"  pause of {one['duration_s'] * 1e3:.1f} ms at {one['start_s'] - start_s:.6f} s, "
+            f"between frames {frames}: {_cause(one)}"
+        )
+    if len(found) > MOST_LISTED:
+        yield f"  {len(found) - MOST_LISTED:,} shorter pauses; --json lists them"
+
+
+def _cause(stall: Mapping[str, Any]) -> str:
+    cause: str = stall["cause"].replace("-", " ")
+    return f"{cause} of the {stall['side']}" if stall["side"] else cause
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def _amount(octets: int) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if octets >= size:
+            return f"{octets / size:.3g} {unit}"
+    return f"{octets} B"

@@ -1,0 +1,137 @@
+"""`anabranch diagnose`: the document, the screen, bad input. Verdicts are tested in crates/diagnose and validation/."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch import Scenario, UserError, diagnose
+from anabranch.diagnosis import TABLES
+
+from .command import Call
+from .test_capture import needs_tshark, tshark
+from .test_guides import blocks, steps
+
+LOSS = """
+duration = "5 s"
+[link.path]
+between = ["A", "B"]
+rate = "10 Mbit/s"
+delay = "20 ms"
+queue = { kind = "drop-tail", limit = "1 bdp" }
+forward.impair = [{ kind = "bernoulli-loss", rate = 0.02 }]
+[flow.main]
+from = "A"
+to = "B"
+count = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("diagnose") / "loss.pcapng"
+    file.write_bytes(Scenario.from_text(LOSS, file="loss.toml").run(captures=["path"]).pcapng("path"))
+    return file
+
+
+def test_the_document_has_the_names_of_the_contract(anabranch: Call, capture: Path) -> None:
+    done = anabranch("diagnose", capture, "--json")
+    assert done.status == 0
+    document = json.loads(done.out)
+    assert (document["format"], document["file"]) == (1, str(capture))
+    assert document["passed_over"]["no-ip"] == 0
+    assert [one["id"] for one in document["connections"]] == [1, 2, 3]
+    names = {"id", "a", "b", "start_s", "duration_s", "handshake", "directions", "findings", "path", "advice"}
+    ways = {
+        "bytes",
+        "packets",
+        "goodput_mbit_s",
+        "rtt_ms",
+        "retransmissions",
+        "reordered_packets",
+        "capture_gaps",
+        "limits_s",
+        "stalls",
+    }
+    again = {"packet", "time_s", "seq", "bytes", "needed", "trigger", "lost"}
+    for connection in document["connections"]:
+        assert names <= connection.keys()
+        for direction in connection["directions"].values():
+            assert ways <= direction.keys()
+            assert sum(direction["limits_s"].values()) == pytest.approx(connection["duration_s"], abs=1e-6)
+        assert all(again <= one.keys() for one in connection["directions"]["a_to_b"]["retransmissions"])
+
+
+def test_one_connection_alone(anabranch: Call, capture: Path) -> None:
+    done = anabranch("diagnose", capture, "--connection", 2, "--json")
+    assert [one["id"] for one in json.loads(done.out)["connections"]] == [2]
+    done = anabranch("diagnose", capture, "--connection", 2)
+    assert done.out.startswith("Connection 2: ")
+    done = anabranch("diagnose", capture, "--connection", 9)
+    assert (done.status, done.out) == (2, "")
+    assert done.err == f"error: --connection 9: {capture} has no such connection\n  there are: 1 to 3\n"
+
+
+def test_the_overview_fits_one_screen(anabranch: Call, capture: Path) -> None:
+    done = anabranch("diagnose", capture)
+    assert done.status == 0
+    assert len(done.out.splitlines()) <= 24
+    assert "Connection 1: " in done.out or "Connection 2: " in done.out or "Connection 3: " in done.out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("x.toml", b"title = 1\n", "it is not a capture; expected pcap or pcapng"),
+        ("cut.gz", b"\x1f\x8b\x08", "it is cut off within the header of the file"),
+    ],
+)
+def test_what_is_no_capture_is_refused(anabranch: Call, tmp_path: Path, name: str, content: bytes, reason: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    done = anabranch("diagnose", file)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith(f"error: {file}: {reason}")
+
+
+def test_what_is_no_file_is_refused(anabranch: Call, tmp_path: Path) -> None:
+    for file in (tmp_path, tmp_path / "missing.pcap", Path("/dev/zero")):
+        done = anabranch("diagnose", file, "--json")
+        assert (done.status, done.out) == (2, "")
+        assert done.err.startswith(f"error: {file}: ")
+
+
+def test_python_has_the_document_and_tables(capture: Path) -> None:
+    found = diagnose(capture)
+    for name in TABLES:
+        assert found.table(name).height > 0 or name == "stalls"
+    rows = found.table("retransmissions")
+    counts = [one["directions"]["a_to_b"]["retransmission_counts"]["all"] for one in found["connections"]]
+    assert rows.height == sum(counts) > 0
+    with pytest.raises(UserError, match='no table "retransmission"'):
+        found.table("retransmission")
+
+
+@needs_tshark
+def test_tshark_counts_the_same_retransmissions_at_the_sender(capture: Path) -> None:
+    kinds = "tcp.analysis.retransmission or tcp.analysis.fast_retransmission or tcp.analysis.out_of_order"
+    theirs = {
+        int(line)
+        for line in tshark(capture, "-Y", f"({kinds}) and tcp.len > 0", "-T", "fields", "-e", "frame.number").split()
+    }
+    ours: set[Any] = set(diagnose(capture).table("retransmissions")["packet"])
+    assert ours == theirs
+
+
+def test_the_commands_of_the_guide_work(anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = 0
+    for command, _ in steps(blocks("guides/diagnose.md")):
+        done = anabranch(*shlex.split(command)[1:])
+        assert done.status == 0, done.err
+        made += 1
+    assert made == 4

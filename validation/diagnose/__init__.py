@@ -1,0 +1,1 @@
+"""What `anabranch diagnose` says beside the truth."""
