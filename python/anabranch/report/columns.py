@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from anabranch.charts.model import Chart, SeriesColumns
+
 if TYPE_CHECKING:
-    import numpy as np
     import polars as pl
-    from numpy.typing import NDArray
 
     from anabranch.result import RunResult
 
 MAX_SHOWN = 12
 """Flows, or link directions, in one chart. Everything is in the tables; more lines than this show nothing."""
-
-
-@dataclass(frozen=True)
-class SeriesColumns:
-    """One line or cloud of points: ``x`` in s, ascending."""
-
-    label: str
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    kind: str = "line"
-    faint: bool = False
-
-
-@dataclass(frozen=True)
-class Chart:
-    """One chart over time."""
-
-    name: str
-    title: str
-    y_label: str
-    series: tuple[SeriesColumns, ...]
-    about: str = ""
 
 
 class RunColumns:

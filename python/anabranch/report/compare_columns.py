@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from anabranch.charts.model import Chart, SeriesColumns
 from anabranch.plot.run import LEGEND_LIMIT
-from anabranch.report.columns import Chart, SeriesColumns
 
 if TYPE_CHECKING:
     import polars as pl

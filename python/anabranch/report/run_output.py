@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from anabranch.charts import place_all
+from anabranch.charts.pack import thinned
 from anabranch.output import whole_directory, write_parquet
 from anabranch.report.columns import RunColumns, sequence_flow
 from anabranch.report.format import end, figure
@@ -15,7 +17,6 @@ from anabranch.report.remarks import limits, replays, surprises, times
 from anabranch.report.why import episodes, told_on_click
 
 if TYPE_CHECKING:
-    from anabranch.report.columns import Chart
     from anabranch.result import RunResult
 
 
@@ -69,7 +70,7 @@ def html_tables(result: RunResult) -> str:
 def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
     """The report of a run as one page that needs nothing else."""
     summary = result.summary
-    charts = list((columns or RunColumns(result)).charts())
+    charts = [thinned(chart) for chart in (columns or RunColumns(result)).charts()]
     title = summary.get("scenario") or "Scenario"
     facts = [f"seed {summary.get('seed')}", f"{figure(summary.get('duration_s'))} s "
              + ("live" if result.live is not None else "simulated"),
@@ -89,7 +90,7 @@ def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
         )
     why = result.why() if _says_why(result) else None
     for chart in charts:
-        body.append(_chart(chart))
+        body.append(place_all([chart]))
         if why is not None and chart.name == "sequence":
             body.append(told_on_click(why, sequence_flow(result)))
     if why is not None:
@@ -99,7 +100,7 @@ def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
         "<h2>Scenario</h2><details><summary>With every default written out</summary>"
         f"<pre>{text(resolved)}</pre></details>"
     )
-    return page(str(title), "\n".join(body), charts=charts)
+    return page(str(title), "\n".join(body), charts=charts, scripts=["run.js"] if charts else [])
 
 
 def _taint(result: RunResult) -> list[str]:
@@ -124,11 +125,6 @@ def _says_why(result: RunResult) -> bool:
         return False
     packets = result.frame("packets")
     return packets.height > 0 and "cause" in packets.columns and result.has_table("window_events")
-
-
-def _chart(chart: Chart) -> str:
-    about = f"<p class='soft'>{text(chart.about)}</p>" if chart.about else ""
-    return f"<h2>{text(chart.title)}</h2>{about}<div class='chart' id='chart-{chart.name}'></div>"
 
 
 def _flows(result: RunResult) -> str:
