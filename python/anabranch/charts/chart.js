@@ -399,6 +399,11 @@
     choose(one, index);
   }
 
+  function chooseByName(name, index) {
+    const one = plots.find(({ chart }) => chart.name === name);
+    if (one && one.points && one.points[index]) choose(one, index);
+  }
+
   function pick(name, points, tell) {
     const one = plots.find(({ chart }) => chart.name === name);
     if (!one) return false;
@@ -464,7 +469,8 @@
   new MutationObserver(() => redraw()).observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
 
   window.anabranchCharts = {
-    show: (min, max) => showView(time, min, max), whole: time.whole, view: time, plots, pick, overlay, redraw, unpack,
+    show: (min, max) => showView(time, min, max), whole: time.whole, view: time, plots, pick, choose: chooseByName,
+    overlay, redraw,
   };
   document.documentElement.dataset.drawn = "yes";
   document.dispatchEvent(new Event("anabranch-charts"));

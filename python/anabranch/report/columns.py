@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from anabranch.charts.model import Chart, SeriesColumns
+from anabranch.report.many import bands, is_many
+from anabranch.report.rates import by_flow, rates
+from anabranch.report.sequence import sequence_chart
 
 if TYPE_CHECKING:
     import polars as pl
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
     from anabranch.result import RunResult
 
 MAX_SHOWN = 12
-"""Flows, or link directions, in one chart. Everything is in the tables; more lines than this show nothing."""
+"""Link directions, or flows with reordered packets, in one chart; more lines than this show nothing."""
 
 
 class RunColumns:
@@ -23,32 +26,43 @@ class RunColumns:
         self.result = result
 
     def charts(self) -> Iterator[Chart]:
-        """Every chart that has data: cwnd, round-trip time, queue, sequence, reordering."""
-        for chart in (*self._flow_charts(), self._queue(), self._sequence(), self._reordering()):
+        """Every chart that has data: goodput, sequence, cwnd, round-trip time, queue, reordering."""
+        made = (self._goodput(), sequence_chart(self.result), *self._flow_charts(), self._queue(), self._reordering())
+        for chart in made:
             if chart is not None and any(len(s.x) for s in chart.series):
                 yield chart
+
+    def _goodput(self) -> Chart | None:
+        samples = self.result.frame("samples")
+        if samples.is_empty():
+            return None
+        lines = [rates(*flow) for flow in by_flow(samples, "delivered_bytes")]
+        about = "In-order octets of each flow."
+        if is_many(samples):
+            series, about = bands([(line.x, line.y) for line in lines]), f"{about} {_over(len(lines))}"
+        else:
+            series = tuple(lines)
+        return Chart("goodput", "Goodput", "goodput (Mbit/s)", series, about)
 
     def _flow_charts(self) -> Iterator[Chart]:
         samples = self.result.frame("samples")
         if samples.is_empty():
             return
-        flows = samples.get_column("flow").unique(maintain_order=True).to_list()[:MAX_SHOWN]
-        cwnd = [self._sampled(samples, f, "cwnd_packets", f) for f in flows]
-        if len(flows) == 1:
-            cwnd.append(self._sampled(samples, flows[0], "ssthresh_packets", "ssthresh", faint=True))
-        yield Chart("cwnd", "Congestion window", "cwnd (packets)", tuple(cwnd), _cut(samples, "flow", flows))
-        rtt = tuple(self._sampled(samples, f, "srtt_ms", f) for f in flows)
-        yield Chart("srtt", "Smoothed round-trip time", "srtt (ms)", rtt)
-
-    def _sampled(
-        self, frame: pl.DataFrame, flow: str, column: str, label: str, *, faint: bool = False
-    ) -> SeriesColumns:
-        import polars as pl
-
-        part = frame.filter(pl.col("flow") == flow).select(
-            pl.col("time_s").cast(pl.Float64), pl.col(column).cast(pl.Float64)
-        )
-        return _series(label, part, "time_s", column, faint=faint)
+        for name, title, label, column in (
+            ("cwnd", "Congestion window", "cwnd (packets)", "cwnd_packets"),
+            ("srtt", "Smoothed round-trip time", "srtt (ms)", "srtt_ms"),
+        ):
+            flows = list(by_flow(samples, column))
+            about = ""
+            if is_many(samples):
+                series, about = bands([(x, y) for _, x, y in flows]), _over(len(flows))
+            else:
+                series = tuple(SeriesColumns(flow, x, y) for flow, x, y in flows)
+            if name == "cwnd" and len(flows) == 1:
+                series += tuple(
+                    SeriesColumns("ssthresh", x, y, faint=True) for _, x, y in by_flow(samples, "ssthresh_packets")
+                )
+            yield Chart(name, title, label, series, about)
 
     def _queue(self) -> Chart | None:
         import polars as pl
@@ -72,28 +86,6 @@ class RunColumns:
             series.append(_series(f"{link} {direction}", part, "time_s", "queue_packets"))
         return Chart("queue", "Queue", "queue (packets)", tuple(series))
 
-    def _sequence(self) -> Chart | None:
-        import polars as pl
-
-        packets = self.result.frame("packets")
-        if packets.is_empty():
-            return None
-        flows = packets.get_column("flow").unique(maintain_order=True).to_list()
-        flow = sequence_flow(self.result)
-        own = packets.filter(pl.col("flow") == flow).with_columns(
-            (pl.col("sequence_bytes").cast(pl.Float64) / 1e6).alias("megabytes")
-        )
-        gone = own.filter(pl.col("fate").is_in(["dropped", "lost"]))
-        again = own.filter(pl.col("retransmission"))
-        first = own.filter(~pl.col("retransmission"))
-        about = "" if len(flows) == 1 else f"Flow {flow}; the other {len(flows) - 1} are in packets.parquet."
-        series = (
-            _series("sent", first, "sent_s", "megabytes", kind="points"),
-            _series("retransmitted", again, "sent_s", "megabytes", kind="points"),
-            _series("lost or dropped", gone, "sent_s", "megabytes", kind="points"),
-        )
-        return Chart("sequence", "Sequence", "sequence (MB)", tuple(s for s in series if len(s.x)), about)
-
     def _reordering(self) -> Chart | None:
         import polars as pl
 
@@ -112,9 +104,8 @@ class RunColumns:
         return Chart("reordering", "Reordering", "extent (packets)", series, about)
 
 
-def sequence_flow(result: RunResult) -> str:
-    """The flow whose packets the chart of sequences shows: the first."""
-    return str(result.frame("packets").get_column("flow")[0])
+def _over(count: int) -> str:
+    return f"Median and percentiles over {count} flows at each time; samples.parquet has every flow."
 
 
 def _series(
@@ -125,8 +116,3 @@ def _series(
     part = frame.select(pl.col(x).cast(pl.Float64).alias("x"), pl.col(y).cast(pl.Float64).alias("y")).sort("x")
     part = part.with_columns(pl.col("y").fill_null(float("nan")))
     return SeriesColumns(label, part.get_column("x").to_numpy(), part.get_column("y").to_numpy(), kind, faint)
-
-
-def _cut(frame: pl.DataFrame, column: str, shown: list[str]) -> str:
-    total = frame.get_column(column).n_unique()
-    return "" if total == len(shown) else f"The first {len(shown)} of {total}; all are in samples.parquet."
