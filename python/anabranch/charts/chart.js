@@ -119,7 +119,7 @@
 
   function visible(chart, width, range) {
     const tables = chart.series.map((s) => {
-      if (s.kind === "line") return spread(thinLine(s, width, range));
+      if (s.kind === "line" || s.kind === "step") return spread(thinLine(s, width, range));
       if (s.kind === "points") return spread(thinPoints(s, width, range));
       const xs = Array.from(s.x), ys = Array.from(s.y, known);
       return s.kind === "band" ? [xs, Array.from(s.low, known), ys] : spread([xs, ys]);

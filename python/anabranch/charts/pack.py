@@ -59,7 +59,7 @@ def thinned(chart: Chart) -> Chart:
     lines = max(1, sum(s.kind != "points" for s in chart.series))
     most = max(200, MOST_LINE_POINTS // lines)
     made = tuple(
-        _thin_cloud(s, MOST_MARKS) if s.kind == "points" else _thin_line(s, most) if s.kind == "line" else s
+        _thin_cloud(s, MOST_MARKS) if s.kind == "points" else _thin_line(s, most) if s.kind in ("line", "step") else s
         for s in chart.series
     )
     before, after = sum(len(s.x) for s in chart.series), sum(len(s.x) for s in made)

@@ -41,7 +41,7 @@ def draw(chart: Chart, axes: Axes) -> None:
             axes.fill_between(series.x, series.low, series.y, color=colour, alpha=0.25, linewidth=0)
             lines += axes.plot(series.x, series.y, color=colour, linewidth=0.4)
         elif series.kind in ("line", "step"):
-            x, y = thin(series.x, series.y) if series.kind == "line" else (series.x, series.y)
+            x, y = thin(series.x, series.y)
             style = "steps-post" if series.kind == "step" else "default"
             lines += axes.plot(x, y, color=colour, linestyle="--" if series.faint else "-", drawstyle=style)
         else:

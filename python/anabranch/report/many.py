@@ -169,7 +169,8 @@ def limits(result: RunResult, shares: Sequence[tuple[str, str]]) -> str:
         )
         named = shown.html(owner if len(flows) == 1 else f"{owner} × {len(flows)}")
         body.append(
-            f"<div class='limit'><span>{named}</span><div role='img' aria-label='{shown.html(told)}'>{bars}</div></div>"
+            f"<div class='limit'><span>{named}</span><div aria-hidden='true'>{bars}</div>"
+            f"<span class='soft'>{shown.html(told)}</span></div>"
         )
     keys = "".join(
         f"<span><i class='part{i}'></i>{shown.html(what)}</span>"

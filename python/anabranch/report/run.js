@@ -36,13 +36,13 @@ document.addEventListener("anabranch-charts", () => {
     if (gap) gap.time = events.filter((event) => event.sends && event.order < gap.order).at(-1).time + 1e-9;
     events.sort((a, b) => a.time - b.time || a.order - b.order);
     const width = Math.min(home.clientWidth || 340, 760), narrow = width < 560;
-    const x1 = narrow ? 112 : 210, x2 = width - (narrow ? 112 : 230), height = events.length * ROW + 44;
+    const x1 = narrow ? 92 : 210, x2 = width - (narrow ? 108 : 230), height = events.length * ROW + 44;
     const made = svg("svg", { class: "drawing", viewBox: `0 0 ${width} ${height}`, width, role: "img",
       "aria-label": `Packets around the retransmission of octet ${octets(Math.round(chosen[1] * 1e6))}; the table below has the same.` });
     const colour = (row) => (row[4] ? "var(--ladder-again)" : "var(--ladder-first)");
     for (const [x, text] of [[x1, "sender"], [x2, "receiver"]]) {
       made.append(svg("line", { x1: x, x2: x, y1: 24, y2: height - 6, stroke: "currentColor", "stroke-width": 1.5 }));
-      made.append(svg("text", { x, y: 14, "text-anchor": "middle", "font-weight": 600 }, text));
+      made.append(svg("text", { x, y: 14, "text-anchor": "middle", class: "strong" }, text));
     }
     const y = new Map(), labels = [];
     events.forEach((event, i) => {
@@ -64,10 +64,10 @@ document.addEventListener("anabranch-charts", () => {
           const xm = x1 + (x2 - x1) * 0.55, ym = at + ROW * 0.8;
           made.append(svg("line", { x1, y1: at, x2: xm, y2: ym, stroke: ink, "stroke-width": heavy, "stroke-dasharray": "5 3" }));
           made.append(svg("text", { x: xm - 4, y: ym + 5 }, "✕"));
-          labels.push([xm + (x2 - xm) / 2 + 8, ym + 4, row[5] ? row[5].split(".")[1] || row[5] : "in flight"]);
+          if (!narrow) labels.push([xm + (x2 - xm) / 2 + 8, ym + 4, row[5] ? row[5].split(".")[1] || row[5] : "in flight"]);
         }
         const mark = row[4] ? " R" : "";
-        made.append(svg("text", { x: x1 - 7, y: at + 4, "text-anchor": "end", ...(isChosen ? { "font-weight": 700 } : {}) },
+        made.append(svg("text", { x: x1 - 7, y: at + 4, "text-anchor": "end", ...(isChosen ? { class: "strong chosen" } : {}) },
           narrow ? octets(row[2]) + mark : `${ms}  ${octets(row[2])}${mark}`));
       } else {
         const after = row[6] === null ? "" : narrow ? `${row[7] ? "held, " : ""}${octets(row[6])}` : `${row[7] ? "held; " : ""}expects ${octets(row[6])}`;

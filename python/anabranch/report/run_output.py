@@ -128,9 +128,9 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
 
 OVERLAY = (
     "<p class='hint'>Drag across a chart to zoom all of them in time; double-click to see the whole run. "
-    "<label class='overlay'>Lay another run over this one: "
-    "<input type='file' id='overlay' accept='.html,text/html' aria-describedby='overlay-told'></label> "
-    "<span id='overlay-told' aria-live='polite'>Choose its report.html.</span></p>"
+    "<label class='overlay'>Lay another run over this one (its report.html): "
+    "<input type='file' id='overlay' accept='.html,text/html' aria-describedby='overlay-told'></label></p>"
+    "<p class='hint' id='overlay-told' aria-live='polite'></p>"
 )
 """What a reader can do with the charts; the other report is read inside the browser."""
 

@@ -131,7 +131,7 @@ def _edges(
     late = np.flatnonzero(held.held)
     made = [
         SeriesColumns(label, held.time_s[late], starts[held.rows[late]] / 1e6, "points", faint=True),
-        SeriesColumns("next expected (rcv_nxt)", held.time_s, held.rcv_nxt / 1e6),
+        SeriesColumns("next expected (rcv_nxt)", held.time_s, held.rcv_nxt / 1e6, "step"),
     ]
     samples = result.frame("samples")
     samples = samples.filter(pl.col("flow") == flow) if not samples.is_empty() else samples
@@ -152,7 +152,9 @@ def _edges(
         largest = float(np.nanmax(cwnd, initial=0.0)) * mss
     window = size(str(transport.get("receive_window", "")))
     if window and not transport.get("receive_autotuning") and window <= _COMPARABLE * largest:
-        made.append(SeriesColumns("receive window's edge", held.time_s, (held.rcv_nxt + window) / 1e6, faint=True))
+        made.append(
+            SeriesColumns("receive window's edge", held.time_s, (held.rcv_nxt + window) / 1e6, "step", faint=True)
+        )
     return made
 
 
