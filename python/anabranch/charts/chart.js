@@ -218,7 +218,7 @@
       if (s.low[k] < low) low = s.low[k];
       if (s.high[k] > high) high = s.high[k];
     }
-    return [low, high];
+    return [low, chart.y_top === null ? high : Math.max(high, chart.y_top)];
   }
 
   function options(one, width) {

@@ -16,6 +16,7 @@ def heat_map(
     across: tuple[str, Sequence[str]],
     down: tuple[str, Sequence[str]],
     cells: Sequence[Sequence[float | None]],
+    ends: tuple[float, float] | None = None,
 ) -> str:
     """A table whose cells are coloured by their value.
 
@@ -24,9 +25,10 @@ def heat_map(
         across: The axis to the right: its name, and the names of its values.
         down: The axis downwards, likewise.
         cells: The values row by row; ``None`` where there is none.
+        ends: The darkest and the brightest value; those of the cells when left out.
     """
     values = [value for row in cells for value in row if value is not None]
-    low, high = (min(values), max(values)) if values else (0.0, 0.0)
+    low, high = ends or ((min(values), max(values)) if values else (0.0, 0.0))
     told = f"{caption}, from {low:.4g} (dark) to {high:.4g} (bright); {down[0]} downwards, {across[0]} to the right"
     head = "".join(f"<th scope='col'>{shown.html(name)}</th>" for name in across[1])
     rows = [

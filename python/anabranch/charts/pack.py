@@ -50,6 +50,7 @@ def packed(chart: Chart) -> dict[str, Any]:
         "x_names": list(chart.x_names),
         "x_log": chart.x_log,
         "from_zero": chart.from_zero,
+        "y_top": chart.y_top,
         "series": [_series(s, is_time=chart.x_label == TIME) for s in chart.series],
     }
 

@@ -305,6 +305,10 @@ def sweep(
         Optional[str],  # noqa: UP045 - see above
         typer.Option("--shard", metavar="I/N", help="Run part I of N into --out; `sweep merge` puts parts together."),
     ] = None,
+    report: Annotated[
+        Optional[Path],  # noqa: UP045 - see above
+        typer.Option("--report", metavar="FILE.html", help="Write charts of every measure as one page."),
+    ] = None,
     digest: Digest = True,
     untrusted: Untrusted = False,
 ) -> None:
@@ -319,7 +323,7 @@ def sweep(
     with exit_status():
         from anabranch.cli.sweep import SweepOptions, run_merge, run_sweep
 
-        options = SweepOptions(repeat, jobs, json, out, digest, untrusted, shard)
+        options = SweepOptions(repeat, jobs, json, out, digest, untrusted, shard, report)
         if files[0] == Path("merge") and (len(files) > 1 or not files[0].is_file()):
             run_merge(files[1:], set_ or [], grid or [], options)
         else:
