@@ -168,7 +168,7 @@ def _over_time(definition: FigureDefinition) -> Chart:
         found, shown_label = _series(definition, result, name)
         series += found
         label = label or shown_label
-    return Chart(f"figure-{definition.name}", definition.title, label, tuple(series))
+    return Chart(f"figure-{definition.name}", definition.title, label, tuple(series), shares_time=False)
 
 
 def _series(definition: FigureDefinition, result: RunResult, name: str) -> tuple[list[SeriesColumns], str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ forward.impair = [{ kind = "bernoulli-loss", rate = 0.01 }]
 from = "A"
 to = "B"
 """
-GRID = {
+GRID: dict[str, list[Any]] = {
     "flow.f.cc": ["reno", "cubic"],
     "link.path.delay": ["5 ms", "20 ms", "80 ms"],
     "flow.f.transport.sack": [True, False],

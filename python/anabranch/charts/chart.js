@@ -244,7 +244,7 @@
       legend: { markers: { width: 0, fill: (u, i) => (i > 0 ? filler[i - 1] : "transparent") } },
       cursor: {
         drag: { x: true, y: false, setScale: false },
-        sync: chart.is_time ? { key: "time" } : undefined,
+        sync: chart.shares_time ? { key: "time" } : undefined,
         bind: { dblclick: () => () => { showView(view, view.whole.min, view.whole.max); return null; } },
       },
       scales: {
@@ -418,7 +418,7 @@
     if (!other) return 0;
     let added = 0;
     for (const theirs of JSON.parse(other.textContent)) {
-      const one = plots.find(({ chart }) => chart.name === theirs.name && chart.is_time);
+      const one = plots.find(({ chart }) => chart.name === theirs.name && chart.shares_time);
       if (!one) continue;
       for (const series of theirs.series) {
         if (series.kind === "band") continue;
@@ -435,12 +435,12 @@
     for (const one of plots) { draw(one, width || one.area.clientWidth || 600); fillTable(one); }
   }
 
-  measure(time, charts.filter((chart) => chart.is_time).concat({ series: [], is_time: true }));
+  measure(time, charts.filter((chart) => chart.shares_time).concat({ series: [], is_time: true }));
   for (const chart of charts) {
     const home = document.getElementById("chart-" + chart.name);
     if (!home) continue;
-    const one = { chart, home, view: chart.is_time ? time : view() };
-    if (!chart.is_time) measure(one.view, [chart]);
+    const one = { chart, home, view: chart.shares_time ? time : view() };
+    if (!chart.shares_time) measure(one.view, [chart]);
     one.view.plots.push(one);
     plots.push(one);
     furnish(one);

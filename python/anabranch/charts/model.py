@@ -53,6 +53,7 @@ class Chart:
         x_names: Names of the positions 0, 1, …; empty where ``x`` has a size.
         x_log: ``x`` is drawn by its logarithm.
         from_zero: The axis of ``y`` includes 0.
+        shares_time: Over time: it shows the same part as the other charts of the page.
         y_top: The axis of ``y`` reaches at least so far; small multiples share one.
     """
 
@@ -66,3 +67,4 @@ class Chart:
     x_log: bool = False
     from_zero: bool = True
     y_top: float | None = None
+    shares_time: bool = True
