@@ -1,4 +1,4 @@
-"""The figures of the documentation: a hook of its build that runs scenarios and draws them with the reports' component.
+"""A hook of the documentation's build: it runs scenarios and draws figures of them with the reports' component.
 
 A page names a figure in a comment, `<!-- figure: NAME -->`, and the gallery all of them, `<!-- gallery -->`.
 `docs/figures/figures.toml` says what each figure runs and shows. Nothing that is drawn is kept in the repository.
@@ -23,6 +23,7 @@ from anabranch.report.columns import RunColumns
 from anabranch.report.topology import drawing
 from anabranch.statistics import mean_interval
 from mkdocs.structure.files import File
+from mkdocs.utils import get_relative_url
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -33,6 +34,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "docs" / "figures" / "figures.toml"
 FOLDER = "assets/anabranch"
 """Where the site has the component."""
+SHIM = "https://unpkg.com/iframe-worker/shim"
+"""Where the theme's plugin `offline` has the worker."""
 _FIGURE = re.compile(r"<!-- figure: ([a-z0-9-]+) -->")
 _GALLERY = "<!-- gallery -->"
 _SAMPLES_MS = 20.0
@@ -127,6 +130,16 @@ def on_page_content(html: str, *, page: Page, **_: object) -> str:
     """Add the columns of the page's charts."""
     charts = page.meta.pop("charts", [])
     return html + embed.data(charts) if charts else html
+
+
+def on_post_page(output: str, *, page: Page, **_: object) -> str:
+    """Take the worker of the search from the site: without it nothing is found from file://, and it has no network."""
+    return output.replace(SHIM, get_relative_url("vendor/iframe-worker.js", page.url))
+
+
+def on_post_template(output_content: str, **_: object) -> str:
+    """The same for pages without a source, which are at the root of the site."""
+    return output_content.replace(SHIM, "vendor/iframe-worker.js")
 
 
 def _gallery(put: Callable[[str, bool], str]) -> Iterator[str]:

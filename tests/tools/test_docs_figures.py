@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -67,6 +68,16 @@ def test_a_line_has_the_name_of_its_run() -> None:
 def test_a_figure_that_is_not_defined_ends_the_build() -> None:
     with pytest.raises(SystemExit, match=r'page.md: there is no figure "no" in docs/figures/figures.toml'):
         docs_figures.on_page_markdown("<!-- figure: no -->", page=page())
+
+
+def test_the_search_takes_its_worker_from_the_site() -> None:
+    own = page()
+    own.url = "concepts/queues.html"
+    html = f'<script src="{docs_figures.SHIM}"></script>'
+    assert docs_figures.on_post_page(html, page=own) == '<script src="../vendor/iframe-worker.js"></script>'
+    theme = Path(str(importlib.util.find_spec("material").origin)).parent  # type: ignore[union-attr]
+    assert docs_figures.SHIM in (theme / "plugins" / "offline" / "plugin.py").read_text("utf-8")
+    assert "Permission is hereby granted" in (DOCS / "vendor" / "iframe-worker.js").read_text("utf-8")
 
 
 def test_the_scenarios_of_figures_are_described() -> None:
