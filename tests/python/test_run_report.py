@@ -16,7 +16,7 @@ from anabranch import Scenario
 from anabranch.report.columns import RunColumns
 from anabranch.report.ladder import ladder_data
 from anabranch.report.many import bands, small_multiples
-from anabranch.report.run_output import html_report
+from anabranch.report.run_output import html_report, until_the_end
 from anabranch.report.sequence import packets_of, receiver
 from anabranch.report.topology import drawing
 from anabranch.result import RunResult
@@ -138,12 +138,24 @@ def test_a_report_fits_its_window(result: RunResult, many: RunResult, tmp_path: 
       await new Promise((done) => setTimeout(done, 100));
       const wide = [...document.querySelectorAll("main *")].filter((one) => !one.closest(".scroll, svg, pre, .uplot")
         && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 80));
-      const cut = [...document.querySelectorAll("table.wide")].filter((one) => innerWidth < 640
-        && one.scrollWidth > one.closest(".scroll").clientWidth + 1).map((one) => one.textContent.slice(0, 80));
+      const cut = [...document.querySelectorAll("table.wide")]
+        .filter((one) => one.scrollWidth > one.closest(".scroll").clientWidth + 1).map((one) => one.textContent);
       return [document.documentElement.scrollWidth <= innerWidth, wide, cut];
     """
     for name, run in (("one", result), ("many", many)):
         assert asked(html_report(run), script, tmp_path, f"--window-size={width},900", name=name) == [True, [], []]
+
+
+def test_charts_end_with_the_last_flow() -> None:
+    text = MANY.replace("count = 50", 'workload = { kind = "file", size = "1 MB" }').replace('"4 s"', '"60 s"')
+    run = Scenario.from_text(text).run(samples_ms=10, packets=True)
+    end = run.flows["f"]["ended_at_s"]
+    assert end is not None
+    made = list(until_the_end(run, RunColumns(run).charts()))
+    assert max(series.x[-1] for chart in made for series in chart.series if len(series.x)) <= 1.05 * end
+    assert all(chart.about.endswith("Until the last flow ended.") for chart in made)
+    running = Scenario.from_text(MANY.replace("count = 50", "count = 1")).run(samples_ms=10)
+    assert "Until the last" not in html_report(running)
 
 
 def test_many_flows_are_percentiles_and_not_the_first_ones(many: RunResult) -> None:

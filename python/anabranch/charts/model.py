@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,6 +37,12 @@ class SeriesColumns:
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
     low_label: str = ""
+
+    def before(self, end: float) -> SeriesColumns:
+        """The part up to ``end``."""
+        count = int(self.x.searchsorted(end, side="right"))
+        low, high = (None if ends is None else ends[:count] for ends in (self.low, self.high))
+        return replace(self, x=self.x[:count], y=self.y[:count], low=low, high=high)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,18 +39,27 @@ def text(value: object) -> str:
     return shown.html(value)
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, raw: bool = False) -> str:
-    """A table; the first ``left`` columns stand left, figures right. ``raw`` cells are HTML already.
+def table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    left: int = 1,
+    raw: bool = False,
+    words: Collection[int] = (),
+) -> str:
+    """A table; the first ``left`` columns and those of ``words`` stand left, figures right. ``raw`` cells are HTML.
 
     On a narrow screen each row of a wide table becomes a block whose lines bear the headings.
     """
     wide = len(headings) >= _WIDE
     labels = [f" data-label='{text(heading)}'" if wide and heading else "" for heading in headings]
     out = [f"<div class='scroll'><table{_CLASS if wide else ''}><thead><tr>"]
-    out += [f"<th{_side(i, left)}>{text(h)}</th>" for i, h in enumerate(headings)]
+    out += [f"<th{_side(i, left, words)}>{text(h)}</th>" for i, h in enumerate(headings)]
     out.append("</tr></thead><tbody>")
     for row in rows:
-        cells = (f"<td{_side(i, left)}{labels[i]}>{cell if raw else text(cell)}</td>" for i, cell in enumerate(row))
+        cells = (
+            f"<td{_side(i, left, words)}{labels[i]}>{cell if raw else text(cell)}</td>" for i, cell in enumerate(row)
+        )
         out.append(f"<tr>{''.join(cells)}</tr>")
     out.append("</tbody></table></div>")
     return "".join(out)
@@ -61,5 +70,5 @@ def image(svg: bytes, alt: str) -> str:
     return f'<img alt="{shown.html(alt)}" src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
 
 
-def _side(column: int, left: int) -> str:
-    return "" if column < left else " class='n'"
+def _side(column: int, left: int, words: Collection[int]) -> str:
+    return "" if column < left or column in words else " class='n'"

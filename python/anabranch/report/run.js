@@ -64,7 +64,10 @@ document.addEventListener("anabranch-charts", () => {
           const xm = x1 + (x2 - x1) * 0.55, ym = at + ROW * 0.8;
           made.append(svg("line", { x1, y1: at, x2: xm, y2: ym, stroke: ink, "stroke-width": heavy, "stroke-dasharray": "5 3" }));
           made.append(svg("text", { x: xm - 4, y: ym + 5 }, "✕"));
-          if (!narrow) labels.push([xm + (x2 - xm) / 2 + 8, ym + 4, row[5] ? row[5].split(".")[1] || row[5] : "in flight"]);
+          if (!narrow) {
+            const where = row[5] ? row[5].split(".")[1] || row[5] : "in flight";
+            labels.push([xm + 12 + (where.length * 6.4) / 2, ym + 4, where]);
+          }
         }
         const mark = row[4] ? " R" : "";
         made.append(svg("text", { x: x1 - 7, y: at + 4, "text-anchor": "end", ...(isChosen ? { class: "strong chosen" } : {}) },

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,14 @@ from anabranch.report.topology import drawing
 from anabranch.report.why import episodes, told_on_click
 
 if TYPE_CHECKING:
+    from anabranch.charts import Chart
     from anabranch.result import RunResult
+
+
+_AFTER_END = 1.05
+"""Where charts end, in multiples of the time at which the last flow ends."""
+_MOST_OF_RUN = 0.8
+"""A run in which flows fill more than this share is drawn whole."""
 
 
 def write_run(
@@ -83,7 +91,7 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
         command: What made the run, as it is typed.
     """
     summary = result.summary
-    charts = [thinned(chart) for chart in (columns or RunColumns(result)).charts()]
+    charts = [thinned(chart) for chart in until_the_end(result, (columns or RunColumns(result)).charts())]
     title = summary.get("scenario") or "Scenario"
     facts = [f"seed {summary.get('seed')}", f"{figure(summary.get('duration_s'))} s "
              + ("live" if result.live is not None else "simulated"),
@@ -124,6 +132,19 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
     )
     drawn = [*charts, *spread]
     return page(str(title), "\n".join(body), charts=drawn, scripts=["run.js"] if drawn else [])
+
+
+def until_the_end(result: RunResult, charts: Iterable[Chart]) -> Iterator[Chart]:
+    """The charts without the part in which no flow is left, where that is much of the run."""
+    ends = [flow.get("ended_at_s") for flow in result.flows.values()]
+    known = [end for end in ends if end is not None]
+    last = max(known, default=0.0) * _AFTER_END
+    if len(known) < len(ends) or last <= 0 or last >= _MOST_OF_RUN * float(result.summary.get("duration_s") or 0):
+        yield from charts
+        return
+    for chart in charts:
+        series = tuple(one.before(last) for one in chart.series)
+        yield replace(chart, series=series, about=f"{chart.about} Until the last flow ended.".strip())
 
 
 OVERLAY = (

@@ -117,6 +117,8 @@ def sequence_chart(result: RunResult) -> Chart | None:
         about.append(
             "Points are when a packet was sent; the lines of the receiver, and what it held, are when it arrived."
         )
+    elif settings.get("fec", {}).get("kind", "off") == "off":
+        about.append("What the receiver holds is not drawn: the log is of several streams, or too long.")
     return Chart("sequence", "Sequence", "sequence (MB)", tuple(s for s in series if len(s.x)), " ".join(about))
 
 

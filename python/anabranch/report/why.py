@@ -18,6 +18,8 @@ MAX_EPISODES = 200
 """Rows of the tables of all flows. All are in what `--why --json` prints."""
 FEWEST_EPISODES = 10
 """Rows of the table of one flow, whatever the others have."""
+_WORDS = (7, 8)
+"""Columns of those tables that hold no figures."""
 MAX_FLOWS = 50
 """Flows that have a table."""
 MAX_TOLD = 5_000
@@ -54,10 +56,11 @@ def episodes(why: Why) -> str:
     most = max(FEWEST_EPISODES, MAX_EPISODES // max(1, len(flows)))
     for number, flow in enumerate(flows[:MAX_FLOWS]):
         shown = flow.episodes[:most]
+        rows = [_row(*one) for one in enumerate(shown, 1)]
         cut = f" The first {len(shown)} of {len(flow.episodes)}." if len(shown) < len(flow.episodes) else ""
         parts.append(
             f"<details{' open' if number == 0 else ''}><summary>{as_text(flow.flow)}: {as_text(text.headline(flow))}."
-            f"{cut}</summary>{table(head, (_row(*one) for one in enumerate(shown, 1)), left=2)}</details>"
+            f"{cut}</summary>{table(head, rows, left=2, words=_WORDS)}</details>"
         )
     if len(flows) > MAX_FLOWS:
         parts.append(f"<p class='soft'>The first {MAX_FLOWS} of {len(flows)} flows.</p>")
