@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from anabranch.compare import Block, Comparison
     from anabranch.compare.difference import Difference
 
+MOST_SETTINGS = 10
+"""Differences that are shown at once; more would push the charts out of sight."""
 MOST_ROWS = 500
 """Rows of one table of the page; comparison.json has them all."""
 
@@ -69,7 +71,10 @@ def html_report(
     if comparison.settings:
         headings = ("differs", *(one.name for one in comparison.inputs))
         rows = [(path, *values) for path, values in comparison.settings]
-        body += ["<h2>Settings</h2>", table(headings, rows, left=len(headings))]
+        told = table(headings, rows, left=len(headings))
+        if len(rows) > MOST_SETTINGS:
+            told = f"<details><summary>{len(rows)} differ</summary>{told}</details>"
+        body.append(f"<h2>Settings</h2>{told}")
     body += [f"<p><strong>{text(remark)}</strong></p>" for remark in comparison.remarks]
     body.append(place_all(drawn))
     if any(chart.name == "goodput" for chart in drawn):
