@@ -193,3 +193,11 @@ def test_a_heat_map_has_every_value_as_text(cells: list[list[float | None]]) -> 
 
 def test_heat_colours_reach_from_dark_to_bright() -> None:
     assert (colour(-1), colour(0), colour(1), colour(2)) == ("#440154", "#440154", "#fde725", "#fde725")
+
+
+def test_paper_is_never_dark() -> None:
+    style = re.search(r"<style>(.*?)</style>", whole_page(LINES), re.DOTALL)
+    assert style
+    conditions = re.findall(r"@media ([^{]*prefers-color-scheme: dark[^{]*)", style[1])
+    assert conditions
+    assert all(condition.startswith("screen and ") for condition in conditions)
