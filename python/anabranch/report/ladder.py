@@ -46,14 +46,17 @@ def ladder_data(result: RunResult, flow: str, chosen: Sequence[tuple[float, int]
     own = packets_of(result, flow)
     sent, sequence = own.get_column("sent_s").to_list(), own.get_column("sequence_bytes").to_list()
     places = {(round(time, 9), start): i for i, (time, start) in enumerate(zip(sent, sequence, strict=True))}
-    original: dict[int, int] = {}
+    # What a retransmission replaces is the transmission before it: streams that follow each other have the same octets.
+    before: dict[int, int] = {}
+    latest: dict[int, int] = {}
     for i, start in enumerate(sequence):
-        original.setdefault(start, i)
+        before[i] = latest.get(start, i)
+        latest[start] = i
     shown: dict[int, int] = {}
     ladders: list[list[int]] = []
     for time, start in chosen[:MOST_LADDERS]:
         at = places.get((round(time, 9), start))
-        ladders.append([] if at is None else _ladder(original.get(start, at), at, own.height, shown))
+        ladders.append([] if at is None else _ladder(before[at], at, own.height, shown))
     return {"rows": _rows(own, list(shown)), "ladders": ladders, "ladders_of": len(chosen)}
 
 
