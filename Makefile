@@ -65,6 +65,7 @@ validate: setup ## Run the scenarios of scenarios/live in both engines; write do
 
 bench: setup ## Measure speed and memory; needs valgrind for instruction counts
 	@$(RUN) anabranch bench
+	@$(RUN) anabranch bench --commands
 
 guard: setup ## Compare instructions per packet and digests with the record
 	$(RUN) cargo run --profile dist --locked --quiet -p anabranch-bench -- --guard
@@ -111,7 +112,7 @@ docs: dev ## Build the documentation site into site/, strictly
 	@echo "documentation: site/index.html"
 
 fuzz: dev ## Fuzz the scenario parser and the wire formats for FUZZ_SECONDS (60) each
-	for target in scenario capture lacpdu fec gateway_tunnel gateway_wire recording tunnel wire_decode wire_roundtrip; do \
+	for target in scenario capture lacpdu fec gateway_control gateway_data gateway_handshake gateway_inner recording tunnel wire_decode wire_roundtrip; do \
 	  $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 || exit 1; \
 	done
 

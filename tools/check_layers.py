@@ -26,6 +26,8 @@ _PATH = _FEC | {"anabranch-fec"}
 _SCENARIO = _PATH | {"anabranch-path"}
 # Captures are read by workloads (replays) and by what analyses them.
 _ENGINE = _SCENARIO | {"anabranch-capture", "anabranch-document", "anabranch-scenario"}
+# The tunnel's core knows queues and addresses; the simulator and the daemon are its two shells.
+_GATEWAY = frozenset({"anabranch-core", "anabranch-path"})
 # Files are opened outside the engine; their errors have the words of the core.
 _SHELL = _ENGINE | {"anabranch-engine", "anabranch-files"}
 _FACADE = _SHELL | {"anabranch-bpf", "anabranch-live", "anabranch-gateway"}
@@ -42,13 +44,13 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-document": frozenset(),
     "anabranch-scenario": _SCENARIO | {"anabranch-capture", "anabranch-document"},
     "anabranch-files": frozenset({"anabranch-core"}),
-    "anabranch-engine": _ENGINE,
+    "anabranch-engine": _ENGINE | {"anabranch-gateway"},
     "anabranch-script": _SCENARIO,
     # Its tests run scenarios.
     "anabranch-bpf": _SHELL,
     # The behaviour scripts drive the kernel too.
     "anabranch-live": _SHELL | {"anabranch-bpf", "anabranch-script"},
-    "anabranch-gateway": _ENGINE | {"anabranch-engine"},
+    "anabranch-gateway": _GATEWAY,
     "anabranch-gatewayd": frozenset({"anabranch-core", "anabranch-document", "anabranch-files", "anabranch-gateway"}),
     "anabranch": _FACADE,
     "anabranch-py": _FACADE | {"anabranch"},

@@ -26,12 +26,15 @@ def scenario(profile: Profile, paths: list[int]) -> Scenario:
     load = profile.get("load")
     document: dict[str, Any] = {
         "title": "Two paths",
-        "duration": f"{load['seconds']} s" if load else "120 s",
+        # Flows begin when every path has been validated.
+        "duration": f"{load['seconds'] + 2} s" if load else "122 s",
+        "warmup": "2 s",
         "link": links,
         "flow": {
             "main": {
                 "from": "server",
                 "to": "client",
+                "start": "2 s",
                 "cc": load["cc"] if load else "bbr",
                 "count": load["flows"] if load else 1,
                 "workload": {"kind": "bulk"} if load else {"kind": "file", "size": f"{FILE_BYTES} bytes"},

@@ -169,26 +169,54 @@ class GroupSummary(TypedDict):
     lacpdus_lost: int
 
 
-class RouteSummary(TypedDict):
+class TunnelPath(TypedDict, total=False):
+    """How a path of a tunnel is at the end of the run; only where the gateway's ``kind`` is ``"tunnel"``."""
+
+    state: str
+    deaths: int
+    rtt_ms: float | None
+    rate_mbit_s: float
+    mtu: int
+
+
+class RouteSummary(TunnelPath):
     """What a gateway sent over one route, copies and what the tunnel adds counted."""
 
     sent_packets: int
     sent_bytes: int
 
 
-class GatewaySummary(TypedDict):
+class TunnelFigures(TypedDict, total=False):
+    """What a tunnel counts; only where the gateway's ``kind`` is ``"tunnel"``."""
+
+    entered_packets: int
+    refused_packets: int
+    queue_dropped_packets: int
+    unsendable_packets: int
+    repaired_packets: int
+    reordered_packets: int
+    unmatched_packets: int
+    sessions: int
+
+
+class RestorerFigures(TypedDict, total=False):
+    """What a restorer counts; only where the gateway's ``kind`` is ``"split"``."""
+
+    held_packets: int
+    released_by_timer: int
+    max_held_bytes: int
+    mean_wait_ms: float | None
+    p95_wait_ms: float | None
+
+
+class GatewaySummary(RestorerFigures, TunnelFigures):
     """One direction of a gateway: what was sent over which route, and what was held back to restore order."""
 
     routes: dict[str, RouteSummary]
     released_packets: int
-    held_packets: int
-    released_by_timer: int
     gaps_given_up: int
     duplicates_dropped: int
     max_held_packets: int
-    max_held_bytes: int
-    mean_wait_ms: float | None
-    p95_wait_ms: float | None
     silent_ms: float
 
 

@@ -7,12 +7,14 @@
 pub mod event_queue;
 pub mod link_samples;
 pub mod network;
+mod octets;
 mod progress;
 pub mod record;
 pub mod run;
 pub mod samples;
 pub mod summary;
 pub mod topology;
+pub mod tunnel;
 
 pub use progress::Progress;
 pub use run::{Error, Finished, Simulation};

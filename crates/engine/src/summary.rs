@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 mod gateway;
 
-pub use gateway::{GatewaySummary, RouteSummary};
+pub use gateway::{GatewaySummary, PathSummary, RouteSummary, TunnelSummary};
 
 use crate::{
     network::{

@@ -6,7 +6,7 @@ use anabranch_core::{
     body::Body,
     packet::Direction,
     rng::Stream,
-    units::{Bytes, Instant},
+    units::{Bytes, Duration, Instant},
 };
 use anabranch_path::{
     host::Host,
@@ -21,9 +21,11 @@ use crate::{
         MiddleboxId, Network, Schedule, Script, Stop, Timing, Traffic,
     },
     record::{Tapping, Taps},
+    tunnel,
 };
 use anabranch_scenario::{
-    Hop, Protocol, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGroup, Step, What,
+    GatewayEnds, Hop, Policy, Protocol, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway,
+    ResolvedGroup, Step, What,
     workload::{self, Arrivals, Level, Pace, Paced, Sendings, sendings},
 };
 
@@ -351,50 +353,23 @@ fn gateways<B: Body>(
 ) -> Vec<CompiledGateway> {
     let mut all = Vec::with_capacity(resolved.gateways.len());
     for (number, gateway) in resolved.gateways.iter().enumerate() {
-        let count = gateway.routes.len();
-        let has_header = gateway.split.needs_header() || gateway.restore.needs_header();
-        // At the first end packets enter forward and come out in reverse.
-        let peers = [(); 2].map(|()| has_header.then(|| Peer::new(count)));
-        let ends = Direction::BOTH.map(|direction| {
-            let step = Step::Gateway {
-                gateway: number,
-                direction,
-            };
-            let routes = || step.hops(&resolved.gateways);
-            let rate = |hop: Hop| resolved.links[hop.link].total_rate(hop.direction);
-            let init = split::Init {
-                rates: routes().map(rate).collect(),
-                names: routes().map(|hop| links[hop.link].0.clone()).collect(),
-            };
-            let meter = Meter::default();
-            let ports = routes().map(|hop| links[hop.link].1[hop.direction as usize]);
-            let name = format!("gateway.{}.{}", gateway.name, direction.name());
-            let entrance = Entrance::new(EntranceParts {
-                split: gateway.split.build(&init),
-                overhead: gateway.overhead,
-                routes: count,
-                keeps: gateway.split.keeps(),
-                peer: peers[direction as usize].clone(),
-                window: builder.window(),
-                meter: meter.clone(),
-            });
-            let exit = Exit::new(ExitParts {
-                restore: gateway.restore.build(&restore::Init { routes: count }),
-                overhead: gateway.overhead,
-                peer: peers[direction.opposite() as usize].clone(),
-                window: builder.window(),
-                meter,
-            });
-            [
-                builder.named_middlebox(
-                    format!("{name}.split"),
-                    Box::new(entrance),
-                    ports.collect(),
-                ),
-                builder.named_middlebox(format!("{name}.restore"), Box::new(exit), Vec::new()),
-            ]
-        });
-        builder.pair(ends);
+        let place = Place {
+            number,
+            gateway,
+            resolved,
+            links,
+        };
+        let ends = match &gateway.elements {
+            GatewayEnds::Split {
+                split,
+                restore,
+                overhead,
+            } => place.split(builder, (split, restore, *overhead)),
+            GatewayEnds::Tunnel {
+                policies,
+                clock_offset,
+            } => place.tunnel(builder, policies, *clock_offset),
+        };
         let name = |hop: &Hop| links[hop.link].0.clone();
         all.push(CompiledGateway {
             name: gateway.name.clone(),
@@ -403,6 +378,106 @@ fn gateways<B: Body>(
         });
     }
     all
+}
+
+/// A gateway where it stands.
+struct Place<'a> {
+    number: usize,
+    gateway: &'a ResolvedGateway,
+    resolved: &'a Resolved,
+    links: &'a [(String, [LinkId; 2])],
+}
+
+impl Place<'_> {
+    /// The routes as they are crossed in a direction.
+    fn routes(&self, direction: Direction) -> impl Iterator<Item = Hop> + '_ {
+        let gateway = self.number;
+        Step::Gateway { gateway, direction }.hops(&self.resolved.gateways)
+    }
+
+    /// The links that a direction's ports lead into.
+    fn ports(&self, direction: Direction) -> Vec<LinkId> {
+        self.routes(direction)
+            .map(|hop| self.links[hop.link].1[hop.direction as usize])
+            .collect()
+    }
+
+    /// A splitter and a restorer in each direction.
+    fn split<B: Body>(
+        &self,
+        builder: &mut Builder<B>,
+        (split, restore, overhead): (&split::Config, &restore::Config, u32),
+    ) -> [[MiddleboxId; 2]; 2] {
+        let count = self.gateway.routes.len();
+        let has_header = split.needs_header() || restore.needs_header();
+        // At the first end packets enter forward and come out in reverse.
+        let peers = [(); 2].map(|()| has_header.then(|| Peer::new(count)));
+        let ends = Direction::BOTH.map(|direction| {
+            let rate = |hop: Hop| self.resolved.links[hop.link].total_rate(hop.direction);
+            let name = |hop: Hop| self.links[hop.link].0.clone();
+            let init = split::Init {
+                rates: self.routes(direction).map(rate).collect(),
+                names: self.routes(direction).map(name).collect(),
+            };
+            let meter = Meter::default();
+            let name = format!("gateway.{}.{}", self.gateway.name, direction.name());
+            let entrance = Entrance::new(EntranceParts {
+                split: split.build(&init),
+                overhead,
+                routes: count,
+                keeps: split.keeps(),
+                peer: peers[direction as usize].clone(),
+                window: builder.window(),
+                meter: meter.clone(),
+            });
+            let exit = Exit::new(ExitParts {
+                restore: restore.build(&restore::Init { routes: count }),
+                overhead,
+                peer: peers[direction.opposite() as usize].clone(),
+                window: builder.window(),
+                meter,
+            });
+            [
+                builder.named_middlebox(
+                    format!("{name}.split"),
+                    Box::new(entrance),
+                    self.ports(direction),
+                ),
+                builder.named_middlebox(format!("{name}.restore"), Box::new(exit), Vec::new()),
+            ]
+        });
+        builder.pair(ends);
+        ends
+    }
+
+    /// One middlebox at each end, for both directions.
+    fn tunnel<B: Body>(
+        &self,
+        builder: &mut Builder<B>,
+        policies: &[Policy],
+        clock_offset: [Duration; 2],
+    ) -> [[MiddleboxId; 2]; 2] {
+        let standby: Vec<bool> = policies
+            .iter()
+            .map(|policy| *policy != Policy::Active)
+            .collect();
+        let parts = tunnel::Ends {
+            name: &self.gateway.name,
+            seed: self.resolved.seed,
+            standby: &standby,
+            clock_offset,
+            window: builder.window(),
+        };
+        let [first, second] = tunnel::ends(&parts);
+        let mut add = |direction: Direction, end| {
+            let name = format!("gateway.{}.{}", self.gateway.name, direction.name());
+            builder.named_middlebox(name, end, self.ports(direction))
+        };
+        let first = add(Direction::Forward, first);
+        let second = add(Direction::Reverse, second);
+        builder.tunnel([first, second]);
+        [[first, second], [second, first]]
+    }
 }
 
 fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> LinkSpec {

@@ -15,6 +15,12 @@ const MSS_KIND: u8 = 2;
 pub struct Summary {
     /// The source address.
     pub source: IpAddr,
+    /// The destination address.
+    pub destination: IpAddr,
+    /// The code point (RFC 2474).
+    pub dscp: u8,
+    /// Source and destination port of TCP and UDP, if this packet has them.
+    pub ports: Option<[u16; 2]>,
     /// The flow, below [`FLOWS`].
     pub flow: u16,
     /// Where the transport header begins, if this packet has it.
@@ -27,6 +33,17 @@ pub fn read(packet: &[u8]) -> Option<Summary> {
     match packet.first()? >> 4 {
         4 => read_v4(packet),
         6 => read_v6(packet),
+        _ => None,
+    }
+}
+
+/// The length of a packet by its header: there may be more behind it.
+#[must_use]
+pub fn length(packet: &[u8]) -> Option<usize> {
+    let word = |at: usize| Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]));
+    match packet.first()? >> 4 {
+        4 => Some(word(2)?.into()),
+        6 => Some(usize::from(word(4)?) + 40),
         _ => None,
     }
 }
@@ -44,10 +61,14 @@ fn read_v4(packet: &[u8]) -> Option<Summary> {
     let is_fragment = u16::from_be_bytes([head[6], head[7]]) & 0x3fff != 0;
     let protocol = head[9];
     let transport = (!is_fragment).then_some((protocol, length));
-    let source = Ipv4Addr::new(head[12], head[13], head[14], head[15]);
+    let address = |at: usize| Ipv4Addr::new(head[at], head[at + 1], head[at + 2], head[at + 3]);
+    let ports = ports(packet, transport);
     Some(Summary {
-        source: source.into(),
-        flow: hash(&head[12..20], protocol, ports(packet, transport)),
+        source: address(12).into(),
+        destination: address(16).into(),
+        dscp: head[1] >> 2,
+        ports: ports.copied().map(numbers),
+        flow: hash(&head[12..20], protocol, ports),
         transport,
     })
 }
@@ -59,24 +80,36 @@ fn read_v6(packet: &[u8]) -> Option<Summary> {
     }
     let transport = Some((head[6], 40));
     let source: [u8; 16] = *head[8..].first_chunk()?;
+    let destination: [u8; 16] = *head[24..].first_chunk()?;
+    let ports = ports(packet, transport);
     Some(Summary {
         source: Ipv6Addr::from(source).into(),
-        flow: hash(&head[8..40], head[6], ports(packet, transport)),
+        destination: Ipv6Addr::from(destination).into(),
+        dscp: (head[0] << 2 | head[1] >> 6) & 0x3f,
+        ports: ports.copied().map(numbers),
+        flow: hash(&head[8..40], head[6], ports),
         transport,
     })
 }
 
-fn ports(packet: &[u8], transport: Option<(u8, usize)>) -> &[u8] {
+fn ports(packet: &[u8], transport: Option<(u8, usize)>) -> Option<&[u8; 4]> {
     match transport {
-        Some((TCP | UDP, at)) => packet.get(at..at + 4).unwrap_or(&[]),
-        _ => &[],
+        Some((TCP | UDP, at)) => packet.get(at..)?.first_chunk(),
+        _ => None,
     }
 }
 
+fn numbers([a, b, c, d]: [u8; 4]) -> [u16; 2] {
+    [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
+}
+
 /// FNV-1a, folded to the number of flows.
-fn hash(addresses: &[u8], protocol: u8, ports: &[u8]) -> u16 {
+fn hash(addresses: &[u8], protocol: u8, ports: Option<&[u8; 4]>) -> u16 {
     let protocol = [protocol];
-    let octets = addresses.iter().chain(&protocol).chain(ports);
+    let octets = addresses
+        .iter()
+        .chain(&protocol)
+        .chain(ports.into_iter().flatten());
     let hash = octets.fold(0x811c_9dc5_u32, |hash, &octet| {
         (hash ^ u32::from(octet)).wrapping_mul(0x0100_0193)
     });

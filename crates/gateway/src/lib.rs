@@ -4,10 +4,13 @@
 //! the reasons for it: `docs/design/027-gateway-protocol.md`.
 #![forbid(unsafe_code)]
 
+pub mod blocks;
 pub mod crypto;
 pub mod inner;
 pub mod order;
 pub mod path;
+pub mod policy;
+pub mod pool;
 pub mod queue;
 pub mod tunnel;
 pub mod wire;

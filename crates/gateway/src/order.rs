@@ -1,13 +1,16 @@
 //! The order of each inner flow at the receiver: every packet at most once, and none waits longer than a bound.
 //!
-//! A packet that has a gap before it waits until the gap is filled, or as long as 98 % of late packets took. Where fewer than a
+//! A packet that has a gap before it waits until the gap is filled, or a little longer than nearly all late packets took. Where fewer than a
 //! tenth of the gaps are filled at all, waiting cannot help, and nothing waits. A packet that arrives after its gap was given up is
 //! delivered late.
 
 use anabranch_core::units::{Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, VecDeque},
+};
 
-use crate::wire::Place;
+use crate::{blocks::NearPlace, pool::Pool, wire::Place};
 
 /// Flows: senders hash into as many.
 pub const FLOWS: u16 = 1_024;
@@ -21,17 +24,23 @@ const WORDS: usize = 16;
 const WAIT_LEAST: f64 = 0.005;
 const WAIT_MOST: f64 = 0.350;
 const WAIT_FIRST: f64 = 0.100;
-/// The quantile of late packets' delays that is waited for.
-const QUANTILE: f64 = 0.98;
+/// The quantile of late packets' delays that is waited for: a gap given up too early costs a TCP sender half of its window.
+const QUANTILE: f64 = 0.998;
+/// The wait is longer than the quantile by this part.
+const MARGIN: f64 = 0.25;
 /// How far one sample moves the estimate.
-const STEP: f64 = 0.1;
+const STEP: f64 = 0.25;
 /// Gaps that must be filled for waiting to help.
 const FILLED_LEAST: f64 = 0.1;
 /// Where waiting does not help, one gap in so many is waited for nevertheless, to notice when it does.
 const TRIAL: u64 = 16;
 
+/// Room for this many waiting packets stays with a flow: 10 MB where all flows had as many.
+const ROOM: usize = 256;
+
 #[derive(Debug)]
 struct Waiting {
+    number: u64,
     packet: Vec<u8>,
     since: Instant,
 }
@@ -43,7 +52,8 @@ struct Flow {
     /// One past the highest number that arrived, and which of those before it did, by number.
     end: u64,
     seen: Box<[u64; WORDS]>,
-    waiting: BTreeMap<u64, Waiting>,
+    /// By number. Most packets come at the end.
+    waiting: VecDeque<Waiting>,
     /// When the present gap is given up.
     deadline: Option<Instant>,
 }
@@ -54,7 +64,7 @@ impl Flow {
             next: 0,
             end: 0,
             seen: Box::new([0; WORDS]),
-            waiting: BTreeMap::new(),
+            waiting: VecDeque::new(),
             deadline: None,
         }
     }
@@ -90,6 +100,27 @@ impl Flow {
     }
 }
 
+impl Flow {
+    fn insert(&mut self, waiting: Waiting) {
+        let after = self
+            .waiting
+            .iter()
+            .rev()
+            .take_while(|other| other.number > waiting.number)
+            .count();
+        self.waiting.insert(self.waiting.len() - after, waiting);
+    }
+
+    /// Takes the first packet. Room for many more than wait is given back.
+    fn pop(&mut self) -> Option<Waiting> {
+        let first = self.waiting.pop_front();
+        if self.waiting.capacity() > ROOM && self.waiting.len() < self.waiting.capacity() / 8 {
+            self.waiting.shrink_to(self.waiting.capacity() / 2);
+        }
+        first
+    }
+}
+
 /// Counters of the restorer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OrderStats {
@@ -101,6 +132,8 @@ pub struct OrderStats {
     pub duplicates: u64,
     /// Gaps given up.
     pub given_up: u64,
+    /// Packets that the sender has given up.
+    pub abandoned: u64,
     /// Most packets that waited.
     pub max_waiting: usize,
 }
@@ -109,6 +142,8 @@ pub struct OrderStats {
 #[derive(Debug)]
 pub struct Order {
     flows: BTreeMap<u16, Flow>,
+    /// Deadlines of flows, the next first. One that its flow no longer has is stale; the first never is.
+    deadlines: BinaryHeap<Reverse<(Instant, u16)>>,
     ready: VecDeque<Vec<u8>>,
     packets: usize,
     octets: usize,
@@ -122,6 +157,7 @@ impl Default for Order {
     fn default() -> Self {
         Self {
             flows: BTreeMap::new(),
+            deadlines: BinaryHeap::new(),
             ready: VecDeque::new(),
             packets: 0,
             octets: 0,
@@ -146,8 +182,17 @@ impl Order {
         self.packets
     }
 
+    /// The whole number of a place: the one nearest to the highest of its flow so far.
+    #[must_use]
+    pub fn near(&self, place: NearPlace) -> u32 {
+        let end = self.flows.get(&place.flow).map_or(0, |flow| flow.end);
+        let end = u32::try_from(end & u64::from(u32::MAX)).unwrap_or(0);
+        let low = u16::try_from(end & u32::from(u16::MAX)).unwrap_or(0);
+        end.wrapping_add_signed(place.low.wrapping_sub(low).cast_signed().into())
+    }
+
     /// A packet arrived. One whose flow is none of [`FLOWS`] is dropped.
-    pub fn on_packet(&mut self, place: Place, packet: &[u8], now: Instant) {
+    pub fn on_packet(&mut self, place: Place, packet: &[u8], now: Instant, pool: &mut Pool) {
         if place.flow >= FLOWS {
             return;
         }
@@ -159,24 +204,31 @@ impl Order {
         if number < flow.next {
             self.stats.late += 1;
             self.learn(None);
-            self.release(packet.to_vec());
+            self.release(pool.copy(packet));
         } else {
+            if number == flow.next && flow.waiting.is_empty() {
+                flow.next += 1;
+                return self.release(pool.copy(packet));
+            }
             let waiting = Waiting {
-                packet: packet.to_vec(),
+                number,
+                packet: pool.copy(packet),
                 since: now,
             };
             self.octets += waiting.packet.len();
             self.packets += 1;
-            flow.waiting.insert(number, waiting);
+            flow.insert(waiting);
             self.stats.max_waiting = self.stats.max_waiting.max(self.packets);
             self.drain(place.flow, now, false);
         }
         while self.packets > PACKETS || self.octets > OCTETS {
+            self.forget_stale();
             let Some(flow) = self.most_urgent().map(|(_, flow)| flow) else {
                 break;
             };
             self.drain(flow, now, true);
         }
+        self.forget_stale();
     }
 
     /// Delivers what is in order; `give_up` the gap before the next packet first.
@@ -186,14 +238,19 @@ impl Order {
             let Some(flow) = self.flows.get_mut(&id) else {
                 return;
             };
-            let Some((&first, waiting)) = flow.waiting.first_key_value() else {
+            let Some(waiting) = flow.waiting.front() else {
                 flow.deadline = None;
                 return;
             };
+            let first = waiting.number;
             if first != flow.next {
                 if !give_up {
                     let wait = Self::wait(self.wait_s, self.filled, self.gaps);
-                    let deadline = *flow.deadline.get_or_insert(waiting.since + wait);
+                    let deadline = flow.deadline.unwrap_or(waiting.since + wait);
+                    if flow.deadline.is_none() && deadline > now {
+                        self.deadlines.push(Reverse((deadline, id)));
+                    }
+                    flow.deadline = Some(deadline);
                     if deadline > now {
                         return;
                     }
@@ -205,17 +262,13 @@ impl Order {
                 flow.deadline = None;
             } else if flow.deadline.take().is_some() {
                 let took = now.saturating_since(waiting.since);
-                let filled = flow
-                    .waiting
-                    .range(first + 1..)
-                    .next()
-                    .map(|(_, next)| next.since);
+                let filled = flow.waiting.get(1).map(|next| next.since);
                 let took = filled.map_or(took, |since| now.saturating_since(since));
                 self.gaps += 1;
                 self.learn(Some(took));
                 continue;
             }
-            if let Some(waiting) = flow.waiting.remove(&first) {
+            if let Some(waiting) = flow.pop() {
                 flow.next = first.saturating_add(1);
                 self.packets -= 1;
                 self.octets -= waiting.packet.len();
@@ -225,6 +278,10 @@ impl Order {
     }
 
     fn release(&mut self, packet: Vec<u8>) {
+        if packet.is_empty() {
+            self.stats.abandoned += 1;
+            return;
+        }
         self.stats.delivered += 1;
         self.ready.push_back(packet);
     }
@@ -240,18 +297,31 @@ impl Order {
     fn learn(&mut self, took: Option<Duration>) {
         self.filled += (1.0 - self.filled) / 32.0;
         // A stochastic step towards the quantile. One that came after the gap was given up took longer.
-        let is_longer = took.is_none_or(|took| took.as_secs_f64() > self.wait_s);
+        let is_longer = took.is_none_or(|took| took.as_secs_f64() * (1.0 + MARGIN) > self.wait_s);
         let share = if is_longer { QUANTILE } else { QUANTILE - 1.0 };
         self.wait_s *= 1.0 + STEP * share;
         self.wait_s = self.wait_s.clamp(WAIT_LEAST, WAIT_MOST);
     }
 
     fn most_urgent(&self) -> Option<(Instant, u16)> {
-        let deadlines = self
-            .flows
-            .iter()
-            .filter_map(|(&id, flow)| Some((flow.deadline?, id)));
-        deadlines.min()
+        self.deadlines.peek().map(|&Reverse(first)| first)
+    }
+
+    /// Drops deadlines that their flows no longer have, from the front, or all of them once they are many.
+    fn forget_stale(&mut self) {
+        let is_current = |flows: &BTreeMap<u16, Flow>, (deadline, id): (Instant, u16)| {
+            flows.get(&id).and_then(|flow| flow.deadline) == Some(deadline)
+        };
+        while let Some(&Reverse(first)) = self.deadlines.peek()
+            && !is_current(&self.flows, first)
+        {
+            self.deadlines.pop();
+        }
+        if self.deadlines.len() > 4 * usize::from(FLOWS) {
+            let flows = &self.flows;
+            self.deadlines
+                .retain(|&Reverse(one)| is_current(flows, one));
+        }
     }
 
     /// When a gap is given up next.
@@ -267,6 +337,7 @@ impl Order {
                 return;
             }
             self.drain(flow, now, false);
+            self.forget_stale();
         }
     }
 
@@ -278,10 +349,11 @@ impl Order {
     /// The other end has restarted: its flows begin again. What waits is delivered in order.
     pub fn restart(&mut self) {
         for (_, flow) in std::mem::take(&mut self.flows) {
-            for (_, waiting) in flow.waiting {
+            for waiting in flow.waiting {
                 self.release(waiting.packet);
             }
         }
+        self.deadlines.clear();
         (self.packets, self.octets) = (0, 0);
     }
 }

@@ -2,19 +2,25 @@
 
 mod ledger;
 mod liveness;
+mod loss;
 mod mtu;
+mod paths;
 mod rate;
 mod received;
 mod round_trip;
 
 pub use ledger::{Kept, Ledger, Outcome, Sent};
 pub use liveness::{Liveness, State, Usable};
+pub use loss::{Loss, Pattern};
 pub use mtu::{BASE, CEILING, Mtu};
+pub use paths::Paths;
 pub use rate::RateControl;
 pub use received::Received;
 pub use round_trip::RoundTrip;
 
 use core::net::SocketAddr;
+
+use crate::policy::Role;
 
 /// Where the datagrams of a path go: a local socket, by the number that the shell gave it, and the other end's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +36,8 @@ pub struct Route {
 pub struct Path {
     /// Where it goes; unknown to an end that only answers, until data has arrived.
     pub route: Option<Route>,
+    /// This end's decision, and the other's.
+    pub roles: [Role; 2],
     /// Whether it delivers what this end sends.
     pub liveness: Liveness,
     /// Round trips: there on this path, back on whichever was first.
@@ -42,6 +50,8 @@ pub struct Path {
     pub mtu: Mtu,
     /// How fast it is sent on.
     pub rate: RateControl,
+    /// What it loses without congestion.
+    pub loss: Loss,
     /// The newest report of the other end: to be acknowledged.
     pub peer_report: Option<u16>,
     /// A control message is due on this path.
@@ -55,19 +65,29 @@ pub struct Path {
 impl Path {
     /// A path of which nothing is known but, perhaps, where it goes.
     #[must_use]
-    pub fn new(route: Option<Route>, standby: bool) -> Self {
+    pub fn new(route: Option<Route>, role: Role) -> Self {
         Self {
             route,
-            liveness: Liveness::new(standby),
+            roles: [role, Role::Active],
+            liveness: Liveness::new(role),
             round_trip: RoundTrip::default(),
             ledger: Ledger::default(),
             received: Received::default(),
             mtu: Mtu::default(),
             rate: RateControl::default(),
+            loss: Loss::default(),
             peer_report: None,
             control_due: false,
             cookie: None,
             roamed: 0,
+        }
+    }
+
+    /// The other end's decision, if it is another than before.
+    pub fn on_peer_role(&mut self, role: Role) {
+        if self.roles[1] != role {
+            self.roles[1] = role;
+            self.liveness.set_role(self.roles[0].max(role));
         }
     }
 

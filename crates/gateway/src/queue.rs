@@ -12,7 +12,8 @@ use anabranch_path::queue::{
     Init, Item, Outcome, QueueContext, QueueDiscipline as _,
     fq_codel::{FqCodel, Params},
 };
-use std::collections::BTreeMap;
+
+use crate::pool::Pool;
 
 /// Packets that wait at most. It bounds memory to 3 MB at 1,500 octets.
 const PACKETS: u64 = 2_048;
@@ -21,8 +22,12 @@ const PACKETS: u64 = 2_048;
 #[derive(Debug)]
 pub struct Queue {
     discipline: FqCodel,
-    packets: BTreeMap<u32, (u16, Vec<u8>)>,
-    next: u32,
+    /// By their numbers in the discipline, which are used again.
+    packets: Vec<Option<(u16, Vec<u8>)>>,
+    free: Vec<u32>,
+    /// Packets so far.
+    order: u32,
+    outcomes: Vec<Outcome>,
     stream: Stream,
     dropped: u64,
 }
@@ -45,8 +50,10 @@ impl Queue {
                     flows: &[],
                 },
             ),
-            packets: BTreeMap::new(),
-            next: 0,
+            packets: Vec::new(),
+            free: Vec::new(),
+            order: 0,
+            outcomes: Vec::new(),
             stream: Stream::new(seed, "queue"),
             dropped: 0,
         }
@@ -61,13 +68,13 @@ impl Queue {
     /// Packets that wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.packets.len()
+        self.packets.len() - self.free.len()
     }
 
     /// Whether nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+        self.len() == 0
     }
 
     /// Octets that wait.
@@ -76,34 +83,49 @@ impl Queue {
         self.discipline.bytes()
     }
 
-    /// Adds a packet.
-    pub fn push(&mut self, flow: u16, packet: Vec<u8>, now: Instant) {
+    /// Adds a packet. The buffers of those that are dropped go to the pool.
+    pub fn push(&mut self, flow: u16, packet: Vec<u8>, now: Instant, pool: &mut Pool) {
+        let size = u32::try_from(packet.len()).unwrap_or(u32::MAX);
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.packets.push(None);
+            // At most one more than the discipline holds.
+            u32::try_from(self.packets.len() - 1).unwrap_or(u32::MAX)
+        });
+        if let Some(place) = self.packets.get_mut(number as usize) {
+            *place = Some((flow, packet));
+        }
         let item = Item {
-            packet: PacketId(self.next),
-            size: u32::try_from(packet.len()).unwrap_or(u32::MAX),
+            packet: PacketId(number),
+            size,
             flow: FlowId(0),
             connection: ConnectionId(u32::from(flow)),
             arrived: now,
             ecn: Ecn::NotEct,
-            order: self.next,
+            order: self.order,
         };
-        self.packets.insert(self.next, (flow, packet));
-        self.next = self.next.wrapping_add(1);
-        self.with(now, |discipline, cx| discipline.enqueue(item, cx));
+        self.order = self.order.wrapping_add(1);
+        self.with(now, pool, |discipline, cx| discipline.enqueue(item, cx));
     }
 
     /// Takes a packet.
-    pub fn pop(&mut self, now: Instant) -> Option<(u16, Vec<u8>)> {
-        let item = self.with(now, FqCodel::dequeue)?;
-        self.packets.remove(&item.packet.0)
+    pub fn pop(&mut self, now: Instant, pool: &mut Pool) -> Option<(u16, Vec<u8>)> {
+        let item = self.with(now, pool, FqCodel::dequeue)?;
+        self.take(item.packet)
+    }
+
+    fn take(&mut self, PacketId(number): PacketId) -> Option<(u16, Vec<u8>)> {
+        let packet = self.packets.get_mut(number as usize)?.take()?;
+        self.free.push(number);
+        Some(packet)
     }
 
     fn with<T>(
         &mut self,
         now: Instant,
+        pool: &mut Pool,
         act: impl FnOnce(&mut FqCodel, &mut QueueContext<'_>) -> T,
     ) -> T {
-        let mut outcomes = Vec::new();
+        let mut outcomes = std::mem::take(&mut self.outcomes);
         let result = act(
             &mut self.discipline,
             &mut QueueContext {
@@ -114,12 +136,15 @@ impl Queue {
                 outcomes: &mut outcomes,
             },
         );
-        for outcome in outcomes {
+        for outcome in outcomes.drain(..) {
             if let Outcome::Dropped(item) = outcome {
-                self.packets.remove(&item.packet.0);
                 self.dropped += 1;
+                if let Some((_, packet)) = self.take(item.packet) {
+                    pool.put(packet);
+                }
             }
         }
+        self.outcomes = outcomes;
         result
     }
 }

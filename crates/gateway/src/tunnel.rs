@@ -1,6 +1,9 @@
 //! The tunnel as a state machine: datagrams and packets in, datagrams and packets out.
 
+mod change;
 mod handshakes;
+mod lanes;
+mod protection;
 mod receiving;
 mod sending;
 mod stats;
@@ -8,32 +11,33 @@ mod stats;
 pub use stats::{Counters, PathStats, Stats};
 
 use anabranch_core::units::{Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::{
+    blocks::Rebuilder,
     crypto::{Entropy, Keys},
     inner::{self, Prefix},
-    order::Order,
-    path::{BASE, Kept, Path, Route, Usable},
-    queue::Queue,
-    wire::{OVERHEAD, PathId},
+    order::{FLOWS, Order},
+    path::{BASE, Outcome, Path, Paths, Route},
+    policy::{Role, Rule},
+    pool::Pool,
+    wire::{Control, OVERHEAD, PathId, Place},
 };
 use handshakes::Handshakes;
+use lanes::Lanes;
 
 /// Datagrams of handshakes that wait to be sent, at most.
 const OUTBOX: usize = 64;
-/// Packets that wait to be retransmitted, at most.
-const REPAIRS: usize = 512;
 
 /// A path, as configured.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathConfig {
     /// Its number, the same at both ends.
     pub id: PathId,
     /// Where it goes. An end that only answers learns it from data that arrives.
     pub route: Option<Route>,
-    /// It is used where no other path delivers.
-    pub standby: bool,
+    /// When it is used.
+    pub role: Role,
 }
 
 /// What an operator configures.
@@ -45,6 +49,8 @@ pub struct Config {
     pub paths: Vec<PathConfig>,
     /// Source addresses that the other end's packets may have; all if there are none here.
     pub sources: Vec<Prefix>,
+    /// How packets are treated; those that no rule fits are bulk.
+    pub rules: Vec<Rule>,
 }
 
 /// A datagram to be sent: it is in the buffer.
@@ -67,11 +73,20 @@ pub enum Refused {
     TooBig(usize),
 }
 
-/// A packet that has a place in its flow and waits for its path.
-#[derive(Debug, Clone)]
-struct Staged {
-    kept: Kept,
-    is_repair: bool,
+/// A copy of a packet that has just been sent.
+#[derive(Debug)]
+struct Copy {
+    path: PathId,
+    place: Place,
+    packet: Vec<u8>,
+}
+
+/// What one report or control message needs for a moment.
+#[derive(Debug, Default)]
+struct Scratch {
+    outcome: Outcome,
+    control: Control,
+    content: Vec<u8>,
 }
 
 /// One end of a tunnel.
@@ -79,13 +94,17 @@ pub struct Tunnel {
     entropy: Box<dyn Entropy>,
     config: Config,
     handshakes: Handshakes,
-    paths: BTreeMap<PathId, Path>,
-    queue: Queue,
+    paths: Paths,
+    lanes: Lanes,
     /// The next number of each flow.
-    numbers: BTreeMap<u16, u32>,
-    staged: Option<Staged>,
-    repairs: VecDeque<Kept>,
+    numbers: Box<[u32]>,
+    /// The pace has held a packet back since the queue was last empty.
+    is_held_back: bool,
+    copy: Option<Copy>,
+    pool: Pool,
+    scratch: Scratch,
     order: Order,
+    rebuilder: Rebuilder,
     outbox: VecDeque<(Transmit, Vec<u8>)>,
     /// When acknowledgments of reports are due.
     acknowledge: Option<Instant>,
@@ -93,6 +112,8 @@ pub struct Tunnel {
     clock_difference: Option<u32>,
     counters: Counters,
     now: Instant,
+    /// All that is due at this time has been done, and nothing has arrived since.
+    is_advanced: bool,
 }
 
 impl std::fmt::Debug for Tunnel {
@@ -109,20 +130,27 @@ impl Tunnel {
     pub fn new(config: Config, mut entropy: Box<dyn Entropy>, now: Instant) -> Self {
         let seed = u64::from_be_bytes(entropy.draw());
         let handshakes = Handshakes::new(&config.keys, now, &mut entropy);
-        let path = |path: &PathConfig| (path.id, Path::new(path.route, path.standby));
+        let mut paths = Paths::default();
+        for path in &config.paths {
+            paths.get_or_insert_with(path.id, || Path::new(path.route, path.role));
+        }
         Self {
             handshakes,
-            paths: config.paths.iter().map(path).collect(),
-            queue: Queue::new(seed),
-            numbers: BTreeMap::new(),
-            staged: None,
-            repairs: VecDeque::new(),
+            paths,
+            lanes: Lanes::new(&config.rules, seed),
+            numbers: vec![0; usize::from(FLOWS)].into_boxed_slice(),
+            is_held_back: false,
+            copy: None,
+            pool: Pool::default(),
+            scratch: Scratch::default(),
             order: Order::default(),
+            rebuilder: Rebuilder::default(),
             outbox: VecDeque::new(),
             acknowledge: None,
             clock_difference: None,
             counters: Counters::default(),
             now,
+            is_advanced: false,
             entropy,
             config,
         }
@@ -133,7 +161,7 @@ impl Tunnel {
     /// # Errors
     /// [`Refused`] where it is no IP packet or too large.
     pub fn handle_inner(&mut self, mut packet: Vec<u8>, now: Instant) -> Result<(), Refused> {
-        self.now = self.now.max(now);
+        self.set_now(now);
         let summary = inner::read(&packet).ok_or(Refused::NotIp)?;
         let mtu = self.inner_mtu();
         if packet.len() > mtu {
@@ -141,7 +169,9 @@ impl Tunnel {
         }
         inner::clamp_mss(&mut packet, &summary, mtu);
         self.counters.entered += 1;
-        self.queue.push(summary.flow, packet, self.now);
+        let (lane, flow) = self.lanes.classify(&summary);
+        self.lanes
+            .push(lane, flow, packet, self.now, &mut self.pool);
         Ok(())
     }
 
@@ -151,6 +181,7 @@ impl Tunnel {
         if let Some((transmit, datagram)) = self.outbox.pop_front() {
             buffer.clear();
             buffer.extend_from_slice(&datagram);
+            self.pool.put(datagram);
             return Some(transmit);
         }
         self.next_datagram(buffer)
@@ -158,9 +189,20 @@ impl Tunnel {
 
     /// The next packet from the other end. To be called until there is none.
     pub fn poll_deliver(&mut self, now: Instant) -> Option<Vec<u8>> {
-        self.now = self.now.max(now);
+        self.set_now(now);
         self.order.advance(self.now);
         self.order.pop()
+    }
+
+    /// An empty buffer for a packet that goes to [`Self::handle_inner`].
+    #[must_use]
+    pub fn buffer(&mut self) -> Vec<u8> {
+        self.pool.take()
+    }
+
+    /// Takes back a buffer that [`Self::poll_deliver`] has given.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        self.pool.put(buffer);
     }
 
     /// When to call [`Self::poll_transmit`] and [`Self::poll_deliver`] again, if nothing arrives until then.
@@ -175,13 +217,15 @@ impl Tunnel {
         }
         let paths = self.paths.values().filter_map(Self::path_timeout);
         let up = paths.chain(self.acknowledge).chain(self.pace_timeout());
+        let up = up.chain(self.lanes.closes());
         always.chain(up).min()
     }
 
     /// The interface of a path has lost its carrier.
     pub fn on_carrier_loss(&mut self, id: PathId, now: Instant) {
-        self.now = self.now.max(now);
-        if let Some(path) = self.paths.get_mut(&id) {
+        self.set_now(now);
+        self.is_advanced = false;
+        if let Some(path) = self.paths.get_mut(id) {
             path.liveness.die(self.now);
             path.rate.clear_flight();
         }
@@ -194,7 +238,8 @@ impl Tunnel {
             .paths
             .values()
             .filter(|path| path.liveness.usable().is_some());
-        usable.map(|path| path.mtu.size()).max().unwrap_or(BASE) - OVERHEAD
+        // The code of repair packets works on pairs of octets.
+        (usable.map(|path| path.mtu.size()).max().unwrap_or(BASE) - OVERHEAD) & !1
     }
 
     /// Counters and the state of each path.
@@ -226,22 +271,42 @@ impl Tunnel {
             .all(|path| path.liveness.is_dead() || path.route.is_none())
     }
 
+    fn set_now(&mut self, now: Instant) {
+        if now > self.now {
+            self.now = now;
+            self.is_advanced = false;
+        }
+    }
+
     fn advance(&mut self, now: Instant) {
-        self.now = self.now.max(now);
+        self.set_now(now);
+        if self.is_advanced {
+            return;
+        }
+        self.is_advanced = true;
         let now = self.now;
         self.order.advance(now);
         self.advance_handshakes();
         if !self.handshakes.is_up() {
             return;
         }
-        for (&id, path) in self
+        let delivers = |path: &Path| path.liveness.is_well() && !path.liveness.is_metered();
+        let is_any = self.paths.values().any(delivers);
+        for path in self.paths.values_mut() {
+            let is_spare = is_any && path.liveness.is_metered();
+            path.liveness.set_spare(is_spare, now);
+        }
+        for (id, path) in self
             .paths
             .iter_mut()
             .filter(|(_, path)| path.route.is_some())
         {
             path.mtu.advance(now);
             let (late, dead) = (path.round_trip.late(), path.round_trip.dead());
-            if path.liveness.advance(now, late, dead) && path.liveness.is_dead() {
+            let is_worse = path.liveness.advance(now, late, dead);
+            // One change may make another due.
+            self.is_advanced &= !is_worse;
+            if is_worse && path.liveness.is_dead() {
                 path.rate.clear_flight();
                 // The other end may have gone back to where it was configured.
                 let configured = self.config.paths.iter().find(|path| path.id == id);
@@ -253,45 +318,29 @@ impl Tunnel {
                 }
             }
         }
+        self.close_blocks();
         self.rescue();
         self.schedule_control();
     }
 
     /// Retransmits what is outstanding on paths that may be dead over those that are not.
     fn rescue(&mut self) {
-        let is_well = |path: &Path| {
-            matches!(
-                path.liveness.usable(),
-                Some(Usable::Active | Usable::Standby)
-            )
-        };
-        if !self.paths.values().any(is_well) {
+        if !self.paths.values().any(|path| path.liveness.is_well()) {
             return;
         }
         for path in self.paths.values_mut() {
-            if is_well(path) || path.ledger.kept_octets() == 0 {
+            if path.liveness.is_well() || path.ledger.kept_octets() == 0 {
                 continue;
             }
             for kept in path.ledger.take_kept(self.now) {
-                repair(&mut self.repairs, kept);
+                self.lanes.repair(kept, &mut self.pool);
             }
         }
-    }
-}
-
-/// Queues a packet for retransmission, unless there are too many or it was retransmitted often enough.
-fn repair(repairs: &mut VecDeque<Kept>, kept: Kept) {
-    const ATTEMPTS: u8 = 3;
-    if kept.attempts < ATTEMPTS && repairs.len() < REPAIRS {
-        repairs.push_back(kept);
     }
 }
 
 fn may_probe_mtu(path: &Path) -> bool {
-    matches!(
-        path.liveness.usable(),
-        Some(Usable::Active | Usable::Standby)
-    )
+    path.liveness.is_well() && !path.liveness.is_spare()
 }
 
 /// A time that has passed is one to act at now.

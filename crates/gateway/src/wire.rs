@@ -3,16 +3,18 @@
 //! All numbers are in network order. `docs/design/027-gateway-protocol.md` shows the layouts. Reading believes nothing: a message
 //! of another length, type or version is refused, and so is one whose reserved octets are not zero.
 
+mod arrivals;
 mod control;
 mod handshake;
 mod inner;
 
+pub use arrivals::{Arrivals, WORDS};
 pub use control::{Control, Entry, Report};
 pub use handshake::{
     COOKIE_REPLY, CookieReply, INITIATION, Initiation, MAC, NOISE_INITIATION, NOISE_RESPONSE,
     RESPONSE, Response,
 };
-pub use inner::{Inner, Kind, Place};
+pub use inner::{Inner, Kind, Place, Repair};
 
 /// Octets of a data message's header, which is associated data of the seal.
 pub const HEADER: usize = 16;
@@ -88,6 +90,8 @@ pub enum WireError {
 pub struct Header {
     /// The path that it was sent on.
     pub path: PathId,
+    /// The block of packets and repair packets; 0 for what belongs to none.
+    pub block: u16,
     /// The receiver's index of the session.
     pub receiver: u32,
     /// The number in the path's and direction's space.
@@ -101,6 +105,7 @@ impl Header {
         let mut octets = [0; HEADER];
         octets[0] = TYPE_DATA;
         octets[1] = self.path.number();
+        octets[2..4].copy_from_slice(&self.block.to_be_bytes());
         octets[4..8].copy_from_slice(&self.receiver.to_be_bytes());
         octets[8..16].copy_from_slice(&self.number.to_be_bytes());
         octets
@@ -115,11 +120,9 @@ impl Header {
             octets: octets.len(),
             expected: least,
         })?;
-        if head[2..4] != [0; 2] {
-            return Err(WireError::Reserved);
-        }
         Ok(Self {
             path: path(head[1])?,
+            block: two(head, 2),
             receiver: four(head, 4),
             number: eight(head, 8),
         })

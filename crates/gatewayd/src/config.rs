@@ -17,7 +17,7 @@ use anabranch_document::{
 use anabranch_files::Files;
 
 pub use self::{
-    format::{Class, Config, Role},
+    format::{Config, Mode, Peer, Policy, Way},
     value::{Endpoint, Prefix},
 };
 

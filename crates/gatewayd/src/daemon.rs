@@ -1,9 +1,11 @@
 //! The daemon: moves packets and datagrams between the kernel and the tunnels, in one thread.
 
 use std::{
+    fs,
     io::{self, Read},
-    net::{IpAddr, SocketAddr, ToSocketAddrs},
-    os::unix::net::UnixStream,
+    net::IpAddr,
+    os::{fd::AsFd, unix::net::UnixStream},
+    path::{Path, PathBuf},
     time,
 };
 
@@ -12,224 +14,259 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_gateway::{
-    crypto::{Entropy, Keys},
-    inner,
     path::{Route, State},
-    tunnel::{self, PathConfig, Refused, Tunnel},
-    wire::{Message, PATHS, PathId},
+    tunnel::Refused,
+    wire::{Message, PathId},
 };
-use ipnet::IpNet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::{
-    config::{Config, Endpoint, Role},
-    device::Device,
+    batch::Batches,
+    config::{self, Config},
+    confine::{Account, confine},
+    device::{self, Batch, Device, HEADROOM},
+    links::{Links, Watch},
+    log::Log,
     metrics::Metrics,
-    socket::{self, PathSocket},
-    status::{self, Dropped, PathReport, PeerDropped, PeerReport, Report, StatusSocket},
+    peers::{self, Change, Peer},
+    status::{
+        self, Dropped, PathReport, PeerDropped, PeerReport, Rejected, Report, Request, StatusSocket,
+    },
+    ways::{Happened, Ways},
 };
 
-/// Packets that are taken from one descriptor before the others have their turn.
-const BATCH: usize = 64;
+/// Batches of packets that are taken from the interface before the others have their turn.
+const BATCHES: usize = 16;
+/// Reads of one socket before the others have their turn.
+const DRAIN: usize = 1024;
 /// Octets of the largest packet or datagram.
 const LARGEST: usize = 1 << 16;
-
-/// The kernel's random octets.
-struct System;
-
-impl Entropy for System {
-    fn fill(&mut self, octets: &mut [u8]) {
-        // A gateway without randomness must not send: its nonces and keys would repeat.
-        getrandom::fill(octets).expect("the kernel has random octets");
-    }
-}
-
-/// Octets of one path.
-#[derive(Debug, Clone, Copy, Default)]
-struct Traffic {
-    sent: u64,
-    received: u64,
-}
-
-/// Another end.
-struct Peer {
-    name: String,
-    allowed: Vec<IpNet>,
-    tunnel: Tunnel,
-    traffic: [Traffic; PATHS],
-}
 
 /// What moves the packets.
 struct Gateway {
     start: time::Instant,
-    interface: String,
+    /// Where the configuration is, and what it said.
+    file: PathBuf,
+    config: Config,
+    log: Log,
     device: Device,
-    sockets: Vec<PathSocket>,
-    paths: Vec<String>,
+    ways: Ways,
+    links: Links,
     peers: Vec<Peer>,
     dropped: Dropped,
+    rejected: Rejected,
     buffer: Vec<u8>,
+    received: Vec<u8>,
+    batch: Batch,
+    batches: Batches,
+    delivered: Vec<Vec<u8>>,
 }
 
 /// Runs until a signal ends it.
 ///
 /// # Errors
 /// A message if the system refuses what the configuration asks for.
-pub fn up(config: &Config) -> Result<(), String> {
-    let mut signal = signals().map_err(|error| format!("signals: {}", words(&error)))?;
+pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> Result<(), String> {
+    let failed = |error: io::Error| format!("signals: {}", words(&error));
+    let ends = signals(&[SIGTERM, SIGINT]).map_err(failed)?;
+    let reloads = signals(&[SIGHUP]).map_err(failed)?;
+    let file =
+        fs::canonicalize(file).map_err(|error| format!("{}: {}", file.display(), words(&error)))?;
     let start = time::Instant::now();
-    let peers = peers(config)?;
-    let sockets = socket::open(config)?;
-    let status = StatusSocket::open(status::path_of(config))?;
-    let mut metrics = config.status.metrics.map(Metrics::open).transpose()?;
+    let remotes = peers::resolve(&config)?;
+    let refused = |error: io::Error| format!("netlink: {}", words(&error));
+    let watch = Watch::new().map_err(refused)?;
+    let links = Links::now().map_err(refused)?;
+    let ways = Ways::open(&config, &remotes.concat())?;
+    let peers = config.peer.0.iter().zip(&remotes);
+    let peers = peers
+        .map(|(peer, remotes)| {
+            let change = Change::of(&config, peer, remotes, &ways)?;
+            peers::peer(&config, &peer.1, change, Instant::START)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let status = StatusSocket::open(status::path_of(&config))?;
+    let metrics = config.status.metrics.map(Metrics::open).transpose()?;
     let mtu = peers.iter().map(|peer| peer.tunnel.inner_mtu()).min();
     let mut gateway = Gateway {
         start,
-        interface: config.tunnel.interface.0.clone(),
-        device: Device::new(config, octets(mtu.unwrap_or_default()))?,
-        sockets,
-        paths: config.path.names().map(str::to_owned).collect(),
+        device: Device::new(&config, octets(mtu.unwrap_or_default()))?,
+        file,
+        config,
+        log,
+        ways,
+        links,
         peers,
         dropped: Dropped::default(),
-        buffer: vec![0; LARGEST],
+        rejected: Rejected::default(),
+        buffer: Vec::new(),
+        received: vec![0; LARGEST],
+        batch: Batch::default(),
+        batches: Batches::default(),
+        delivered: Vec::new(),
     };
-    eprintln!("{}", gateway.interface.clone() + " is up");
+    let name = gateway.config.gateway.interface.0.clone();
+    gateway.log.say(&format!("{name} is up"));
+    // Outside systemd nobody is to be told.
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    let socket = status::path_of(&gateway.config);
+    let readable = gateway.config.folders(&gateway.file);
+    let folder = socket.parent().map(|folder| Path::new(".").join(folder));
+    if let Some(remark) = confine(account, &readable, folder.as_deref())? {
+        gateway.log.say(&remark);
+    }
+    let mut outside = Outside {
+        ends,
+        reloads,
+        watch,
+        status,
+        metrics,
+    };
     gateway
-        .run(&mut signal, &status, metrics.as_mut())
-        .map_err(|error| format!("{}: {}", gateway.interface, words(&error)))
+        .run(&mut outside)
+        .map_err(|error| format!("{name}: {}", words(&error)))
 }
 
-/// Becomes readable when the daemon is to end.
-fn signals() -> io::Result<UnixStream> {
+/// Becomes readable when one of the signals has come.
+fn signals(signals: &[i32]) -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
-    for signal in [SIGTERM, SIGINT] {
+    for &signal in signals {
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
     }
     read.set_nonblocking(true)?;
     Ok(read)
 }
 
-fn peers(config: &Config) -> Result<Vec<Peer>, String> {
-    let peers = config.peer.0.iter().map(|(name, peer)| {
-        let secret = config.tunnel.secret.0.as_ref();
-        let keys = Keys {
-            private: secret.ok_or("there is no private key")?.0,
-            peer: peer.public_key.0,
-            psk: peer.preshared.0.as_ref().map(|key| key.0),
-        };
-        let allowed: Vec<IpNet> = peer.allowed.iter().map(|prefix| prefix.0.trunc()).collect();
-        let source = |net: &IpNet| inner::Prefix::new(net.addr(), net.prefix_len());
-        let tunnel = tunnel::Config {
-            keys,
-            paths: paths(config, &peer.endpoint)?,
-            sources: allowed.iter().filter_map(source).collect(),
-        };
-        Ok(Peer {
-            name: name.clone(),
-            allowed,
-            tunnel: Tunnel::new(tunnel, Box::new(System), Instant::START),
-            traffic: [Traffic::default(); PATHS],
-        })
-    });
-    peers.collect()
-}
-
-/// Path `i` goes to endpoint `i`. Where there are fewer endpoints they are used in turn; where no path is configured there is one for each endpoint.
-fn paths(config: &Config, endpoints: &[Endpoint]) -> Result<Vec<PathConfig>, String> {
-    let remotes = endpoints
-        .iter()
-        .map(resolve)
-        .collect::<Result<Vec<_>, _>>()?;
-    let ways = &config.path.0;
-    let count = if ways.is_empty() {
-        remotes.len()
-    } else {
-        ways.len()
-    };
-    let mut paths = Vec::with_capacity(count);
-    for (i, number) in (0..count).zip(0_u8..) {
-        let id = PathId::new(number)
-            .ok_or_else(|| format!("a tunnel has {PATHS} paths at most, not {count}"))?;
-        let local = if ways.is_empty() { 0 } else { number };
-        let remote = (!remotes.is_empty()).then(|| remotes[i % remotes.len()]);
-        paths.push(PathConfig {
-            id,
-            route: remote.map(|remote| Route {
-                local: local.into(),
-                remote,
-            }),
-            standby: ways.get(i).is_some_and(|(_, way)| way.role != Role::Active),
-        });
-    }
-    Ok(paths)
-}
-
-fn resolve(endpoint: &Endpoint) -> Result<SocketAddr, String> {
-    match endpoint {
-        Endpoint::Address(address) => Ok(*address),
-        Endpoint::Name(host, port) => (host.as_str(), *port)
-            .to_socket_addrs()
-            .map_err(|error| format!("{endpoint}: {}", words(&error)))?
-            .next()
-            .ok_or_else(|| format!("{endpoint}: the name has no address")),
-    }
+/// Those who ask something of the daemon.
+struct Outside {
+    ends: UnixStream,
+    reloads: UnixStream,
+    watch: Watch,
+    status: StatusSocket,
+    metrics: Option<Metrics>,
 }
 
 impl Gateway {
-    fn run(
-        &mut self,
-        signal: &mut UnixStream,
-        status: &StatusSocket,
-        mut metrics: Option<&mut Metrics>,
-    ) -> io::Result<()> {
+    fn run(&mut self, outside: &mut Outside) -> io::Result<()> {
         loop {
             self.flush();
             self.follow_mtu()?;
-            let ready = self.wait(signal, status, metrics.as_deref())?;
-            if ready.signal && signal.read(&mut [0]).is_ok() {
+            let ready = self.wait(outside)?;
+            if ready.ends && outside.ends.read(&mut [0]).is_ok() {
                 return Ok(());
+            }
+            if ready.reloads && outside.reloads.read(&mut [0; 64]).is_ok() {
+                let _ = self.reload();
+            }
+            if ready.links {
+                outside.watch.drain();
+                self.follow_links();
             }
             if ready.device {
                 self.take_packets()?;
             }
-            for (socket, _) in ready
-                .sockets
-                .iter()
-                .enumerate()
-                .filter(|(_, ready)| **ready)
-            {
+            for socket in ready.sockets {
                 self.take_datagrams(socket);
             }
             if ready.client {
-                status.serve(|| self.report());
-                if let Some(metrics) = metrics.as_deref_mut() {
+                outside.status.serve(|request| match request {
+                    Request::Status => serde_json::to_string(&self.report()).unwrap_or_default(),
+                    Request::Reload => self.reload().err().unwrap_or_default(),
+                });
+                if let Some(metrics) = &mut outside.metrics {
                     metrics.serve(|| self.report());
                 }
             }
         }
     }
 
-    fn now(&self) -> Instant {
-        let nanos = self.start.elapsed().as_nanos();
-        Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    fn follow_links(&mut self) {
+        // Without the list nothing is known of a change; silence of a path is still noticed.
+        let Ok(links) = Links::now() else { return };
+        let happened = self.ways.follow(&self.links, &links);
+        self.links = links;
+        if self.config.path.is_empty() {
+            return;
+        }
+        let now = self.now();
+        for (number, what) in happened {
+            let Some(path) = u8::try_from(number).ok().and_then(PathId::new) else {
+                continue;
+            };
+            let name = self.ways.name(path);
+            self.log.say(&format!("path {name}: {what}"));
+            for peer in &mut self.peers {
+                match what {
+                    Happened::Lost => peer.tunnel.on_carrier_loss(path, now),
+                    Happened::Changed => peer.tunnel.validate_path(path, now),
+                }
+            }
+        }
     }
 
-    fn wait(
-        &self,
-        signal: &UnixStream,
-        status: &StatusSocket,
-        metrics: Option<&Metrics>,
-    ) -> io::Result<Ready> {
-        let mut descriptors = vec![
-            PollFd::new(signal, PollFlags::IN),
-            PollFd::new(&self.device, PollFlags::IN),
+    /// Reads the configuration again. If anything is wrong, nothing changes, and the log has the same message.
+    fn reload(&mut self) -> Result<(), String> {
+        let loaded = config::load(&self.file).map_err(|failure| failure.to_string());
+        let changed = loaded.and_then(|config| self.change(config));
+        match &changed {
+            Ok(()) => self.log.say("the configuration was reloaded"),
+            Err(why) => self
+                .log
+                .say(&format!("the configuration was not reloaded: {why}")),
+        }
+        changed
+    }
+
+    fn change(&mut self, config: Config) -> Result<(), String> {
+        config.is_reloadable(&self.config)?;
+        let now = self.now();
+        let remotes = peers::resolve(&config)?;
+        let ways = self.ways.plan(&config, &remotes.concat())?;
+        let configured = || config.peer.0.iter();
+        let mut changes = Vec::new();
+        let mut added = Vec::new();
+        for (peer, remotes) in configured().zip(&remotes) {
+            let change = Change::of(&config, peer, remotes, &ways)?;
+            match self.peers.iter().position(|known| known.is(&peer.1)) {
+                Some(place) => changes.push((place, change)),
+                None => added.push(peers::peer(&config, &peer.1, change, now)?),
+            }
+        }
+        if let Err(why) = self.device.set_routes(&device::routes(&config)) {
+            // What was there before can be set again, unless somebody else has taken it meanwhile.
+            let _ = self.device.set_routes(&device::routes(&self.config));
+            return Err(why);
+        }
+        // From here on nothing fails.
+        self.ways.replace(ways);
+        for (place, change) in changes {
+            self.peers[place].change(change, now);
+        }
+        let is_configured = |known: &Peer| configured().any(|(_, peer)| known.is(peer));
+        self.peers.retain(is_configured);
+        self.peers.extend(added);
+        self.config = config;
+        Ok(())
+    }
+
+    fn now(&self) -> Instant {
+        since(self.start)
+    }
+
+    fn wait(&self, outside: &Outside) -> io::Result<Ready> {
+        let read = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let first = [
+            outside.ends.as_fd(),
+            outside.reloads.as_fd(),
+            outside.watch.as_fd(),
+            self.device.as_fd(),
         ];
-        let sockets = self.sockets.iter();
-        descriptors.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
-        descriptors.push(PollFd::new(status, PollFlags::IN));
-        let scrapers = metrics.iter().flat_map(|metrics| metrics.descriptors());
-        descriptors.extend(scrapers.map(|client| PollFd::from_borrowed_fd(client, PollFlags::IN)));
+        let mut descriptors: Vec<PollFd<'_>> = first.map(read).into();
+        descriptors.extend(self.ways.sockets().map(|(_, socket)| read(socket.as_fd())));
+        descriptors.extend(outside.status.descriptors().map(read));
+        let scrapers = outside.metrics.iter().flat_map(Metrics::descriptors);
+        descriptors.extend(scrapers.map(read));
         let due = self
             .peers
             .iter()
@@ -244,18 +281,34 @@ impl Gateway {
             .iter()
             .map(|polled| !polled.revents().is_empty());
         Ok(Ready {
-            signal: ready.next().unwrap_or_default(),
+            ends: ready.next().unwrap_or_default(),
+            reloads: ready.next().unwrap_or_default(),
+            links: ready.next().unwrap_or_default(),
             device: ready.next().unwrap_or_default(),
-            sockets: ready.by_ref().take(self.sockets.len()).collect(),
+            sockets: self
+                .ways
+                .sockets()
+                .zip(ready.by_ref())
+                .filter_map(|((number, _), is_ready)| is_ready.then_some(number))
+                .collect(),
             client: ready.any(|is_ready| is_ready),
         })
     }
 
     fn take_packets(&mut self) -> io::Result<()> {
-        for _ in 0..BATCH {
-            match self.device.receive(&mut self.buffer) {
-                Ok(length) => self.on_packet(length),
+        let mut batch = std::mem::take(&mut self.batch);
+        let taken = self.take_batches(&mut batch);
+        self.batch = batch;
+        taken
+    }
+
+    fn take_batches(&mut self, batch: &mut Batch) -> io::Result<()> {
+        for _ in 0..BATCHES {
+            match self.device.receive(batch) {
+                Ok(()) => batch.packets().for_each(|packet| self.on_packet(packet)),
                 Err(error) if is_transient(&error) => break,
+                // A packet that cannot be split.
+                Err(error) if error.raw_os_error().is_none() => self.dropped.not_ip += 1,
                 // The interface was deleted.
                 Err(error) => return Err(error),
             }
@@ -263,9 +316,8 @@ impl Gateway {
         Ok(())
     }
 
-    fn on_packet(&mut self, length: usize) {
+    fn on_packet(&mut self, packet: &[u8]) {
         let now = self.now();
-        let packet = &self.buffer[..length];
         let Some(destination) = destination(packet) else {
             self.dropped.not_ip += 1;
             return;
@@ -285,32 +337,39 @@ impl Gateway {
         }
     }
 
-    fn take_datagrams(&mut self, socket: usize) {
-        for _ in 0..BATCH {
-            match self.sockets[socket].receive(&mut self.buffer) {
-                Ok((length, remote)) => {
-                    let local = u32::try_from(socket).unwrap_or_default();
-                    self.on_datagram(length, Route { local, remote });
-                }
-                Err(_) => return,
+    /// Takes all that waits, within reason: a report that waits behind other datagrams would make its path seem silent.
+    fn take_datagrams(&mut self, local: u32) {
+        let mut buffer = std::mem::take(&mut self.received);
+        for _ in 0..DRAIN {
+            let Some(socket) = self.ways.socket(local) else {
+                break;
+            };
+            let Ok(received) = socket.receive(&mut buffer) else {
+                break;
+            };
+            let now = self.now();
+            let age = Duration::from_nanos(u64::try_from(received.age.as_nanos()).unwrap_or(0));
+            let arrived = Instant::START + now.saturating_since(Instant::START).saturating_sub(age);
+            let remote = received.from;
+            for datagram in buffer[..received.length].chunks_mut(received.segment) {
+                self.on_datagram(datagram, Route { local, remote }, arrived, now);
             }
         }
+        self.received = buffer;
     }
 
     /// Finds the tunnel of a datagram by the index that it names. An initiation names none: each tunnel sees it, and the one whose key opens it answers.
-    fn on_datagram(&mut self, length: usize, route: Route) {
-        let now = self.now();
-        let datagram = &mut self.buffer[..length];
+    fn on_datagram(&mut self, datagram: &mut [u8], route: Route, arrived: Instant, now: Instant) {
         let (index, path) = match Message::decode(datagram) {
             Err(_) => {
-                self.dropped.malformed += 1;
+                self.rejected.malformed += 1;
                 return;
             }
             Ok(Message::Initiation(_)) => {
                 let is_refused = |peer: &mut Peer| {
                     let refused = |peer: &Peer| peer.tunnel.stats().counters.refused_initiations;
                     let before = refused(peer);
-                    peer.tunnel.handle(datagram, route, now);
+                    peer.tunnel.handle(datagram, route, arrived, now);
                     refused(peer) > before
                 };
                 let refused = self
@@ -319,7 +378,7 @@ impl Gateway {
                     .map(is_refused)
                     .filter(|refused| *refused);
                 if refused.count() == self.peers.len() {
-                    self.dropped.unknown_key += 1;
+                    self.rejected.unknown_key += 1;
                 }
                 return;
             }
@@ -332,35 +391,38 @@ impl Gateway {
             .iter_mut()
             .find(|peer| peer.tunnel.has_index(index))
         else {
-            self.dropped.unknown_session += 1;
+            self.rejected.unknown_session += 1;
             return;
         };
         if let Some(path) = path {
-            peer.traffic[path.index()].received += length as u64;
+            peer.traffic[path.index()].received += datagram.len() as u64;
         }
-        peer.tunnel.handle(datagram, route, now);
+        peer.tunnel.handle(datagram, route, arrived, now);
     }
 
     /// Sends and delivers what the tunnels have.
     fn flush(&mut self) {
-        let now = self.now();
+        let start = self.start;
+        let mut delivered = std::mem::take(&mut self.delivered);
         for peer in &mut self.peers {
-            while let Some(packet) = peer.tunnel.poll_deliver(now) {
-                if self.device.send(&packet).is_err() {
-                    self.dropped.not_delivered += 1;
+            while let Some(packet) = peer.tunnel.poll_deliver(since(start)) {
+                let mut buffer = vec![0; HEADROOM];
+                buffer.extend_from_slice(&packet);
+                delivered.push(buffer);
+                if delivered.len() == device::BATCH {
+                    self.dropped.not_delivered += deliver(&mut self.device, &mut delivered);
                 }
             }
-            while let Some(transmit) = peer.tunnel.poll_transmit(now, &mut self.buffer) {
+            while let Some(transmit) = peer.tunnel.poll_transmit(since(start), &mut self.buffer) {
                 peer.traffic[transmit.path.index()].sent += self.buffer.len() as u64;
-                let socket = self.sockets.get(transmit.route.local as usize);
-                let sent = socket.map(|socket| socket.send(&self.buffer, transmit.route.remote));
-                // The tunnel detects lost datagrams; a full socket buffer is one more cause.
-                if !matches!(sent, Some(Ok(()))) {
-                    self.dropped.not_sent += 1;
-                }
+                self.batches
+                    .add(transmit.route, &self.buffer, &mut self.ways);
             }
         }
-        self.buffer.resize(LARGEST, 0);
+        self.dropped.not_delivered += deliver(&mut self.device, &mut delivered);
+        self.delivered = delivered;
+        self.batches.flush(&mut self.ways);
+        self.dropped.not_sent = self.batches.not_sent;
     }
 
     /// The interface's MTU is the smallest of the tunnels that are up, so that the kernel tells senders.
@@ -373,57 +435,93 @@ impl Gateway {
     }
 
     fn report(&self) -> Report {
+        let mut rejected = self.rejected;
+        for counters in self.peers.iter().map(|peer| peer.tunnel.stats().counters) {
+            rejected.replayed += counters.replayed;
+            rejected.unauthentic += counters.unauthentic;
+            rejected.malformed += counters.malformed;
+            rejected.foreign_sources += counters.foreign_sources;
+        }
+        let peers = self.peers.iter();
         Report {
-            interface: self.interface.clone(),
+            interface: self.config.gateway.interface.0.clone(),
             mtu: self.device.mtu(),
+            peers: peers
+                .map(|peer| (peer.name.clone(), self.report_of(peer)))
+                .collect(),
+            rejected,
             dropped: self.dropped,
-            peers: self.peers.iter().map(|peer| self.report_of(peer)).collect(),
         }
     }
 
     fn report_of(&self, peer: &Peer) -> PeerReport {
         let stats = peer.tunnel.stats();
-        let paths = stats.paths.iter().map(|path| PathReport {
-            name: self
-                .paths
-                .get(path.path.index())
-                .cloned()
-                .unwrap_or_else(|| path.path.number().to_string()),
-            state: state(path.state).to_owned(),
-            rate_mbit_s: path.rate * 8e-6,
-            rtt_ms: path.srtt.map(|srtt| srtt.as_secs_f64() * 1e3),
-            loss: path.loss,
-            datagram_octets: path.mtu,
-            sent_octets: peer.traffic[path.path.index()].sent,
-            received_octets: peer.traffic[path.path.index()].received,
-            deaths: path.deaths,
-        });
+        // A path that was taken out of the configuration.
+        let is_gone = |path: PathId| {
+            !self.config.path.is_empty() && !self.ways.paths().any(|(known, _)| known == path)
+        };
+        let paths = stats
+            .paths
+            .iter()
+            .filter(|path| !is_gone(path.path))
+            .map(|path| {
+                let report = PathReport {
+                    state: state(path.state).to_owned(),
+                    rtt_ms: path.srtt.map(|srtt| srtt.as_secs_f64() * 1e3),
+                    rate_mbit_s: path.rate * 8e-6,
+                    loss: path.loss,
+                    mtu: path.mtu,
+                    sent_bytes: peer.traffic[path.path.index()].sent,
+                    received_bytes: peer.traffic[path.path.index()].received,
+                    deaths: path.deaths,
+                };
+                (self.ways.name(path.path), report)
+            });
         PeerReport {
-            name: peer.name.clone(),
-            up: stats.is_up,
+            state: if stats.is_up { "up" } else { "down" }.to_owned(),
+            paths: paths.collect(),
+            repaired_packets: stats.counters.retransmitted,
+            reordered_packets: stats.order.late,
+            sent_packets: stats.counters.entered,
+            received_packets: stats.order.delivered,
             sessions: stats.sessions,
             restarts: stats.counters.peer_restarts,
-            packets_sent: stats.counters.entered,
-            packets_received: stats.order.delivered,
-            retransmitted: stats.counters.retransmitted,
             dropped: PeerDropped {
-                unauthentic: stats.counters.unauthentic,
-                malformed: stats.counters.malformed,
-                foreign_sources: stats.counters.foreign_sources,
                 queue: stats.queue_dropped,
                 unsendable: stats.counters.unsendable,
                 duplicates: stats.order.duplicates,
             },
-            paths: paths.collect(),
         }
     }
 }
 
+fn since(start: time::Instant) -> Instant {
+    let nanos = start.elapsed().as_nanos();
+    Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// Gives packets to the kernel. How often it refused.
+fn deliver(device: &mut Device, packets: &mut Vec<Vec<u8>>) -> u64 {
+    if packets.is_empty() {
+        return 0;
+    }
+    let refused = device.send(packets).is_err();
+    packets.clear();
+    refused.into()
+}
+
 /// What can be read.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one for each kind of descriptor"
+)]
 struct Ready {
-    signal: bool,
+    ends: bool,
+    reloads: bool,
+    links: bool,
     device: bool,
-    sockets: Vec<bool>,
+    /// Sockets by number.
+    sockets: Vec<u32>,
     /// A client of the status socket or of the metrics.
     client: bool,
 }

@@ -8,19 +8,27 @@ use std::{
 
 use anabranch_core::system::words;
 use ipnet::IpNet;
-use route_manager::{Route, RouteManager};
-use tun_rs::{DeviceBuilder, SyncDevice};
+use netlink_packet_route::AddressFamily;
+use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
 
-use crate::config::Config;
+use crate::{
+    config::Config,
+    netlink::{Netlink, family},
+};
 
 /// The least MTU of an interface with IPv6 (RFC 8200 §5): the kernel takes the addresses away below it.
 const LEAST_V6: u16 = 1280;
 
-/// The interface. It is gone when this is dropped.
+/// The interface. It, its routes and the rules for them are gone when this is dropped.
 pub struct Device {
     tun: SyncDevice,
+    name: String,
+    index: u32,
     mtu: u16,
     least: u16,
+    netlink: Netlink,
+    table: GROTable,
+    routes: Vec<IpNet>,
 }
 
 impl Device {
@@ -29,16 +37,19 @@ impl Device {
     /// # Errors
     /// A message that names the interface, and the address or the route that the kernel refused.
     pub fn new(config: &Config, mtu: u16) -> Result<Self, String> {
-        let name = &config.tunnel.interface.0;
-        let addresses: Vec<IpNet> = config.tunnel.address.iter().map(|own| own.0).collect();
+        let name = config.gateway.interface.0.clone();
+        let addresses: Vec<IpNet> = config.gateway.addresses.iter().map(|own| own.0).collect();
         let has_v6 = addresses.iter().any(|own| own.addr().is_ipv6());
         let least = if has_v6 { LEAST_V6 } else { 0 };
         let mtu = mtu.max(least);
         let failed = |what: &str, error: &io::Error| format!("{name}: {what}{}", words(error));
-        let tun = DeviceBuilder::new()
-            .name(name)
-            .mtu(mtu)
-            .build_sync()
+        let build = |offload| {
+            let builder = DeviceBuilder::new().name(&name).mtu(mtu);
+            builder.offload(offload).build_sync()
+        };
+        // A kernel without offloads passes packets one by one.
+        let tun = build(true)
+            .or_else(|_| build(false))
             .map_err(|error| failed("", &error))?;
         tun.set_nonblocking(true)
             .map_err(|error| failed("", &error))?;
@@ -46,17 +57,54 @@ impl Device {
             add_address(&tun, own).map_err(|error| failed(&format!("address {own}: "), &error))?;
         }
         let index = tun.if_index().map_err(|error| failed("", &error))?;
-        let mut routes = RouteManager::new().map_err(|error| failed("routes: ", &error))?;
-        for (_, peer) in &config.peer.0 {
-            for prefix in &peer.allowed {
-                let net = prefix.0.trunc();
-                let route = Route::new(net.addr(), net.prefix_len()).with_if_index(index);
-                routes
-                    .add(&route)
-                    .map_err(|error| failed(&format!("route to {net}: "), &error))?;
+        let netlink = Netlink::new().map_err(|error| failed("routes: ", &error))?;
+        let mut device = Self {
+            tun,
+            name,
+            index,
+            mtu,
+            least,
+            netlink,
+            table: GROTable::default(),
+            routes: Vec::new(),
+        };
+        device.set_routes(&routes(config))?;
+        Ok(device)
+    }
+
+    /// Has these routes lead into the interface, and no others.
+    ///
+    /// # Errors
+    /// A message that names the route that the kernel refused. Those before it are set.
+    pub fn set_routes(&mut self, wanted: &[IpNet]) -> Result<(), String> {
+        let stale: Vec<IpNet> = self
+            .routes
+            .iter()
+            .filter(|net| !wanted.contains(net))
+            .copied()
+            .collect();
+        for net in stale {
+            // A route that an operator deleted is gone already.
+            let _ = self.netlink.delete_route(net, self.index);
+            self.routes.retain(|route| *route != net);
+            if net.prefix_len() == 0 {
+                self.netlink.delete_rules(family(&net));
             }
         }
-        Ok(Self { tun, mtu, least })
+        for &net in wanted {
+            if self.routes.contains(&net) {
+                continue;
+            }
+            let added = self.netlink.add_route(net, self.index).and_then(|()| {
+                self.routes.push(net);
+                match net.prefix_len() {
+                    0 => self.netlink.add_rules(family(&net)),
+                    _ => Ok(()),
+                }
+            });
+            added.map_err(|error| format!("{}: route to {net}: {}", self.name, words(&error)))?;
+        }
+        Ok(())
     }
 
     /// The MTU in force.
@@ -74,14 +122,71 @@ impl Device {
         Ok(())
     }
 
-    /// Takes a packet from the kernel.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.tun.recv(buffer)
+    /// Takes packets from the kernel: those that it has put together are split.
+    ///
+    /// # Errors
+    /// If there are none, or the interface is gone.
+    pub fn receive(&self, batch: &mut Batch) -> io::Result<()> {
+        batch.count = 0;
+        batch.count =
+            self.tun
+                .recv_multiple(&mut batch.raw, &mut batch.packets, &mut batch.sizes, 0)?;
+        Ok(())
     }
 
-    /// Gives a packet to the kernel.
-    pub fn send(&self, packet: &[u8]) -> io::Result<()> {
-        self.tun.send(packet).map(drop)
+    /// Gives packets to the kernel; each begins after [`HEADROOM`]. Those of one flow are put together.
+    pub fn send(&mut self, packets: &mut [Vec<u8>]) -> io::Result<()> {
+        self.tun
+            .send_multiple(&mut self.table, packets, HEADROOM)
+            .map(drop)
+    }
+}
+
+/// Octets before a packet, where its header for the kernel goes.
+pub const HEADROOM: usize = VIRTIO_NET_HDR_LEN;
+/// Packets of a batch.
+pub const BATCH: usize = IDEAL_BATCH_SIZE;
+/// Octets of the largest packet that an operator may set as MTU.
+const LARGEST: usize = 9_216;
+
+/// Packets from the kernel.
+pub struct Batch {
+    raw: Vec<u8>,
+    packets: Vec<Vec<u8>>,
+    sizes: Vec<usize>,
+    count: usize,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self {
+            raw: vec![0; HEADROOM + (1 << 16)],
+            packets: vec![vec![0; LARGEST]; BATCH],
+            sizes: vec![0; BATCH],
+            count: 0,
+        }
+    }
+}
+
+impl Batch {
+    /// The packets.
+    pub fn packets(&self) -> impl Iterator<Item = &[u8]> {
+        let packets = self.packets.iter().zip(&self.sizes);
+        packets
+            .take(self.count)
+            .filter_map(|(packet, &size)| packet.get(..size))
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            let is_default =
+                |net: &IpNet| net.prefix_len() == 0 && crate::netlink::family(net) == family;
+            if self.routes.iter().any(is_default) {
+                self.netlink.delete_rules(family);
+            }
+        }
     }
 }
 
@@ -89,6 +194,17 @@ impl AsFd for Device {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.tun.as_fd()
     }
+}
+
+/// What is behind the peers. The kernel itself adds a route to the network of an address.
+pub fn routes(config: &Config) -> Vec<IpNet> {
+    let own = &config.gateway.addresses;
+    let is_own = |net: &IpNet| own.iter().any(|own| own.0.trunc() == *net);
+    let allowed = config.peer.0.iter().flat_map(|(_, peer)| &peer.allowed);
+    allowed
+        .map(|prefix| prefix.0.trunc())
+        .filter(|net| !is_own(net))
+        .collect()
 }
 
 fn add_address(tun: &SyncDevice, own: IpNet) -> io::Result<()> {

@@ -1,15 +1,22 @@
 //! `anabranch-gateway`: makes keys, checks the configuration of a gateway, and runs it.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod config;
+mod confine;
 mod daemon;
 mod device;
 mod key;
+mod links;
+mod log;
 mod metrics;
+mod netlink;
 mod peer;
+mod peers;
 mod report;
 mod socket;
 mod status;
+mod ways;
 
 use std::{
     fs::OpenOptions,
@@ -21,6 +28,8 @@ use std::{
 
 use anabranch_core::system;
 use clap::{Parser, Subcommand};
+
+use crate::log::Log;
 
 /// Why a command fails.
 enum Failure {
@@ -67,6 +76,12 @@ enum Command {
     Up {
         /// The configuration (TOML)
         file: PathBuf,
+        /// Change to this user once everything is set up
+        #[arg(long, value_name = "NAME")]
+        user: Option<String>,
+        /// How messages are written to standard error
+        #[arg(long, value_enum, default_value = "text")]
+        log: log::Format,
     },
     /// Print the state of the gateway that is up
     Status {
@@ -75,6 +90,13 @@ enum Command {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Have the gateway that is up read its configuration again, as SIGHUP does
+    ///
+    /// If anything is wrong, nothing changes.
+    Reload {
+        /// The configuration that it was brought up with (TOML)
+        file: PathBuf,
     },
     /// Print the configuration of another end
     Peer {
@@ -111,10 +133,19 @@ fn run(command: Command) -> Result<String, Failure> {
     match command {
         Command::Keygen { out } => keygen(out.as_deref()).map_err(Failure::Input),
         Command::Check { file } => Ok(report::report(&load(&file)?)),
-        Command::Up { file } => {
+        Command::Up { file, user, log } => {
             let config = load(&file)?;
-            daemon::up(&config).map_err(Failure::System)?;
+            let account = user.as_deref().map(confine::Account::of).transpose();
+            let account = account.map_err(Failure::Input)?;
+            daemon::up(&file, config, account.as_ref(), Log::new(log)).map_err(Failure::System)?;
             Ok(String::new())
+        }
+        Command::Reload { file } => {
+            let config = load(&file)?;
+            match status::ask(&config, status::Request::Reload) {
+                Ok(refusal) if refusal.is_empty() => Ok(String::new()),
+                Ok(why) | Err(why) => Err(Failure::System(why)),
+            }
         }
         Command::Status { file, json } => {
             let config = load(&file)?;
@@ -132,7 +163,7 @@ fn run(command: Command) -> Result<String, Failure> {
 }
 
 fn show(config: &config::Config, json: bool) -> Result<String, String> {
-    let answer = status::ask(config)?;
+    let answer = status::ask(config, status::Request::Status)?;
     let report: status::Report = serde_json::from_str(&answer)
         .map_err(|error| format!("the gateway's answer is no report: {error}"))?;
     if json {

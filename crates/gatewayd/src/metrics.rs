@@ -74,26 +74,35 @@ fn answer(client: &mut TcpStream, report: impl Fn() -> Report) -> bool {
 /// The report as metrics.
 pub fn text(report: &Report) -> String {
     let mut text = Text::default();
+    text.family("rejected_total", "counter");
+    for (reason, count) in report.rejected.reasons() {
+        text.sample("rejected_total", &[("reason", reason)], count);
+    }
     text.family("dropped_total", "counter");
     for (reason, count) in report.dropped.reasons() {
         text.sample("dropped_total", &[("reason", reason)], count);
     }
     text.family("peer_dropped_total", "counter");
-    for peer in &report.peers {
+    for (name, peer) in &report.peers {
         for (reason, count) in peer.dropped.reasons() {
-            let labels = [("peer", peer.name.as_str()), ("reason", reason)];
+            let labels = [("peer", name.as_str()), ("reason", reason)];
             text.sample("peer_dropped_total", &labels, count);
         }
     }
-    text.of_peers(report, "peer_up", "gauge", |peer| u8::from(peer.up).into());
-    text.of_peers(report, "packets_sent_total", "counter", |peer| {
-        peer.packets_sent
+    text.of_peers(report, "peer_up", "gauge", |peer| {
+        u8::from(peer.state == "up").into()
     });
-    text.of_peers(report, "packets_received_total", "counter", |peer| {
-        peer.packets_received
+    text.of_peers(report, "sent_packets_total", "counter", |peer| {
+        peer.sent_packets
     });
-    text.of_peers(report, "retransmitted_total", "counter", |peer| {
-        peer.retransmitted
+    text.of_peers(report, "received_packets_total", "counter", |peer| {
+        peer.received_packets
+    });
+    text.of_peers(report, "repaired_packets_total", "counter", |peer| {
+        peer.repaired_packets
+    });
+    text.of_peers(report, "reordered_packets_total", "counter", |peer| {
+        peer.reordered_packets
     });
     text.of_paths(report, "path_up", "gauge", |path| {
         let delivers = ["active", "standby"].contains(&path.state.as_str());
@@ -106,11 +115,11 @@ pub fn text(report: &Report) -> String {
         path.rtt_ms.map(|ms| ms / 1e3)
     });
     text.of_paths(report, "path_loss_ratio", "gauge", |path| Some(path.loss));
-    text.of_paths(report, "path_sent_octets_total", "counter", |path| {
-        Some(path.sent_octets as f64)
+    text.of_paths(report, "path_sent_bytes_total", "counter", |path| {
+        Some(path.sent_bytes as f64)
     });
-    text.of_paths(report, "path_received_octets_total", "counter", |path| {
-        Some(path.received_octets as f64)
+    text.of_paths(report, "path_received_bytes_total", "counter", |path| {
+        Some(path.received_bytes as f64)
     });
     text.of_paths(report, "path_deaths_total", "counter", |path| {
         Some(path.deaths as f64)
@@ -143,8 +152,8 @@ impl Text {
         value: impl Fn(&crate::status::PeerReport) -> u64,
     ) {
         self.family(name, kind);
-        for peer in &report.peers {
-            self.sample(name, &[("peer", &peer.name)], value(peer));
+        for (peer_name, peer) in &report.peers {
+            self.sample(name, &[("peer", peer_name)], value(peer));
         }
     }
 
@@ -156,10 +165,10 @@ impl Text {
         value: impl Fn(&crate::status::PathReport) -> Option<f64>,
     ) {
         self.family(name, kind);
-        for peer in &report.peers {
-            for path in &peer.paths {
+        for (peer_name, peer) in &report.peers {
+            for (path_name, path) in &peer.paths {
                 if let Some(value) = value(path) {
-                    self.sample(name, &[("peer", &peer.name), ("path", &path.name)], value);
+                    self.sample(name, &[("peer", peer_name), ("path", path_name)], value);
                 }
             }
         }

@@ -29,7 +29,7 @@ pub fn other_end(
             names()
         ));
     };
-    let Some(secret) = &config.tunnel.secret.0 else {
+    let Some(secret) = &config.gateway.secret.0 else {
         return Err("the configuration has no private key".to_owned());
     };
     let quoted = |items: Vec<String>| {
@@ -41,8 +41,8 @@ pub fn other_end(
         let is_host = prefix.0.prefix_len() == prefix.0.max_prefix_len();
         is_host
             && config
-                .tunnel
-                .address
+                .gateway
+                .addresses
                 .iter()
                 .any(|own| own.0.contains(&prefix.0))
     };
@@ -52,8 +52,8 @@ pub fn other_end(
         .filter(inside)
         .map(|host| {
             let network = config
-                .tunnel
-                .address
+                .gateway
+                .addresses
                 .iter()
                 .find(|own| own.0.contains(&host.0));
             let length = network.map_or(host.0.prefix_len(), |own| own.0.prefix_len());
@@ -61,22 +61,24 @@ pub fn other_end(
         })
         .collect();
     let mut text = format!(
-        "# The peer `{name}`. Make its key there: anabranch-gateway keygen --out key\n[tunnel]\n"
+        "# The peer `{name}`. Make its key there: anabranch-gateway keygen --out key\n[gateway]\n"
     );
     if addresses.is_empty() {
-        text.push_str("# address = [\"…\"]  # none of its addresses is in this end's networks\n");
+        text.push_str("# addresses = [\"…\"]  # none of its addresses is in this end's networks\n");
     } else {
-        let _ = writeln!(text, "address = {}", quoted(addresses));
+        let _ = writeln!(text, "addresses = {}", quoted(addresses));
     }
     text.push_str("private_key_file = \"key\"\n");
-    if let Some(Endpoint::Address(address)) = peer.endpoint.first() {
-        let _ = writeln!(text, "listen = {}", address.port());
-    } else if let Some(Endpoint::Name(_, port)) = peer.endpoint.first() {
-        let _ = writeln!(text, "listen = {port}");
+    let port = peer.endpoints.first().map(|endpoint| match endpoint {
+        Endpoint::Address(address) => address.port(),
+        Endpoint::Name(_, port) => *port,
+    });
+    if let Some(port) = port {
+        let _ = writeln!(text, "listen = [\"0.0.0.0:{port}\", \"[::]:{port}\"]");
     }
     let own = config
-        .tunnel
-        .address
+        .gateway
+        .addresses
         .iter()
         .map(|own| ipnet::IpNet::from(own.0.addr()).to_string());
     let _ = writeln!(
@@ -86,15 +88,15 @@ pub fn other_end(
         quoted(own.collect())
     );
     if endpoints.is_empty() {
-        if config.tunnel.listen.is_some() {
+        if !config.gateway.listen.is_empty() {
             text.push_str(
-                "# endpoint = [\"HOST:PORT\"]  # where this end is reached: --endpoint\n",
+                "# endpoints = [\"HOST:PORT\"]  # where this end is reached: --endpoint\n",
             );
         }
     } else {
         let _ = writeln!(
             text,
-            "endpoint = {}",
+            "endpoints = {}",
             quoted(endpoints.iter().map(ToString::to_string).collect())
         );
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::{
-    config::{Class, Config, Role},
+    config::{Config, Mode, Policy},
     key::public,
 };
 
@@ -11,43 +11,44 @@ use crate::{
 pub fn report(config: &Config) -> String {
     let mut text = String::new();
     let list = |items: Vec<String>| items.join(", ");
-    let tunnel = &config.tunnel;
-    if let Some(secret) = &tunnel.secret.0 {
+    let gateway = &config.gateway;
+    if let Some(secret) = &gateway.secret.0 {
         let _ = writeln!(text, "public key  {}", public(secret));
     }
-    let addresses = list(tunnel.address.iter().map(ToString::to_string).collect());
-    let _ = writeln!(text, "interface   {} with {addresses}", tunnel.interface.0);
-    if let Some(port) = tunnel.listen {
-        let _ = writeln!(text, "listens     UDP port {port}");
+    let addresses = list(gateway.addresses.iter().map(ToString::to_string).collect());
+    let _ = writeln!(text, "interface   {} with {addresses}", gateway.interface.0);
+    if !gateway.listen.is_empty() {
+        let listen = list(gateway.listen.iter().map(|at| at.0.to_string()).collect());
+        let _ = writeln!(text, "listens     {listen}");
     }
     for (name, way) in &config.path.0 {
-        let role = match way.role {
-            Role::Active => "",
-            Role::Backup => ", backup",
-            Role::Metered => ", metered",
+        let policy = match way.policy {
+            Policy::Active => "",
+            Policy::Backup => ", backup",
+            Policy::Metered => ", metered",
         };
-        let _ = writeln!(text, "path        {name}: {}{role}", way.interface.0);
+        let _ = writeln!(text, "path        {name}: {}{policy}", way.place());
     }
     if config.path.is_empty() {
         let _ = writeln!(text, "path        the system's routes");
     }
     for (name, peer) in &config.peer.0 {
         let allowed = list(peer.allowed.iter().map(ToString::to_string).collect());
-        let endpoint = if peer.endpoint.is_empty() {
+        let endpoints = if peer.endpoints.is_empty() {
             "begins itself".to_owned()
         } else {
-            list(peer.endpoint.iter().map(ToString::to_string).collect())
+            list(peer.endpoints.iter().map(ToString::to_string).collect())
         };
-        let _ = writeln!(text, "peer        {name}: {endpoint}; behind it {allowed}");
+        let _ = writeln!(text, "peer        {name}: {endpoints}; behind it {allowed}");
     }
-    for (name, policy) in &config.policy.0 {
-        let class = match (policy.class, &policy.path) {
-            (Class::Pinned, Some(path)) => format!("pinned to {path}"),
-            (Class::Pinned, None) => "pinned".to_owned(),
-            (Class::Interactive, _) => "interactive".to_owned(),
-            (Class::Bulk, _) => "bulk".to_owned(),
+    for (name, class) in &config.class.0 {
+        let mode = match (class.mode, &class.path) {
+            (Mode::Pinned, Some(path)) => format!("pinned to {path}"),
+            (Mode::Pinned, None) => "pinned".to_owned(),
+            (Mode::Interactive, _) => "interactive".to_owned(),
+            (Mode::Bulk, _) => "bulk".to_owned(),
         };
-        let _ = writeln!(text, "policy      {name}: {class}");
+        let _ = writeln!(text, "class       {name}: {mode}");
     }
     if let Some(socket) = &config.status.socket {
         let _ = writeln!(text, "status      {}", socket.display());

@@ -1,96 +1,238 @@
-//! UDP sockets, one for each way out.
+//! UDP sockets.
 
 use std::{
-    io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
-    os::fd::{AsFd, BorrowedFd},
+    collections::BTreeSet,
+    io::{self, IoSlice, IoSliceMut},
+    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    time::{Duration, SystemTime},
 };
 
 use anabranch_core::system::words;
-use rustix::net::sockopt::{
-    Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+use nix::sys::{
+    socket::{
+        ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg,
+        setsockopt,
+        sockopt::{ReceiveTimestampns, UdpGroSegment},
+    },
+    time::TimeSpec,
+};
+use rustix::{
+    io::Errno,
+    net::sockopt::{
+        Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+    },
 };
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::config::Config;
+use crate::{
+    links::{Link, Links},
+    netlink::MARK,
+};
 
 /// Octets that wait in the kernel. It grants less where `net.core.rmem_max` and `net.core.wmem_max` are smaller.
 const BUFFER: usize = 4 << 20;
+
+/// The most that a datagram's stamp is believed to be old: the clock of the stamps may be set.
+const OLDEST: Duration = Duration::from_secs(1);
+
+/// Destinations without GSO that are remembered.
+const DESTINATIONS: usize = 64;
+
+/// Datagrams of one sender, one behind the other in a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Octets of all of them.
+    pub length: usize,
+    /// Octets of each but the last, which may be shorter.
+    pub segment: usize,
+    /// Who sent them.
+    pub from: SocketAddr,
+    /// How long ago the kernel had them.
+    pub age: Duration,
+}
+
+/// Where a socket is bound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bind {
+    /// What an operator calls it.
+    pub label: String,
+    /// The interface that it is bound to.
+    pub interface: Option<String>,
+    /// The address and port. All of IPv6 is all of IPv4 as well, unless `only_v6`.
+    pub address: SocketAddr,
+    /// It does not take IPv4.
+    pub only_v6: bool,
+}
+
+impl Bind {
+    /// Whether it can send to this address.
+    pub fn serves(&self, remote: SocketAddr) -> bool {
+        let is_any_v6 = self.address.is_ipv6() && self.address.ip().is_unspecified();
+        self.address.is_ipv4() == remote.is_ipv4() || (is_any_v6 && !self.only_v6)
+    }
+
+    /// Whether it is bound to neither an interface nor an address.
+    pub fn is_any(&self) -> bool {
+        self.interface.is_none() && self.address.ip().is_unspecified()
+    }
+
+    /// The interface that it is bound to, or that has its address.
+    pub fn link<'a>(&self, links: &'a Links) -> Option<&'a Link> {
+        match &self.interface {
+            Some(name) => links.0.get(name),
+            None => links.with(self.address.ip()),
+        }
+    }
+
+    /// Whether a socket of the one serves as one of the other.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let bound = |bind: &Self| (bind.interface.clone(), bind.address, bind.only_v6);
+        bound(self) == bound(other)
+    }
+
+    /// Opens the socket, if its interface or address is there.
+    ///
+    /// # Errors
+    /// If the port is in use, or the system refuses.
+    pub fn open_if_there(&self) -> Result<Option<PathSocket>, String> {
+        match PathSocket::open(self, Some(MARK)) {
+            Ok(socket) => Ok(Some(socket)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(format!("{}: {}", self.label, words(&error))),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Bind {
+    /// Marks need a capability that tests may lack.
+    fn open_without_mark(&self) -> io::Result<PathSocket> {
+        PathSocket::open(self, None)
+    }
+}
 
 /// A socket of one way out.
 pub struct PathSocket {
     socket: UdpSocket,
     is_v6: bool,
-}
-
-/// One socket for each configured path, or one that leaves by the system's routes.
-///
-/// # Errors
-/// A message that names the path's interface.
-pub fn open(config: &Config) -> Result<Vec<PathSocket>, String> {
-    let port = config.tunnel.listen.unwrap_or(0);
-    let failed = |at: &str, error: &io::Error| format!("{at}: {}", words(error));
-    if config.path.is_empty() {
-        let at = format!("UDP port {port}");
-        return Ok(vec![
-            PathSocket::open(None, port).map_err(|error| failed(&at, &error))?,
-        ]);
-    }
-    let ways = config.path.0.iter().map(|(name, way)| {
-        let interface = &way.interface.0;
-        PathSocket::open(Some(interface), port)
-            .map_err(|error| failed(&format!("path {name}: {interface}"), &error))
-    });
-    ways.collect()
+    /// Destinations for which the kernel has refused GSO.
+    without_gso: BTreeSet<SocketAddr>,
 }
 
 impl PathSocket {
-    fn open(interface: Option<&str>, port: u16) -> io::Result<Self> {
-        // A kernel without IPv6 has the other family alone.
-        Self::of(Domain::IPV6, interface, port).or_else(|error| match error.raw_os_error() {
-            Some(code) if is_without_v6(code) => Self::of(Domain::IPV4, interface, port),
-            _ => Err(error),
-        })
+    fn open(bind: &Bind, mark: Option<u32>) -> io::Result<Self> {
+        let at = bind.address;
+        let v4 = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), at.port());
+        match Self::of(bind, at, mark) {
+            // A kernel without IPv6 has the other family alone.
+            Err(error) if is_any(at) && is_without_v6(&error) => Self::of(bind, v4, mark),
+            opened => opened,
+        }
     }
 
-    fn of(domain: Domain, interface: Option<&str>, port: u16) -> io::Result<Self> {
-        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
-        let is_v6 = domain == Domain::IPV6;
-        if let Some(interface) = interface {
+    fn of(bind: &Bind, at: SocketAddr, mark: Option<u32>) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))?;
+        if let Some(interface) = &bind.interface {
             socket.bind_device(Some(interface.as_bytes()))?;
+        }
+        // The tunnel's own datagrams stay out of a default route into the tunnel.
+        if let Some(mark) = mark {
+            socket.set_mark(mark)?;
         }
         // Datagrams are not fragmented, and the kernel's own idea of the path MTU does not count: RFC 8899 §3.
         set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
-        let any: IpAddr = if is_v6 {
-            socket.set_only_v6(false)?;
+        if at.is_ipv6() {
+            socket.set_only_v6(bind.only_v6)?;
             set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE)?;
-            Ipv6Addr::UNSPECIFIED.into()
-        } else {
-            Ipv4Addr::UNSPECIFIED.into()
-        };
+        }
         socket.set_recv_buffer_size(BUFFER)?;
         socket.set_send_buffer_size(BUFFER)?;
         socket.set_nonblocking(true)?;
-        socket.bind(&SocketAddr::new(any, port).into())?;
-        let socket = socket.into();
-        Ok(Self { socket, is_v6 })
+        // Without stamps, the wait for the processor counts as the path's delay; without GRO there are more system calls.
+        let _ = setsockopt(&socket, ReceiveTimestampns, &true);
+        let _ = setsockopt(&socket, UdpGroSegment, &true);
+        socket.bind(&at.into())?;
+        Ok(Self {
+            socket: socket.into(),
+            is_v6: at.is_ipv6(),
+            without_gso: BTreeSet::new(),
+        })
     }
 
-    /// Takes a datagram, and who sent it.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        let (length, from) = self.socket.recv_from(buffer)?;
-        Ok((length, unmapped(from)))
+    /// Takes datagrams that the kernel has put together, or one.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        let mut slices = [IoSliceMut::new(buffer)];
+        let mut control = nix::cmsg_space!(TimeSpec, i32);
+        let received = recvmsg::<SockaddrStorage>(
+            self.socket.as_raw_fd(),
+            &mut slices,
+            Some(&mut control),
+            MsgFlags::empty(),
+        )?;
+        let from = received.address.as_ref().and_then(address);
+        let from = from.ok_or(io::ErrorKind::InvalidData)?;
+        let (length, mut segment, mut age) = (received.bytes, received.bytes, Duration::ZERO);
+        for message in received.cmsgs()? {
+            match message {
+                ControlMessageOwned::ScmTimestampns(stamp) => age = since(stamp),
+                ControlMessageOwned::UdpGroSegments(size) => {
+                    segment = usize::try_from(size).unwrap_or(length);
+                }
+                _ => {}
+            }
+        }
+        Ok(Received {
+            length,
+            segment: segment.max(1),
+            from: unmapped(from),
+            age,
+        })
     }
 
-    /// Sends a datagram.
-    pub fn send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
+    /// Sends datagrams of one size, of which the last may be shorter. Gives how many the kernel did not take.
+    pub fn send(&mut self, datagrams: &[u8], segment: usize, to: SocketAddr) -> u64 {
+        let count = datagrams.chunks(segment.max(1)).count() as u64;
+        let is_many = count > 1 && !self.without_gso.contains(&to);
+        if is_many {
+            match self.send_once(datagrams, Some(segment), to) {
+                Ok(()) => return 0,
+                Err(error) if is_refusal(error) => {}
+                Err(_) => return count,
+            }
+        }
+        let mut failed = 0;
+        for datagram in datagrams.chunks(segment.max(1)) {
+            failed += u64::from(self.send_once(datagram, None, to).is_err());
+        }
+        // If one is too large by itself, GSO was not at fault.
+        if is_many && failed == 0 {
+            if self.without_gso.len() == DESTINATIONS {
+                self.without_gso.clear();
+            }
+            self.without_gso.insert(to);
+        }
+        failed
+    }
+
+    fn send_once(&self, octets: &[u8], segment: Option<usize>, to: SocketAddr) -> nix::Result<()> {
         let to = match to {
             SocketAddr::V4(v4) if self.is_v6 => {
                 SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
             }
             other => other,
         };
-        self.socket.send_to(datagram, to).map(drop)
+        let segment = segment.map(u16::try_from).transpose();
+        let segment = segment.map_err(|_| nix::Error::EMSGSIZE)?;
+        let control = segment.as_ref().map(ControlMessage::UdpGsoSegments);
+        sendmsg(
+            self.socket.as_raw_fd(),
+            &[IoSlice::new(octets)],
+            control.as_slice(),
+            MsgFlags::empty(),
+            Some(&SockaddrStorage::from(to)),
+        )
+        .map(drop)
     }
 }
 
@@ -98,6 +240,27 @@ impl AsFd for PathSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = storage
+        .as_sockaddr_in()
+        .map(|v4| SocketAddr::V4((*v4).into()));
+    v4.or_else(|| {
+        storage
+            .as_sockaddr_in6()
+            .map(|v6| SocketAddr::V6((*v6).into()))
+    })
+}
+
+/// How long ago a stamp of the system's clock was made.
+fn since(stamp: TimeSpec) -> Duration {
+    let stamp = Duration::new(
+        u64::try_from(stamp.tv_sec()).unwrap_or(0),
+        u32::try_from(stamp.tv_nsec()).unwrap_or(0),
+    );
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.unwrap_or_default().saturating_sub(stamp).min(OLDEST)
 }
 
 /// An IPv4 address as such, where an IPv6 socket shows it mapped.
@@ -111,14 +274,81 @@ fn unmapped(from: SocketAddr) -> SocketAddr {
     }
 }
 
-fn is_without_v6(code: i32) -> bool {
-    use rustix::io::Errno;
-    [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL].contains(&Errno::from_raw_os_error(code))
+fn is_any(at: SocketAddr) -> bool {
+    matches!(at.ip(), IpAddr::V6(address) if address.is_unspecified())
+}
+
+fn is_without_v6(error: &io::Error) -> bool {
+    is_one_of(error, &[Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL])
+}
+
+/// Whether the kernel, or the interface's driver, cannot split what it was given.
+fn is_refusal(error: nix::Error) -> bool {
+    use nix::Error as E;
+    [E::EMSGSIZE, E::EINVAL, E::EIO, E::EOPNOTSUPP].contains(&error)
+}
+
+/// Whether the interface or the address is not there.
+fn is_absent(error: &io::Error) -> bool {
+    is_one_of(error, &[Errno::NODEV, Errno::ADDRNOTAVAIL])
+}
+
+fn is_one_of(error: &io::Error, codes: &[Errno]) -> bool {
+    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    code.is_some_and(|code| codes.contains(&code))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::unmapped;
+    use std::net::UdpSocket;
+
+    use super::{Bind, PathSocket, unmapped};
+
+    fn sockets() -> (PathSocket, UdpSocket) {
+        let bind = Bind {
+            label: String::new(),
+            interface: None,
+            address: "127.0.0.1:0".parse().expect("an address"),
+            only_v6: false,
+        };
+        let socket = bind.open_without_mark().expect("loopback is there");
+        (socket, UdpSocket::bind("127.0.0.1:0").expect("it is free"))
+    }
+
+    /// One datagram that is too large, as a probe of the path MTU may be, costs the others neither delivery nor GSO.
+    #[test]
+    fn a_batch_with_an_oversized_datagram_delivers_the_others() {
+        let (mut socket, there) = sockets();
+        let to = there.local_addr().expect("it is bound");
+        let larger = vec![8; 65_520];
+        assert_eq!(socket.send(&larger, 65_510, to), 1);
+        assert!(!socket.without_gso.contains(&to));
+        assert_eq!(there.recv(&mut [0; 100]).expect("it comes"), 10);
+    }
+
+    #[test]
+    fn datagrams_of_one_size_arrive_one_by_one() {
+        let (mut socket, there) = sockets();
+        let to = there.local_addr().expect("it is bound");
+        let octets: Vec<u8> = (0..250).collect();
+        assert_eq!(socket.send(&octets, 100, to), 0);
+        let mut buffer = [0; 1_000];
+        for part in octets.chunks(100) {
+            let length = there.recv(&mut buffer).expect("it comes");
+            assert_eq!(&buffer[..length], part);
+        }
+    }
+
+    #[test]
+    fn datagrams_put_together_have_their_sizes_and_an_age() {
+        let (socket, there) = sockets();
+        let to = socket.socket.local_addr().expect("it is bound");
+        there.send_to(&[1; 100], to).expect("it is sent");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let received = socket.receive(&mut [0; 1_000]).expect("it is there");
+        assert_eq!((received.length, received.segment), (100, 100));
+        assert!(received.age.as_millis() >= 20, "{received:?}");
+    }
 
     #[test]
     fn mapped_addresses_are_shown_as_ipv4() {

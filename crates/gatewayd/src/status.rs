@@ -1,6 +1,7 @@
 //! What the daemon says about itself: the report, and the socket that it is read from.
 
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
     fs,
     io::{self, Read, Write},
@@ -30,122 +31,118 @@ pub struct Report {
     pub interface: String,
     /// Its MTU.
     pub mtu: u16,
-    /// What the daemon dropped before a tunnel saw it.
+    /// The other ends, by name.
+    pub peers: BTreeMap<String, PeerReport>,
+    /// Datagrams that were refused.
+    pub rejected: Rejected,
+    /// Packets that the daemon dropped outside the tunnels.
     pub dropped: Dropped,
-    /// The other ends.
-    pub peers: Vec<PeerReport>,
 }
 
-/// Packets and datagrams dropped outside the tunnels, by reason.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct Dropped {
-    /// Datagrams that are no message of this version.
-    pub malformed: u64,
-    /// Datagrams of no session.
-    pub unknown_session: u64,
-    /// Handshakes that no peer's key fits.
-    pub unknown_key: u64,
-    /// Packets that are no whole IP packet.
-    pub not_ip: u64,
-    /// Packets to an address behind no peer.
-    pub no_peer: u64,
-    /// Packets that no path can carry.
-    pub too_big: u64,
-    /// Datagrams that the kernel did not send.
-    pub not_sent: u64,
-    /// Packets that the kernel did not take from the tunnel.
-    pub not_delivered: u64,
+/// Counters of one struct: reason and count, in the order of the fields.
+macro_rules! counters {
+    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $reason:ident,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+        pub struct $name {
+            $($(#[$about])* pub $reason: u64,)*
+        }
+
+        impl $name {
+            /// Reason and count.
+            pub fn reasons(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($reason), self.$reason),)*].into_iter()
+            }
+        }
+    };
 }
 
-impl Dropped {
-    /// Reason and count.
-    pub fn reasons(&self) -> [(&'static str, u64); 8] {
-        [
-            ("malformed", self.malformed),
-            ("unknown_session", self.unknown_session),
-            ("unknown_key", self.unknown_key),
-            ("not_ip", self.not_ip),
-            ("no_peer", self.no_peer),
-            ("too_big", self.too_big),
-            ("not_sent", self.not_sent),
-            ("not_delivered", self.not_delivered),
-        ]
+counters! {
+    /// Datagrams that were refused, by reason.
+    Rejected {
+        /// Data whose number arrived before, or is too old to tell.
+        replayed,
+        /// Data of a session that is not authentic.
+        unauthentic,
+        /// Datagrams that are no message of this version.
+        malformed,
+        /// Datagrams of no session.
+        unknown_session,
+        /// Handshakes that no peer's key fits.
+        unknown_key,
+        /// Packets whose source address the other end must not use.
+        foreign_sources,
+    }
+}
+
+counters! {
+    /// Packets dropped outside the tunnels, by reason.
+    Dropped {
+        /// Packets that are no whole IP packet.
+        not_ip,
+        /// Packets to an address behind no peer.
+        no_peer,
+        /// Packets that no path can carry.
+        too_big,
+        /// Datagrams that the kernel did not send.
+        not_sent,
+        /// Packets that the kernel did not take from the tunnel.
+        not_delivered,
+    }
+}
+
+counters! {
+    /// Packets that a tunnel dropped, by reason.
+    PeerDropped {
+        /// Packets that the queue dropped.
+        queue,
+        /// Packets that no path can carry any more.
+        unsendable,
+        /// Copies.
+        duplicates,
     }
 }
 
 /// A peer.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PeerReport {
-    /// Its name in the configuration.
-    pub name: String,
-    /// Whether there is a session.
-    pub up: bool,
+    /// `up` with a session, else `down`.
+    pub state: String,
+    /// Its paths, by their names in the configuration, or their numbers.
+    pub paths: BTreeMap<String, PathReport>,
+    /// Packets of this end that were lost and retransmitted.
+    pub repaired_packets: u64,
+    /// Packets that came out behind a later one of their flow.
+    pub reordered_packets: u64,
+    /// Packets taken from the inside.
+    pub sent_packets: u64,
+    /// Packets delivered to the inside.
+    pub received_packets: u64,
     /// Sessions so far.
     pub sessions: u64,
     /// Restarts of the other end that were noticed.
     pub restarts: u64,
-    /// Packets taken from the inside.
-    pub packets_sent: u64,
-    /// Packets delivered to the inside.
-    pub packets_received: u64,
-    /// Packets retransmitted.
-    pub retransmitted: u64,
     /// What the tunnel dropped.
     pub dropped: PeerDropped,
-    /// Its paths.
-    pub paths: Vec<PathReport>,
-}
-
-/// Packets and datagrams that a tunnel dropped, by reason.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct PeerDropped {
-    /// Data that is not authentic, or not new.
-    pub unauthentic: u64,
-    /// Messages of no known form.
-    pub malformed: u64,
-    /// Packets whose source address the other end must not use.
-    pub foreign_sources: u64,
-    /// Packets that the queue dropped.
-    pub queue: u64,
-    /// Packets that no path can carry any more.
-    pub unsendable: u64,
-    /// Copies.
-    pub duplicates: u64,
-}
-
-impl PeerDropped {
-    /// Reason and count.
-    pub fn reasons(&self) -> [(&'static str, u64); 6] {
-        [
-            ("unauthentic", self.unauthentic),
-            ("malformed", self.malformed),
-            ("foreign_sources", self.foreign_sources),
-            ("queue", self.queue),
-            ("unsendable", self.unsendable),
-            ("duplicates", self.duplicates),
-        ]
-    }
 }
 
 /// A path.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PathReport {
-    /// Its name in the configuration, or its number.
-    pub name: String,
     /// Whether it delivers.
     pub state: String,
-    /// The rate at which this end may send on it.
-    pub rate_mbit_s: f64,
     /// The smoothed round-trip time.
     pub rtt_ms: Option<f64>,
+    /// The rate at which this end may send on it.
+    pub rate_mbit_s: f64,
     /// The share of the other end's datagrams that did not arrive, 0 to 1.
     pub loss: f64,
     /// The largest datagram that it delivers.
-    pub datagram_octets: usize,
-    /// Octets of datagrams sent.
-    pub sent_octets: u64,
-    /// Octets of datagrams received.
-    pub received_octets: u64,
+    pub mtu: usize,
+    /// Bytes of datagrams sent.
+    pub sent_bytes: u64,
+    /// Bytes of datagrams received.
+    pub received_bytes: u64,
     /// How often it died.
     pub deaths: u64,
 }
@@ -154,69 +151,97 @@ impl Report {
     /// For the eye.
     pub fn text(&self) -> String {
         let mut text = format!("interface {}, MTU {}\n", self.interface, self.mtu);
-        for peer in &self.peers {
-            peer.write(&mut text);
+        for (name, peer) in &self.peers {
+            peer.write(name, &mut text);
         }
-        write_dropped(&mut text, "", &self.dropped.reasons());
+        write_counts(&mut text, "rejected", self.rejected.reasons());
+        write_counts(&mut text, "dropped", self.dropped.reasons());
         text
     }
 }
 
 impl PeerReport {
-    fn write(&self, text: &mut String) {
-        let state = if self.up { "up" } else { "down" };
+    fn write(&self, name: &str, text: &mut String) {
         let _ = writeln!(
             text,
-            "\npeer {}: {state}; {} packets sent, {} received, {} retransmitted",
-            self.name, self.packets_sent, self.packets_received, self.retransmitted
+            "\npeer {name}: {}; {} packets sent, {} received, {} repaired, {} reordered",
+            self.state,
+            self.sent_packets,
+            self.received_packets,
+            self.repaired_packets,
+            self.reordered_packets
         );
         if !self.paths.is_empty() {
             let _ = writeln!(
                 text,
-                "  {:<15} {:<10} {:>8} {:>8} {:>6} {:>11} {:>11}",
-                "path", "state", "Mbit/s", "RTT ms", "loss %", "sent", "received"
+                "  {:<15} {:<10} {:>8} {:>8} {:>6} {:>5} {:>11} {:>11}",
+                "path", "state", "Mbit/s", "RTT ms", "loss %", "MTU", "sent", "received"
             );
         }
-        for path in &self.paths {
+        for (name, path) in &self.paths {
             let rtt = path.rtt_ms.map_or("-".to_owned(), |ms| format!("{ms:.1}"));
             let _ = writeln!(
                 text,
-                "  {:<15} {:<10} {:>8.1} {rtt:>8} {:>6.1} {:>11} {:>11}",
-                path.name,
+                "  {name:<15} {:<10} {:>8.1} {rtt:>8} {:>6.1} {:>5} {:>11} {:>11}",
                 path.state,
                 path.rate_mbit_s,
                 path.loss * 100.0,
-                path.sent_octets,
-                path.received_octets
+                path.mtu,
+                path.sent_bytes,
+                path.received_bytes
             );
         }
-        write_dropped(text, "  ", &self.dropped.reasons());
+        write_counts(text, "  dropped", self.dropped.reasons());
     }
 }
 
-fn write_dropped(text: &mut String, indent: &str, reasons: &[(&str, u64)]) {
+fn write_counts<'a>(text: &mut String, what: &str, reasons: impl Iterator<Item = (&'a str, u64)>) {
     let counted: Vec<String> = reasons
-        .iter()
         .filter(|(_, count)| *count > 0)
         .map(|(reason, count)| format!("{reason} {count}"))
         .collect();
     if !counted.is_empty() {
-        let _ = writeln!(text, "{indent}dropped: {}", counted.join(", "));
+        let _ = writeln!(text, "{what}: {}", counted.join(", "));
     }
 }
 
 /// Where the daemon of this configuration is asked.
 pub fn path_of(config: &Config) -> PathBuf {
     config.status.socket.clone().unwrap_or_else(|| {
-        Path::new("/run/anabranch-gateway").join(format!("{}.sock", config.tunnel.interface.0))
+        Path::new("/run/anabranch-gateway").join(format!("{}.sock", config.gateway.interface.0))
     })
+}
+
+/// What the daemon is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// Its state, as JSON.
+    Status,
+    /// To read its configuration again. The answer is empty, or says why nothing has changed.
+    Reload,
+}
+
+impl Request {
+    const ALL: [(Self, &str); 2] = [(Self::Status, "status\n"), (Self::Reload, "reload\n")];
+
+    fn line(self) -> &'static str {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(request, _)| *request == self)
+            .map_or("", |(_, line)| line)
+    }
+
+    fn read(octets: &[u8]) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(_, line)| line.as_bytes() == octets)
+            .map(|(request, _)| request)
+    }
 }
 
 /// Asks the daemon.
 ///
 /// # Errors
 /// If there is none, or if it does not answer.
-pub fn ask(config: &Config) -> Result<String, String> {
+pub fn ask(config: &Config, request: Request) -> Result<String, String> {
     let path = path_of(config);
     let failed = |error: io::Error| {
         let help = match error.kind() {
@@ -229,14 +254,21 @@ pub fn ask(config: &Config) -> Result<String, String> {
     };
     let mut stream = UnixStream::connect(&path).map_err(failed)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    let mut json = String::new();
-    stream.read_to_string(&mut json).map_err(failed)?;
-    Ok(json)
+    stream
+        .write_all(request.line().as_bytes())
+        .map_err(failed)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).map_err(failed)?;
+    Ok(answer)
 }
+
+/// Clients that may be connected; the oldest gives way.
+const CLIENTS: usize = 8;
 
 /// The socket that [`ask`] connects to. Its file is gone when this is dropped.
 pub struct StatusSocket {
     listener: UnixListener,
+    clients: Vec<UnixStream>,
     path: PathBuf,
 }
 
@@ -264,26 +296,45 @@ impl StatusSocket {
             Err(_) => {}
         }
         let listener = UnixListener::bind(&path).map_err(failed)?;
-        let socket = Self { listener, path };
+        let socket = Self {
+            listener,
+            clients: Vec::new(),
+            path,
+        };
         let failed = |error: io::Error| format!("{}: {}", socket.path.display(), words(&error));
         socket.listener.set_nonblocking(true).map_err(failed)?;
         fs::set_permissions(&socket.path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
         Ok(socket)
     }
 
-    /// Answers waiting clients. A client that does not read gets what its buffer takes.
-    pub fn serve(&self, report: impl Fn() -> Report) {
-        while let Ok((mut stream, _)) = self.listener.accept() {
-            let json = serde_json::to_string(&report()).unwrap_or_default();
-            let _ = stream.set_nonblocking(true);
-            let _ = stream.write_all(json.as_bytes());
-        }
+    /// What to wait on.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let clients = self.clients.iter().map(AsFd::as_fd);
+        std::iter::once(self.listener.as_fd()).chain(clients)
     }
-}
 
-impl AsFd for StatusSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
+    /// Takes new clients, and answers those that have asked. A client that does not read gets what its buffer takes.
+    pub fn serve(&mut self, mut answer: impl FnMut(Request) -> String) {
+        while let Ok((client, _)) = self.listener.accept() {
+            if client.set_nonblocking(true).is_ok() {
+                if self.clients.len() == CLIENTS {
+                    self.clients.remove(0);
+                }
+                self.clients.push(client);
+            }
+        }
+        self.clients.retain_mut(|client| {
+            let mut request = [0; 64];
+            match client.read(&mut request) {
+                Ok(length) => {
+                    if let Some(request) = request.get(..length).and_then(Request::read) {
+                        let _ = client.write_all(answer(request).as_bytes());
+                    }
+                    false
+                }
+                Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+            }
+        });
     }
 }
 

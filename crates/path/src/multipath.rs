@@ -25,7 +25,9 @@ mod peer;
 pub mod restore;
 pub mod split;
 
-pub use crate::report::{Report, RestoreReport, SplitReport};
+pub use crate::report::{
+    Report, RestoreReport, SplitReport, TunnelPath, TunnelReceiver, TunnelReport, TunnelSender,
+};
 pub use duplicates::WINDOW as DUPLICATE_WINDOW;
 pub use entrance::{Entrance, EntranceParts};
 pub use exit::{Exit, ExitParts};

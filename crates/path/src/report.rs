@@ -9,6 +9,74 @@ pub enum Report {
     Split(SplitReport),
     /// Where they are brought together.
     Restore(Box<RestoreReport>),
+    /// An end of a tunnel, which does both.
+    Tunnel(Box<TunnelReport>),
+}
+
+/// What an end of a tunnel counted.
+#[derive(Debug, Clone, Default)]
+pub struct TunnelReport {
+    /// Of the direction in which packets enter here.
+    pub sender: TunnelSender,
+    /// Of the other direction.
+    pub receiver: TunnelReceiver,
+}
+
+/// What an end of a tunnel counted of the packets that it sends.
+#[derive(Debug, Clone, Default)]
+pub struct TunnelSender {
+    /// By path.
+    pub paths: Vec<TunnelPath>,
+    /// Packets that entered.
+    pub entered: u64,
+    /// Packets that were larger than the tunnel's MTU, or no IP packets.
+    pub refused: u64,
+    /// Packets that were dropped in the queue before the paths.
+    pub queue_dropped: u64,
+    /// Packets that no path could carry any more.
+    pub unsendable: u64,
+    /// Packets that were retransmitted.
+    pub retransmitted: u64,
+    /// Sessions since the start of the run, the first counted.
+    pub sessions: u64,
+}
+
+/// What an end of a tunnel counted of a path on which it sends.
+#[derive(Debug, Clone, Default)]
+pub struct TunnelPath {
+    /// Datagrams, those of the tunnel's own counted.
+    pub sent_packets: u64,
+    /// Octets of their IP packets.
+    pub sent_bytes: u64,
+    /// Its state at the end.
+    pub state: &'static str,
+    /// How often it died since the start of the run.
+    pub deaths: u64,
+    /// Its smoothed round-trip time at the end.
+    pub srtt: Option<Duration>,
+    /// Octets per second at which it is sent on at the end.
+    pub rate: f64,
+    /// The largest datagram that it is known to deliver, in octets over UDP.
+    pub mtu: usize,
+}
+
+/// What an end of a tunnel counted of the packets that it delivers.
+#[derive(Debug, Clone, Default)]
+pub struct TunnelReceiver {
+    /// Packets delivered.
+    pub delivered: u64,
+    /// Of these, the ones that a later one of their flow had overtaken.
+    pub late: u64,
+    /// Gaps that were waited for in vain.
+    pub gaps_given_up: u64,
+    /// Copies of what had arrived already.
+    pub duplicates: u64,
+    /// The most packets that waited at once since the start of the run.
+    pub max_held_packets: u64,
+    /// Packets that came out of the tunnel a second time, or that never entered it. A correct tunnel has none.
+    pub unmatched: u64,
+    /// The longest time without a delivery while packets were in flight.
+    pub silent: Duration,
 }
 
 /// What was sent over each route.

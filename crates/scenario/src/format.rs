@@ -228,14 +228,60 @@ pub struct Gateway {
     pub between: [String; 2],
     /// The links to split over, by name: two or more between the two ends. They carry nothing else.
     pub routes: Vec<String>,
-    /// Which route the next packet takes, in each direction by itself.
-    pub split: Kind<split::Config>,
-    /// How order is restored where the routes end.
-    pub restore: Kind<restore::Config>,
+    /// What stands at the two ends: a splitter and a restorer of the study, or the tunnel that `anabranch-gateway` runs.
+    #[serde(default, skip_serializing_if = "GatewayKind::is_split")]
+    pub kind: GatewayKind,
+    /// Which route the next packet takes, in each direction by itself. `kind = "split"` needs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<Kind<split::Config>>,
+    /// How order is restored where the routes end. `kind = "split"` needs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<Kind<restore::Config>>,
     /// Bytes that the tunnel adds to each packet on the routes, up to 1500; by default 0, or, where `split` or `restore`
-    /// needs the tunnel's header, its 24 bytes and the 28 of IPv4 and UDP around it.
+    /// needs the tunnel's header, its 24 bytes and the 28 of IPv4 and UDP around it. Only for `kind = "split"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Bytes>,
+    /// When each route is used: `{ lte = "backup" }`; the others are `"active"`. Only for `kind = "tunnel"`.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub policies: Named<Policy>,
+    /// What the clocks of the two ends show at the start of the run, each up to 1000000 s; by default 0 s. Only for
+    /// `kind = "tunnel"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_offset: Option<[Duration; 2]>,
+}
+
+/// What stands at the two ends of a gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GatewayKind {
+    /// A splitter and a restorer, each chosen by name.
+    #[default]
+    Split,
+    /// The tunnel of `anabranch-gateway`, with its handshake, probes, reports and retransmissions.
+    Tunnel,
+}
+
+impl GatewayKind {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde calls it with a reference"
+    )]
+    fn is_split(&self) -> bool {
+        *self == Self::Split
+    }
+}
+
+/// When a route of a tunnel is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// Always.
+    #[default]
+    Active,
+    /// Where no active route delivers.
+    Backup,
+    /// As a backup.
+    Metered,
 }
 
 /// What an end host adds.

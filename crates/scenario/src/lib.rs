@@ -25,11 +25,11 @@ pub mod workload;
 
 pub use anabranch_document::{Error, nearest, synonyms};
 pub use extensions::Extensions;
-pub use format::{Family, Protocol};
+pub use format::{Family, Policy, Protocol};
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
-    Attached, Change, Hop, Replayed, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway,
-    ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What, Written,
+    Attached, Change, GatewayEnds, Hop, Replayed, Resolved, ResolvedDirection, ResolvedFlow,
+    ResolvedGateway, ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What, Written,
 };
 pub use sweep::Sweep;
 

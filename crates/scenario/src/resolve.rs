@@ -23,7 +23,7 @@ use anabranch_document::every::{Joints, Wrong, errors};
 use super::{
     Extensions,
     error::{Error, Fault, Place, Sources},
-    format::{Family, File, PowerModel, Protocol, Spread},
+    format::{Family, File, Policy, PowerModel, Protocol, Spread},
     kind::{Kind, Seam},
     path::no_such,
     reading::read,
@@ -174,12 +174,29 @@ pub struct ResolvedGateway {
     pub ends: [usize; 2],
     /// The routes, each as it is crossed from the first end to the second.
     pub routes: Vec<Hop>,
-    /// Which route the next packet takes.
-    pub split: split::Config,
-    /// How order is restored.
-    pub restore: restore::Config,
-    /// Bytes that the tunnel adds to each packet.
-    pub overhead: u32,
+    /// What stands at its ends.
+    pub elements: GatewayEnds,
+}
+
+/// What stands at the ends of a gateway.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GatewayEnds {
+    /// A splitter and a restorer in each direction.
+    Split {
+        /// Which route the next packet takes.
+        split: split::Config,
+        /// How order is restored.
+        restore: restore::Config,
+        /// Bytes that the tunnel adds to each packet.
+        overhead: u32,
+    },
+    /// The tunnel of `anabranch-gateway`.
+    Tunnel {
+        /// When each route is used.
+        policies: Vec<Policy>,
+        /// What the ends' clocks show at the start.
+        clock_offset: [Duration; 2],
+    },
 }
 
 /// A step of a flow's route.

@@ -155,9 +155,12 @@ class Tables:
         *,
         between: tuple[str, str],
         routes: Sequence[str],
-        split: str | Mapping[str, Value],
-        restore: str | Mapping[str, Value],
+        kind: str | None = None,
+        split: str | Mapping[str, Value] | None = None,
+        restore: str | Mapping[str, Value] | None = None,
         overhead: str | None = None,
+        policies: Mapping[str, Value] | None = None,
+        clock_offset: tuple[str, str] | None = None,
     ) -> S:
         """Add a gateway; the scenario with it is returned.
 
@@ -167,13 +170,21 @@ class Tables:
             name: Its name in results.
             between: The two ends.
             routes: The links to split over, by name: two or more between the two ends. They carry nothing else.
-            split: Which route the next packet takes, in each direction by itself. (a name, or a table of
-                :mod:`anabranch.builders.split`)
-            restore: How order is restored where the routes end. (a name, or a table of
+            kind: What stands at the two ends: a splitter and a restorer of the study, or the tunnel that
+                ``anabranch-gateway`` runs. (one of ``"split"``, ``"tunnel"``)
+            split: Which route the next packet takes, in each direction by itself. ``kind = "split"`` needs it. (a name,
+                or a table of :mod:`anabranch.builders.split`)
+            restore: How order is restored where the routes end. ``kind = "split"`` needs it. (a name, or a table of
                 :mod:`anabranch.builders.restore`)
             overhead: Bytes that the tunnel adds to each packet on the routes, up to 1500; by default 0, or, where
                 ``split`` or ``restore`` needs the tunnel's header, its 24 bytes and the 28 of IPv4 and UDP around it.
-                (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 bytes to 18446744073709551615 bytes)
+                Only for ``kind = "split"``. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 bytes to
+                18446744073709551615 bytes)
+            policies: When each route is used: ``{ lte = "backup" }``; the others are ``"active"``. Only for ``kind =
+                "tunnel"``.
+            clock_offset: What the clocks of the two ends show at the start of the run, each up to 1000000 s; by default
+                0 s. Only for ``kind = "tunnel"``. (each duration in ps, ns, us (µs), ms, s, min, h; each 0 s to
+                9223372.036854775807 s)
 
         Raises:
             BadValueError: No scenario can have one of the values.
@@ -184,9 +195,12 @@ class Tables:
             {
                 "between": between,
                 "routes": routes,
+                "kind": kind,
                 "split": split,
                 "restore": restore,
                 "overhead": overhead,
+                "policies": policies,
+                "clock_offset": clock_offset,
             },
         )
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 MOST_ARRIVALS = 500_000
 """Arrivals that are followed to know what the receiver holds; longer logs show what was sent only."""
+MOST_DRAWN = 5_000_000
+"""Packets of the flow that are read; a longer log would not fit into memory."""
+_COLUMNS = ("flow", "direction", "sequence_bytes", "payload_bytes", "retransmission", "sent_s", "received_s", "fate",
+            "where")  # fmt: skip
 _COMPARABLE = 2.0
 """A receive window of more than so many of the largest congestion window limits nothing, and is left out."""
 
@@ -41,22 +45,30 @@ class Receiver:
 
 def sequence_flow(result: RunResult) -> str:
     """The flow whose packets are drawn: the one that retransmitted most, and of equal ones the first."""
+    return max((counted := _retransmissions(result)), key=counted.__getitem__)
+
+
+def _retransmissions(result: RunResult) -> dict[str, int]:
+    """How many packets each flow retransmitted, the flows in the order of the table; part by part."""
     import polars as pl
 
-    counted = (
-        result.frame("packets")
-        .group_by("flow", maintain_order=True)
-        .agg(pl.col("retransmission").sum())
-        .sort("retransmission", descending=True, maintain_order=True)
-    )
-    return str(counted.get_column("flow")[0])
+    counts: dict[str, int] = {}
+    for part in result.packet_parts(("flow", "retransmission")):
+        for flow, count in part.group_by("flow", maintain_order=True).agg(pl.col("retransmission").sum()).iter_rows():
+            counts[str(flow)] = counts.get(str(flow), 0) + int(count)
+    return counts
 
 
 def packets_of(result: RunResult, flow: str) -> pl.DataFrame:
-    """What carries payload of ``flow`` in the direction that has most of it, in order of sending."""
+    """What carries payload of ``flow`` in the direction that has most of it, in order of sending: the first of it."""
     import polars as pl
 
-    own = result.frame("packets").filter((pl.col("flow") == flow) & (pl.col("payload_bytes") > 0))
+    parts: list[pl.DataFrame] = []
+    for part in result.packet_parts(_COLUMNS):
+        parts.append(part.filter((pl.col("flow") == flow) & (pl.col("payload_bytes") > 0)))
+        if sum(one.height for one in parts) >= MOST_DRAWN:
+            break
+    own = pl.concat(parts)
     ways = own.group_by("direction", maintain_order=True).agg(pl.col("payload_bytes").sum())
     if ways.height > 1:
         most = ways.sort("payload_bytes", descending=True, maintain_order=True).get_column("direction")[0]
@@ -99,10 +111,10 @@ def sequence_chart(result: RunResult) -> Chart | None:
     """The chart, of one flow."""
     import polars as pl
 
-    packets = result.frame("packets")
-    if packets.is_empty():
+    counts = _retransmissions(result)
+    if not counts:
         return None
-    flow = sequence_flow(result)
+    flow = max(counts, key=counts.__getitem__)
     own = packets_of(result, flow)
     again, first = own.filter(pl.col("retransmission")), own.filter(~pl.col("retransmission"))
     gone = own.filter(pl.col("fate").is_in(["dropped", "lost"]))
@@ -111,7 +123,7 @@ def sequence_chart(result: RunResult) -> Chart | None:
     held = None if settings.get("fec", {}).get("kind", "off") != "off" else receiver(own)
     if held is not None:
         series += _edges(result, flow, own, held, settings.get("transport", {}))
-    count = packets.get_column("flow").n_unique()
+    count = len(counts)
     about = [] if count == 1 else [f"Flow {flow}, which retransmitted most; packets.parquet has all {count}."]
     if held is not None:
         about.append(

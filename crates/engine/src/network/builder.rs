@@ -152,6 +152,7 @@ impl<B: Body> Builder<B> {
             ports,
             onward: None,
             wakes: None,
+            begins: false,
         });
         MiddleboxId(
             u32::try_from(self.middleboxes.len() - 1).expect("middleboxes are counted in 32 bits"),
@@ -164,6 +165,14 @@ impl<B: Body> Builder<B> {
         for ([entrance, exit], [other_entrance, _]) in ends.into_iter().zip([ends[1], ends[0]]) {
             self.middleboxes[entrance.0 as usize].onward = Some(exit);
             self.middleboxes[exit.0 as usize].wakes = Some(other_entrance);
+        }
+    }
+    /// Makes the two ends of a tunnel of these: what the one sends for itself ends at the other. Both begin at once.
+    pub fn tunnel(&mut self, ends: [MiddleboxId; 2]) {
+        for (end, other) in ends.into_iter().zip([ends[1], ends[0]]) {
+            let spec = &mut self.middleboxes[end.0 as usize];
+            spec.onward = Some(other);
+            spec.begins = true;
         }
     }
     /// Adds a host that takes a random time below `longest` over each packet that it sends. Its name keys
@@ -236,6 +245,9 @@ impl<B: Body> Builder<B> {
         }
         let onward: Vec<Option<MiddleboxId>> =
             self.middleboxes.iter().map(|spec| spec.onward).collect();
+        let begin: Vec<usize> = (0..self.middleboxes.len())
+            .filter(|&index| self.middleboxes[index].begins)
+            .collect();
         let specs = self.middleboxes.into_iter();
         let middleboxes = specs.map(|spec| elements.middlebox(spec)).collect();
         let mut probe = Probe::new(window.end(), self.digest, self.packet_log);
@@ -294,6 +306,9 @@ impl<B: Body> Builder<B> {
         }
         for (slot, exit) in network.middleboxes.iter_mut().zip(onward) {
             slot.onward = exit.map(|exit| network.fabric.add_end(exit.0));
+        }
+        for index in begin {
+            network.arm_middlebox(index);
         }
         network.element_names = elements.0;
         network

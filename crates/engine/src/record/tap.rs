@@ -21,15 +21,11 @@ use anabranch_core::{
 use anabranch_fec::transport::Transport;
 use anabranch_tcp::{
     wire,
-    wire::{Carried, IpHeader, Ports, Version},
+    wire::{IpHeader, Ports, Version},
 };
 
+use crate::octets;
 use anabranch_scenario::Resolved;
-
-/// The ports that connections use in turn: those that need no privilege.
-const SOURCE_PORTS: u32 = 65_536 - 1024;
-/// Where the first of them connect to.
-const FIRST_DESTINATION: u32 = 5001;
 
 /// What is to be captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,19 +164,7 @@ impl Taps {
                 octets: &mut tap.octets,
                 most: self.snap_length as usize,
             };
-            match &packet.payload {
-                Transport::Tcp(segment) => wire::encode_prefix(&ip, ports, segment, to),
-                Transport::Redundant(redundant) => {
-                    anabranch_fec::wire::encode_redundant(&ip, ports, redundant, to)
-                }
-                Transport::Datagram(body) => {
-                    let carried = match body.octets() {
-                        Some(octets) => Carried::Octets(octets),
-                        None => Carried::Zeros(body.len() as usize),
-                    };
-                    wire::encode_datagram(&ip, ports, carried, to)
-                }
-            }
+            octets::encode(&ip, ports, &packet.payload, to)
         };
         // What does not fit a header cannot be captured: a host from outside sends such things.
         let Ok(len) = len else {
@@ -242,14 +226,10 @@ impl Taps {
             .flows
             .get(flow.0 as usize)
             .map_or([0, 1], |flow| flow.1);
-        let number = packet.connection.0;
-        let there = Ports {
-            source: port(1024 + number % SOURCE_PORTS),
-            destination: port(FIRST_DESTINATION + number / SOURCE_PORTS),
-        };
-        let (from, to, ports) = match packet.direction {
-            Direction::Forward => (ends[0], ends[1], there),
-            Direction::Reverse => (ends[1], ends[0], there.swapped()),
+        let ports = octets::ports(packet.connection, packet.direction);
+        let (from, to) = match packet.direction {
+            Direction::Forward => (ends[0], ends[1]),
+            Direction::Reverse => (ends[1], ends[0]),
         };
         #[expect(
             clippy::cast_possible_truncation,
@@ -328,10 +308,6 @@ fn named(nodes: &[String], given: Option<&[Vec<IpAddr>]>) -> Vec<(String, Vec<Ip
 /// Nothing happens to a packet after this.
 const fn is_final(fate: Fate) -> bool {
     matches!(fate, Fate::Dropped | Fate::Lost | Fate::Corrupted)
-}
-
-fn port(number: u32) -> u16 {
-    u16::try_from(number).expect("connections are far below 2^31")
 }
 
 /// The address of the n-th node.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_core::{body::Body, units::Duration};
-use anabranch_path::multipath::{Report, RestoreReport};
+use anabranch_path::multipath::{Report, RestoreReport, TunnelPath, TunnelReceiver, TunnelSender};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -73,6 +73,91 @@ impl GatewaySummary {
     }
 }
 
+/// What is reported of one direction of a tunnel. Counts are of the measured time, unless they say otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TunnelSummary {
+    /// By route: what was sent on it, and how it is at the end of the run.
+    pub routes: BTreeMap<String, PathSummary>,
+    /// Packets that entered.
+    pub entered_packets: u64,
+    /// Packets that were larger than the tunnel's MTU.
+    pub refused_packets: u64,
+    /// Packets that were dropped in the queue before the paths.
+    pub queue_dropped_packets: u64,
+    /// Packets that no path could carry any more.
+    pub unsendable_packets: u64,
+    /// Packets that the tunnel retransmitted.
+    pub repaired_packets: u64,
+    /// Packets that went on where the routes end.
+    pub released_packets: u64,
+    /// Of these, the ones that a later packet of their flow had overtaken.
+    pub reordered_packets: u64,
+    /// Gaps in a flow's order that were waited for in vain.
+    pub gaps_given_up: u64,
+    /// Copies that were dropped since their packet had arrived already.
+    pub duplicates_dropped: u64,
+    /// Packets that came out a second time, or that never entered: a correct tunnel has none.
+    pub unmatched_packets: u64,
+    /// The most packets that waited at once since the start of the run.
+    pub max_held_packets: u64,
+    /// Sessions since the start of the run, the first handshake's counted.
+    pub sessions: u64,
+    /// The longest time without a delivered packet while packets were waiting or being sent.
+    pub silent_ms: f64,
+}
+
+/// What was sent over a path of a tunnel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PathSummary {
+    /// Datagrams, the tunnel's own counted.
+    pub sent_packets: u64,
+    /// Their bytes, with what the tunnel adds.
+    pub sent_bytes: u64,
+    /// `"validating"`, `"active"`, `"standby"`, `"suspect"` or `"dead"` at the end of the run.
+    pub state: &'static str,
+    /// How often the path died since the start of the run.
+    pub deaths: u64,
+    /// The tunnel's smoothed round-trip time at the end of the run.
+    pub rtt_ms: Option<f64>,
+    /// The rate at which the tunnel sends on the path at the end of the run.
+    pub rate_mbit_s: f64,
+    /// The largest packet that the path is known to deliver, without the headers of IP and UDP.
+    pub mtu: usize,
+}
+
+impl TunnelSummary {
+    fn of(names: &[String], sent: &TunnelSender, received: &TunnelReceiver) -> Self {
+        let route = |(name, path): (&String, &TunnelPath)| {
+            let summary = PathSummary {
+                sent_packets: path.sent_packets,
+                sent_bytes: path.sent_bytes,
+                state: path.state,
+                deaths: path.deaths,
+                rtt_ms: path.srtt.map(Duration::as_millis_f64),
+                rate_mbit_s: path.rate * 8e-6,
+                mtu: path.mtu,
+            };
+            (name.clone(), summary)
+        };
+        Self {
+            routes: names.iter().zip(&sent.paths).map(route).collect(),
+            entered_packets: sent.entered,
+            refused_packets: sent.refused,
+            queue_dropped_packets: sent.queue_dropped,
+            unsendable_packets: sent.unsendable,
+            repaired_packets: sent.retransmitted,
+            released_packets: received.delivered,
+            reordered_packets: received.late,
+            gaps_given_up: received.gaps_given_up,
+            duplicates_dropped: received.duplicates,
+            unmatched_packets: received.unmatched,
+            max_held_packets: received.max_held_packets,
+            sessions: sent.sessions,
+            silent_ms: received.silent.as_millis_f64(),
+        }
+    }
+}
+
 /// All gateways, by name and direction.
 pub(super) fn by_name<B: Body>(
     network: &Network<B>,
@@ -84,6 +169,10 @@ pub(super) fn by_name<B: Body>(
     ) {
         (Some(Report::Split(sent)), Some(Report::Restore(restored))) => {
             let summary = GatewaySummary::of(routes, &sent.routes, &restored);
+            serde_json::to_value(summary).expect("plain data")
+        }
+        (Some(Report::Tunnel(sent)), Some(Report::Tunnel(received))) => {
+            let summary = TunnelSummary::of(routes, &sent.sender, &received.receiver);
             serde_json::to_value(summary).expect("plain data")
         }
         _ => Value::Null,

@@ -87,6 +87,7 @@ impl Session {
         }
         let header = Header {
             path,
+            block: inner.kind.block(),
             receiver: self.peer_index,
             number,
         };
@@ -105,14 +106,18 @@ impl Session {
         Some(number)
     }
 
+    /// Whether the number did not arrive before, and is not too old to tell.
+    #[must_use]
+    pub fn is_new(&self, header: Header) -> bool {
+        let window = &self.windows[header.path.index()];
+        window
+            .as_ref()
+            .is_none_or(|window| window.is_new(header.number))
+    }
+
     /// Opens a data message in place and marks its number. Gives what was sealed: `None` where it is not authentic, or not new.
     pub fn open<'a>(&mut self, header: Header, datagram: &'a mut [u8]) -> Option<&'a [u8]> {
-        let window = &self.windows[header.path.index()];
-        if header.number >= MESSAGE_LIMIT
-            || window
-                .as_ref()
-                .is_some_and(|window| !window.is_new(header.number))
-        {
+        if header.number >= MESSAGE_LIMIT || !self.is_new(header) {
             return None;
         }
         let (head, sealed) = datagram.split_at_mut_checked(HEADER)?;

@@ -1,17 +1,27 @@
 //! What this end sent on a path and has not been told the fate of.
 
 use anabranch_core::units::{Duration, Instant};
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
-use crate::wire::{Place, Report};
+use crate::{
+    pool::Pool,
+    wire::{Place, Report},
+};
 
 /// Entries at most: 1 Gbit/s for 100 ms.
 const ENTRIES: usize = 8_192;
 /// Packets are kept for retransmission for this time and up to these octets.
 const KEEP: Duration = Duration::from_secs(1);
 const KEEP_OCTETS: usize = 4 << 20;
-/// A packet is lost once so many later ones arrived (RFC 9002 §6.1.1).
+/// A packet is presumed lost once the number so much higher arrived (RFC 9002 §6.1.1), if it was also sent long enough before it.
 const PACKET_THRESHOLD: u64 = 3;
+/// One that was presumed lost may still arrive for this time.
+const REMEMBER: Duration = Duration::from_secs(1);
+/// How long before a packet that arrived another must have been sent to be lost, at most.
+const REORDERING_MOST: Duration = Duration::from_millis(300);
+/// How much longer than the widest reordering that is (a quarter), and how fast that is forgotten (a part per report).
+const MARGIN: u64 = 4;
+const FORGET: u64 = 256;
 
 /// A packet that may be retransmitted.
 #[derive(Debug, Clone)]
@@ -19,9 +29,13 @@ pub struct Kept {
     /// Its place in its flow.
     pub place: Place,
     /// The packet.
-    pub packet: Arc<[u8]>,
+    pub packet: Vec<u8>,
     /// How often it was retransmitted.
     pub attempts: u8,
+    /// The lane that it waits in.
+    pub lane: u8,
+    /// It is retransmitted only if its path dies: other packets repair its loss.
+    pub is_protected: bool,
 }
 
 /// Something sent.
@@ -44,45 +58,111 @@ pub struct Sent {
 pub struct Outcome {
     /// Sent packets that arrived, oldest first.
     pub arrived: Vec<Sent>,
-    /// Those that were lost, oldest first.
+    /// Octets of those that arrived after all, having been presumed lost.
+    pub spurious: usize,
+    /// Those that are presumed lost, oldest first.
     pub lost: Vec<Sent>,
-    /// Octets of those that the report says nothing of any more.
-    pub unknown: usize,
     /// When the highest number was sent, if it is higher than any before.
     pub advanced: Option<Instant>,
 }
 
+impl Outcome {
+    fn clear(&mut self) {
+        self.arrived.clear();
+        self.lost.clear();
+        (self.spurious, self.advanced) = (0, None);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Outstanding,
+    Arrived,
+    Lost,
+}
+
 /// The packets outstanding on a path, by number.
+///
+/// A packet is presumed lost by the order of arrivals, as RACK does (RFC 8985 §6.2): the path's own reordering is measured, and
+/// what was sent that much before a packet that arrived is lost.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    outstanding: VecDeque<Sent>,
+    /// Numbers without a gap.
+    sent: VecDeque<(Sent, Fate)>,
     kept_octets: usize,
-    reported: Option<u64>,
+    outstanding: usize,
+    /// So many of the oldest keep no packet.
+    bare: usize,
+    /// All numbers below are decided.
+    undecided: u64,
+    /// The highest number that is reported, and when it was sent.
+    reported: Option<(u64, Instant)>,
+    reordering: Duration,
 }
 
 impl Ledger {
     /// Adds what was sent. Gives octets that are no longer counted, for lack of room.
-    pub fn add(&mut self, sent: Sent) -> usize {
-        self.kept_octets += kept_octets(&sent);
-        self.outstanding.push_back(sent);
+    pub fn add(&mut self, sent: Sent, pool: &mut Pool) -> usize {
         let mut dropped = 0;
-        while self.outstanding.len() > ENTRIES {
-            if let Some(oldest) = self.outstanding.pop_front() {
-                self.kept_octets -= kept_octets(&oldest);
-                dropped += oldest.octets;
+        // A number that was never sent has no fate to wait for.
+        if self.end().is_some_and(|end| end != sent.number) {
+            while let Some((oldest, fate)) = self.pop() {
+                dropped += uncounted(&oldest, fate);
+                if let Some(kept) = oldest.kept {
+                    pool.put(kept.packet);
+                }
             }
         }
-        self.limit();
+        self.kept_octets += kept_octets(&sent);
+        self.outstanding += 1;
+        if self.sent.is_empty() {
+            self.undecided = sent.number;
+        }
+        self.sent.push_back((sent, Fate::Outstanding));
+        while self.sent.len() > ENTRIES {
+            if let Some((oldest, fate)) = self.pop() {
+                dropped += uncounted(&oldest, fate);
+                if let Some(kept) = oldest.kept {
+                    pool.put(kept.packet);
+                }
+            }
+        }
+        self.limit(pool);
         dropped
     }
 
+    fn first(&self) -> Option<u64> {
+        self.sent.front().map(|(sent, _)| sent.number)
+    }
+
+    fn end(&self) -> Option<u64> {
+        self.sent.back().map(|(sent, _)| sent.number + 1)
+    }
+
+    fn index(&self, number: u64) -> Option<usize> {
+        let index = usize::try_from(number.checked_sub(self.first()?)?).ok()?;
+        (index < self.sent.len()).then_some(index)
+    }
+
+    fn pop(&mut self) -> Option<(Sent, Fate)> {
+        let (oldest, fate) = self.sent.pop_front()?;
+        self.kept_octets -= kept_octets(&oldest);
+        self.outstanding -= usize::from(fate == Fate::Outstanding);
+        self.bare = self.bare.saturating_sub(1);
+        self.undecided = self.undecided.max(oldest.number + 1);
+        Some((oldest, fate))
+    }
+
     /// Drops the oldest packets that are kept while there are too many octets of them.
-    fn limit(&mut self) {
-        let mut at = 0;
-        while self.kept_octets > KEEP_OCTETS && at < self.outstanding.len() {
-            self.kept_octets -= kept_octets(&self.outstanding[at]);
-            self.outstanding[at].kept = None;
-            at += 1;
+    fn limit(&mut self, pool: &mut Pool) {
+        while self.kept_octets > KEEP_OCTETS
+            && let Some((sent, _)) = self.sent.get_mut(self.bare)
+        {
+            self.kept_octets -= kept_octets(sent);
+            self.bare += 1;
+            if let Some(kept) = sent.kept.take() {
+                pool.put(kept.packet);
+            }
         }
     }
 
@@ -94,64 +174,107 @@ impl Ledger {
 
     /// Packets outstanding.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.outstanding.len()
+    pub const fn len(&self) -> usize {
+        self.outstanding
     }
 
     /// Whether nothing is outstanding.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.outstanding.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.outstanding == 0
     }
 
-    /// Takes a report in.
-    pub fn on_report(&mut self, report: &Report) -> Outcome {
-        let mut outcome = Outcome::default();
-        let highest = report.highest;
-        let is_news = self.reported.is_none_or(|before| highest > before);
-        let after = self
-            .outstanding
-            .partition_point(|sent| sent.number <= highest);
-        let mut remaining = self.outstanding.split_off(after);
-        let mut undecided = Vec::new();
-        for sent in std::mem::take(&mut self.outstanding) {
-            let behind = highest - sent.number;
-            if behind == 0 && is_news {
-                outcome.advanced = Some(sent.at);
-            }
-            let arrived = match behind {
-                0 => true,
-                1..=64 => (report.received >> (behind - 1)) & 1 == 1,
-                _ => false,
-            };
-            if !arrived && behind < PACKET_THRESHOLD {
-                undecided.push(sent);
-                continue;
-            }
-            self.kept_octets -= kept_octets(&sent);
-            if arrived {
-                outcome.arrived.push(sent);
-            } else if behind <= 64 {
-                outcome.lost.push(sent);
-            } else {
-                outcome.unknown += sent.octets;
-            }
+    /// Takes a report in, and says in `outcome` what it decides.
+    pub fn on_report(&mut self, report: &Report, outcome: &mut Outcome) {
+        outcome.clear();
+        self.reordering = self.reordering.saturating_sub(self.reordering / FORGET);
+        let before = self.reported;
+        if let Some(index) = self.index(report.highest)
+            && before.is_none_or(|(before, _)| report.highest > before)
+        {
+            let at = self.sent[index].0.at;
+            outcome.advanced = Some(at);
+            self.reported = Some((report.highest, at));
         }
-        for sent in undecided.into_iter().rev() {
-            remaining.push_front(sent);
+        for number in report.arrivals.numbers(report.highest) {
+            self.on_arrived(number, before, outcome);
         }
-        self.outstanding = remaining;
-        if outcome.advanced.is_some() {
-            self.reported = Some(highest);
+        if let Some((highest, at)) = self.reported {
+            self.presume(highest, at, outcome);
+            self.settle(at);
         }
-        outcome
+    }
+
+    fn on_arrived(&mut self, number: u64, before: Option<(u64, Instant)>, outcome: &mut Outcome) {
+        let Some((sent, fate)) = self
+            .index(number)
+            .and_then(|index| self.sent.get_mut(index))
+        else {
+            return;
+        };
+        let was = std::mem::replace(fate, Fate::Arrived);
+        if was == Fate::Arrived {
+            return;
+        }
+        if let Some((_, at)) = before.filter(|&(highest, _)| number < highest) {
+            let overtaken = at.saturating_since(sent.at);
+            let wide = (overtaken + overtaken / MARGIN).min(REORDERING_MOST);
+            self.reordering = self.reordering.max(wide);
+        }
+        if was == Fate::Lost {
+            outcome.spurious += sent.octets;
+            return;
+        }
+        self.outstanding -= 1;
+        self.kept_octets -= kept_octets(sent);
+        outcome.arrived.push(Sent {
+            kept: sent.kept.take(),
+            ..*sent
+        });
+    }
+
+    fn presume(&mut self, highest: u64, at: Instant, outcome: &mut Outcome) {
+        while self.undecided + PACKET_THRESHOLD <= highest
+            && let Some(index) = self.index(self.undecided)
+            && let Some((sent, fate)) = self.sent.get_mut(index)
+        {
+            if *fate == Fate::Outstanding {
+                if at.saturating_since(sent.at) < self.reordering {
+                    return;
+                }
+                *fate = Fate::Lost;
+                self.outstanding -= 1;
+                self.kept_octets -= kept_octets(sent);
+                outcome.lost.push(Sent {
+                    kept: sent.kept.take(),
+                    ..*sent
+                });
+            }
+            self.undecided += 1;
+        }
+    }
+
+    /// Forgets the oldest whose fate will not change.
+    fn settle(&mut self, at: Instant) {
+        while let Some((sent, fate)) = self.sent.front()
+            && match fate {
+                Fate::Arrived => true,
+                Fate::Lost => at.saturating_since(sent.at) > REMEMBER,
+                Fate::Outstanding => false,
+            }
+        {
+            self.pop();
+        }
     }
 
     /// When the oldest packet was sent that has a higher number than all that are reported.
     #[must_use]
     pub fn waiting(&self) -> Option<Instant> {
-        let is_newer = |sent: &&Sent| self.reported.is_none_or(|reported| sent.number > reported);
-        let mut newer = self.outstanding.iter().filter(is_newer);
+        let newer = match self.reported {
+            Some((highest, _)) => self.index(highest).map_or(0, |index| index + 1),
+            None => 0,
+        };
+        let mut newer = self.sent.iter().skip(newer).map(|(sent, _)| sent);
         newer.find(|sent| sent.expects_report).map(|sent| sent.at)
     }
 
@@ -159,15 +282,23 @@ impl Ledger {
     pub fn take_kept(&mut self, now: Instant) -> Vec<Kept> {
         self.kept_octets = 0;
         let recent = |sent: &Sent| now.saturating_since(sent.at) < KEEP;
-        self.outstanding
+        self.sent
             .iter_mut()
-            .filter_map(|sent| sent.kept.take().filter(|_| recent(sent)))
+            .filter_map(|(sent, _)| sent.kept.take().filter(|_| recent(sent)))
             .collect()
     }
 
     /// Forgets all that is outstanding.
     pub fn forget(&mut self) {
         *self = Self::default();
+    }
+}
+
+fn uncounted(sent: &Sent, fate: Fate) -> usize {
+    if fate == Fate::Outstanding {
+        sent.octets
+    } else {
+        0
     }
 }
 

@@ -11,8 +11,12 @@
 
 use anabranch_core::units::{Duration, Instant};
 
+use crate::policy::Role;
+
 /// Between probes of a path that carries nothing else.
 const IDLE_PROBE: Duration = Duration::from_millis(250);
+/// Between probes of a metered path that delivers, while another does.
+const SPARE_PROBE: Duration = Duration::from_secs(1);
 /// Between probes of a suspect path.
 const SUSPECT_PROBE: Duration = Duration::from_millis(10);
 /// Between probes of a path that is validated.
@@ -53,8 +57,10 @@ pub enum State {
 pub enum Usable {
     /// It is active.
     Active,
-    /// It is standby.
+    /// It is a backup.
     Standby,
+    /// It is metered.
+    Metered,
     /// It may have died.
     Suspect,
     /// It returns.
@@ -65,7 +71,9 @@ pub enum Usable {
 #[derive(Debug, Clone)]
 pub struct Liveness {
     state: State,
-    standby: bool,
+    role: Role,
+    /// It is metered, and another path delivers.
+    is_spare: bool,
     /// When the oldest packet was sent that should have been reported since.
     waiting: Option<Instant>,
     probe: Instant,
@@ -78,10 +86,11 @@ pub struct Liveness {
 impl Liveness {
     /// A path to be validated.
     #[must_use]
-    pub const fn new(standby: bool) -> Self {
+    pub const fn new(role: Role) -> Self {
         Self {
             state: State::Validating { reported: None },
-            standby,
+            role,
+            is_spare: false,
             waiting: None,
             probe: Instant::START,
             hold: HOLD,
@@ -108,10 +117,51 @@ impl Liveness {
     pub const fn usable(&self) -> Option<Usable> {
         match self.state {
             State::Active => Some(Usable::Active),
+            State::Standby if self.is_metered() => Some(Usable::Metered),
             State::Standby => Some(Usable::Standby),
             State::Suspect => Some(Usable::Suspect),
             State::Validating { reported: Some(_) } => Some(Usable::Returning),
             State::Validating { reported: None } | State::Dead { .. } => None,
+        }
+    }
+
+    /// When the oldest packet was sent that should have been reported since.
+    #[must_use]
+    pub const fn waiting(&self) -> Option<Instant> {
+        self.waiting
+    }
+
+    /// Whether it is metered.
+    #[must_use]
+    pub const fn is_metered(&self) -> bool {
+        matches!(self.role, Role::Metered)
+    }
+
+    /// Whether it delivers, as far as is known.
+    #[must_use]
+    pub const fn is_well(&self) -> bool {
+        matches!(self.state, State::Active | State::Standby)
+    }
+
+    /// Whether it is metered and another path delivers.
+    #[must_use]
+    pub const fn is_spare(&self) -> bool {
+        self.is_spare
+    }
+
+    /// Whether another path delivers has changed, or may have.
+    pub fn set_spare(&mut self, is_spare: bool, now: Instant) {
+        if self.is_spare && !is_spare {
+            self.probe = now;
+        }
+        self.is_spare = is_spare;
+    }
+
+    /// The operator's decision has changed.
+    pub fn set_role(&mut self, role: Role) {
+        self.role = role;
+        if self.is_well() {
+            self.state = self.working();
         }
     }
 
@@ -152,10 +202,9 @@ impl Liveness {
     }
 
     const fn working(&self) -> State {
-        if self.standby {
-            State::Standby
-        } else {
-            State::Active
+        match self.role {
+            Role::Active => State::Active,
+            Role::Backup | Role::Metered => State::Standby,
         }
     }
 
@@ -219,6 +268,9 @@ impl Liveness {
     }
 
     fn probe_interval(&self, now: Instant) -> Duration {
+        if self.is_spare && self.is_well() {
+            return SPARE_PROBE;
+        }
         match self.state {
             State::Active | State::Standby => IDLE_PROBE,
             State::Suspect => SUSPECT_PROBE,

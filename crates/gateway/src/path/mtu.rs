@@ -122,8 +122,8 @@ impl Mtu {
         }
         self.losses += 1;
         if self.losses >= BLACK_HOLE {
+            // A full queue drops as many in a row, so the size may work: the search begins at the ceiling again.
             *self = Self {
-                fails: octets,
                 at: now,
                 ..Self::default()
             };

@@ -1,28 +1,75 @@
-//! How fast a path is sent on: a rate that follows what arrives, by delivery rate, growth of the delay and loss.
+//! How fast a path is sent on: what it delivers, a little more while its queue is short, and less while it is long.
 //!
-//! Once per round trip the rate changes. It doubles at the start, and later grows by a twelfth while the path's queue is short. It
-//! falls to a part of the measured delivery rate when the queue has grown or much was lost.
+//! Once per round trip the delivery rate is measured by the receiver's clock. The start is TCP's slow start, until the delivery does not
+//! keep up. Later it is the delivery rate times a gain that leads to a short queue in the path: the further the queue is from
+//! its target, the more the gain is from 1. A round without enough to send changes nothing.
 //!
 //! # Not implemented
 //! - ECN marks of the path.
-//! - Random loss is distinguished from congestion only by its amount and by the delay.
 
 use anabranch_core::units::{Duration, Instant};
 
 /// Octets per second at first, at least and at most.
 const INITIAL: f64 = 1e6;
+/// Octets in flight at first, and the pace of the start: so many windows per round trip.
+const WINDOW: f64 = 40_000.0;
+const START_PACE: f64 = 1.5;
+/// The round-trip time before there is a sample.
+const UNKNOWN_S: f64 = 0.2;
 const LEAST: f64 = 8e3;
 const MOST: f64 = 2e9;
-/// The queue that the rate aims for.
-const TARGET_S: f64 = 0.010;
-/// Loss that counts as congestion whatever the delay.
-const MUCH_LOSS: f64 = 0.2;
+/// The queue that the rate aims for, in a path without jitter.
+const TARGET_S: f64 = 0.008;
+/// With jitter the least delay of a round is that much above the least of many, in mean differences of delays.
+const JITTER: f64 = 3.0;
+/// The gain moves by this part of the queue's distance from its target, in rounds, and stays within these bounds.
+const GAIN: f64 = 0.5;
+const GAIN_LEAST: f64 = 0.5;
+/// The greatest gain of the first round with a short queue. Each round that follows has twice as much above 1, up to the last.
+const GAIN_FIRST: f64 = 1.125;
+const GAIN_MOST: f64 = 1.5;
+/// A queue is short below this part of the target.
+const SHORT: f64 = 0.75;
+/// After a loss by congestion the gain is this at most, for so many rounds.
+const GAIN_AFTER_LOSS: f64 = 1.02;
+const CAREFUL: u32 = 10;
+/// The start is over when so many rounds in a row deliver less than this multiple of the best before.
+const GROWS: f64 = 1.25;
+const FLAT: u32 = 3;
+/// An end that has little to send has a rate of this multiple of what was delivered, at most.
+const HEADROOM: f64 = 2.5;
+/// A path keeps up that delivers this part of what is sent.
+const KEEPS_UP: f64 = 0.9;
+/// At the start, where what is sent doubles, it is full if it delivers less than this part, and this much.
+const KEEPS_UP_AT_START: f64 = 0.75;
+const MANY_OCTETS: usize = 30_000;
+const FULL_OCTETS: usize = 100_000;
+/// A round is so many times as long as the jitter, at least.
+const ROUND_JITTER: f64 = 8.0;
+/// Delivery is measured by the receiver's clock where a round is so many times as long as the jitter.
+const CLEAR: f64 = 16.0;
+/// A round is congested by loss that exceeds the usual by this factor and share, and has this many losses.
+const UNUSUAL: f64 = 2.0;
+const UNUSUAL_SHARE: f64 = 0.03;
+const LOSSES_LEAST: u32 = 4;
+/// The rate after such a round, as a part of the delivery rate.
+const BACK: f64 = 0.9;
+/// A round uses the path if it sends this part of the rate.
+const BUSY: f64 = 0.7;
+/// A queue that stays after so much of it must have drained is none.
+const DOUBT: f64 = 2.0;
 /// A delay that changes by so much is another clock.
 const CLOCK_STEP_S: f64 = 5.0;
+/// What may be in flight: this multiple of the round-trip time without a queue, twice the queue that is aimed for, and what waits
+/// for a report.
+const FLIGHT: f64 = 1.25;
+const REPORT_S: f64 = 0.012;
 /// Octets in flight that are always allowed.
 const LEAST_FLIGHT: f64 = 14_720.0;
-/// How far sending may catch up after a pause of the host's timer, or by ten packets (RFC 6928), whichever is more.
+/// How far sending may catch up after a time without packets, or by ten packets (RFC 6928), whichever is more.
 const CATCH_UP: Duration = Duration::from_millis(2);
+/// The same where packets waited for the pace, and then for the host's processor: the path was idle for lack of it alone.
+const CATCH_UP_BACKLOG: Duration = Duration::from_millis(50);
 /// Base delays are forgotten after one to two of these.
 const BASE_LIFE: Duration = Duration::from_secs(10);
 const MIN_ROUND: Duration = Duration::from_millis(20);
@@ -31,50 +78,129 @@ const MIN_ROUND: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Copy)]
 struct Round {
     since: Instant,
+    /// When its first and its newest packet arrived, by the receiver's clock in microseconds.
+    from: Option<u32>,
+    to: u32,
     sent: usize,
     arrived: usize,
     lost: usize,
+    losses: u32,
     least_queue_s: f64,
+}
+
+/// What a round shows.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one answer, and none excludes another"
+)]
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    delivery: f64,
+    /// The least queue, and the one that is aimed for.
+    queue: f64,
+    target: f64,
+    is_busy: bool,
+    is_much: bool,
+    is_long: bool,
+    is_loss: bool,
+    keeps_up: bool,
+    /// Octets that arrived, if they are far fewer than were sent.
+    full: usize,
+}
+
+/// Rounds in a row with a long queue.
+#[derive(Debug, Clone, Copy)]
+struct Long {
+    /// The queue at first.
+    queue_s: f64,
+    /// How much of it must have drained since.
+    drained_s: f64,
 }
 
 /// The controller of a path.
 #[derive(Debug, Clone)]
 pub struct RateControl {
     rate: f64,
+    /// Octets in flight at the start.
+    window: f64,
+    /// What the path delivers, in octets per second.
+    delivery: f64,
     in_flight: usize,
     is_starting: bool,
     next: Instant,
     base_s: [f64; 2],
     base_since: Instant,
     delay_s: Option<f64>,
+    /// The newest delay, and the mean difference of one from the next: a queue changes more slowly.
+    newest_s: Option<f64>,
+    jitter_s: f64,
     round: Round,
+    sent_before: f64,
+    /// Rounds in a row that the start has not grown in.
+    flat: u32,
+    /// Rounds in a row with a short queue.
+    short: u32,
+    /// Rounds for which the gain is small.
+    careful: u32,
+    /// The loss of rounds without congestion.
+    usual_loss: f64,
+    long: Option<Long>,
+    busy_since: Option<Instant>,
     is_congested: bool,
+    signal: bool,
+    /// Octets that arrived in rounds in a row of which the start had sent far more.
+    full: usize,
 }
 
 impl Default for RateControl {
     fn default() -> Self {
         Self {
             rate: INITIAL,
+            window: WINDOW,
+            delivery: 0.0,
             in_flight: 0,
             is_starting: true,
             next: Instant::START,
             base_s: [f64::INFINITY; 2],
             base_since: Instant::START,
             delay_s: None,
-            round: Round::new(Instant::START),
+            newest_s: None,
+            jitter_s: 0.0,
+            round: Round::new(Instant::START, None),
+            sent_before: 0.0,
+            flat: 0,
+            short: 0,
+            careful: 0,
+            usual_loss: 0.0,
+            long: None,
+            busy_since: None,
             is_congested: false,
+            signal: false,
+            full: 0,
         }
     }
 }
 
 impl Round {
-    const fn new(since: Instant) -> Self {
+    const fn new(since: Instant, from: Option<u32>) -> Self {
         Self {
             since,
+            from,
+            to: 0,
             sent: 0,
             arrived: 0,
             lost: 0,
+            losses: 0,
             least_queue_s: f64::INFINITY,
+        }
+    }
+
+    fn loss(&self) -> f64 {
+        let decided = self.arrived + self.lost;
+        if decided == 0 {
+            0.0
+        } else {
+            self.lost as f64 / decided as f64
         }
     }
 }
@@ -98,28 +224,75 @@ impl RateControl {
         self.delay_s
     }
 
-    /// When the next packet may leave by the pace; `None` while too much is in flight.
+    /// When the next packet may leave by the pace; `None` while too much is in flight for the time until reports are handled.
     #[must_use]
-    pub fn ready(&self, srtt: Option<Duration>) -> Option<Instant> {
-        let window = self.rate * 2.0 * srtt.map_or(0.2, Duration::as_secs_f64);
-        ((self.in_flight as f64) < window.max(LEAST_FLIGHT)).then_some(self.next)
+    pub fn ready(&self, feedback: Option<Duration>) -> Option<Instant> {
+        let flight = if self.is_starting {
+            self.window
+        } else {
+            let window_s = FLIGHT * self.empty_s(feedback)
+                + 2.0 * self.target_s()
+                + 4.0 * self.jitter_s
+                + REPORT_S;
+            self.rate * window_s
+        };
+        ((self.in_flight as f64) < flight.max(LEAST_FLIGHT)).then_some(self.next)
     }
 
-    /// A datagram leaves. Those that the pace does not hold back count nevertheless.
-    pub fn on_sent(&mut self, octets: usize, now: Instant) {
+    /// The round-trip time of the path without a queue.
+    fn empty_s(&self, srtt: Option<Duration>) -> f64 {
+        let srtt_s = srtt.map_or(UNKNOWN_S, Duration::as_secs_f64);
+        (srtt_s - self.queue_s()).max(0.0)
+    }
+
+    /// Since when the path has been used to its rate, if it is.
+    #[must_use]
+    pub const fn busy_since(&self) -> Option<Instant> {
+        self.busy_since
+    }
+
+    fn queue_s(&self) -> f64 {
+        let queue = self.delay_s.map_or(0.0, |delay| delay - self.base());
+        if queue.is_finite() {
+            queue.max(0.0)
+        } else {
+            0.0
+        }
+    }
+
+    fn target_s(&self) -> f64 {
+        TARGET_S + JITTER * self.jitter_s
+    }
+
+    /// A datagram leaves, after the pace held packets back or not. Those that the pace does not hold back count nevertheless.
+    pub fn on_sent(&mut self, octets: usize, was_held_back: bool, now: Instant) {
         self.in_flight += octets;
         self.round.sent += octets;
-        let catch_up = CATCH_UP.max(Duration::from_secs_f64(LEAST_FLIGHT / self.rate));
+        let pause = if was_held_back {
+            CATCH_UP_BACKLOG
+        } else {
+            CATCH_UP
+        };
+        let catch_up = pause.max(Duration::from_secs_f64(LEAST_FLIGHT / self.rate));
         let earliest = Instant::START + now.saturating_since(Instant::START + catch_up);
         let from = self.next.max(earliest);
         self.next = from + Duration::from_secs_f64(octets as f64 / self.rate);
     }
 
-    /// A datagram arrived with this one-way delay in seconds.
-    pub fn on_arrived(&mut self, octets: usize, delay_s: Option<f64>, now: Instant) {
+    /// A datagram arrived.
+    pub fn on_arrived(&mut self, octets: usize) {
+        // As TCP's slow start, if the window is used (RFC 7661 §4.3).
+        if self.is_starting && self.in_flight as f64 > 0.5 * self.window {
+            self.window += octets as f64;
+        }
         self.in_flight = self.in_flight.saturating_sub(octets);
         self.round.arrived += octets;
-        let Some(sample) = delay_s else { return };
+    }
+
+    /// The newest arrived at this time of the receiver's clock, in microseconds, and took so many seconds.
+    pub fn on_delay(&mut self, arrived: u32, sample: f64, now: Instant) {
+        self.round.to = arrived;
+        self.round.from.get_or_insert(arrived);
         // No queue is that long: a clock has been stopped or set.
         if self
             .delay_s
@@ -132,21 +305,36 @@ impl RateControl {
             self.base_since = now;
         }
         self.base_s[1] = self.base_s[1].min(sample);
-        let base = self.base_s[0].min(self.base_s[1]);
-        self.delay_s = Some(
-            self.delay_s
-                .map_or(sample, |before| before + (sample - before) / 8.0),
-        );
-        self.round.least_queue_s = self.round.least_queue_s.min(sample - base);
+        let before = self.newest_s.replace(sample).unwrap_or(sample);
+        self.jitter_s += ((sample - before).abs() - self.jitter_s) / 16.0;
+        let delay = self.delay_s.get_or_insert(sample);
+        *delay += (sample - *delay) / 8.0;
+        self.round.least_queue_s = self.round.least_queue_s.min(sample - self.base());
+    }
+
+    fn base(&self) -> f64 {
+        self.base_s[0].min(self.base_s[1])
     }
 
     /// A datagram was lost.
     pub fn on_lost(&mut self, octets: usize) {
         self.in_flight = self.in_flight.saturating_sub(octets);
         self.round.lost += octets;
+        self.round.losses += 1;
     }
 
-    /// Whether the last round met congestion. What is lost then is left for the inner sender to see (RFC 9265 §3).
+    /// Datagrams that were presumed lost have arrived.
+    pub fn on_spurious(&mut self, octets: usize) {
+        self.round.arrived += octets;
+        self.round.lost = self.round.lost.saturating_sub(octets);
+    }
+
+    /// Whether the last round lost packets by congestion, once for each such round.
+    pub fn take_signal(&mut self) -> bool {
+        std::mem::take(&mut self.signal)
+    }
+
+    /// Whether the last round lost packets by congestion.
     #[must_use]
     pub const fn is_congested(&self) -> bool {
         self.is_congested
@@ -154,8 +342,9 @@ impl RateControl {
 
     /// The clocks' difference is measured anew.
     pub fn forget_delay(&mut self) {
-        self.delay_s = None;
+        (self.delay_s, self.newest_s) = (None, None);
         self.base_s = [f64::INFINITY; 2];
+        self.round.from = None;
         self.round.least_queue_s = f64::INFINITY;
     }
 
@@ -169,34 +358,171 @@ impl RateControl {
         self.in_flight = self.in_flight.saturating_sub(octets);
     }
 
-    /// Ends a round where one is over.
-    pub fn on_report(&mut self, srtt: Option<Duration>, now: Instant) {
-        let length = srtt.unwrap_or(MIN_ROUND).max(MIN_ROUND);
+    /// Ends a round where one is over, and says whether.
+    pub fn on_report(&mut self, srtt: Option<Duration>, now: Instant) -> bool {
+        let jitter = Duration::from_secs_f64(ROUND_JITTER * self.jitter_s);
+        let length = srtt.unwrap_or(MIN_ROUND).max(MIN_ROUND).max(jitter);
+        if self.is_starting {
+            let empty_s = self.empty_s(srtt).max(1e-3);
+            self.rate = (START_PACE * self.window / empty_s).clamp(INITIAL, MOST);
+        }
         let past = now.saturating_since(self.round.since);
         if past < length {
+            return false;
+        }
+        let next = Round::new(now, self.round.from.map(|_| self.round.to));
+        let round = std::mem::replace(&mut self.round, next);
+        let past_s = past.as_secs_f64();
+        let sent = round.sent as f64 / past_s;
+        if round.arrived + round.lost > 0 {
+            self.adapt(&round, past_s, sent);
+        }
+        true
+    }
+
+    fn adapt(&mut self, round: &Round, past_s: f64, sent: f64) {
+        let seen = self.judge(round, past_s, sent);
+        self.is_congested = seen.is_loss;
+        self.signal |= seen.is_loss;
+        self.doubt_the_base(&seen, past_s * (1.0 - sent / seen.delivery));
+        self.busy_since = self
+            .busy_since
+            .or(Some(round.since))
+            .filter(|_| seen.is_busy);
+        if self.is_starting {
+            self.start(&seen);
+        } else if seen.is_busy || seen.delivery > self.delivery {
+            self.delivery += (seen.delivery - self.delivery) * 0.5;
+        }
+        if !self.is_starting {
+            self.follow(&seen, past_s);
+        }
+    }
+
+    /// What a round shows.
+    fn judge(&mut self, round: &Round, past_s: f64, sent: f64) -> Seen {
+        let delivery = round.arrived as f64 / self.took(round, past_s);
+        let sent_least = sent.min(std::mem::replace(&mut self.sent_before, sent));
+        let (queue, target) = (round.least_queue_s, self.target_s());
+        let is_busy = sent > BUSY * self.rate;
+        let is_much = round.arrived > MANY_OCTETS;
+        let loss = round.loss();
+        let is_loss =
+            round.losses >= LOSSES_LEAST && loss > UNUSUAL * self.usual_loss + UNUSUAL_SHARE;
+        self.usual_loss += (loss - self.usual_loss) / if is_loss { 4.0 } else { 8.0 };
+        Seen {
+            delivery,
+            queue,
+            target,
+            is_busy,
+            is_much,
+            // A queue where little was sent is jitter, or not ours.
+            is_long: queue.is_finite() && queue > target && (is_busy || is_much),
+            is_loss,
+            keeps_up: delivery > (KEEPS_UP - self.jitter_s / past_s) * sent_least,
+            full: if is_much && delivery < KEEPS_UP_AT_START * sent_least {
+                round.arrived
+            } else {
+                0
+            },
+        }
+    }
+
+    /// A round after the start: the rate follows the delivery.
+    fn follow(&mut self, seen: &Seen, past_s: f64) {
+        let is_short =
+            seen.is_busy && seen.keeps_up && seen.queue < SHORT * seen.target && !seen.is_loss;
+        self.short = match (is_short, seen.is_long || seen.is_loss) {
+            (true, _) => self.short + 1,
+            // Jitter may be all that is wrong.
+            (false, false) => self.short / 2,
+            (false, true) => 0,
+        };
+        self.careful = if seen.is_loss {
+            CAREFUL
+        } else {
+            self.careful.saturating_sub(1)
+        };
+        let most = if seen.is_loss {
+            BACK
+        } else if self.careful > 0 {
+            GAIN_AFTER_LOSS
+        } else {
+            let doubled = f64::from(1_u32 << self.short.saturating_sub(1).min(8));
+            (1.0 + (GAIN_FIRST - 1.0) * doubled).min(GAIN_MOST)
+        };
+        let wanted = if is_short {
+            most
+        } else if seen.queue.is_finite() {
+            1.0 + GAIN * (seen.target - seen.queue) / past_s
+        } else {
+            1.0
+        };
+        let gain = wanted.clamp(GAIN_LEAST, most);
+        let rate = self.delivery * gain;
+        if seen.is_busy && (seen.is_long || seen.is_loss || !seen.keeps_up) {
+            self.rate = rate;
+        } else if seen.is_busy {
+            // What is sent may have been less than could be.
+            self.rate = self.rate.max(rate);
+        } else if seen.is_much && !seen.keeps_up && gain < 1.0 {
+            self.rate = self.rate.min(rate);
+        }
+        let most = (HEADROOM * self.delivery).clamp(INITIAL, MOST);
+        self.rate = self.rate.clamp(LEAST, most);
+    }
+
+    /// A round of the start, which ends where more does not deliver more.
+    fn start(&mut self, seen: &Seen) {
+        if seen.is_busy {
+            let grows = seen.delivery > GROWS * self.delivery;
+            self.flat = if grows { 0 } else { self.flat + 1 };
+        }
+        // A burst of few packets at the end of a round looks like a full path, but not twice.
+        self.full = if seen.full > 0 {
+            self.full + seen.full
+        } else {
+            0
+        };
+        let is_full = self.full > FULL_OCTETS;
+        let is_over = seen.is_long && !seen.keeps_up || seen.is_loss || is_full;
+        if is_over || self.flat >= FLAT {
+            self.is_starting = false;
+            self.delivery = seen.delivery;
+        } else {
+            self.delivery = self.delivery.max(seen.delivery);
+        }
+    }
+
+    /// The seconds in which a round's packets arrived.
+    fn took(&self, round: &Round, past_s: f64) -> f64 {
+        let Some(from) = round.from.filter(|_| past_s > CLEAR * self.jitter_s) else {
+            return past_s;
+        };
+        let took_s = f64::from(round.to.wrapping_sub(from)) * 1e-6;
+        // Reports may have been lost, or the other end's clock may have stopped.
+        if (0.5..2.0).contains(&(took_s / past_s)) {
+            took_s
+        } else {
+            past_s
+        }
+    }
+
+    /// A queue that does not become shorter while less is sent than arrives is none, or not ours: the path has become longer.
+    fn doubt_the_base(&mut self, seen: &Seen, drained_s: f64) {
+        if !seen.is_long {
+            self.long = None;
             return;
         }
-        let round = std::mem::replace(&mut self.round, Round::new(now));
-        let delivery = round.arrived as f64 / past.as_secs_f64();
-        let decided = round.arrived + round.lost;
-        let loss = if decided == 0 {
-            0.0
-        } else {
-            round.lost as f64 / decided as f64
-        };
-        let is_busy = round.sent as f64 > 0.6 * self.rate * past.as_secs_f64();
-        let is_queue_long = round.least_queue_s.is_finite() && round.least_queue_s > TARGET_S;
-        self.is_congested = decided > 0 && (is_queue_long || loss > MUCH_LOSS);
-        if self.is_congested {
-            self.is_starting = false;
-            self.rate = (0.9 * delivery).max(0.5 * self.rate);
-        } else if is_busy {
-            self.rate *= if self.is_starting {
-                2.0
-            } else {
-                1.0 + 1.0 / 12.0
-            };
+        let base = self.base();
+        let long = self.long.get_or_insert(Long {
+            queue_s: seen.queue,
+            drained_s: 0.0,
+        });
+        long.drained_s += drained_s.max(0.0);
+        if long.drained_s > DOUBT * long.queue_s {
+            self.base_s = [base + seen.queue.min(long.queue_s); 2];
+            self.long = None;
         }
-        self.rate = self.rate.clamp(LEAST, MOST);
     }
 }

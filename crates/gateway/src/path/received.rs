@@ -1,22 +1,42 @@
 //! What arrived on a path, and the report of it: state, repeated until it is acknowledged or superseded.
 
 use anabranch_core::units::{Duration, Instant};
+use std::collections::VecDeque;
 
-use crate::wire::Report;
+use crate::wire::{Arrivals, Report, WORDS};
 
 /// A report waits this long for more to report.
 const DELAY: Duration = Duration::from_millis(10);
-/// Arrivals that do not wait any longer: half of what a report shows.
+/// Arrivals that do not wait any longer.
 const AT_ONCE: u32 = 32;
+/// Arrivals after which a report must not wait for the host either, or it would not show all of them.
+const OVERDUE: u32 = 48;
 /// A report is repeated after this time, then after twice as long, up to [`REPEAT_MAX`].
 const REPEAT: Duration = Duration::from_millis(50);
 const REPEAT_MAX: Duration = Duration::from_millis(400);
+/// Versions whose acknowledgment may still come, at most.
+const VERSIONS: usize = 64;
+/// Words of 64 numbers that are remembered.
+const REMEMBERED: usize = WORDS + 1;
+/// So many words back it is counted what did not arrive.
+const SETTLED: u64 = 2;
+/// How far a word of 64 moves the loss: as far as 64 steps of a 64th.
+const LOSS_STEP: f64 = 0.635;
+
+/// A version that was sent.
+#[derive(Debug, Clone, Copy)]
+struct Version {
+    version: u16,
+    /// The lowest number that arrived since.
+    lowest: u64,
+}
 
 /// What arrived.
 #[derive(Debug, Clone, Default)]
 pub struct Received {
     highest: Option<u64>,
-    before: u64,
+    /// Bit `n % 64` of word `n / 64 % REMEMBERED` is number `n`.
+    words: [u64; REMEMBERED],
     arrived: Instant,
     loss: f64,
     version: u16,
@@ -25,6 +45,8 @@ pub struct Received {
     since_report: u32,
     due: Option<Instant>,
     repeat: Duration,
+    /// The oldest first. The lowest number of all whose arrival was not acknowledged is the least of theirs.
+    versions: VecDeque<Version>,
 }
 
 impl Received {
@@ -41,8 +63,8 @@ impl Received {
     }
 
     /// A number arrived that is to be reported.
-    pub fn on_arrival(&mut self, number: u64, now: Instant) {
-        self.note(number, now);
+    pub fn on_arrival(&mut self, number: u64, arrived: Instant, now: Instant) {
+        self.note(number, arrived);
         self.is_changed = true;
         self.is_acknowledged = false;
         self.since_report += 1;
@@ -55,39 +77,48 @@ impl Received {
     }
 
     /// A number arrived. By itself it causes no report: a control message must not be answered by another.
-    pub fn note(&mut self, number: u64, now: Instant) {
+    pub fn note(&mut self, number: u64, arrived: Instant) {
+        let word = number / 64;
         match self.highest {
             Some(highest) if number <= highest => {
-                if let Some(behind @ 1..=64) = highest.checked_sub(number) {
-                    self.before |= 1 << (behind - 1);
+                if highest / 64 - word >= REMEMBERED as u64 {
+                    return;
                 }
             }
-            Some(highest) => {
-                let step = number - highest;
-                self.leave(step);
-                // The old highest moves into the field.
-                let shifted = u32::try_from(step)
-                    .ok()
-                    .and_then(|step| self.before.checked_shl(step));
-                self.before = shifted.unwrap_or(0);
-                if step <= 64 {
-                    self.before |= 1 << (step - 1);
+            highest => {
+                if let Some(highest) = highest {
+                    self.advance(highest / 64, word);
                 }
-                (self.highest, self.arrived) = (Some(number), now);
+                (self.highest, self.arrived) = (Some(number), arrived);
             }
-            None => {
-                // Nothing before the first number is asked for.
-                (self.highest, self.arrived, self.before) = (Some(number), now, u64::MAX);
-            }
+        }
+        self.words[place(word)] |= 1 << (number % 64);
+        if self.versions.is_empty() {
+            self.versions.push_back(Version {
+                version: self.version,
+                lowest: number,
+            });
+        }
+        if let Some(newest) = self.versions.back_mut() {
+            newest.lowest = newest.lowest.min(number);
         }
     }
 
-    /// Counts a number that drops out of the field as lost.
-    fn leave(&mut self, step: u64) {
-        for place in 0..step.min(64) {
-            let is_lost = self.before >> (63 - place) & 1 == 0;
-            self.loss += (f64::from(u8::from(is_lost)) - self.loss) / 64.0;
+    /// The newest word is another: counts what is settled, and makes room.
+    fn advance(&mut self, from: u64, to: u64) {
+        for word in (from + 1..=to).take(REMEMBERED) {
+            if let Some(settled) = word.checked_sub(SETTLED) {
+                let lost = self.words[place(settled)].count_zeros();
+                self.loss += (f64::from(lost) / 64.0 - self.loss) * LOSS_STEP;
+            }
+            self.words[place(word)] = 0;
         }
+    }
+
+    /// Whether a report would soon not show all that arrived since the last one.
+    #[must_use]
+    pub const fn is_overdue(&self) -> bool {
+        self.since_report >= OVERDUE
     }
 
     /// When a control message should carry the report.
@@ -105,6 +136,7 @@ impl Received {
             self.version = self.version.wrapping_add(1);
             self.is_changed = false;
             self.since_report = 0;
+            self.add_version();
             REPEAT
         } else {
             (self.repeat * 2).min(REPEAT_MAX)
@@ -112,27 +144,58 @@ impl Received {
         self.due = Some(now + self.repeat);
     }
 
+    fn add_version(&mut self) {
+        if self.versions.len() >= VERSIONS
+            && let Some(oldest) = self.versions.pop_front()
+            && let Some(next) = self.versions.front_mut()
+        {
+            next.lowest = next.lowest.min(oldest.lowest);
+        }
+        self.versions.push_back(Version {
+            version: self.version,
+            lowest: u64::MAX,
+        });
+    }
+
     /// The report, unless it was acknowledged.
     #[must_use]
     pub fn report(&self, now: Instant) -> Option<Report> {
         let highest = self.highest.filter(|_| !self.is_acknowledged)?;
+        let lowest = self.versions.iter().map(|version| version.lowest).min();
+        let newest = highest / 64;
+        let oldest = lowest.unwrap_or(highest).min(highest) / 64;
+        let words = (0..WORDS as u64)
+            .map_while(|back| newest.checked_sub(back))
+            .take_while(|&word| word >= oldest);
         Some(Report {
             version: self.version,
             loss: in_65536ths(self.loss),
             highest,
             arrived: micros(self.arrived.saturating_since(Instant::START)),
             held: micros(now.saturating_since(self.arrived)),
-            received: self.before,
+            arrivals: Arrivals::new(words.map(|word| self.words[place(word)])),
         })
     }
 
     /// The other end acknowledged a version.
     pub fn on_acknowledged(&mut self, version: u16) {
+        let known = self
+            .versions
+            .iter()
+            .position(|sent| sent.version == version);
+        if let Some(place) = known {
+            self.versions.drain(..place);
+        }
         if version == self.version && !self.is_changed {
             self.is_acknowledged = true;
             self.due = None;
         }
     }
+}
+
+/// Where a word stands.
+fn place(word: u64) -> usize {
+    usize::try_from(word % REMEMBERED as u64).unwrap_or(0)
 }
 
 fn micros(time: Duration) -> u32 {

@@ -14,6 +14,7 @@ const LATE_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RoundTrip {
     smoothed: Option<(Duration, Duration)>,
+    feedback: Option<Duration>,
 }
 
 impl RoundTrip {
@@ -26,6 +27,19 @@ impl RoundTrip {
                 ((srtt * 7 + rtt) / 8, (rttvar * 3 + deviation) / 4)
             }
         });
+    }
+
+    /// A report of a datagram was handled this long after it was sent.
+    pub fn on_feedback(&mut self, time: Duration) {
+        let smoothed = self.feedback.map_or(time, |before| (before * 7 + time) / 8);
+        self.feedback = Some(smoothed);
+    }
+
+    /// From sending to the handling of the report, smoothed: the round trip and the waits of both hosts. What is in flight has to last
+    /// this long.
+    #[must_use]
+    pub fn feedback(&self) -> Option<Duration> {
+        self.feedback
     }
 
     /// The smoothed round-trip time.

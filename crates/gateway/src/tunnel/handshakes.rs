@@ -240,7 +240,7 @@ impl Tunnel {
         let Some((pending, _)) = &handshakes.pending else {
             return;
         };
-        for (&id, path) in &self.paths {
+        for (id, path) in self.paths.iter() {
             let Some(route) = path.route else { continue };
             let initiation = with_mac2(
                 id,
@@ -363,7 +363,7 @@ impl Tunnel {
     pub(super) fn on_cookie_reply(&mut self, reply: &CookieReply) {
         let handshakes = &self.handshakes;
         let (Some((pending, _)), Some(path)) =
-            (&handshakes.pending, self.paths.get_mut(&reply.path))
+            (&handshakes.pending, self.paths.get_mut(reply.path))
         else {
             return;
         };
@@ -416,9 +416,10 @@ impl Tunnel {
             path.restart();
         }
         self.order.restart();
-        self.numbers.clear();
-        self.repairs.clear();
-        self.staged = None;
+        self.rebuilder.restart();
+        self.numbers.fill(0);
+        self.lanes.forget_numbered();
+        self.copy = None;
         self.clock_difference = None;
         self.counters.peer_restarts += 1;
     }

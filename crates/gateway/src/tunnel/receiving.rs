@@ -2,31 +2,40 @@
 
 use anabranch_core::units::{Duration, Instant};
 
-use super::{ACKNOWLEDGE, Tunnel, repair};
+use super::{ACKNOWLEDGE, Tunnel};
 use crate::{
+    blocks::NearPlace,
     inner,
     path::{Path, Route},
+    policy::Role,
     wire::{Control, Entry, Header, Inner, Kind, Message, PathId, Place, Report},
 };
 
 impl Tunnel {
-    /// Takes a datagram that arrived from `route`. What is not authentic changes nothing.
-    pub fn handle(&mut self, datagram: &mut [u8], route: Route, now: Instant) {
-        self.now = self.now.max(now);
+    /// Takes a datagram that arrived from `route` at `arrived`, which is before `now` by the time that it waited for the shell. Delays
+    /// are measured by `arrived`, so that the wait does not count as the path's. What is not authentic changes nothing.
+    pub fn handle(&mut self, datagram: &mut [u8], route: Route, arrived: Instant, now: Instant) {
+        self.set_now(now);
+        self.is_advanced = false;
+        let arrived = arrived.min(self.now);
         match Message::decode(datagram) {
             Ok(Message::Initiation(initiation)) => self.on_initiation(&initiation, route),
             Ok(Message::Response(response)) => self.on_response(&response),
             Ok(Message::CookieReply(reply)) => self.on_cookie_reply(&reply),
-            Ok(Message::Data(header)) => self.on_data(header, datagram, route),
+            Ok(Message::Data(header)) => self.on_data(header, datagram, route, arrived),
             Err(_) => self.counters.malformed += 1,
         }
     }
 
-    fn on_data(&mut self, header: Header, datagram: &mut [u8], route: Route) {
+    fn on_data(&mut self, header: Header, datagram: &mut [u8], route: Route, arrived: Instant) {
         let Some((session, is_unconfirmed)) = self.handshakes.session_of(header.receiver) else {
             self.counters.unauthentic += 1;
             return;
         };
+        if !session.is_new(header) {
+            self.counters.replayed += 1;
+            return;
+        }
         let Some(opened) = session.open(header, datagram) else {
             self.counters.unauthentic += 1;
             return;
@@ -37,8 +46,7 @@ impl Tunnel {
         let now = self.now;
         let path = self
             .paths
-            .entry(header.path)
-            .or_insert_with(|| Path::new(None, false));
+            .get_or_insert_with(header.path, || Path::new(None, Role::Active));
         let is_newest = path
             .received
             .highest()
@@ -47,27 +55,77 @@ impl Tunnel {
             path.move_to(route);
             path.liveness.probe_now(now);
         }
-        let Ok((inner, content)) = Inner::decode(opened) else {
+        let Ok((inner, content)) = Inner::decode(opened, header.block) else {
             self.counters.malformed += 1;
             return;
         };
         match inner.kind {
             Kind::Control => {
-                path.received.note(header.number, now);
-                match Control::decode(content) {
-                    Ok(control) => self.on_control(&control),
+                path.received.note(header.number, arrived);
+                let mut control = std::mem::take(&mut self.scratch.control);
+                match control.read(content) {
+                    Ok(()) => self.on_control(&control, arrived),
                     Err(_) => self.counters.malformed += 1,
                 }
+                self.scratch.control = control;
             }
-            Kind::Probe | Kind::MtuProbe => path.received.on_arrival(header.number, now),
+            Kind::Probe | Kind::MtuProbe => path.received.on_arrival(header.number, arrived, now),
             Kind::Packet(place) => {
-                path.received.on_arrival(header.number, now);
+                path.received.on_arrival(header.number, arrived, now);
+                let is_overdue = path.received.is_overdue();
                 self.on_packet(place, content);
+                if is_overdue {
+                    self.report_early();
+                }
+            }
+            Kind::Protected {
+                place,
+                block,
+                index,
+            } => {
+                path.received.on_arrival(header.number, arrived, now);
+                let is_overdue = path.received.is_overdue();
+                let pool = &mut self.pool;
+                let rebuilt = self
+                    .rebuilder
+                    .on_source((block, index), place, content, now, pool);
+                self.on_packet(place, content);
+                self.on_rebuilt(rebuilt);
+                if is_overdue {
+                    self.report_early();
+                }
+            }
+            Kind::Repair(repair) => {
+                path.received.on_arrival(header.number, arrived, now);
+                let is_overdue = path.received.is_overdue();
+                let pool = &mut self.pool;
+                let rebuilt = self.rebuilder.on_repair(repair, content, now, pool);
+                self.on_rebuilt(rebuilt);
+                if is_overdue {
+                    self.report_early();
+                }
             }
         }
     }
 
+    fn on_rebuilt(&mut self, rebuilt: Vec<(NearPlace, Vec<u8>)>) {
+        for (near, packet) in rebuilt {
+            let place = Place {
+                flow: near.flow,
+                number: self.order.near(near),
+            };
+            self.counters.rebuilt += 1;
+            self.on_packet(place, &packet);
+        }
+    }
+
+    /// A packet of a flow; an empty one is lost for good.
     fn on_packet(&mut self, place: Place, packet: &[u8]) {
+        if packet.is_empty() {
+            return self
+                .order
+                .on_packet(place, packet, self.now, &mut self.pool);
+        }
         let Some(summary) = inner::read(packet) else {
             self.counters.malformed += 1;
             return;
@@ -77,19 +135,21 @@ impl Tunnel {
             self.counters.foreign_sources += 1;
             return;
         }
-        self.order.on_packet(place, packet, self.now);
+        self.order
+            .on_packet(place, packet, self.now, &mut self.pool);
     }
 
-    fn on_control(&mut self, control: &Control) {
+    fn on_control(&mut self, control: &Control, arrived: Instant) {
         for entry in &control.entries {
-            self.on_entry(entry);
+            self.on_entry(entry, arrived);
         }
     }
 
-    fn on_entry(&mut self, entry: &Entry) {
-        let Some(path) = self.paths.get_mut(&entry.path) else {
+    fn on_entry(&mut self, entry: &Entry, arrived: Instant) {
+        let Some(path) = self.paths.get_mut(entry.path) else {
             return;
         };
+        path.on_peer_role(entry.role);
         if let Some(version) = entry.acknowledged {
             path.received.on_acknowledged(version);
         }
@@ -100,40 +160,59 @@ impl Tunnel {
             return;
         }
         path.peer_report = Some(report.version);
-        self.on_report(entry.path, &report);
+        self.on_report(entry.path, &report, arrived);
     }
 
-    fn on_report(&mut self, id: PathId, report: &Report) {
+    fn on_report(&mut self, id: PathId, report: &Report, arrived: Instant) {
         let now = self.now;
-        let Some(path) = self.paths.get_mut(&id) else {
+        let Some(path) = self.paths.get_mut(id) else {
             return;
         };
-        let outcome = path.ledger.on_report(report);
+        let outcome = &mut self.scratch.outcome;
+        path.ledger.on_report(report, outcome);
         if let Some(sent) = outcome.advanced {
             let held = Duration::from_micros(u64::from(report.held));
             path.round_trip
-                .sample(now.saturating_since(sent).saturating_sub(held));
+                .sample(arrived.saturating_since(sent).saturating_sub(held));
+            path.round_trip.on_feedback(now.saturating_since(sent));
             path.liveness.on_report(now, sent, path.ledger.waiting());
         }
-        for sent in &outcome.arrived {
-            let delay = (sent.number == report.highest && outcome.advanced.is_some())
-                .then(|| relative_delay(report.arrived, sent.at, &mut self.clock_difference));
-            path.rate.on_arrived(sent.octets, delay, now);
-            path.mtu.on_arrived(sent.number, sent.octets, now);
+        path.loss.on_arrived(outcome.arrived.len());
+        if let Some(sent) = outcome.advanced {
+            let delay = relative_delay(report.arrived, sent, &mut self.clock_difference);
+            path.rate.on_delay(report.arrived, delay, now);
         }
-        path.rate.on_unknown(outcome.unknown);
-        for sent in outcome.lost {
+        for sent in outcome.arrived.drain(..) {
+            path.rate.on_arrived(sent.octets);
+            path.mtu.on_arrived(sent.number, sent.octets, now);
+            if let Some(kept) = sent.kept {
+                self.pool.put(kept.packet);
+            }
+        }
+        path.rate.on_spurious(outcome.spurious);
+        for sent in outcome.lost.drain(..) {
+            path.loss.on_lost(sent.number);
             if sent.expects_report {
                 path.rate.on_lost(sent.octets);
                 path.mtu.on_lost(sent.octets, now);
             } else {
                 path.rate.on_unknown(sent.octets);
             }
-            if let Some(kept) = sent.kept.filter(|_| !path.rate.is_congested()) {
-                repair(&mut self.repairs, kept);
+            match sent.kept {
+                Some(kept) if kept.is_protected => self.pool.put(kept.packet),
+                Some(mut kept) => {
+                    // The inner sender must see congestion (RFC 9265 §3), and at once: one loss a round, for which nobody waits.
+                    if path.rate.take_signal() {
+                        kept.packet.clear();
+                    }
+                    self.lanes.repair(kept, &mut self.pool);
+                }
+                None => {}
             }
         }
-        path.rate.on_report(path.round_trip.srtt(), now);
+        if path.rate.on_report(path.round_trip.srtt(), arrived) {
+            path.loss.on_round(path.rate.is_congested());
+        }
     }
 }
 

@@ -2,11 +2,49 @@
 
 use anabranch_core::units::Instant;
 
-use super::{Staged, Transmit, Tunnel, is_due, may_probe_mtu};
+use super::{
+    Copy, OUTBOX, Transmit, Tunnel, is_due,
+    lanes::{Lanes, Staged},
+    may_probe_mtu,
+};
 use crate::{
     path::{Kept, Path, Sent, Usable},
-    wire::{Control, Entry, HEADER, INNER, Inner, Kind, OVERHEAD, PathId, Place},
+    policy::{Class, Role},
+    wire::{Entry, Inner, Kind, OVERHEAD, PathId, Place},
 };
+
+/// Interactive traffic up to this share of a path's rate is small: it is not paced, and a copy of it is cheap.
+const SMALL: f64 = 0.1;
+
+/// What a datagram carries.
+enum Content<'a> {
+    Octets(&'a [u8]),
+    /// A packet that can be retransmitted.
+    Kept(Kept),
+}
+
+impl Content<'_> {
+    fn octets(&self) -> &[u8] {
+        match self {
+            Self::Octets(octets) => octets,
+            Self::Kept(kept) => &kept.packet,
+        }
+    }
+
+    fn kept(self) -> Option<Kept> {
+        match self {
+            Self::Octets(_) => None,
+            Self::Kept(kept) => Some(kept),
+        }
+    }
+}
+
+/// A slower path is used once the faster ones have been busy for this multiple of the difference of the delays.
+const PATIENCE: f64 = 2.0;
+/// A path that adds as much again as the faster ones is worth a difference of so many seconds; one that adds less, so much less.
+const HORIZON_S: f64 = 2.0;
+/// The receiver waits no longer than this for what is late.
+const LATER_MOST_S: f64 = 0.340;
 
 impl Tunnel {
     pub(super) fn next_datagram(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
@@ -17,7 +55,7 @@ impl Tunnel {
             return self.send_control(id, buffer);
         }
         if let Some(id) = self.path_where(|path, now| path.liveness.probe_at() <= now) {
-            return self.send(id, Kind::Probe, &[], None, buffer);
+            return self.send(id, Kind::Probe, Content::Octets(&[]), buffer);
         }
         if let Some(id) =
             self.path_where(|path, now| may_probe_mtu(path) && path.mtu.probe(now).is_some())
@@ -31,7 +69,7 @@ impl Tunnel {
         let mut paths = self.paths.iter().filter(|(_, path)| path.route.is_some());
         paths
             .find(|(_, path)| is_it(path, self.now))
-            .map(|(&id, _)| id)
+            .map(|(id, _)| id)
     }
 
     /// Seals a message for a path and counts it there.
@@ -39,32 +77,35 @@ impl Tunnel {
         &mut self,
         id: PathId,
         kind: Kind,
-        content: &[u8],
-        kept: Option<Kept>,
+        content: Content<'_>,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let now = self.now;
-        let path = self.paths.get_mut(&id)?;
+        let path = self.paths.get_mut(id)?;
         let route = path.route?;
-        let number = self
-            .handshakes
-            .current()?
-            .seal(id, Inner { kind }, content, buffer)?;
-        let expects_report = matches!(kind, Kind::Packet(_) | Kind::Probe);
+        let number =
+            self.handshakes
+                .current()?
+                .seal(id, Inner { kind }, content.octets(), buffer)?;
+        let expects_report = matches!(
+            kind,
+            Kind::Packet(_) | Kind::Protected { .. } | Kind::Repair(_) | Kind::Probe
+        );
         let octets = if kind == Kind::Control {
             0
         } else {
             buffer.len()
         };
-        let uncounted = path.ledger.add(Sent {
+        let sent = Sent {
             number,
             at: now,
             octets,
             expects_report,
-            kept,
-        });
+            kept: content.kept(),
+        };
+        let uncounted = path.ledger.add(sent, &mut self.pool);
         path.rate.on_unknown(uncounted);
-        path.rate.on_sent(octets, now);
+        path.rate.on_sent(octets, self.is_held_back, now);
         if kind == Kind::MtuProbe {
             path.mtu
                 .on_probe(number, octets, now, path.round_trip.late());
@@ -93,137 +134,288 @@ impl Tunnel {
             .any(|path| path.liveness.usable().is_some());
         for path in self.paths.values_mut() {
             path.received.on_control(now);
-            path.control_due =
-                path.route.is_some() && (!is_any_live || path.liveness.usable().is_some());
+            let is_live = path.liveness.usable().is_some() && !path.liveness.is_spare();
+            path.control_due = path.route.is_some() && (!is_any_live || is_live);
+        }
+    }
+
+    /// Writes reports before the shell asks for datagrams, as it may have many more arrivals to hand over first.
+    pub(super) fn report_early(&mut self) {
+        self.schedule_control();
+        while let Some(id) = self.path_where(|path, _| path.control_due) {
+            let mut datagram = self.pool.take();
+            match self.send_control(id, &mut datagram) {
+                Some(transmit) if self.outbox.len() < OUTBOX => {
+                    self.outbox.push_back((transmit, datagram));
+                }
+                // A report is repeated until it is acknowledged.
+                _ => {}
+            }
         }
     }
 
     fn send_control(&mut self, id: PathId, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.paths.get_mut(&id)?.control_due = false;
-        let entries = self.paths.iter().filter_map(|(&path, state)| {
+        self.paths.get_mut(id)?.control_due = false;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let entries = self.paths.iter().filter_map(|(path, state)| {
             let report = state.received.report(self.now);
             let acknowledged = state.peer_report;
-            (report.is_some() || acknowledged.is_some()).then_some(Entry {
+            let role = state.roles[0];
+            let is_any = report.is_some() || acknowledged.is_some() || role != Role::Active;
+            is_any.then_some(Entry {
                 path,
+                role,
                 report,
                 acknowledged,
             })
         });
-        let control = Control {
-            entries: entries.collect(),
-        };
-        let mut content = Vec::new();
-        control.encode(&mut content);
-        self.send(id, Kind::Control, &content, None, buffer)
+        scratch.control.entries.clear();
+        scratch.control.entries.extend(entries);
+        scratch.content.clear();
+        scratch.control.encode(&mut scratch.content);
+        let transmit = self.send(id, Kind::Control, Content::Octets(&scratch.content), buffer);
+        self.scratch = scratch;
+        transmit
     }
 
     fn send_mtu_probe(&mut self, id: PathId, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let size = self.paths.get(&id)?.mtu.probe(self.now)?;
-        let padding = vec![0; size.saturating_sub(OVERHEAD)];
-        self.send(id, Kind::MtuProbe, &padding, None, buffer)
+        let size = self.paths.get(id)?.mtu.probe(self.now)?;
+        let mut padding = self.pool.take();
+        padding.resize(size.saturating_sub(OVERHEAD), 0);
+        let transmit = self.send(id, Kind::MtuProbe, Content::Octets(&padding), buffer);
+        self.pool.put(padding);
+        transmit
     }
 
     fn send_packet(&mut self, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        if let Some(copy) = self.copy.take() {
+            self.counters.copies += 1;
+            let kind = Kind::Packet(copy.place);
+            let transmit = self.send(copy.path, kind, Content::Octets(&copy.packet), buffer);
+            self.pool.put(copy.packet);
+            if transmit.is_some() {
+                return transmit;
+            }
+        }
+        let mut tried = 0;
+        while let Some(lane) = self.lanes.next(tried) {
+            tried |= 1 << lane;
+            if let Some(transmit) = self.send_from(lane, buffer) {
+                return Some(transmit);
+            }
+        }
+        self.is_held_back = self.tier(0).is_some() && self.lanes.next(0).is_some();
+        None
+    }
+
+    /// Sends the next repair packet of a lane, if it has one.
+    fn send_repair(&mut self, number: u8, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let octets = self.lanes.get(number)?.protector.next_octets()? + OVERHEAD;
+        let id = self
+            .tier(octets)
+            .and_then(|tier| self.choose(number, octets, tier))?;
+        let (repair, content) = self.lanes.get_mut(number)?.protector.pop()?;
+        self.counters.repairs += 1;
+        self.lanes.on_sent(number, octets, self.now);
+        let content_of = Content::Octets(&content);
+        let transmit = self.send(id, Kind::Repair(repair), content_of, buffer);
+        self.pool.put(content);
+        transmit
+    }
+
+    fn send_from(&mut self, number: u8, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        if let Some(transmit) = self.send_repair(number, buffer) {
+            return Some(transmit);
+        }
         loop {
-            let staged = self.stage()?;
-            let octets = staged.kept.packet.len() + OVERHEAD;
+            let octets = self.stage(number)?;
             let Some(tier) = self.tier(octets) else {
                 // A path may come back, or none takes packets of this size any more.
-                if self.tier(0).is_some() {
-                    self.counters.unsendable += 1;
-                    self.staged = None;
-                    continue;
-                }
-                return None;
+                self.tier(0)?;
+                self.counters.unsendable += 1;
+                let staged = self.lanes.get_mut(number)?.staged.take()?;
+                self.pool.put(staged.kept.packet);
+                continue;
             };
-            let id = self.choose(octets, tier)?;
+            let id = self.choose(number, octets, tier)?;
             let Staged {
                 mut kept,
                 is_repair,
-            } = self.staged.take()?;
+            } = self.lanes.get_mut(number)?.staged.take()?;
             kept.attempts += u8::from(is_repair);
             self.counters.retransmitted += u64::from(is_repair);
-            let packet = std::sync::Arc::clone(&kept.packet);
-            return self.send(id, Kind::Packet(kept.place), &packet, Some(kept), buffer);
+            self.lanes.on_sent(number, octets, self.now);
+            if !is_repair && let Some(path) = self.second_path(number, id, octets) {
+                let packet = self.pool.copy(&kept.packet);
+                self.copy = Some(Copy {
+                    path,
+                    place: kept.place,
+                    packet,
+                });
+            }
+            let kind = if is_repair {
+                Kind::Packet(kept.place)
+            } else {
+                self.protect(&mut kept, octets)
+            };
+            return self.send(id, kind, Content::Kept(kept), buffer);
         }
     }
 
-    /// The packet that leaves next. It takes its number only now, so that one dropped in the queue leaves no gap.
-    fn stage(&mut self) -> Option<&Staged> {
-        if self.staged.is_none() {
-            self.tier(0)?;
-            self.staged = if let Some(kept) = self.repairs.pop_front() {
-                Some(Staged {
-                    kept,
-                    is_repair: true,
-                })
+    /// Has a packet ready to leave; gives its octets. It takes its number only now, so that one dropped in the queue leaves no gap.
+    fn stage(&mut self, number: u8) -> Option<usize> {
+        let can_send = self.tier(0).is_some();
+        let lane = self.lanes.get_mut(number)?;
+        if lane.staged.is_none() {
+            if !can_send {
+                return None;
+            }
+            let repair = lane.repairs.pop_front();
+            let is_repair = repair.is_some();
+            let kept = if let Some(kept) = repair {
+                kept
             } else {
-                let (flow, packet) = self.queue.pop(self.now)?;
-                let number = self.numbers.entry(flow).or_insert(0);
+                let (flow, packet) = lane.queue.pop(self.now, &mut self.pool)?;
+                let next = self.numbers.get_mut(usize::from(flow))?;
                 let place = Place {
                     flow,
-                    number: *number,
+                    number: *next,
                 };
-                *number = number.wrapping_add(1);
-                let kept = Kept {
+                *next = next.wrapping_add(1);
+                Kept {
                     place,
-                    packet: packet.into(),
+                    packet,
                     attempts: 0,
-                };
-                Some(Staged {
-                    kept,
-                    is_repair: false,
-                })
+                    lane: number,
+                    is_protected: false,
+                }
             };
+            lane.staged = Some(Staged { kept, is_repair });
         }
-        self.staged.as_ref()
+        let staged = lane.staged.as_ref()?;
+        Some(staged.kept.packet.len() + OVERHEAD)
     }
 
     /// The best kind of paths that take datagrams of this size.
-    fn tier(&self, octets: usize) -> Option<Usable> {
+    pub(super) fn tier(&self, octets: usize) -> Option<Usable> {
         self.candidates(octets)
             .filter_map(|(_, path)| path.liveness.usable())
             .min()
     }
 
     fn candidates(&self, octets: usize) -> impl Iterator<Item = (PathId, &Path)> {
-        let paths = self.paths.iter().map(|(&id, path)| (id, path));
+        let paths = self.paths.iter();
         paths.filter(move |(_, path)| path.route.is_some() && path.mtu.size() >= octets)
+    }
+
+    pub(super) fn of_tier(
+        &self,
+        octets: usize,
+        tier: Usable,
+    ) -> impl Iterator<Item = (PathId, &Path)> {
+        self.candidates(octets)
+            .filter(move |(_, path)| path.liveness.usable() == Some(tier))
+    }
+
+    /// The path that a lane's packets must take, while it delivers them.
+    fn pinned(&self, number: u8, octets: usize) -> Option<(PathId, &Path)> {
+        let Class::Pinned(id) = self.lanes.get(number)?.class else {
+            return None;
+        };
+        self.candidates(octets)
+            .find(|&(candidate, path)| candidate == id && path.liveness.is_well())
+    }
+
+    /// Whether a lane's traffic is small beside a path's rate.
+    fn is_small(&self, number: u8, path: &Path) -> bool {
+        self.lanes
+            .get(number)
+            .is_some_and(|lane| lane.meter.rate() <= SMALL * path.rate.rate())
+    }
+
+    pub(super) fn is_interactive(&self, number: u8) -> bool {
+        self.lanes
+            .get(number)
+            .is_some_and(|lane| lane.class == Class::Interactive)
     }
 
     /// The path of a kind on which the packet arrives first, if one is ready. A slower path helps only if the packet arrives before
     /// the last one of the backlog would on the fastest.
-    fn choose(&self, octets: usize, tier: Usable) -> Option<PathId> {
-        let delay = |path: &Path| path.rate.delay_s().unwrap_or(0.0);
-        let mut paths: Vec<_> = self
-            .candidates(octets)
-            .filter(|(_, path)| path.liveness.usable() == Some(tier))
-            .collect();
-        paths.sort_by(|(_, a), (_, b)| delay(a).total_cmp(&delay(b)));
-        let &(_, fastest) = paths.first()?;
-        let backlog_s = (self.queue.octets() as f64 + octets as f64) / fastest.rate.rate();
-        let is_gain = |path: &Path| delay(path) - delay(fastest) <= backlog_s;
-        let is_ready = |path: &Path| is_due(path.rate.ready(path.round_trip.srtt()), self.now);
-        let ready = paths
-            .iter()
-            .find(|(_, path)| is_ready(path) && is_gain(path));
-        ready.map(|&(id, _)| id)
+    fn choose(&self, number: u8, octets: usize, tier: Usable) -> Option<PathId> {
+        if let Some((id, path)) = self.pinned(number, octets) {
+            return self.is_ready(path).then_some(id);
+        }
+        let by_delay = |a: &(PathId, &Path), b: &(PathId, &Path)| delay(a.1).total_cmp(&delay(b.1));
+        let (id, fastest) = self.of_tier(octets, tier).min_by(by_delay)?;
+        if self.is_interactive(number) && self.is_small(number, fastest) {
+            return Some(id);
+        }
+        let backlog_s = (self.lanes.backlog() as f64 + octets as f64) / fastest.rate.rate();
+        let is_gain = |path: &Path| {
+            let later_s = delay(path) - delay(fastest);
+            later_s <= backlog_s || self.is_worth(path, later_s, octets, tier)
+        };
+        self.of_tier(octets, tier)
+            .filter(|(_, path)| self.is_ready(path) && is_gain(path))
+            .min_by(by_delay)
+            .map(|(id, _)| id)
+    }
+
+    /// Whether a path that is slower by `later_s` raises the throughput by enough: all faster ones have been used to their rates for
+    /// a while, and what it adds to them outweighs the delay.
+    fn is_worth(&self, path: &Path, later_s: f64, octets: usize, tier: Usable) -> bool {
+        let mut faster = 0.0;
+        for (_, other) in self
+            .of_tier(octets, tier)
+            .filter(|(_, other)| delay(other) < delay(path))
+        {
+            let busy = other
+                .rate
+                .busy_since()
+                .map(|since| self.now.saturating_since(since));
+            if busy.is_none_or(|busy| busy.as_secs_f64() < PATIENCE * later_s) {
+                return false;
+            }
+            faster += other.rate.rate();
+        }
+        later_s < LATER_MOST_S.min(HORIZON_S * path.rate.rate() / faster)
+    }
+
+    /// The path for a copy of a packet that leaves on `first`: another that is used always, has a lower delay than the rest, and for
+    /// whose rate the lane's traffic is small.
+    pub(super) fn second_path(&self, number: u8, first: PathId, octets: usize) -> Option<PathId> {
+        if !self.is_interactive(number) {
+            return None;
+        }
+        self.of_tier(octets, Usable::Active)
+            .filter(|&(id, path)| id != first && self.is_small(number, path))
+            .min_by(|a, b| delay(a.1).total_cmp(&delay(b.1)))
+            .map(|(id, _)| id)
+    }
+
+    fn is_ready(&self, path: &Path) -> bool {
+        is_due(path.rate.ready(path.round_trip.feedback()), self.now)
     }
 
     /// When the pace allows the next packet.
     pub(super) fn pace_timeout(&self) -> Option<Instant> {
-        let octets = self
-            .staged
-            .as_ref()
-            .map_or(HEADER + INNER, |staged| staged.kept.packet.len() + OVERHEAD);
-        if self.staged.is_none() && self.queue.is_empty() && self.repairs.is_empty() {
-            return None;
-        }
-        let tier = self.tier(octets)?;
-        let paths = self
-            .candidates(octets)
-            .filter(|(_, path)| path.liveness.usable() == Some(tier));
-        let ready = paths.filter_map(|(_, path)| path.rate.ready(path.round_trip.srtt()));
-        ready.filter(|&ready| ready > self.now).min()
+        let lanes = (0..Lanes::MOST).filter_map(|number| {
+            let number = u8::try_from(number).ok()?;
+            let lane = self.lanes.get(number).filter(|lane| !lane.is_empty())?;
+            let octets = lane.next_octets();
+            let ready = |path: &Path| path.rate.ready(path.round_trip.feedback());
+            if let Some((_, path)) = self.pinned(number, octets) {
+                return ready(path).filter(|&ready| ready > self.now);
+            }
+            let paths = self.of_tier(octets, self.tier(octets)?);
+            let times = paths.filter_map(|(_, path)| ready(path));
+            times.filter(|&ready| ready > self.now).min()
+        });
+        lanes.min()
     }
+}
+
+/// The one-way delay in seconds, with an offset that all paths share.
+fn delay(path: &Path) -> f64 {
+    path.rate.delay_s().unwrap_or(0.0)
 }

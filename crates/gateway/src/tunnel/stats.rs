@@ -1,6 +1,6 @@
 //! Counters, and the state of each path.
 
-use anabranch_core::units::Duration;
+use anabranch_core::units::{Duration, Instant};
 
 use super::Tunnel;
 use crate::{order::OrderStats, path::State, wire::PathId};
@@ -14,14 +14,24 @@ pub struct Counters {
     pub datagrams: u64,
     /// Packets retransmitted.
     pub retransmitted: u64,
+    /// Copies of interactive packets sent.
+    pub copies: u64,
+    /// Packets of blocks, which repair packets protect.
+    pub protected: u64,
+    /// Repair packets sent.
+    pub repairs: u64,
+    /// Packets that repair packets brought back.
+    pub rebuilt: u64,
     /// Packets dropped because no path takes their size any more.
     pub unsendable: u64,
     /// Packets whose source address the other end must not use.
     pub foreign_sources: u64,
     /// Messages of no known form.
     pub malformed: u64,
-    /// Data messages that are not authentic or not new.
+    /// Data messages that are not authentic.
     pub unauthentic: u64,
+    /// Data messages of a session whose number is not new. They are not authenticated.
+    pub replayed: u64,
     /// Initiations that are not for this end, or not from the other.
     pub refused_initiations: u64,
     /// Cookies handed out, under load.
@@ -51,6 +61,8 @@ pub struct PathStats {
     pub deaths: u64,
     /// How often the other end's address changed.
     pub roamed: u64,
+    /// When the oldest packet was sent that should have been reported since.
+    pub waiting: Option<Instant>,
     /// Packets outstanding.
     pub outstanding: usize,
     /// Octets kept for retransmission.
@@ -70,17 +82,25 @@ pub struct Stats {
     pub order: OrderStats,
     /// Packets that wait for a path.
     pub queued: usize,
+    /// Packets that wait to be retransmitted.
+    pub repairing: usize,
+    /// Datagrams of handshakes that wait to be sent.
+    pub answering: usize,
     /// Packets dropped in the queue.
     pub queue_dropped: u64,
     /// Packets that wait for others of their flow.
     pub waiting: usize,
+    /// Packets and repair packets of incomplete blocks.
+    pub collected: usize,
+    /// Buffers that wait to be used again.
+    pub buffers: usize,
     /// Paths by number.
     pub paths: Vec<PathStats>,
 }
 
 impl Stats {
     pub(super) fn of(tunnel: &Tunnel) -> Self {
-        let paths = tunnel.paths.iter().map(|(&id, path)| PathStats {
+        let paths = tunnel.paths.iter().map(|(id, path)| PathStats {
             path: id,
             state: path.liveness.state(),
             srtt: path.round_trip.srtt(),
@@ -90,6 +110,7 @@ impl Stats {
             mtu: path.mtu.size(),
             deaths: path.liveness.deaths(),
             roamed: path.roamed,
+            waiting: path.liveness.waiting(),
             outstanding: path.ledger.len(),
             kept_octets: path.ledger.kept_octets(),
         });
@@ -98,9 +119,13 @@ impl Stats {
             sessions: tunnel.handshakes.count,
             counters: tunnel.counters,
             order: tunnel.order.stats(),
-            queued: tunnel.queue.len(),
-            queue_dropped: tunnel.queue.dropped(),
+            queued: tunnel.lanes.queued(),
+            repairing: tunnel.lanes.repairing(),
+            answering: tunnel.outbox.len(),
+            queue_dropped: tunnel.lanes.dropped(),
             waiting: tunnel.order.waiting(),
+            collected: tunnel.rebuilder.held(),
+            buffers: tunnel.pool.len(),
             paths: paths.collect(),
         }
     }

@@ -11,17 +11,55 @@ pub struct Place {
     pub number: u32,
 }
 
+/// A repair packet of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repair {
+    /// The block, which is not 0.
+    pub block: u16,
+    /// Which of the block's repair packets, from 0.
+    pub key: u8,
+    /// How many of them there are.
+    pub of: u8,
+    /// How many packets the block has.
+    pub count: u8,
+    /// The code's symbol of the packets' places.
+    pub place: [u8; 4],
+}
+
 /// What a data message carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// An IP packet.
     Packet(Place),
+    /// An IP packet of a block.
+    Protected {
+        /// Its place.
+        place: Place,
+        /// The block, which is not 0.
+        block: u16,
+        /// Its index in the block.
+        index: u8,
+    },
+    /// A repair packet.
+    Repair(Repair),
     /// A [`Control`](super::Control) message. Its arrival is not reported.
     Control,
     /// Zeros, sent to learn whether the path delivers. The report of its arrival is the answer.
     Probe,
     /// Zeros, sent to learn whether the path delivers a datagram of that size (RFC 8899 §3).
     MtuProbe,
+}
+
+impl Kind {
+    /// The block that it belongs to, or 0. It stands outside the sealed header.
+    #[must_use]
+    pub const fn block(self) -> u16 {
+        match self {
+            Self::Protected { block, .. } => block,
+            Self::Repair(repair) => repair.block,
+            _ => 0,
+        }
+    }
 }
 
 /// The sealed header.
@@ -41,6 +79,15 @@ impl Inner {
                 octets[2..4].copy_from_slice(&place.flow.to_be_bytes());
                 octets[4..8].copy_from_slice(&place.number.to_be_bytes());
             }
+            Kind::Protected { place, index, .. } => {
+                octets[..2].copy_from_slice(&[4, index]);
+                octets[2..4].copy_from_slice(&place.flow.to_be_bytes());
+                octets[4..8].copy_from_slice(&place.number.to_be_bytes());
+            }
+            Kind::Repair(repair) => {
+                octets[..4].copy_from_slice(&[5, repair.key, repair.of, repair.count]);
+                octets[4..8].copy_from_slice(&repair.place);
+            }
             Kind::Control => octets[0] = 1,
             Kind::Probe => octets[0] = 2,
             Kind::MtuProbe => octets[0] = 3,
@@ -48,11 +95,11 @@ impl Inner {
         octets
     }
 
-    /// Reads it, and gives what follows.
+    /// Reads it, with the block of the header before it, and gives what follows.
     ///
     /// # Errors
     /// [`WireError`] where the octets are too few, or the kind is unknown.
-    pub fn decode(octets: &[u8]) -> Result<(Self, &[u8]), WireError> {
+    pub fn decode(octets: &[u8], block: u16) -> Result<(Self, &[u8]), WireError> {
         let (head, rest) = octets
             .split_first_chunk::<INNER>()
             .ok_or(WireError::Length {
@@ -65,10 +112,22 @@ impl Inner {
         };
         let alone = head[2..] == [0; INNER - 2];
         let kind = match (head[0], head[1], alone) {
-            (0, 0, _) => Kind::Packet(place),
-            (1, 0, true) => Kind::Control,
-            (2, 0, true) => Kind::Probe,
-            (3, 0, true) => Kind::MtuProbe,
+            (0, 0, _) if block == 0 => Kind::Packet(place),
+            (1, 0, true) if block == 0 => Kind::Control,
+            (2, 0, true) if block == 0 => Kind::Probe,
+            (3, 0, true) if block == 0 => Kind::MtuProbe,
+            (4, index, _) if block != 0 => Kind::Protected {
+                place,
+                block,
+                index,
+            },
+            (5, key, _) if block != 0 && key < head[2] && head[3] != 0 => Kind::Repair(Repair {
+                block,
+                key,
+                of: head[2],
+                count: head[3],
+                place: [head[4], head[5], head[6], head[7]],
+            }),
             _ => return Err(WireError::Reserved),
         };
         Ok((Self { kind }, rest))

@@ -1,8 +1,12 @@
 //! Any sequence of events: each packet at most once, no nonce twice, bounded memory, and traffic within a second of the last event
 //! while one path is alive.
 
-use super::network::{Network, Wire};
+use super::{
+    network::{Network, Wire, path},
+    states::Watch,
+};
 use anabranch_core::units::Duration;
+use anabranch_gateway::policy::{Class, Match, Role, Rule};
 use proptest::prelude::*;
 
 const MS: Duration = Duration::from_millis(1);
@@ -38,6 +42,10 @@ enum Event {
     NewPort {
         path: usize,
     },
+    Hostile {
+        end: usize,
+        count: usize,
+    },
     Restart {
         end: usize,
     },
@@ -56,7 +64,20 @@ fn event(paths: usize) -> impl Strategy<Value = Event> {
         1 => path.clone().prop_map(|path| Event::Slow { path }),
         1 => path.prop_map(|path| Event::NewPort { path }),
         2 => (0_usize..2).prop_map(|end| Event::Restart { end }),
+        2 => (0_usize..2, 0_usize..400).prop_map(|(end, count)| Event::Hostile { end, count }),
     ]
+}
+
+fn rule(paths: u8) -> impl Strategy<Value = Rule> {
+    let pinned = (0..paths).prop_map(|number| Class::Pinned(path(number)));
+    let class = prop_oneof![Just(Class::Interactive), pinned];
+    class.prop_map(|class| Rule {
+        matches: Match {
+            dscp: vec![46],
+            ..Match::default()
+        },
+        class,
+    })
 }
 
 fn apply(network: &mut Network, event: Event) {
@@ -78,13 +99,43 @@ fn apply(network: &mut Network, event: Event) {
         // The end that begins is behind an address translator.
         Event::NewPort { path } => network.ports[0][path] += 100,
         Event::Restart { end } => network.restart(end),
+        // Garbage, initiations of strangers, and what was carried before: whole, cut and altered.
+        Event::Hostile { end, count } => {
+            for at in 0..count {
+                let mut path = u8::try_from(at % 3).expect("small");
+                let mut octets = match at % 4 {
+                    0 => network.forged_initiation(u32::try_from(at).expect("small")),
+                    1 => vec![u8::try_from(at % 6).expect("small"); at],
+                    _ if network.recorded.is_empty() => continue,
+                    _ => {
+                        // On its own path: from another address an undelivered one would move the path there.
+                        let (_, own, octets) = &network.recorded[at * 7 % network.recorded.len()];
+                        path = *own;
+                        octets.clone()
+                    }
+                };
+                match at % 8 {
+                    3 => octets.truncate(at % (octets.len() + 1)),
+                    6 => octets
+                        .iter_mut()
+                        .skip(at % 60)
+                        .take(1)
+                        .for_each(|octet| *octet ^= 1),
+                    _ => {}
+                }
+                network.inject(end, path, octets);
+            }
+        }
     }
 }
 
 fn check_memory(network: &Network) {
     for end in [0, 1] {
         let stats = network.stats(end);
-        assert!(stats.queued <= 2_048 && stats.waiting <= 4_096);
+        assert!(stats.queued <= 2 * 2_048 && stats.waiting <= 4_096);
+        assert!(stats.repairing <= 2 * 512 && stats.answering <= 64);
+        assert!(stats.buffers <= 2_048 && stats.collected <= 16 * 456);
+        assert!(stats.paths.len() <= 16);
         for path in stats.paths {
             assert!(path.outstanding <= 8_192 && path.kept_octets <= 4 << 20);
         }
@@ -92,7 +143,7 @@ fn check_memory(network: &Network) {
 }
 
 proptest! {
-    #![proptest_config(super::cases(24))]
+    #![proptest_config(super::cases(128))]
 
     #[test]
     fn traffic_flows_within_a_second_of_any_events(
@@ -101,9 +152,17 @@ proptest! {
         delays in proptest::collection::vec(2_u64..60, 3),
         events in proptest::collection::vec((event(3), 1_u64..900), 0..25),
         alive in 0_usize..3,
+        roles in proptest::collection::vec(prop_oneof![3 => Just(Role::Active), 1 => Just(Role::Backup), 1 => Just(Role::Metered)], 3),
+        rules in proptest::collection::vec(rule(3), 0..2),
     ) {
         let wire = |&delay: &u64| [Wire { delay: MS * delay, ..Wire::default() }; 2];
         let mut network = Network::new(seed, delays.iter().map(wire).collect(), both_begin);
+        network.dscp.insert(1, 46);
+        network.rules(rules.clone());
+        for (role, path) in roles.iter().zip(0_u8..) {
+            network.role(&[0], path, *role);
+        }
+        network.watch = Some(Watch::default());
         let time: u64 = events.iter().map(|&(_, pause)| pause).sum();
         network.flow(0, 1, MS * 20, MS * (time + 4_000));
         network.flow(1, 2, MS * 20, MS * (time + 4_000));

@@ -2,7 +2,9 @@
 
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::{
-    path::{Ledger, Liveness, Received, Sent, State},
+    path::{Ledger, Liveness, Outcome, Received, Sent, State},
+    policy::Role,
+    pool::Pool,
     wire::Report,
 };
 use proptest::prelude::*;
@@ -91,7 +93,7 @@ proptest! {
 
     #[test]
     fn states_follow_the_model(steps in proptest::collection::vec((1_u64..60, 0_u8..10), 1..400), lossy in 0_u8..10) {
-        let mut path = Liveness::new(false);
+        let mut path = Liveness::new(Role::Active);
         let mut model = Model {
             name: Name::Unknown,
             unreported: Vec::new(),
@@ -149,7 +151,7 @@ proptest! {
         for (step, pause) in arrivals {
             number += step;
             now = now + MS * pause;
-            received.on_arrival(number, now);
+            received.on_arrival(number, now, now);
             seen.insert(number);
             pass(&mut received, now, &mut newest, &mut fates);
         }
@@ -170,16 +172,16 @@ proptest! {
     fn each_packet_has_one_fate(
         reports in proptest::collection::vec((0_u64..400, any::<u64>()), 1..60), mask: u64,
     ) {
-        let mut ledger = Ledger::default();
+        let (mut ledger, mut outcome, mut pool) = (Ledger::default(), Outcome::default(), Pool::default());
         let (mut fates, mut next) = (BTreeSet::new(), 0);
         for (highest, received) in reports {
             for _ in 0..9 {
                 let sent = Sent { number: next, at: at(next), octets: 100, expects_report: true, kept: None };
-                prop_assert_eq!(ledger.add(sent), 0);
+                prop_assert_eq!(ledger.add(sent, &mut pool), 0);
                 next += 1;
             }
             let report = Report { version: 0, loss: 0, highest, arrived: 0, held: 0, received: received | mask };
-            let outcome = ledger.on_report(&report);
+            ledger.on_report(&report, &mut outcome);
             for sent in outcome.arrived.iter().chain(&outcome.lost) {
                 prop_assert!(fates.insert(sent.number), "{} has two fates", sent.number);
                 prop_assert!(sent.number <= highest);

@@ -1,10 +1,13 @@
 //! Tests of the tunnel's core.
+mod correction;
 mod crypto;
 mod events;
 mod inner;
 mod liveness;
 mod network;
 mod order;
+mod policy;
+mod states;
 mod tunnel;
 mod wire;
 

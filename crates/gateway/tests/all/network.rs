@@ -1,7 +1,10 @@
 //! A deterministic network of two tunnels: loss, delay, jitter, duplication, black holes, new addresses, restarts, clock offsets
 //! and path MTU.
 
-use super::Seeded;
+use super::{
+    Seeded,
+    states::{Cause, Watch},
+};
 use anabranch_core::{
     rng::Stream,
     units::{Duration, Instant},
@@ -10,6 +13,7 @@ use anabranch_gateway::{
     crypto::{Entropy as _, Keys, MacKey, Pending, public_key, with_mac2},
     inner::Prefix,
     path::Route,
+    policy::{Role, Rule},
     tunnel::{Config, PathConfig, Stats, Tunnel},
     wire::PathId,
 };
@@ -22,6 +26,8 @@ pub struct Wire {
     pub delay: Duration,
     pub jitter: Duration,
     pub loss: f64,
+    /// Packets lost in a row, on average.
+    pub burst: f64,
     pub duplicate: f64,
     pub corrupt: f64,
     pub is_dead: bool,
@@ -37,6 +43,7 @@ impl Default for Wire {
             delay: Duration::from_millis(20),
             jitter: Duration::ZERO,
             loss: 0.0,
+            burst: 1.0,
             duplicate: 0.0,
             corrupt: 0.0,
             is_dead: false,
@@ -54,9 +61,12 @@ struct Host {
     tunnel: Tunnel,
     offset: Duration,
     boots: u64,
+    /// Datagrams and packets that wait for the host's processor, with the times of their arrivals.
+    inbox: Vec<(Instant, Event)>,
 }
 
 enum Event {
+    Wake { end: End },
     Datagram { to: End, path: u8, octets: Vec<u8> },
     Send { from: End, flow: u16 },
 }
@@ -78,7 +88,10 @@ pub struct Network {
     /// Octets of packets.
     pub size: usize,
     sources: [Vec<Prefix>; 2],
-    standby: Option<u8>,
+    roles: [BTreeMap<u8, Role>; 2],
+    rules: Vec<Rule>,
+    /// The code point of packets of a flow.
+    pub dscp: BTreeMap<u16, u8>,
     /// Datagrams of each end on each path.
     pub datagrams: [BTreeMap<u8, u64>; 2],
     /// The source port that the other end sees of each end on each path.
@@ -88,11 +101,17 @@ pub struct Network {
     hosts: Vec<Host>,
     events: BTreeMap<(Instant, u64), Event>,
     free: Vec<[Instant; 2]>,
+    /// Whether a burst of losses goes on.
+    bad: Vec<[bool; 2]>,
     stream: Stream,
     count: u64,
     seed: u64,
     paths: u8,
     both_begin: bool,
+    /// Checks the states of paths, where it is there.
+    pub watch: Option<Watch>,
+    /// Between times at which an end has the processor; always if there is none.
+    wake: [Option<Duration>; 2],
     /// Every data header sent, by boot and end: a nonce must not repeat under one receiver's index.
     nonces: BTreeSet<(End, Vec<u8>)>,
 }
@@ -104,6 +123,18 @@ fn keys(seed: u64, end: End) -> Keys {
         private: privates[end],
         peer: public_key(&privates[1 - end]),
         psk: None,
+    }
+}
+
+fn route(of: End, number: u8, ports: &[Vec<u16>; 2]) -> Route {
+    let ip = if of == 0 {
+        [192, 0, 2, 1]
+    } else {
+        [192, 0, 2, 2]
+    };
+    Route {
+        local: u32::from(number),
+        remote: SocketAddr::from((ip, ports[of][usize::from(number)])),
     }
 }
 
@@ -136,13 +167,16 @@ impl Network {
         let mut network = Self {
             now: Instant::START,
             free: vec![[Instant::START; 2]; wires.len()],
+            bad: vec![[false; 2]; wires.len()],
             wires,
             delivered: Default::default(),
             sent: Default::default(),
             refused: 0,
             size: 1_000,
             sources: Default::default(),
-            standby: None,
+            roles: Default::default(),
+            rules: Vec::new(),
+            dscp: BTreeMap::new(),
             datagrams: Default::default(),
             ports: [ports(0), ports(1)],
             recorded: Vec::new(),
@@ -153,6 +187,8 @@ impl Network {
             seed,
             paths,
             both_begin,
+            watch: None,
+            wake: [None; 2],
             nonces: BTreeSet::new(),
         };
         for end in [0, 1] {
@@ -162,6 +198,7 @@ impl Network {
                 tunnel,
                 offset,
                 boots: 0,
+                inbox: Vec::new(),
             });
         }
         network
@@ -171,12 +208,13 @@ impl Network {
         let paths = (0..self.paths).map(|number| PathConfig {
             id: path(number),
             route: (end == 0 || self.both_begin).then(|| self.route(1 - end, number)),
-            standby: self.standby == Some(number),
+            role: self.roles[end].get(&number).copied().unwrap_or_default(),
         });
         let config = Config {
             keys: keys(self.seed, end),
             paths: paths.collect(),
             sources: self.sources[end].clone(),
+            rules: self.rules.clone(),
         };
         let entropy = Seeded::new(self.seed ^ (boots << 32), if end == 0 { "a" } else { "b" });
         Tunnel::new(config, Box::new(entropy), now)
@@ -184,15 +222,7 @@ impl Network {
 
     /// How an end is seen by the other on a path.
     fn route(&self, of: End, number: u8) -> Route {
-        let ip = if of == 0 {
-            [192, 0, 2, 1]
-        } else {
-            [192, 0, 2, 2]
-        };
-        Route {
-            local: u32::from(number),
-            remote: SocketAddr::from((ip, self.ports[of][usize::from(number)])),
-        }
+        route(of, number, &self.ports)
     }
 
     fn local(&self, end: End) -> Instant {
@@ -208,12 +238,46 @@ impl Network {
             tunnel,
             offset,
             boots,
+            inbox: Vec::new(),
         };
+        if let Some(watch) = &mut self.watch {
+            watch.restart(end);
+        }
     }
 
-    /// Both ends restart with this path as a standby.
-    pub fn standby(&mut self, path: u8) {
-        self.standby = Some(path);
+    /// An end has the processor only once per `interval`. What arrives in between waits, with the time of its arrival.
+    pub fn busy(&mut self, end: End, interval: Duration) {
+        self.wake[end] = Some(interval);
+    }
+
+    /// When an end has the processor, from a time on.
+    fn awake(&self, end: End, at: Instant) -> Instant {
+        let Some(interval) = self.wake[end] else {
+            return at;
+        };
+        let nanos = at.saturating_since(Instant::START).as_nanos();
+        // Instants are finer than nanoseconds.
+        let nanos = nanos + u64::from(Instant::from_nanos(nanos) < at);
+        let interval = interval.as_nanos();
+        Instant::from_nanos(nanos.div_ceil(interval) * interval)
+    }
+
+    fn is_awake(&self, end: End) -> bool {
+        self.awake(end, self.now) == self.now
+    }
+
+    /// Both ends restart; these of them give the path this role.
+    pub fn role(&mut self, ends: &[End], path: u8, role: Role) {
+        for &end in ends {
+            self.roles[end].insert(path, role);
+        }
+        self.restart(0);
+        self.restart(1);
+    }
+
+    /// Both ends restart with these rules.
+    pub fn rules(&mut self, rules: Vec<Rule>) {
+        self.rules = rules;
         self.restart(0);
         self.restart(1);
     }
@@ -281,16 +345,20 @@ impl Network {
     pub fn run(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
-            self.poll(0);
-            self.poll(1);
+            for host in [0, 1] {
+                if self.is_awake(host) {
+                    self.poll(host);
+                }
+            }
             let timers = (0..2).filter_map(|host| {
                 let Host { tunnel, offset, .. } = &self.hosts[host];
                 let at = tunnel.poll_timeout()?;
                 assert!(
-                    at > self.local(host),
+                    at > self.local(host) || !self.is_awake(host),
                     "end {host} asks for a time that has passed"
                 );
-                Some(self.now + at.saturating_since(self.now + *offset))
+                let at = self.now + at.saturating_since(self.now + *offset);
+                Some(self.awake(host, at))
             });
             let event = self.events.first_key_value().map(|(&(at, _), _)| at);
             let next = timers.chain(event).min().unwrap_or(end);
@@ -311,18 +379,43 @@ impl Network {
     }
 
     fn happen(&mut self, event: Event) {
+        let end = match event {
+            Event::Datagram { to, .. } => to,
+            Event::Send { from, .. } => from,
+            Event::Wake { end } => {
+                for (arrived, event) in std::mem::take(&mut self.hosts[end].inbox) {
+                    self.take(event, arrived);
+                }
+                return;
+            }
+        };
+        if self.is_awake(end) {
+            return self.take(event, self.now);
+        }
+        if self.hosts[end].inbox.is_empty() {
+            self.schedule(self.awake(end, self.now), Event::Wake { end });
+        }
+        self.hosts[end].inbox.push((self.now, event));
+    }
+
+    fn take(&mut self, event: Event, arrived: Instant) {
         match event {
+            Event::Wake { .. } => {}
             Event::Datagram {
                 to,
                 path,
                 mut octets,
             } => {
-                let (route, now) = (self.route(1 - to, path), self.local(to));
-                self.hosts[to].tunnel.handle(&mut octets, route, now);
+                let Host { tunnel, offset, .. } = &mut self.hosts[to];
+                let (arrived, now) = (arrived + *offset, self.now + *offset);
+                let route = route(1 - to, path, &self.ports);
+                tunnel.handle(&mut octets, route, arrived, now);
+                self.check_states(to, Cause::Datagram);
             }
             Event::Send { from, flow } => {
                 let number = self.sent[from].entry(flow).or_insert(0);
-                let packet = packet(from, flow, *number, self.size);
+                let mut packet = packet(from, flow, *number, self.size);
+                packet[1] = self.dscp.get(&flow).copied().unwrap_or(0) << 2;
                 *number += 1;
                 let now = self.local(from);
                 if self.hosts[from].tunnel.handle_inner(packet, now).is_err() {
@@ -332,10 +425,18 @@ impl Network {
         }
     }
 
+    fn check_states(&mut self, end: End, cause: Cause) {
+        if let Some(watch) = &mut self.watch {
+            let Host { tunnel, offset, .. } = &self.hosts[end];
+            watch.check(end, &tunnel.stats(), cause, self.now + *offset);
+        }
+    }
+
     fn poll(&mut self, end: End) {
         let now = self.local(end);
         let mut octets = Vec::new();
         while let Some(transmit) = self.hosts[end].tunnel.poll_transmit(now, &mut octets) {
+            self.check_states(end, Cause::Time);
             *self.datagrams[end]
                 .entry(transmit.path.number())
                 .or_insert(0) += 1;
@@ -350,6 +451,7 @@ impl Network {
                 self.carry(end, transmit.path.number(), &octets);
             }
         }
+        self.check_states(end, Cause::Time);
         while let Some(packet) = self.hosts[end].tunnel.poll_deliver(now) {
             self.delivered[end].push(Delivered {
                 at: self.now,
@@ -367,7 +469,15 @@ impl Network {
         let free = &mut self.free[usize::from(number)][from];
         let begin = self.now.max(*free);
         let is_full = begin.saturating_since(self.now) > wire.queue;
-        if wire.is_dead || octets.len() > wire.mtu || draw.chance(wire.loss) || is_full {
+        let bad = &mut self.bad[usize::from(number)][from];
+        *bad = if wire.burst <= 1.0 {
+            draw.chance(wire.loss)
+        } else if *bad {
+            !draw.chance(1.0 / wire.burst)
+        } else {
+            draw.chance(wire.loss / (wire.burst * (1.0 - wire.loss)))
+        };
+        if wire.is_dead || octets.len() > wire.mtu || *bad || is_full {
             return;
         }
         *free = begin + Duration::from_secs_f64(octets.len() as f64 / wire.rate);

@@ -1,7 +1,7 @@
 //! The restorer: once, in order while nothing is given up, within a bound, and within memory.
 
 use anabranch_core::units::{Duration, Instant};
-use anabranch_gateway::{order::Order, wire::Place};
+use anabranch_gateway::{order::Order, pool::Pool, wire::Place};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ fn at(ms: u64) -> Instant {
 
 fn arrive(order: &mut Order, flow: u16, number: u32, now: Instant) {
     let content = [&flow.to_be_bytes()[..], &number.to_be_bytes()].concat();
-    order.on_packet(Place { flow, number }, &content, now);
+    order.on_packet(Place { flow, number }, &content, now, &mut Pool::default());
 }
 
 fn delivered(order: &mut Order) -> Vec<(u16, u32)> {

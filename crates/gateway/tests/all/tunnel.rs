@@ -3,7 +3,8 @@
 use super::network::{End, Network, Wire, packet, path};
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::{
-    path::State,
+    path::{Mtu, State},
+    policy::Role,
     tunnel::{Refused, Stats},
 };
 
@@ -394,7 +395,7 @@ fn a_second_path_never_costs_throughput() {
 #[test]
 fn a_standby_path_carries_packets_only_where_no_other_does() {
     let mut network = Network::new(14, two(), false);
-    network.standby(1);
+    network.role(&[0, 1], 1, Role::Backup);
     network.flow(0, 1, MS * 5, MS * 4_000);
     network.run(MS * 2_000);
     assert_eq!(state(&network.stats(0), 1), State::Standby);
@@ -449,6 +450,27 @@ fn a_small_path_degrades_only_itself() {
     network.flow(0, 1, MS * 5, MS * 2_000);
     network.run(MS * 3_000);
     assert_eq!((network.check_once(1), network.refused), (400, 0));
+}
+
+/// A full queue drops several packets in a row.
+#[test]
+fn losses_in_a_row_do_not_lower_the_path_mtu() {
+    let mut mtu = Mtu::default();
+    let mut now = Instant::START;
+    let probe = |mtu: &mut Mtu, number: u64, now: Instant| {
+        let size = mtu.probe(now).expect("a probe is due");
+        mtu.on_probe(number, size, now, Duration::from_millis(50));
+        mtu.on_arrived(number, size, now);
+    };
+    probe(&mut mtu, 0, now);
+    assert_eq!(mtu.size(), 1_472);
+    for _ in 0..20 {
+        mtu.on_lost(1_472, now);
+    }
+    now = now + Duration::from_millis(1);
+    mtu.advance(now);
+    probe(&mut mtu, 1, now);
+    assert_eq!(mtu.size(), 1_472);
 }
 
 #[test]
@@ -570,6 +592,36 @@ fn unequal_paths_are_filled() {
             carried >= 0.93 * capacity,
             "{carried} of {capacity}, {rate} {delay}"
         );
+    }
+}
+
+/// Delays count from arrival to arrival, however long a datagram waits for the host's processor.
+#[test]
+fn a_busy_processor_is_no_delay_of_the_path() {
+    let first = Wire {
+        rate: 3e6,
+        delay: MS * 10,
+        ..Wire::default()
+    };
+    let second = Wire {
+        delay: MS * 30,
+        ..first
+    };
+    for (wait, share) in [(5, 0.9), (15, 0.85), (30, 0.8)] {
+        let mut network = Network::new(22, vec![[first; 2], [second; 2]], false);
+        network.busy(0, MS * wait);
+        network.busy(1, MS * (wait + 1));
+        let interval = Duration::from_secs_f64(16.0 * 1_000.0 / 6.6e6);
+        for flow in 0..16 {
+            network.flow(0, flow, interval, MS * 5_000);
+        }
+        network.run(MS * 2_000);
+        let before = network.delivered[1].len();
+        network.run(MS * 3_000);
+        let carried = (network.delivered[1].len() - before) as f64 * 1_068.0 / 3.0;
+        assert!(carried >= share * 6e6, "{carried} with waits of {wait} ms");
+        let stats = network.stats(0);
+        assert!(stats.paths.iter().all(|path| path.deaths == 0), "{stats:?}");
     }
 }
 

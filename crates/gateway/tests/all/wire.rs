@@ -1,8 +1,11 @@
 //! The wire format: golden octets of `docs/design/027-gateway-protocol.md`, round trips, and any octets at all.
 
-use anabranch_gateway::wire::{
-    COOKIE_REPLY, Control, CookieReply, Entry, HEADER, Header, INITIATION, Initiation, Inner, Kind,
-    Message, OVERHEAD, PathId, Place, RESPONSE, Report, Response, WireError,
+use anabranch_gateway::{
+    policy::Role,
+    wire::{
+        COOKIE_REPLY, Control, CookieReply, Entry, HEADER, Header, INITIATION, Initiation, Inner,
+        Kind, Message, OVERHEAD, PathId, Place, RESPONSE, Repair, Report, Response, WireError,
+    },
 };
 use proptest::prelude::*;
 use std::fmt::Write as _;
@@ -33,10 +36,11 @@ fn report() -> Report {
 fn golden_octets() {
     let header = Header {
         path: path(3),
+        block: 0x0a0b,
         receiver: 0x0102_0304,
         number: 0x1112_1314_1516_1718,
     };
-    assert_eq!(hex(&header.encode()), "04030000010203041112131415161718");
+    assert_eq!(hex(&header.encode()), "04030a0b010203041112131415161718");
     let packet = Inner {
         kind: Kind::Packet(Place {
             flow: 0x0102,
@@ -51,9 +55,28 @@ fn golden_octets() {
         .encode()),
         "0300000000000000"
     );
+    let place = Place {
+        flow: 0x0102,
+        number: 0x0304_0506,
+    };
+    let kind = Kind::Protected {
+        place,
+        block: 1,
+        index: 7,
+    };
+    assert_eq!(hex(&Inner { kind }.encode()), "0407010203040506");
+    let kind = Kind::Repair(Repair {
+        block: 1,
+        key: 2,
+        of: 3,
+        count: 4,
+        place: [5, 6, 7, 8],
+    });
+    assert_eq!(hex(&Inner { kind }.encode()), "0502030405060708");
     let mut control = Vec::new();
     let entries = vec![Entry {
         path: path(1),
+        role: Role::Active,
         report: Some(report()),
         acknowledged: Some(0x0506),
     }];
@@ -88,6 +111,7 @@ fn overhead_is_forty_octets_and_replies_are_shorter_than_initiations() {
 fn a_path_stands_once_in_a_control_message() {
     let entry = Entry {
         path: path(5),
+        role: Role::Active,
         report: None,
         acknowledged: None,
     };
@@ -124,8 +148,13 @@ proptest! {
     }
 
     #[test]
-    fn any_sealed_octets_are_refused_or_written_as_they_were(octets in proptest::collection::vec(any::<u8>(), 0..130)) {
-        if let Ok((inner, rest)) = Inner::decode(&octets) {
+    fn any_sealed_octets_are_refused_or_written_as_they_were(octets in proptest::collection::vec(any::<u8>(), 0..130), kind in 0_u8..8, block in 0_u16..3) {
+        let mut octets = octets;
+        if let Some(first) = octets.first_mut() {
+            *first = kind;
+        }
+        if let Ok((inner, rest)) = Inner::decode(&octets, block) {
+            prop_assert_eq!(inner.kind.block(), block);
             prop_assert_eq!([&inner.encode(), rest].concat(), octets.clone());
         }
         if let Ok(control) = Control::decode(&octets) {
@@ -153,6 +182,7 @@ proptest! {
     fn control_messages_round_trip(present in proptest::collection::vec(any::<(bool, Option<u16>)>(), 0..16)) {
         let entries = (0_u8..).zip(present).map(|(number, (reported, acknowledged))| Entry {
             path: path(number),
+            role: [Role::Active, Role::Backup, Role::Metered][usize::from(number % 3)],
             report: reported.then(report),
             acknowledged,
         });

@@ -1,6 +1,6 @@
 //! What the values of a file must have in common, and the files that it names.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt, path::Path};
 
 use anabranch_core::system::words;
 use anabranch_document::{
@@ -11,7 +11,10 @@ use anabranch_document::{
 
 use anabranch_files::Files;
 
-use super::format::{Class, Config, Secret};
+use super::{
+    format::{Config, Mode, Peer, Secret},
+    value::{Endpoint, Prefix},
+};
 use crate::key::{Key, public};
 
 /// The most octets of a key file.
@@ -70,30 +73,19 @@ pub fn check(
         sources,
         folder,
     };
-    let tunnel = &mut config.tunnel;
-    if tunnel.address.is_empty() {
-        let path = ["tunnel", "address"];
+    let gateway = &mut config.gateway;
+    if gateway.addresses.is_empty() {
+        let path = ["gateway", "addresses"];
         return Err(checker.error(&path, "there is no address", "expected one at least"));
     }
-    let secret = match (&tunnel.private_key, &tunnel.private_key_file) {
-        (Some(key), None) => key.clone(),
-        (None, Some(file)) => checker.key_file(&["tunnel", "private_key_file"], file)?,
-        (Some(_), Some(_)) => {
-            let path = ["tunnel", "private_key_file"];
-            let message = "`private_key` is given as well";
-            return Err(checker.error(&path, message, "expected one of them"));
-        }
-        (None, None) => {
-            let message = "there is no private key";
-            let help = "expected `private_key_file`: anabranch-gateway keygen --out FILE";
-            return Err(checker.error(&["tunnel"], message, help));
-        }
-    };
+    let path = ["gateway", "private_key_file"];
+    let secret = checker.key_file(&path, &gateway.private_key_file)?;
     let own = public(&secret);
-    tunnel.secret = Secret(Some(secret));
+    gateway.secret = Secret(Some(secret));
+    listens(&config, &checker)?;
     peers(&mut config, &own, &checker)?;
     paths(&config, &checker)?;
-    policies(&config, &checker)?;
+    classes(&config, &checker)?;
     if let Some(metrics) = config.status.metrics
         && !metrics.ip().is_loopback()
     {
@@ -104,6 +96,33 @@ pub fn check(
     Ok(config)
 }
 
+fn listens(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
+    let listen: Vec<SocketAddr> = config.gateway.listen.iter().map(|at| at.0).collect();
+    for (n, at) in listen.iter().enumerate() {
+        let n_text = n.to_string();
+        let path = ["gateway", "listen", &n_text];
+        if listen[..n].contains(at) {
+            let message = format!("{at} is in the list before");
+            return Err(checker.error(&path, message, "expected each address and port once"));
+        }
+        // The sockets of paths are bound to interfaces or source addresses.
+        if !config.path.is_empty() && !at.ip().is_unspecified() {
+            let message = format!("{at} is one address, and each path has its own");
+            let help = format!(
+                "expected \"0.0.0.0:{0}\" or \"[::]:{0}\": each path listens there",
+                at.port()
+            );
+            return Err(checker.error(&path, message, &help));
+        }
+        if !config.path.is_empty() && at.port() != listen[0].port() {
+            let message = format!("{at} has another port than {}", listen[0]);
+            let help = "expected one port where there are paths: each path listens there";
+            return Err(checker.error(&path, message, help));
+        }
+    }
+    Ok(())
+}
+
 fn peers(config: &mut Config, own: &Key, checker: &Checker<'_>) -> Result<(), Error> {
     if config.peer.is_empty() {
         let help = "expected a `[peer.NAME]` with `public_key` and `allowed`";
@@ -112,53 +131,35 @@ fn peers(config: &mut Config, own: &Key, checker: &Checker<'_>) -> Result<(), Er
     for i in 0..config.peer.0.len() {
         let (name, peer) = &config.peer.0[i];
         let name = name.clone();
-        if peer.public_key == *own {
-            let message = "this is the public key of this end";
-            let help = "expected the other end's: anabranch-gateway check prints it there";
-            return Err(checker.error(&["peer", &name, "public_key"], message, help));
-        }
         let before = &config.peer.0[..i];
-        if let Some((other, _)) = before.iter().find(|(_, p)| p.public_key == peer.public_key) {
-            let message = format!("the peer `{other}` has the same public key");
-            return Err(checker.error(
-                &["peer", &name, "public_key"],
-                message,
-                "expected one key for each",
-            ));
-        }
+        public_key(&name, peer, before, own, checker)?;
         for (n, prefix) in peer.allowed.iter().enumerate() {
-            let overlaps = |net: &ipnet::IpNet| net.contains(&prefix.0) || prefix.0.contains(net);
-            for (other, earlier) in before {
-                if let Some(taken) = earlier.allowed.iter().find(|p| overlaps(&p.0)) {
-                    let message = format!("{prefix} overlaps {taken} of the peer `{other}`");
-                    let help = "expected prefixes that have no address in common: one peer is behind each address";
-                    return Err(checker.error(
-                        &["peer", &name, "allowed", &n.to_string()],
-                        message,
-                        help,
-                    ));
-                }
-            }
-            if let Some(address) = config
-                .tunnel
-                .address
-                .iter()
-                .find(|a| prefix.0.contains(&a.0.addr()))
-            {
-                let message = format!("{prefix} has this end's own address {address}");
-                let help = "expected addresses behind the other end";
-                return Err(checker.error(
-                    &["peer", &name, "allowed", &n.to_string()],
-                    message,
-                    help,
-                ));
-            }
+            let path = ["peer", &name, "allowed", &n.to_string()];
+            let (message, help) = if let Some((other, taken)) = overlap(*prefix, before) {
+                (
+                    format!("{prefix} overlaps {taken} of the peer `{other}`"),
+                    "expected prefixes that have no address in common: one peer is behind each address",
+                )
+            } else if let Some(address) = own_address(*prefix, config) {
+                (
+                    format!("{prefix} is this end's own address {address}"),
+                    "expected addresses behind the other end",
+                )
+            } else if let Some(endpoint) = looping(*prefix, config) {
+                (
+                    format!("the tunnel's datagrams to {endpoint} would enter the tunnel"),
+                    "expected a prefix without it, \"0.0.0.0/0\" or \"::/0\", or a `[path.NAME]` with `interface`",
+                )
+            } else {
+                continue;
+            };
+            return Err(checker.error(&path, message, help));
         }
-        if peer.endpoint.is_empty() && config.tunnel.listen.is_none() {
+        if peer.endpoints.is_empty() && config.gateway.listen.is_empty() {
             let message = format!(
-                "neither end begins: the peer `{name}` has no `endpoint`, and this end does not listen"
+                "neither end begins: the peer `{name}` has no `endpoints`, and this end does not listen"
             );
-            let help = "expected `endpoint` here, or `listen` in `[tunnel]`";
+            let help = "expected `endpoints` here, or `listen` in `[gateway]`";
             return Err(checker.error(&["peer", &name], message, help));
         }
         if let Some(file) = peer.preshared_key_file.clone() {
@@ -169,45 +170,115 @@ fn peers(config: &mut Config, own: &Key, checker: &Checker<'_>) -> Result<(), Er
     Ok(())
 }
 
+fn public_key(
+    name: &str,
+    peer: &Peer,
+    before: &[(String, Peer)],
+    own: &Key,
+    checker: &Checker<'_>,
+) -> Result<(), Error> {
+    let path = ["peer", name, "public_key"];
+    if peer.public_key == *own {
+        let message = "this is the public key of this end";
+        let help = "expected the other end's: anabranch-gateway check prints it there";
+        return Err(checker.error(&path, message, help));
+    }
+    if let Some((other, _)) = before.iter().find(|(_, p)| p.public_key == peer.public_key) {
+        let message = format!("the peer `{other}` has the same public key");
+        return Err(checker.error(&path, message, "expected one key for each"));
+    }
+    Ok(())
+}
+
+/// A prefix of an earlier peer that has addresses in common with this one.
+fn overlap(prefix: Prefix, before: &[(String, Peer)]) -> Option<(&str, Prefix)> {
+    let overlaps = |other: &&Prefix| other.0.contains(&prefix.0) || prefix.0.contains(&other.0);
+    before.iter().find_map(|(name, peer)| {
+        let taken = peer.allowed.iter().find(overlaps)?;
+        Some((name.as_str(), *taken))
+    })
+}
+
+/// This end's address that the prefix stands for, and no other.
+fn own_address(prefix: Prefix, config: &Config) -> Option<Prefix> {
+    let is_host = prefix.0.prefix_len() == prefix.0.max_prefix_len();
+    let mut own = config.gateway.addresses.iter().copied();
+    own.find(|own| is_host && own.0.addr() == prefix.0.addr())
+}
+
+/// An endpoint inside the prefix, where nothing keeps its datagrams out of the tunnel: a default route has a table of its own, and a
+/// socket that is bound to an interface does not use routes of others.
+fn looping(prefix: Prefix, config: &Config) -> Option<SocketAddr> {
+    let ways = &config.path.0;
+    let is_bound = !ways.is_empty() && ways.iter().all(|(_, way)| way.interface.is_some());
+    if is_bound || prefix.0.prefix_len() == 0 {
+        return None;
+    }
+    let mut endpoints = config.peer.0.iter().flat_map(|(_, peer)| &peer.endpoints);
+    endpoints.find_map(|endpoint| match endpoint {
+        Endpoint::Address(address) if prefix.0.contains(&address.ip()) => Some(*address),
+        _ => None,
+    })
+}
+
 fn paths(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
     for (i, (name, way)) in config.path.0.iter().enumerate() {
-        let at = ["path", name, "interface"];
-        if way.interface == config.tunnel.interface {
-            let message = format!("`{}` is the tunnel's own interface", way.interface.0);
+        let at = ["path", name];
+        match (&way.interface, way.source) {
+            (None, None) => {
+                let message = format!("the path `{name}` has no way out");
+                return Err(checker.error(&at, message, "expected `interface` or `source`"));
+            }
+            (Some(_), Some(_)) => {
+                let at = ["path", name, "source"];
+                let message = "`interface` is given as well";
+                return Err(checker.error(&at, message, "expected one of them"));
+            }
+            _ => {}
+        }
+        let key = if way.interface.is_some() {
+            "interface"
+        } else {
+            "source"
+        };
+        let at = ["path", name, key];
+        let place = way.place();
+        if way.interface.as_ref() == Some(&config.gateway.interface) {
+            let message = format!("`{place}` is the tunnel's own interface");
             return Err(checker.error(&at, message, "expected one that leads out"));
         }
         let before = &config.path.0[..i];
-        if let Some((other, _)) = before.iter().find(|(_, w)| w.interface == way.interface) {
-            let message = format!("the path `{other}` leaves by `{}`, too", way.interface.0);
-            return Err(checker.error(&at, message, "expected one path for each interface"));
+        if let Some((other, _)) = before.iter().find(|(_, w)| w.place() == place) {
+            let message = format!("the path `{other}` leaves by `{place}`, too");
+            return Err(checker.error(&at, message, "expected one path for each way out"));
         }
     }
     Ok(())
 }
 
-fn policies(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
-    for (name, policy) in &config.policy.0 {
-        if policy.dscp.is_empty() && policy.port.is_empty() && policy.prefix.is_empty() {
-            let message = format!("the policy `{name}` does not say which packets it is for");
+fn classes(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
+    for (name, class) in &config.class.0 {
+        if class.matches.is_empty() {
+            let message = format!("the class `{name}` does not say which packets it is for");
             return Err(checker.error(
-                &["policy", name],
+                &["class", name, "match"],
                 message,
                 "expected `dscp`, `port` or `prefix`",
             ));
         }
-        match (policy.class, &policy.path) {
-            (Class::Pinned, None) => {
-                let message = format!("the policy `{name}` pins to no path");
+        match (class.mode, &class.path) {
+            (Mode::Pinned, None) => {
+                let message = format!("the class `{name}` pins to no path");
                 return Err(checker.error(
-                    &["policy", name],
+                    &["class", name],
                     message,
                     "expected `path`, the name of one",
                 ));
             }
-            (Class::Pinned, Some(path)) => {
+            (Mode::Pinned, Some(path)) => {
                 let names: Vec<&str> = config.path.names().collect();
                 if !names.contains(&path.as_str()) {
-                    let at = ["policy", name, "path"];
+                    let at = ["class", name, "path"];
                     return Err(checker.errors(
                         &at,
                         format!("there is no path `{path}`"),
@@ -216,9 +287,9 @@ fn policies(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
                 }
             }
             (_, Some(_)) => {
-                let message = "`path` belongs to `class = \"pinned\"`";
+                let message = "`path` belongs to `mode = \"pinned\"`";
                 return Err(checker.error(
-                    &["policy", name, "path"],
+                    &["class", name, "path"],
                     message,
                     "leave it out, or pin",
                 ));

@@ -1,11 +1,14 @@
 //! The form of the file.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use anabranch_document::Named;
 use serde::Deserialize;
 
-use super::value::{Dscp, Endpoint, Interface, Ports, Prefix};
+use super::value::{Dscp, Endpoint, Interface, Listen, Many, Ports, Prefix, Source};
 use crate::key::Key;
 
 /// A gateway's configuration. Rates, delays, loss and path MTU are measured and have no key.
@@ -13,40 +16,67 @@ use crate::key::Key;
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// This end.
-    pub tunnel: Tunnel,
+    pub gateway: Gateway,
     /// The other ends, by name.
     #[serde(default)]
     pub peer: Named<Peer>,
     /// The ways out of this machine, by name; without one the system's routes are the only way.
     #[serde(default)]
     pub path: Named<Way>,
-    /// What packets are treated otherwise, by name; the first that fits holds.
+    /// Packets that are treated otherwise, by name; the first class that fits holds.
     #[serde(default)]
-    pub policy: Named<Policy>,
-    /// Where the daemon says how it is.
+    pub class: Named<Class>,
+    /// Where the daemon answers questions about its state.
     #[serde(default)]
     pub status: Status,
+}
+
+impl Config {
+    /// The folders that a reload of `file` reads.
+    pub fn folders(&self, file: &Path) -> Vec<PathBuf> {
+        let folder = file.parent().unwrap_or(Path::new("/"));
+        let peers = self.peer.0.iter();
+        let keys = peers.filter_map(|(_, peer)| peer.preshared_key_file.as_ref());
+        let keys = keys.chain([&self.gateway.private_key_file]);
+        let key_folders = keys.filter_map(|key| Some(folder.join(key.parent()?)));
+        key_folders.chain([folder.to_owned()]).collect()
+    }
+
+    /// Whether a daemon that is up with another configuration can take this one.
+    ///
+    /// # Errors
+    /// A message that names what needs a restart.
+    pub fn is_reloadable(&self, before: &Self) -> Result<(), String> {
+        let (new, old) = (&self.gateway, &before.gateway);
+        let secrets = [&new.secret, &old.secret].map(|secret| secret.0.as_ref().map(|key| key.0));
+        let needs = [
+            (new.interface != old.interface, "`interface`"),
+            (new.addresses != old.addresses, "`addresses`"),
+            (secrets[0] != secrets[1], "the private key"),
+            (self.status != before.status, "`[status]`"),
+        ];
+        match needs.iter().find(|(is_changed, _)| *is_changed) {
+            Some((_, what)) => Err(format!("{what} has changed, which needs a restart")),
+            None => Ok(()),
+        }
+    }
 }
 
 /// This end.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tunnel {
+pub struct Gateway {
     /// Its addresses inside the tunnel, each with the length of its network's prefix.
-    pub address: Vec<Prefix>,
-    /// Its private key (X25519, base64).
-    #[serde(default)]
-    pub private_key: Option<Key>,
-    /// The file that holds it, beside this one; nobody but its owner may read it.
-    #[serde(default)]
-    pub private_key_file: Option<PathBuf>,
+    pub addresses: Vec<Prefix>,
+    /// The file that holds its private key (X25519, base64), beside this one; nobody but its owner may read it.
+    pub private_key_file: PathBuf,
     /// The TUN interface's name.
     #[serde(default)]
     pub interface: Interface,
-    /// The UDP port; needed where the other end begins.
+    /// Addresses and UDP ports; needed where the other end begins.
     #[serde(default)]
-    pub listen: Option<u16>,
-    /// The private key, wherever it stands.
+    pub listen: Vec<Listen>,
+    /// The key of `private_key_file`.
     #[serde(skip)]
     pub secret: Secret,
 }
@@ -74,27 +104,40 @@ pub struct Peer {
     pub allowed: Vec<Prefix>,
     /// Where it listens; without, it has to begin.
     #[serde(default)]
-    pub endpoint: Vec<Endpoint>,
+    pub endpoints: Vec<Endpoint>,
     /// The key of `preshared_key_file`.
     #[serde(skip)]
     pub preshared: Secret,
 }
 
-/// A way out of this machine.
-#[derive(Debug, Deserialize)]
+/// A way out of this machine: by an interface, or from an address.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Way {
     /// The interface that it leaves by.
-    pub interface: Interface,
+    #[serde(default)]
+    pub interface: Option<Interface>,
+    /// The address that it leaves from; the system's routes choose the interface.
+    #[serde(default)]
+    pub source: Option<Source>,
     /// When it is used.
     #[serde(default)]
-    pub role: Role,
+    pub policy: Policy,
+}
+
+impl Way {
+    /// The interface or the address.
+    pub fn place(&self) -> String {
+        let interface = self.interface.as_ref().map(|interface| interface.0.clone());
+        let source = || self.source.map(|source| source.0.to_string());
+        interface.or_else(source).unwrap_or_default()
+    }
 }
 
 /// When a path is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Role {
+pub enum Policy {
     /// Always.
     #[default]
     Active,
@@ -104,30 +147,46 @@ pub enum Role {
     Metered,
 }
 
-/// What packets are treated otherwise. A packet fits if it fits each key that is given.
+/// Packets that are treated otherwise.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Policy {
-    /// Code points (RFC 2474): `ef`, `af41`, `cs5`, or a number.
-    #[serde(default)]
-    pub dscp: Vec<Dscp>,
-    /// Ports of either end, `443` or `"5000-5010"`.
-    #[serde(default)]
-    pub port: Vec<Ports>,
-    /// Addresses of either end.
-    #[serde(default)]
-    pub prefix: Vec<Prefix>,
+pub struct Class {
+    /// Which packets.
+    #[serde(rename = "match")]
+    pub matches: Match,
     /// How they are treated.
-    pub class: Class,
-    /// With `class = "pinned"`: the path that they take.
+    pub mode: Mode,
+    /// With `mode = "pinned"`: the path that they take.
     #[serde(default)]
     pub path: Option<String>,
+}
+
+/// A packet fits if it fits each key that is given.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Match {
+    /// Code points (RFC 2474): `ef`, `af41`, `cs5`, or a number.
+    #[serde(default)]
+    pub dscp: Many<Dscp>,
+    /// Ports of either end, `443` or `"5000-5010"`.
+    #[serde(default)]
+    pub port: Many<Ports>,
+    /// Addresses of either end.
+    #[serde(default)]
+    pub prefix: Many<Prefix>,
+}
+
+impl Match {
+    /// Whether no key is given.
+    pub fn is_empty(&self) -> bool {
+        self.dscp.0.is_empty() && self.port.0.is_empty() && self.prefix.0.is_empty()
+    }
 }
 
 /// How packets are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Class {
+pub enum Mode {
     /// For throughput, over all paths.
     Bulk,
     /// For low delay: the path with the lowest, and copies on others where these have room.
@@ -136,8 +195,8 @@ pub enum Class {
     Pinned,
 }
 
-/// Where the daemon says how it is.
-#[derive(Debug, Default, Deserialize)]
+/// Where the daemon answers questions about its state.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Status {
     /// The socket that `anabranch-gateway status` asks.

@@ -2,12 +2,16 @@
 
 use std::{
     fmt,
+    marker::PhantomData,
     net::{IpAddr, SocketAddr},
     str::FromStr,
 };
 
 use ipnet::IpNet;
-use serde::{Deserialize, Deserializer, de};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, IntoDeserializer},
+};
 
 /// Reads a text or a number by `FromStr`; its error is `message; help`.
 macro_rules! from_text {
@@ -35,6 +39,42 @@ macro_rules! from_text {
             }
         }
     };
+}
+
+/// A list, or the one value by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Many<T>(pub Vec<T>);
+
+impl<T> Default for Many<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMore<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> de::Visitor<'de> for OneOrMore<T> {
+            type Value = Many<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value or a list of values")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Many<T>, E> {
+                T::deserialize(text.into_deserializer()).map(|one| Many(vec![one]))
+            }
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Many<T>, E> {
+                T::deserialize(number.into_deserializer()).map(|one| Many(vec![one]))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Many<T>, A::Error> {
+                let mut values = Vec::new();
+                while let Some(value) = list.next_element()? {
+                    values.push(value);
+                }
+                Ok(Many(values))
+            }
+        }
+        deserializer.deserialize_any(OneOrMore(PhantomData))
+    }
 }
 
 /// An address and the length of its network's prefix.
@@ -119,7 +159,47 @@ impl fmt::Display for Endpoint {
 
 from_text!(
     Endpoint,
-    "host and port, for example \"gw.example.net:51830\", \"192.0.2.1:51830\" or \"[2001:db8::1]:51830\""
+    "host and port, for example \"gw.example.net:51900\", \"192.0.2.1:51900\" or \"[2001:db8::1]:51900\""
+);
+
+/// An address of this machine and a UDP port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listen(pub SocketAddr);
+
+impl FromStr for Listen {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse::<SocketAddr>() {
+            Ok(address) if address.port() == 0 => Err("has port 0"),
+            Ok(address) => Ok(Self(address)),
+            Err(_) => Err("is no address with a port"),
+        }
+    }
+}
+
+from_text!(
+    Listen,
+    "an address and a port, for example \"0.0.0.0:51900\" or \"[::]:51900\""
+);
+
+/// An address of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source(pub IpAddr);
+
+impl FromStr for Source {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse::<IpAddr>() {
+            Ok(address) if address.is_unspecified() => Err("is no one address"),
+            Ok(address) => Ok(Self(address)),
+            Err(_) => Err("is no address"),
+        }
+    }
+}
+
+from_text!(
+    Source,
+    "an address of this machine, for example \"192.0.2.10\""
 );
 
 /// A network interface's name.

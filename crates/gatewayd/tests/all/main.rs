@@ -1,5 +1,7 @@
 //! The command as an operator meets it: what it prints, its messages and exit status.
 
+mod changes;
+mod hostile;
 mod namespaces;
 
 use std::{
@@ -17,31 +19,34 @@ const PUBLIC: &str = "CQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQk=";
 
 fn good() -> String {
     format!(
-        r#"[tunnel]
-address = ["10.9.0.1/24", "fd00::1/64"]
+        r#"[gateway]
+addresses = ["10.9.0.1/24", "fd00::1/64"]
 private_key_file = "key"
-listen = 51830
+listen = ["0.0.0.0:51900"]
 
 [peer.office]
 public_key = "{PUBLIC}"
 allowed = ["10.9.0.2/32", "192.168.7.0/24"]
-endpoint = ["gw.example.net:51830", "192.0.2.1:51830"]
+endpoints = ["gw.example.net:51900", "192.0.2.1:51900"]
 
 [path.fibre]
 interface = "eth0"
 
 [path.lte]
-interface = "wwan0"
-role = "metered"
+source = "192.0.2.10"
+policy = "metered"
 
-[policy.calls]
-dscp = ["ef"]
-port = ["5000-5010", 443]
-class = "interactive"
+[class.calls]
+match = {{ dscp = 46 }}
+mode = "interactive"
 
-[policy.backups]
-prefix = ["192.168.7.9"]
-class = "pinned"
+[class.web]
+match = {{ port = ["5000-5010", 443], dscp = ["ef", "af41"] }}
+mode = "bulk"
+
+[class.backups]
+match = {{ prefix = "192.168.7.9" }}
+mode = "pinned"
 path = "fibre"
 "#
     )
@@ -102,47 +107,87 @@ fn a_configuration_is_reported() {
 
 #[test]
 fn wrong_configurations_have_messages() {
+    let listen = "\"0.0.0.0:51900\"";
+    let lte = "source = \"192.0.2.10\"";
+    let endpoints = "endpoints = [\"gw.example.net:51900\", \"192.0.2.1:51900\"]\n";
+    let office = "[peer.office]";
+    let second = format!(
+        "[peer.home]\npublic_key = \"{}\"\nallowed = [\"0.0.0.0/0\"]\n\n[peer.office]",
+        PUBLIC.replacen('C', "D", 1)
+    );
     let cases: &[&[(&str, &str)]] = &[
-        &[("listen = 51830", "lisen = 51830")],
-        &[("listen = 51830", "listen = 70000")],
+        &[("[gateway]", "[tunnel]")],
+        &[("addresses =", "address =")],
+        &[("listen =", "lisen =")],
+        &[(listen, "\"0.0.0.0:70000\"")],
+        &[(listen, "51900")],
+        &[(listen, "\"0.0.0.0:0\"")],
+        &[(listen, "\"203.0.113.1:51900\"")],
+        &[(listen, "\"0.0.0.0:51900\", \"[::]:51901\"")],
         &[("\"10.9.0.1/24\"", "\"10.9.0.1/240\"")],
-        &[("address = [\"10.9.0.1/24\", \"fd00::1/64\"]\n", "")],
         &[("private_key_file = \"key\"", "")],
         &[("private_key_file = \"key\"", "private_key_file = \"kye\"")],
-        &[("private_key_file = \"key\"", "private_key = \"AAAA\"")],
         &[(PUBLIC, "AAAA")],
-        &[("gw.example.net:51830", "gw.example.net")],
-        &[("192.0.2.1:51830", "192.0.2.300:51830")],
-        &[("\"192.168.7.0/24\"", "\"10.9.0.0/24\"")],
+        &[("gw.example.net:51900", "gw.example.net")],
+        &[("192.0.2.1:51900", "192.0.2.300:51900")],
+        &[("\"192.168.7.0/24\"", "\"10.9.0.1\"")],
+        &[("\"192.168.7.0/24\"", "\"192.0.2.0/24\"")],
+        &[(office, &second)],
         &[("\"metered\"", "\"metred\"")],
-        &[("\"wwan0\"", "\"eth0\"")],
-        &[("\"wwan0\"", "\"an interface of many letters\"")],
+        &[(lte, "interface = \"eth0\"")],
+        &[(lte, "interface = \"an interface of many letters\"")],
+        &[(lte, "source = \"192.0.2.300\"")],
+        &[(lte, "source = \"192.0.2.10\"\ninterface = \"wwan0\"")],
+        &[(lte, "")],
         &[("path = \"fibre\"", "path = \"fiber\"")],
         &[("path = \"fibre\"", "")],
         &[("\"interactive\"", "\"pined\"")],
         &[("\"ef\"", "\"af51\"")],
+        &[("dscp = 46", "dscp = 64")],
         &[("\"5000-5010\"", "\"5010-5000\"")],
-        &[("dscp = [\"ef\"]\nport = [\"5000-5010\", 443]\n", "")],
-        &[
-            ("listen = 51830\n", ""),
-            (
-                "endpoint = [\"gw.example.net:51830\", \"192.0.2.1:51830\"]\n",
-                "",
-            ),
-        ],
+        &[("{ dscp = 46 }", "{ }")],
+        &[("dscp = 46", "dcsp = 46")],
+        &[("listen = [\"0.0.0.0:51900\"]\n", ""), (endpoints, "")],
         &[(
-            "[policy.backups]",
-            "[status]\nmetrics = \"0.0.0.0:9469\"\n\n[policy.backups]",
+            "[class.backups]",
+            "[status]\nmetrics = \"0.0.0.0:9469\"\n\n[class.backups]",
         )],
         &[
-            ("listen = 51830", "lisen = 51830"),
+            ("listen =", "lisen ="),
             ("\"ef\"", "\"af51\""),
             ("\"metered\"", "\"metred\""),
-            ("\"192.168.7.0/24\"", "\"10.9.0.0/24\""),
+            ("\"192.168.7.0/24\"", "\"10.9.0.1\""),
         ],
     ];
     let told: Vec<String> = cases.iter().map(|parts| refused(parts)).collect();
     insta::assert_snapshot!(told.join("\n"));
+}
+
+/// The example of the contract, word for word but for the keys.
+#[test]
+fn a_default_route_and_classes_are_taken() {
+    let folder = folder();
+    let text_of = format!(
+        r#"[gateway]
+private_key_file = "key"
+interface = "anabranch0"
+addresses = ["10.99.0.2/24"]
+listen = ["0.0.0.0:51900"]
+[peer.hub]
+public_key = "{PUBLIC}"
+allowed = ["0.0.0.0/0", "::/0"]
+endpoints = ["203.0.113.1:51900"]
+[path.fibre]
+interface = "eth0"
+policy = "active"
+[class.calls]
+match = {{ dscp = 46 }}
+mode = "interactive"
+"#
+    );
+    fs::write(folder.path().join("gw.toml"), text_of).expect("it is written");
+    let done = gateway(folder.path(), &["check", "gw.toml"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
 }
 
 #[test]
@@ -193,7 +238,7 @@ fn the_configuration_of_the_other_end_is_taken() {
     fs::write(folder.path().join("gw.toml"), good()).expect("it is written");
     let done = gateway(
         folder.path(),
-        &["peer", "gw.toml", "--endpoint", "198.51.100.7:51830"],
+        &["peer", "gw.toml", "--endpoint", "198.51.100.7:51900"],
     );
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     insta::assert_snapshot!(text(&done.stdout));

@@ -19,13 +19,13 @@ use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
 use tempfile::TempDir;
 
-const GATEWAY: &str = env!("CARGO_BIN_EXE_anabranch-gateway");
+pub const GATEWAY: &str = env!("CARGO_BIN_EXE_anabranch-gateway");
 /// After this time what was to happen does not happen.
 const PATIENCE: Duration = Duration::from_secs(120);
 const INNER: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
 
 /// Whether the machine lets us make namespaces and TUN interfaces. Where it does not the test says so, and may pass unless `ANABRANCH_LIVE=required`.
-fn may_run() -> bool {
+pub fn may_run() -> bool {
     let done = Command::new("unshare")
         .args(["--net", "ip", "tuntap", "add", "probe", "mode", "tun"])
         .output();
@@ -45,11 +45,11 @@ fn may_run() -> bool {
 }
 
 /// A host with one gateway.
-struct Host {
-    space: Child,
-    folder: TempDir,
-    gateway: Option<Child>,
-    public: String,
+pub struct Host {
+    pub space: Child,
+    pub folder: TempDir,
+    pub gateway: Option<Child>,
+    pub public: String,
 }
 
 impl Host {
@@ -82,7 +82,7 @@ impl Host {
         format!("/proc/{}/ns/net", self.space.id()).into()
     }
 
-    fn command(&self, program: &str) -> Command {
+    pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         let space = format!("--net={}", self.space_file().display());
         command
@@ -91,7 +91,7 @@ impl Host {
         command
     }
 
-    fn ip(&self, arguments: &[&str]) {
+    pub fn ip(&self, arguments: &[&str]) {
         let done = self
             .command("ip")
             .args(arguments)
@@ -105,7 +105,7 @@ impl Host {
     }
 
     /// Calls a function in the host's namespace.
-    fn inside<T: Send + 'static>(
+    pub fn inside<T: Send + 'static>(
         &self,
         call: impl FnOnce() -> T + Send + 'static,
     ) -> thread::JoinHandle<T> {
@@ -117,10 +117,15 @@ impl Host {
         })
     }
 
-    fn start(&mut self) {
+    pub fn start(&mut self) {
+        self.start_with(&[]);
+    }
+
+    pub fn start_with(&mut self, arguments: &[&str]) {
         let gateway = self
             .command(GATEWAY)
             .args(["up", "gw.toml"])
+            .args(arguments)
             .stderr(Stdio::null())
             .spawn()
             .expect("it starts");
@@ -128,18 +133,18 @@ impl Host {
         wait("the gateway", || self.ask(&[]).status.success());
     }
 
-    fn ask(&self, arguments: &[&str]) -> Output {
+    pub fn ask(&self, arguments: &[&str]) -> Output {
         let mut command = self.command(GATEWAY);
         command.args(["status", "gw.toml"]).args(arguments);
         command.output().expect("it runs")
     }
 
-    fn status(&self) -> Value {
+    pub fn status(&self) -> Value {
         serde_json::from_slice(&self.ask(&["--json"]).stdout).expect("it is JSON")
     }
 
-    fn dropped(&self, reason: &str) -> u64 {
-        self.status()["dropped"][reason]
+    pub fn rejected(&self, reason: &str) -> u64 {
+        self.status()["rejected"][reason]
             .as_u64()
             .expect("a counter")
     }
@@ -151,7 +156,7 @@ impl Host {
     }
 
     /// Ends the gateway as systemd does.
-    fn stop(&mut self) -> Option<i32> {
+    pub fn stop(&mut self) -> Option<i32> {
         let mut gateway = self.gateway.take().expect("it is up");
         kill_process(Pid::from_child(&gateway), Signal::TERM).expect("it is ours");
         gateway.wait().expect("it ends").code()
@@ -167,7 +172,7 @@ impl Drop for Host {
     }
 }
 
-fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < PATIENCE, "{what} did not come");
@@ -176,7 +181,7 @@ fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// Two hosts with two links; the first begins.
-fn hosts() -> [Host; 2] {
+pub fn hosts() -> [Host; 2] {
     let hosts = [Host::new(), Host::new()];
     let there = hosts[1].space.id().to_string();
     for link in ["1", "2"] {
@@ -195,27 +200,27 @@ fn hosts() -> [Host; 2] {
     hosts
 }
 
-fn configure(host: &Host, end: usize, public: &str) {
+pub fn configure(host: &Host, end: usize, public: &str) {
     let (own, other) = (INNER[end], INNER[1 - end]);
     let (listen, endpoint, paths) = if end == 0 {
         let paths = "[path.one]\ninterface = \"w1\"\n[path.two]\ninterface = \"w2\"\n";
         (
             "",
-            "endpoint = [\"10.1.0.2:51830\", \"10.2.0.2:51830\"]\n",
+            "endpoints = [\"10.1.0.2:51900\", \"10.2.0.2:51900\"]\n",
             paths,
         )
     } else {
-        ("listen = 51830\n", "", "")
+        ("listen = [\"[::]:51900\"]\n", "", "")
     };
     let text = format!(
-        "[tunnel]\naddress = [\"{own}/24\"]\nprivate_key_file = \"key\"\n{listen}\
+        "[gateway]\naddresses = [\"{own}/24\"]\nprivate_key_file = \"key\"\n{listen}\
          [peer.other]\npublic_key = \"{public}\"\nallowed = [\"{other}\"]\n{endpoint}{paths}\
          [status]\nsocket = \"status.sock\"\nmetrics = \"127.0.0.1:9469\"\n"
     );
     fs::write(host.folder.path().join("gw.toml"), text).expect("it is written");
 }
 
-fn both_up() -> [Host; 2] {
+pub fn both_up() -> [Host; 2] {
     let mut hosts = hosts();
     for host in &mut hosts {
         host.start();
@@ -223,13 +228,22 @@ fn both_up() -> [Host; 2] {
     hosts
 }
 
-/// Whether an echo request (RFC 792) from the first host through the tunnel is answered.
-fn ping(hosts: &[Host; 2]) -> bool {
-    let pinged = hosts[0].inside(|| {
+/// Whether an echo request from the first host through the tunnel is answered.
+pub fn ping(hosts: &[Host; 2]) -> bool {
+    ping_to(hosts, "10.9.0.2", "10.9.0.1")
+}
+
+/// Sends an echo request (RFC 792) and waits for its answer.
+fn ping_to(hosts: &[Host; 2], to: &str, from: &str) -> bool {
+    let address = |text: &str| SocketAddr::new(text.parse().expect("an address"), 0);
+    let (to, from) = (address(to), address(from));
+    let pinged = hosts[0].inside(move || {
         let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4)).expect("root");
+        if socket.bind(&from.into()).is_err() {
+            return false;
+        }
         let wait = Some(Duration::from_millis(500));
         socket.set_read_timeout(wait).expect("a socket");
-        let to: SocketAddr = "10.9.0.2:0".parse().expect("an address");
         let request = [8, 0, 0xf7, 0xfe, 0, 1, 0, 0];
         if socket.send_to(&request, &to.into()).is_err() {
             return false;
@@ -242,12 +256,12 @@ fn ping(hosts: &[Host; 2]) -> bool {
 
 const TRANSFER: usize = 4 << 20;
 
-fn content() -> Vec<u8> {
+pub fn content() -> Vec<u8> {
     (0..=250).cycle().take(TRANSFER).collect()
 }
 
 /// Transfers through the tunnel; calls `midway` when a quarter has arrived. What arrived.
-fn transfer(hosts: &[Host; 2], midway: impl FnOnce()) -> Vec<u8> {
+pub fn transfer(hosts: &[Host; 2], midway: impl FnOnce()) -> Vec<u8> {
     let listener = hosts[1].inside(|| TcpListener::bind("10.9.0.2:5000").expect("it is free"));
     let listener = listener.join().expect("no panic");
     let sender = hosts[0].inside(|| {
@@ -274,10 +288,13 @@ fn packets_pass_and_the_signal_leaves_nothing() {
     let mut hosts = both_up();
     wait("an answer", || ping(&hosts));
     assert!(transfer(&hosts, || {}) == content(), "the content differs");
-    let status = hosts[0].status();
-    for path in status["peers"][0]["paths"].as_array().expect("paths") {
-        assert_eq!(path["state"], "active", "{status:#}");
-    }
+    wait("both paths", || {
+        let status = hosts[0].status();
+        let paths = status["peers"]["other"]["paths"].as_object();
+        paths.is_some_and(|paths| {
+            paths.len() == 2 && paths.values().all(|path| path["state"] == "active")
+        })
+    });
     let shown = super::text(&hosts[0].ask(&[]).stdout);
     assert!(shown.contains("peer other: up"), "{shown}");
     for host in &mut hosts {
@@ -298,9 +315,53 @@ fn a_transfer_outlives_a_path() {
     let cut = || hosts[1].ip(&["link", "set", "w1", "down"]);
     assert!(transfer(&hosts, cut) == content(), "the content differs");
     wait("the death of the path", || {
-        hosts[0].status()["peers"][0]["paths"][0]["state"] == "dead"
+        hosts[0].status()["peers"]["other"]["paths"]["one"]["state"] == "dead"
     });
     assert!(ping(&hosts));
+}
+
+/// The value of a line of /proc/PID/status.
+fn of_process(host: &Host, name: &str) -> String {
+    let pid = host.gateway.as_ref().expect("it is up").id();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix(&format!("{name}:")));
+    line.expect("the kernel has it").trim().to_owned()
+}
+
+#[test]
+fn the_daemon_gives_up_what_it_does_not_need() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = hosts();
+    // Namespaces of users that are not root cannot change to others.
+    let is_root = rustix::process::getuid().is_root() && may_change_user();
+    let arguments: &[&str] = if is_root { &["--user", "nobody"] } else { &[] };
+    hosts[0].start_with(arguments);
+    hosts[1].start();
+    wait("an answer", || ping(&hosts));
+    for host in &hosts {
+        assert_eq!(of_process(host, "Seccomp"), "2");
+        assert_eq!(of_process(host, "NoNewPrivs"), "1");
+        // CAP_NET_ADMIN is 12, CAP_NET_RAW is 13.
+        for set in ["CapEff", "CapPrm", "CapBnd"] {
+            assert_eq!(of_process(host, set), "0000000000003000", "{set}");
+        }
+        assert_eq!(of_process(host, "CapInh"), "0000000000000000");
+    }
+    if is_root {
+        let uids = of_process(&hosts[0], "Uid");
+        assert!(uids.split_whitespace().all(|uid| uid != "0"), "{uids}");
+    }
+    assert!(transfer(&hosts, || {}) == content(), "the content differs");
+    assert_eq!(hosts[1].stop(), Some(0));
+    assert!(!hosts[1].folder.path().join("status.sock").exists());
+}
+
+fn may_change_user() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").expect("it is there");
+    map.split_whitespace().nth(2) == Some("4294967295")
 }
 
 #[test]
@@ -313,11 +374,11 @@ fn a_wrong_key_passes_nothing_and_is_counted() {
     for host in &mut hosts {
         host.start();
     }
-    wait("the count", || hosts[1].dropped("unknown_key") > 0);
+    wait("the count", || hosts[1].rejected("unknown_key") > 0);
     assert!(!ping(&hosts));
     let status = hosts[1].status();
-    assert_eq!(status["peers"][0]["up"], false);
-    assert_eq!(status["peers"][0]["packets_received"], 0);
+    assert_eq!(status["peers"]["other"]["state"], "down");
+    assert_eq!(status["peers"]["other"]["received_packets"], 0);
 }
 
 #[test]
@@ -362,7 +423,7 @@ fn garbage_is_counted_and_not_answered() {
                 datagram[1] = 0;
             }
             socket
-                .send_to(&datagram, "10.1.0.2:51830")
+                .send_to(&datagram, "10.1.0.2:51900")
                 .expect("it is sent");
         }
         socket
@@ -375,12 +436,12 @@ fn garbage_is_counted_and_not_answered() {
         let reasons = ["malformed", "unknown_session", "unknown_key"];
         reasons
             .iter()
-            .map(|reason| hosts[1].dropped(reason))
+            .map(|reason| hosts[1].rejected(reason))
             .sum::<u64>()
     };
     wait("seven datagrams", || counted() == 7);
-    assert!(hosts[1].dropped("unknown_session") >= 2);
-    assert!(hosts[1].dropped("malformed") >= 2);
+    assert!(hosts[1].rejected("unknown_session") >= 2);
+    assert!(hosts[1].rejected("malformed") >= 2);
 }
 
 #[test]
@@ -389,7 +450,9 @@ fn what_fails_at_start_leaves_nothing() {
         return;
     }
     let host = Host::new();
-    configure(&host, 0, super::PUBLIC);
+    configure(&host, 1, super::PUBLIC);
+    let taken = host.inside(|| UdpSocket::bind("0.0.0.0:51900").expect("it is free"));
+    let _taken = taken.join().expect("no panic");
     let done = host
         .command(GATEWAY)
         .args(["up", "gw.toml"])
@@ -397,10 +460,48 @@ fn what_fails_at_start_leaves_nothing() {
         .expect("it runs");
     assert_eq!(done.status.code(), Some(1));
     let told = super::text(&done.stderr);
-    assert!(told.contains("path one: w1: No such device"), "{told}");
+    assert!(
+        told.contains("listen [::]:51900: Address already in use"),
+        "{told}"
+    );
     assert_eq!(told.lines().count(), 1, "{told}");
     assert!(!host.has_interface());
     assert!(!host.folder.path().join("status.sock").exists());
+}
+
+/// All that is not the tunnel's own goes into it, by both families, and its own datagrams do not.
+#[test]
+fn a_default_route_into_the_tunnel_does_not_loop() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = hosts();
+    let text = format!(
+        "[gateway]\naddresses = [\"10.9.0.1/24\", \"fd09::1/64\"]\nprivate_key_file = \"key\"\n\
+         [peer.other]\npublic_key = \"{}\"\nallowed = [\"0.0.0.0/0\", \"::/0\"]\n\
+         endpoints = [\"10.3.0.2:51900\"]\n[status]\nsocket = \"status.sock\"\n",
+        hosts[1].public
+    );
+    fs::write(hosts[0].folder.path().join("gw.toml"), text).expect("it is written");
+    // The endpoint is reached by the default route alone.
+    hosts[1].ip(&["addr", "add", "10.3.0.2/32", "dev", "lo"]);
+    hosts[1].ip(&["addr", "add", "10.4.0.2/32", "dev", "lo"]);
+    hosts[0].ip(&["route", "add", "default", "via", "10.1.0.2"]);
+    for host in &mut hosts {
+        host.start();
+    }
+    wait("an answer", || ping(&hosts));
+    let sent = || hosts[0].status()["peers"]["other"]["sent_packets"].as_u64();
+    let before = sent();
+    wait("an answer from beyond", || {
+        ping_to(&hosts, "10.4.0.2", "10.9.0.1")
+    });
+    assert!(sent() > before);
+    assert_eq!(hosts[0].stop(), Some(0));
+    let mut rules = hosts[0].command("ip");
+    let rules = rules.args(["rule"]).output().expect("it runs");
+    let rules = super::text(&rules.stdout);
+    assert!(!rules.contains("51900"), "{rules}");
 }
 
 #[test]

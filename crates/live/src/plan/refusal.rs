@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anabranch_congestion::{self as cc};
 use anabranch_fec::{self as fec};
-use anabranch_scenario::{Protocol, Resolved, ResolvedFlow, workload::Config};
+use anabranch_scenario::{GatewayEnds, Protocol, Resolved, ResolvedFlow, workload::Config};
 use anabranch_tcp::EcnMode;
 
 mod carried;
@@ -67,6 +67,15 @@ pub fn check_structure(resolved: &Resolved) -> Result<(), Refusal> {
                 &["group", &link.name, "control"],
                 "a live run cannot know beforehand what will arrive, which `oracle` needs",
                 "expected another controller",
+            ));
+        }
+    }
+    for gateway in &resolved.gateways {
+        if matches!(gateway.elements, GatewayEnds::Tunnel { .. }) {
+            return Err(Refusal::new(
+                &["gateway", &gateway.name, "kind"],
+                "a live run does not make the tunnel: `anabranch-gateway` is what runs it on real links",
+                "expected `kind = \"split\"`, or the simulator",
             ));
         }
     }
@@ -428,4 +437,37 @@ fn check_parameters(flow: &ResolvedFlow) -> Result<(), Refusal> {
         format!("a socket can only name its congestion control, and `{name}` is given parameters"),
         format!("expected `cc = \"{name}\"`"),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_scenario::{Extensions, Scenario};
+
+    use super::*;
+
+    #[test]
+    fn a_tunnel_does_not_run_live() {
+        let text = r#"
+            duration = "1 s"
+            [link.a]
+            between = ["X", "Y"]
+            delay = "1 ms"
+            [link.b]
+            between = ["X", "Y"]
+            delay = "1 ms"
+            [gateway.g]
+            between = ["X", "Y"]
+            routes = ["a", "b"]
+            kind = "tunnel"
+            [flow.main]
+            from = "X"
+            to = "Y"
+        "#;
+        let resolved = Scenario::parse(text, "live.toml", &Extensions::default())
+            .and_then(|scenario| scenario.resolve(None))
+            .expect("a right scenario");
+        let refusal = check(&resolved).expect_err("a tunnel");
+        assert_eq!(refusal.path, ["gateway", "g", "kind"]);
+        assert!(refusal.message.contains("anabranch-gateway"));
+    }
 }

@@ -51,7 +51,7 @@ const fn name(connection: ConnectionId, index: u32) -> u64 {
 
 impl Meter {
     /// A packet enters.
-    pub(super) fn entered(&self, now: Instant, connection: ConnectionId, index: u32) {
+    pub fn entered(&self, now: Instant, connection: ConnectionId, index: u32) {
         let Shared {
             newest,
             entered,
@@ -66,7 +66,7 @@ impl Meter {
     }
 
     /// A packet is delivered.
-    pub(super) fn delivered(
+    pub fn delivered(
         &self,
         now: Instant,
         (connection, index): (ConnectionId, u32),
@@ -80,7 +80,7 @@ impl Meter {
     }
 
     /// Packets wait at the exit after a delivery.
-    pub(super) fn waits(&self, now: Instant) {
+    pub fn waits(&self, now: Instant) {
         if self.0.since.load(Relaxed) == NONE {
             self.0.since.store(now.as_picos(), Relaxed);
         }
@@ -97,7 +97,8 @@ impl Meter {
     }
 
     /// The longest silence in the measured time.
-    pub(super) fn longest(&self, window: Window) -> Duration {
+    #[must_use]
+    pub fn longest(&self, window: Window) -> Duration {
         let ended = Duration::from_picos(self.0.longest.load(Relaxed));
         let since = self.0.since.load(Relaxed);
         if since == NONE {

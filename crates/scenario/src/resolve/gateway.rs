@@ -1,12 +1,15 @@
 //! Gateways: which links are their routes.
 
-use anabranch_core::{packet::Direction, units::Bytes};
+use anabranch_core::{
+    packet::Direction,
+    units::{Bytes, Duration},
+};
 use anabranch_path::multipath::{header, restore, split, split::standby::OrderError};
 
-use super::{Hop, ResolvedGateway, ResolvedLink, Resolver, route::Graph};
+use super::{GatewayEnds, Hop, ResolvedGateway, ResolvedLink, Resolver, route::Graph};
 use crate::{
-    error::{Error, choice},
-    format::{File, Gateway},
+    error::{Error, Fault, choice},
+    format::{File, Gateway, GatewayKind, Named, Policy},
     kind::Kind,
     path::no_such,
 };
@@ -15,6 +18,10 @@ use crate::{
 const MAX_OVERHEAD: u32 = 1500;
 /// The most routes of a gateway: each packet is weighed against all of them.
 const MAX_ROUTES: usize = 256;
+/// The most routes of a tunnel: its messages name a path by four bits.
+const MAX_PATHS: usize = 16;
+/// The latest that a clock may show at the start: the run's own time comes on top of it.
+const MAX_OFFSET: Duration = Duration::from_secs(1_000_000);
 
 /// All gateways.
 pub(super) fn gateways(
@@ -33,20 +40,108 @@ pub(super) fn gateways(
         }
         let ends = ends(resolver, graph, name, table)?;
         let routes = routes(resolver, graph, &gateways, (name, table), ends)?;
-        let split = resolver.build(&table.split, &["gateway", name, "split"])?;
-        let split = ordered(resolver, (name, table), split)?;
-        let restore = resolver.build(&table.restore, &["gateway", name, "restore"])?;
-        let overhead = overhead(resolver, (name, table), &split, &restore)?;
+        let elements = match table.kind {
+            GatewayKind::Split => split_ends(resolver, (name, table))?,
+            GatewayKind::Tunnel => tunnel_ends(resolver, (name, table))?,
+        };
         gateways.push(ResolvedGateway {
             name: name.clone(),
             ends,
             routes,
-            split,
-            restore,
-            overhead,
+            elements,
         });
     }
     Ok(gateways)
+}
+
+fn split_ends(
+    resolver: &Resolver<'_>,
+    (name, table): (&str, &Gateway),
+) -> Result<GatewayEnds, Error> {
+    let foreign = [
+        ("policies", !table.policies.0.is_empty()),
+        ("clock_offset", table.clock_offset.is_some()),
+    ];
+    refuse_foreign(resolver, name, &foreign, "tunnel", "split")?;
+    let missing = |key: &str| {
+        let help = format!("expected `{key} = …`");
+        resolver.fault(&["gateway", name], Fault::missing(key).help(help))
+    };
+    let split = table.split.as_ref().ok_or_else(|| missing("split"))?;
+    let split = resolver.build(split, &["gateway", name, "split"])?;
+    let split = ordered(resolver, (name, table), split)?;
+    let restore = table.restore.as_ref().ok_or_else(|| missing("restore"))?;
+    let restore = resolver.build(restore, &["gateway", name, "restore"])?;
+    let overhead = overhead(resolver, (name, table), &split, &restore)?;
+    Ok(GatewayEnds::Split {
+        split,
+        restore,
+        overhead,
+    })
+}
+
+fn tunnel_ends(
+    resolver: &Resolver<'_>,
+    (name, table): (&str, &Gateway),
+) -> Result<GatewayEnds, Error> {
+    let foreign = [
+        ("split", table.split.is_some()),
+        ("restore", table.restore.is_some()),
+        ("overhead", table.overhead.is_some()),
+    ];
+    refuse_foreign(resolver, name, &foreign, "split", "tunnel")?;
+    if table.routes.len() > MAX_PATHS {
+        return Err(resolver.error(
+            &["gateway", name, "routes"],
+            format!("the tunnel `{name}` has {} routes", table.routes.len()),
+            vec![format!("expected 2 to {MAX_PATHS} links")],
+        ));
+    }
+    let mut policies = vec![Policy::default(); table.routes.len()];
+    for (route, policy) in &table.policies.0 {
+        let Some(place) = table.routes.iter().position(|known| known == route) else {
+            return Err(resolver.error(
+                &["gateway", name, "policies", route],
+                format!("`{route}` is no route of the gateway `{name}`"),
+                choice(route, &table.routes),
+            ));
+        };
+        policies[place] = *policy;
+    }
+    let clock_offset = table.clock_offset.unwrap_or_default();
+    for (k, offset) in clock_offset.iter().enumerate() {
+        if *offset > MAX_OFFSET {
+            return Err(resolver.error(
+                &["gateway", name, "clock_offset", &k.to_string()],
+                format!("the clock of an end begins at {offset}"),
+                vec![format!("expected {MAX_OFFSET} at most")],
+            ));
+        }
+    }
+    Ok(GatewayEnds::Tunnel {
+        policies,
+        clock_offset,
+    })
+}
+
+/// Keys that are for the other kind of gateways.
+fn refuse_foreign(
+    resolver: &Resolver<'_>,
+    name: &str,
+    keys: &[(&str, bool)],
+    theirs: &str,
+    own: &str,
+) -> Result<(), Error> {
+    let Some((key, _)) = keys.iter().find(|(_, is_given)| *is_given) else {
+        return Ok(());
+    };
+    Err(resolver.error(
+        &["gateway", name, key],
+        format!(
+            "`{key}` is for `kind = \"{theirs}\"`, and the gateway `{name}` is of kind `{own}`"
+        ),
+        vec![format!("expected no `{key}`, or `kind = \"{theirs}\"`")],
+    ))
 }
 
 /// The splitter with the order of its routes written out, if it has one.
@@ -228,10 +323,13 @@ pub(super) fn check_rates(
     gateways: &[ResolvedGateway],
     links: &[ResolvedLink],
 ) -> Result<(), Error> {
-    for gateway in gateways
-        .iter()
-        .filter(|gateway| gateway.split.needs_rates())
-    {
+    for gateway in gateways {
+        let GatewayEnds::Split { split, .. } = &gateway.elements else {
+            continue;
+        };
+        if !split.needs_rates() {
+            continue;
+        }
         for (k, route) in gateway.routes.iter().enumerate() {
             let link = &links[route.link];
             let endless = |way: &Direction| link.directions[*way as usize].rate.is_none();
@@ -242,7 +340,7 @@ pub(super) fn check_rates(
                 &["gateway", &gateway.name, "routes", &k.to_string()],
                 format!(
                     "the splitter `{}` weighs routes by their rate, and the {} rate of `{}` is unlimited",
-                    gateway.split.name(),
+                    split.name(),
                     way.name(),
                     link.name
                 ),
@@ -256,8 +354,24 @@ pub(super) fn check_rates(
 /// Puts what was resolved into the tables.
 pub(super) fn write_out(file: &mut File, gateways: &[ResolvedGateway]) {
     for ((_, table), gateway) in file.gateway.0.iter_mut().zip(gateways) {
-        table.split = Kind::BuiltIn(gateway.split.clone());
-        table.restore = Kind::BuiltIn(gateway.restore.clone());
-        table.overhead = Some(Bytes::new(u64::from(gateway.overhead)));
+        match &gateway.elements {
+            GatewayEnds::Split {
+                split,
+                restore,
+                overhead,
+            } => {
+                table.split = Some(Kind::BuiltIn(split.clone()));
+                table.restore = Some(Kind::BuiltIn(restore.clone()));
+                table.overhead = Some(Bytes::new(u64::from(*overhead)));
+            }
+            GatewayEnds::Tunnel {
+                policies,
+                clock_offset,
+            } => {
+                let policies = table.routes.iter().cloned().zip(policies.iter().copied());
+                table.policies = Named(policies.collect());
+                table.clock_offset = Some(*clock_offset);
+            }
+        }
     }
 }

@@ -245,4 +245,6 @@ pub(super) struct MiddleboxSpec<B: Body> {
     pub(super) onward: Option<MiddleboxId>,
     /// Another whose timer depends on what happens here.
     pub(super) wakes: Option<MiddleboxId>,
+    /// Its timer counts from the start of the run.
+    pub(super) begins: bool,
 }

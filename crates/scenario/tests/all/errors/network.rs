@@ -143,7 +143,13 @@ fn gateways() {
     };
     let routes = |names: &str| bad("\"bottleneck\", \"spare\"", names);
     let and = |text: &str| plus(&format!("{GATEWAY}{text}"));
+    let of_tunnel = GATEWAY
+        .replace("split = { kind = \"weighted-round-robin\" }\n", "")
+        .replace("restore = \"none\"", "kind = \"tunnel\"");
+    let tunnel = |text: &str| plus(&format!("{of_tunnel}{text}"));
     assert_eq!(check(&format!("{GOOD}{GATEWAY}"), &[]), Ok(()));
+    let policies = "policies = { spare = \"backup\" }\nclock_offset = [\"0 s\", \"1 h\"]\n";
+    assert_eq!(check(&format!("{GOOD}{of_tunnel}{policies}"), &[]), Ok(()));
     snapshot(
         "gateways",
         &[
@@ -214,6 +220,32 @@ fn gateways() {
                     "\"weighted-round-robin\"",
                     "\"standby\", order = [\"spare\"]",
                 ),
+            ),
+            ("an unknown kind", and("kind = \"tunel\"\n")),
+            (
+                "a splitter in a tunnel",
+                bad("restore = \"none\"\n", "kind = \"tunnel\"\n"),
+            ),
+            ("overhead in a tunnel", tunnel("overhead = \"60 bytes\"\n")),
+            (
+                "policies of a splitter",
+                and("policies = { spare = \"backup\" }\n"),
+            ),
+            (
+                "clocks of a splitter",
+                and("clock_offset = [\"0 s\", \"1 s\"]\n"),
+            ),
+            (
+                "a policy of no route",
+                tunnel("policies = { spar = \"backup\" }\n"),
+            ),
+            (
+                "an unknown policy",
+                tunnel("policies = { spare = \"standby\" }\n"),
+            ),
+            (
+                "a clock beyond its bounds",
+                tunnel("clock_offset = [\"0 s\", \"1000001 s\"]\n"),
             ),
             ("no restorer", bad("restore = \"none\"\n", "")),
             ("unknown restorer", bad("\"none\"", "\"nine\"")),

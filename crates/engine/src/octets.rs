@@ -1,0 +1,59 @@
+//! Packets of the simulator as octets of IP, for captures and for what carries real octets.
+//!
+//! Connections have ports by their number, so that no two connections share both.
+
+use anabranch_core::{
+    body::Body,
+    packet::{ConnectionId, Direction},
+};
+use anabranch_fec::transport::Transport;
+use anabranch_tcp::wire::{
+    Carried, EncodeError, IpHeader, Ports, Prefix, encode_datagram, encode_prefix,
+};
+
+/// The ports that connections use in turn: those that need no privilege.
+const SOURCE_PORTS: u32 = 65_536 - 1024;
+/// Where the first of them connect to.
+const FIRST_DESTINATION: u32 = 5001;
+
+/// The ports of a connection's packets in this direction.
+pub(crate) fn ports(connection: ConnectionId, direction: Direction) -> Ports {
+    let number = connection.0;
+    let there = Ports {
+        source: port(1024 + number % SOURCE_PORTS),
+        destination: port(FIRST_DESTINATION + number / SOURCE_PORTS),
+    };
+    match direction {
+        Direction::Forward => there,
+        Direction::Reverse => there.swapped(),
+    }
+}
+
+fn port(number: u32) -> u16 {
+    u16::try_from(number).expect("connections are far below 2^31")
+}
+
+/// Appends a packet's first octets; a body of which only the length is known travels as zeros. Gives the octets of the whole.
+///
+/// # Errors
+/// If the packet does not fit its header.
+pub(crate) fn encode<B: Body>(
+    ip: &IpHeader,
+    ports: Ports,
+    payload: &Transport<B>,
+    to: Prefix<'_>,
+) -> Result<u32, EncodeError> {
+    match payload {
+        Transport::Tcp(segment) => encode_prefix(ip, ports, segment, to),
+        Transport::Redundant(redundant) => {
+            anabranch_fec::wire::encode_redundant(ip, ports, redundant, to)
+        }
+        Transport::Datagram(body) => {
+            let carried = match body.octets() {
+                Some(octets) => Carried::Octets(octets),
+                None => Carried::Zeros(body.len() as usize),
+            };
+            encode_datagram(ip, ports, carried, to)
+        }
+    }
+}

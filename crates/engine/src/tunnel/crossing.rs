@@ -1,0 +1,174 @@
+//! What travels between the two ends beside the links: the octets of datagrams, and the simulator's packets beside theirs.
+//!
+//! A link does not say which packets it lost, so both are kept by number, the newest [`KEPT`] of them. That is more than the
+//! replay window has numbers: the core would refuse an older datagram.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anabranch_core::{body::Body, packet::Direction};
+use anabranch_path::middlebox::Held;
+
+/// Entries of a [`Numbered`] at most, so that 16 bits of a number name one.
+const KEPT: usize = 1 << 16;
+
+/// Values by consecutive numbers.
+#[derive(Debug)]
+struct Numbered<T> {
+    /// The number of the first.
+    first: u32,
+    kept: VecDeque<Option<T>>,
+    /// How many are there.
+    count: u64,
+    /// How many had to go for newer ones.
+    displaced: u64,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self {
+            first: 0,
+            kept: VecDeque::new(),
+            count: 0,
+            displaced: 0,
+        }
+    }
+}
+
+impl<T> Numbered<T> {
+    fn next(&self) -> u32 {
+        let kept = u32::try_from(self.kept.len()).unwrap_or(u32::MAX);
+        self.first.wrapping_add(kept)
+    }
+
+    fn push(&mut self, value: T) -> u32 {
+        let number = self.next();
+        self.kept.push_back(Some(value));
+        self.count += 1;
+        if self.kept.len() > KEPT && self.kept[0].take().is_some() {
+            self.count -= 1;
+            self.displaced += 1;
+        }
+        self.forget_taken();
+        number
+    }
+
+    fn take(&mut self, number: u32) -> Option<T> {
+        let place = usize::try_from(number.wrapping_sub(self.first)).ok()?;
+        let value = self.kept.get_mut(place)?.take()?;
+        self.count -= 1;
+        self.forget_taken();
+        Some(value)
+    }
+
+    /// As [`Self::take`], by the low half of a number.
+    fn take_by_low_half(&mut self, low: u16) -> Option<T> {
+        let [.., a, b] = self.first.to_be_bytes();
+        let place = low.wrapping_sub(u16::from_be_bytes([a, b]));
+        self.take(self.first.wrapping_add(u32::from(place)))
+    }
+
+    fn forget_taken(&mut self) {
+        while self.kept.front().is_some_and(Option::is_none) {
+            self.kept.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+    }
+}
+
+/// One direction.
+#[derive(Debug)]
+struct Way<B: Body> {
+    /// By path.
+    datagrams: Vec<Numbered<Vec<u8>>>,
+    packets: Numbered<Held<B>>,
+}
+
+/// Shared by the two ends; clones are the same crossing.
+#[derive(Debug, Clone)]
+pub(super) struct Crossing<B: Body>(Arc<Mutex<[Way<B>; 2]>>);
+
+impl<B: Body> Crossing<B> {
+    pub(super) fn new(paths: usize) -> Self {
+        let way = || Way {
+            datagrams: (0..paths).map(|_| Numbered::default()).collect(),
+            packets: Numbered::default(),
+        };
+        Self(Arc::new(Mutex::new([way(), way()])))
+    }
+
+    fn with<T>(&self, direction: Direction, act: impl FnOnce(&mut Way<B>) -> T) -> T {
+        let mut ways = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        act(&mut ways[direction as usize])
+    }
+
+    /// A datagram leaves on a path; its number there.
+    pub(super) fn send(&self, direction: Direction, path: usize, octets: Vec<u8>) -> Option<u32> {
+        self.with(direction, |way| {
+            Some(way.datagrams.get_mut(path)?.push(octets))
+        })
+    }
+
+    /// A datagram arrives; `None` if it is a copy or too old.
+    pub(super) fn receive(
+        &self,
+        direction: Direction,
+        path: usize,
+        number: u32,
+    ) -> Option<Vec<u8>> {
+        self.with(direction, |way| way.datagrams.get_mut(path)?.take(number))
+    }
+
+    /// The low half of the number of the packet that enters next.
+    pub(super) fn next_packet(&self, direction: Direction) -> u16 {
+        let [.., a, b] = self.with(direction, |way| way.packets.next()).to_be_bytes();
+        u16::from_be_bytes([a, b])
+    }
+
+    /// A packet enters.
+    pub(super) fn enter(&self, direction: Direction, packet: Held<B>) {
+        self.with(direction, |way| way.packets.push(packet));
+    }
+
+    /// A packet comes out, or is refused; `None` if it did before.
+    pub(super) fn leave(&self, direction: Direction, number: u16) -> Option<Held<B>> {
+        self.with(direction, |way| way.packets.take_by_low_half(number))
+    }
+
+    /// Packets that entered and have not come out, and those of which newer ones have taken the place.
+    pub(super) fn inside(&self, direction: Direction) -> (u64, u64) {
+        self.with(direction, |way| (way.packets.count, way.packets.displaced))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_taken_once() {
+        let mut numbered = Numbered::default();
+        let numbers: Vec<_> = (0..10).map(|value| numbered.push(value)).collect();
+        for number in [3, 0, 9] {
+            assert_eq!(numbered.take(numbers[number]), Some(number));
+            assert_eq!(numbered.take(numbers[number]), None);
+        }
+        assert_eq!((numbered.count, numbered.displaced), (7, 0));
+    }
+
+    #[test]
+    fn the_oldest_go_and_low_halves_name_the_rest() {
+        let mut numbered = Numbered::default();
+        let most = u32::try_from(KEPT).expect("16 bits");
+        for value in 0..most + 100 {
+            assert_eq!(numbered.push(value), value);
+        }
+        assert_eq!((numbered.count, numbered.displaced), (most.into(), 100));
+        assert_eq!(numbered.take(99), None);
+        assert_eq!(numbered.take_by_low_half(100), Some(100));
+        assert_eq!(numbered.take_by_low_half(99), Some(most + 99));
+        assert_eq!(numbered.take_by_low_half(99), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! The packets that a tunnel carries, as octets and back.
+
+use anabranch_core::{
+    body::Body,
+    packet::{ConnectionId, Direction},
+};
+use anabranch_fec::transport::Transport;
+use anabranch_path::middlebox::{Held, connection_of};
+use anabranch_tcp::{
+    Flags, Options,
+    wire::{self, Carried, IpHeader, Prefix, Protocol, Version},
+};
+
+use crate::octets;
+
+/// What IPv6 headers have more than those of IPv4.
+const V6_MORE: u32 = 20;
+/// "Use for experimentation and testing" (RFC 3692 §2.1).
+const EXPERIMENTAL: u8 = 253;
+const IPV4_HEADER: u32 = 20;
+
+/// A packet as octets, with `number` where a receiver finds it again. What the headers of TCP and UDP cannot express becomes as
+/// many octets of an experimental protocol.
+pub(super) fn encode<B: Body>(packet: &Held<B>, number: u16) -> Vec<u8> {
+    let connection = connection_of(packet);
+    let mut octets = Vec::with_capacity(packet.size as usize);
+    for is_v6 in [false, true] {
+        octets.clear();
+        let ip = header(packet, number, is_v6);
+        let ports = octets::ports(connection, packet.direction);
+        let to = Prefix::whole(&mut octets);
+        let length = octets::encode(&ip, ports, &packet.payload, to);
+        // Families differ in the length of their headers.
+        match length {
+            Ok(length) if !is_v6 && length + V6_MORE == packet.size => {}
+            Ok(_) => return octets,
+            Err(_) => break,
+        }
+    }
+    octets.clear();
+    let ip = header(packet, number, false);
+    let length = packet.size.clamp(IPV4_HEADER, u32::from(u16::MAX)) - IPV4_HEADER;
+    let content = Carried::Zeros(length as usize);
+    let protocol = Protocol::Other(EXPERIMENTAL);
+    if wire::encode_ip(&ip, protocol, content.len(), &mut octets).is_ok() {
+        octets.resize(octets.len() + content.len(), 0);
+    }
+    octets
+}
+
+/// Addresses tell directions of flows apart, so that a flow's two directions are two flows to the tunnel.
+fn header<B: Body>(packet: &Held<B>, number: u16, is_v6: bool) -> IpHeader {
+    let hosts: [u8; 2] = match packet.direction {
+        Direction::Forward => [1, 2],
+        Direction::Reverse => [2, 1],
+    };
+    let [source, destination] = hosts;
+    let version = if is_v6 {
+        // RFC 4193 §3.1: not routed beyond a site.
+        let address = |host| {
+            let mut address = [0; 16];
+            (address[0], address[15]) = (0xfd, host);
+            address
+        };
+        Version::V6 {
+            source: address(source),
+            destination: address(destination),
+            flow_label: u32::from(number),
+        }
+    } else {
+        Version::V4 {
+            source: [10, 0, 0, source],
+            destination: [10, 0, 0, destination],
+            identification: number,
+            dont_fragment: true,
+        }
+    };
+    IpHeader {
+        version,
+        dscp: packet.dscp,
+        ecn: packet.ecn,
+        hop_limit: 64,
+    }
+}
+
+/// The number that [`encode`] wrote.
+pub(super) fn number(octets: &[u8]) -> Option<u16> {
+    let at = match octets.first()? >> 4 {
+        4 => 4,
+        6 => 2,
+        _ => return None,
+    };
+    Some(u16::from_be_bytes([*octets.get(at)?, *octets.get(at + 1)?]))
+}
+
+/// Whether these octets are of that connection: of another they would be if its number had been given again too soon.
+pub(super) fn is_of<B: Body>(octets: &[u8], packet: &Held<B>) -> bool {
+    let Ok((ip, protocol, content)) = wire::decode_ip(octets) else {
+        return false;
+    };
+    if protocol == Protocol::Other(EXPERIMENTAL) {
+        return true;
+    }
+    let ports = octets::ports(connection_of(packet), packet.direction);
+    let expected = [ports.source, ports.destination].map(u16::to_be_bytes);
+    ip.ecn == packet.ecn && content.get(..4) == Some(expected.concat().as_slice())
+}
+
+/// Takes the maximum segment size over that the tunnel wrote into a SYN.
+pub(super) fn clamp<B: Body>(packet: &mut Held<B>, octets: &[u8]) {
+    let Transport::Tcp(segment) = &mut packet.payload else {
+        return;
+    };
+    if !segment.flags.has(Flags::SYN) {
+        return;
+    }
+    let Options::Syn { mss, .. } = &mut segment.options else {
+        return;
+    };
+    if let Ok(decoded) = wire::decode(octets)
+        && let Options::Syn { mss: clamped, .. } = decoded.segment.options
+    {
+        *mss = clamped;
+    }
+}
+
+/// Whether a packet is a datagram of the tunnel's own.
+pub(super) fn is_datagram<B: Body>(packet: &Held<B>) -> bool {
+    packet.connection == ConnectionId::NONE
+}

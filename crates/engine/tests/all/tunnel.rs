@@ -1,0 +1,303 @@
+//! The gateway's tunnel under TCP and UDP: what its flows get, and what its packets may not do.
+
+use std::fmt::Write;
+
+use anabranch_core::{
+    body::Length,
+    rng::{Draw, Stream},
+};
+use anabranch_engine::{
+    Finished, Simulation,
+    network::Census,
+    topology::{Engine, compile},
+};
+use serde_json::Value;
+
+use crate::support::resolve;
+
+/// Two equal paths and a file over the tunnel; `MORE` is replaced.
+const PAIR: &str = r#"
+duration = "30 s"
+[link.a]
+between = ["X", "Y"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop-tail", limit = "100 packets" }
+[link.b]
+between = ["X", "Y"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop-tail", limit = "100 packets" }
+[gateway.g]
+between = ["X", "Y"]
+routes = ["a", "b"]
+kind = "tunnel"
+[flow.main]
+from = "X"
+to = "Y"
+start = "1 s"
+stack = "STACK"
+cc = "cubic"
+workload = { kind = "file", size = "12 MB" }
+"#;
+
+/// With octets that compress to a file of so many bytes.
+fn pair(stack: &str, more: &str) -> String {
+    PAIR.replace("STACK", stack) + more
+}
+
+fn run(text: &str) -> Finished<Length> {
+    let resolved = resolve(text);
+    Simulation::<Length>::new(&resolved)
+        .run()
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn number(value: &Value, key: &str) -> f64 {
+    value[key]
+        .as_f64()
+        .unwrap_or_else(|| panic!("no number `{key}` in {value}"))
+}
+
+/// The tunnel hands nothing out twice, and nothing that did not enter.
+fn check_matched(finished: &Finished<Length>, text: &str) {
+    for way in ["forward", "reverse"] {
+        let way = &finished.summary.gateways["g"][way];
+        assert_eq!(way["unmatched_packets"], 0, "{way}\n{text}");
+        assert!(
+            number(way, "released_packets") <= number(way, "entered_packets"),
+            "{way}\n{text}"
+        );
+    }
+}
+
+/// What a file gets over one path alone, whose other path is down all the time.
+fn single(stack: &str) -> f64 {
+    let text = pair(stack, "").replacen("queue", "up = false\nqueue", 1);
+    number(&run(&text).summary.flows["main"], "goodput_mbit_s")
+}
+
+#[test]
+fn one_flow_gets_no_less_than_over_a_single_path() {
+    for (stack, least) in [("linux", 1.1), ("rfc", 0.97)] {
+        let finished = run(&pair(stack, ""));
+        let flow = &finished.summary.flows["main"];
+        check_matched(&finished, stack);
+        assert_eq!(flow["ended"], "completed", "{flow}");
+        let (goodput, single) = (number(flow, "goodput_mbit_s"), single(stack));
+        assert!(goodput > least * single, "{stack}: {goodput}, {single}");
+    }
+}
+
+#[test]
+fn a_path_that_dies_does_not_end_the_flow() {
+    for (dies, returns) in [(2_500, 30_000), (1_700, 6_000)] {
+        let more = format!(
+            "[[at]]\ntime = \"{dies} ms\"\nset = {{ \"link.a.up\" = false }}\n\
+             [[at]]\ntime = \"{returns} ms\"\nset = {{ \"link.a.up\" = true }}\n"
+        );
+        let text = pair("linux", &more).replace("30 s", "60 s");
+        let finished = run(&text);
+        let flow = &finished.summary.flows["main"];
+        let forward = &finished.summary.gateways["g"]["forward"];
+        check_matched(&finished, &text);
+        assert_eq!(flow["ended"], "completed", "{flow}\n{forward}");
+        assert!(
+            number(&forward["routes"]["a"], "deaths") >= 1.0,
+            "{forward}"
+        );
+        assert!(number(forward, "silent_ms") < 1_000.0, "{forward}");
+    }
+}
+
+#[test]
+fn a_tunnel_run_repeats_exactly() {
+    let text = pair("linux", "").replace("12 MB", "2 MB").replacen(
+        "queue",
+        "impair = [{ kind = \"bernoulli-loss\", rate = 0.01 }]\nqueue",
+        1,
+    );
+    let digest = |text: &str| run(text).summary.digest;
+    let first = digest(&text);
+    assert!(first.is_some());
+    assert_eq!(first, digest(&text));
+    let other = text.replacen("duration", "seed = 2\nduration", 1);
+    assert_ne!(first, digest(&other));
+}
+
+#[test]
+fn offsets_of_the_ends_clocks_change_nothing() {
+    let text = pair("linux", "").replace("12 MB", "2 MB");
+    let offset = text.replace(
+        "kind = \"tunnel\"",
+        "kind = \"tunnel\"\nclock_offset = [\"977 s\", \"123456 s\"]",
+    );
+    assert_ne!(text, offset);
+    assert_eq!(run(&text).summary.digest, run(&offset).summary.digest);
+}
+
+#[test]
+fn a_backup_path_carries_only_probes_and_reports() {
+    let text = pair("linux", "").replace("12 MB", "2 MB").replace(
+        "kind = \"tunnel\"",
+        "kind = \"tunnel\"\npolicies = { b = \"backup\" }",
+    );
+    let finished = run(&text);
+    assert_eq!(finished.summary.flows["main"]["ended"], "completed");
+    let routes = &finished.summary.gateways["g"]["forward"]["routes"];
+    assert!(number(&routes["a"], "sent_bytes") > 2e6, "{routes}");
+    assert!(number(&routes["b"], "sent_bytes") < 2e5, "{routes}");
+    assert_eq!(routes["b"]["state"], "standby");
+}
+
+/// Two datagrams of one length in a scenario of nothing else: a link carries them with the octets of seal and headers.
+#[test]
+fn a_datagram_has_the_length_of_the_real_one() {
+    let text = PAIR
+        .replace(
+            "stack = \"STACK\"\ncc = \"cubic\"\n",
+            "protocol = \"udp\"\n",
+        )
+        .replace(
+            "{ kind = \"file\", size = \"12 MB\" }",
+            "{ kind = \"paced\", rate = \"LOAD\", payload = \"1000 bytes\" }",
+        );
+    let bytes = |load: &str| {
+        let finished = run(&text.replace("LOAD", load).replace("30 s", "11 s"));
+        let forward = &finished.summary.gateways["g"]["forward"];
+        let sent = |key: &str| {
+            ["a", "b"]
+                .map(|route| number(&forward["routes"][route], key))
+                .iter()
+                .sum::<f64>()
+        };
+        (
+            number(forward, "entered_packets"),
+            sent("sent_packets"),
+            sent("sent_bytes"),
+        )
+    };
+    let (packets, datagrams, octets) = bytes("1 Mbit/s");
+    assert!(packets > 1_000.0 && datagrams >= packets);
+    // IPv4 and UDP, twice, and the tunnel's 40; probes and reports have less than twice the headers of a packet.
+    let own = octets - packets * (1_000.0 + 28.0 + 28.0 + 40.0);
+    let others = datagrams - packets;
+    assert!(own >= others * 68.0, "{packets} {datagrams} {octets}");
+    assert!(own <= others * 500.0, "{packets} {datagrams} {octets}");
+}
+
+/// Two to four paths of any rate and delay, with loss, reordering, death and return.
+fn random(seed: u64) -> String {
+    let draw = &mut Stream::new(seed, "tunnel").at(0);
+    let between = |draw: &mut Draw, low: f64, high: f64| low + draw.uniform() * (high - low);
+    let paths = 2 + draw.bits() % 3;
+    let mut text = format!("seed = {seed}\nduration = \"40 s\"\n");
+    let mut routes = Vec::new();
+    for path in 0..paths {
+        let (rate, delay) = (between(draw, 1e6, 3e7), between(draw, 1.0, 80.0));
+        let limit = between(draw, 20.0, 200.0);
+        let _ = write!(
+            text,
+            "[link.p{path}]\nbetween = [\"X\", \"Y\"]\nrate = \"{rate:.0} bit/s\"\ndelay = \"{delay:.3} ms\"\n\
+             queue = {{ kind = \"drop-tail\", limit = \"{limit:.0} packets\" }}\n"
+        );
+        let mut impair = Vec::new();
+        if draw.chance(0.5) {
+            let rate = between(draw, 0.0005, 0.05);
+            impair.push(format!("{{ kind = \"bernoulli-loss\", rate = {rate:.5} }}"));
+        }
+        if draw.chance(0.3) {
+            let mean = between(draw, 0.5, 10.0);
+            impair.push(format!(
+                "{{ kind = \"jitter\", mean = \"{mean:.3} ms\", reorder = true }}"
+            ));
+        }
+        if draw.chance(0.2) {
+            impair.push("{ kind = \"duplicate\", rate = 0.02 }".to_owned());
+        }
+        let _ = writeln!(text, "impair = [{}]", impair.join(", "));
+        routes.push(format!("\"p{path}\""));
+    }
+    let _ = write!(
+        text,
+        "[gateway.g]\nbetween = [\"X\", \"Y\"]\nroutes = [{}]\nkind = \"tunnel\"\n",
+        routes.join(", ")
+    );
+    // The last path stays, so that the flow can complete.
+    for path in 0..paths - 1 {
+        if draw.chance(0.5) {
+            let dies = between(draw, 0.2, 4.0);
+            let returns = dies + between(draw, 0.1, 5.0);
+            let way = ["", ".forward", ".reverse"][draw.bits() as usize % 3];
+            for (time, up) in [(dies, false), (returns, true)] {
+                let _ = write!(
+                    text,
+                    "[[at]]\ntime = \"{time:.3} s\"\nset = {{ \"link.p{path}{way}.up\" = {up} }}\n"
+                );
+            }
+        }
+    }
+    let stack = ["linux", "rfc"][draw.bits() as usize % 2];
+    let start = between(draw, 0.0, 1.0);
+    let _ = write!(
+        text,
+        "[flow.main]\nfrom = \"X\"\nto = \"Y\"\nstart = \"{start:.3} s\"\nstack = \"{stack}\"\n\
+         workload = {{ kind = \"file\", size = \"400 kB\" }}\n"
+    );
+    text
+}
+
+#[test]
+fn tcp_completes_over_random_tunnels_and_no_packet_comes_twice() {
+    let (mut repaired, mut deaths, mut duplicates) = (0.0, 0.0, 0.0);
+    for seed in 0..200 {
+        let text = random(seed);
+        let finished = run(&text);
+        let flow = &finished.summary.flows["main"];
+        let forward = &finished.summary.gateways["g"]["forward"];
+        assert_eq!(flow["ended"], "completed", "{flow}\n{forward}\n{text}");
+        check_matched(&finished, &text);
+        repaired += number(forward, "repaired_packets");
+        duplicates += number(forward, "duplicates_dropped");
+        let routes = forward["routes"].as_object().expect("a table");
+        deaths += routes
+            .values()
+            .map(|route| number(route, "deaths"))
+            .sum::<f64>();
+    }
+    // Otherwise the paths were too good for the test to mean anything.
+    assert!(
+        repaired > 1_000.0 && deaths > 50.0 && duplicates > 100.0,
+        "{repaired} {deaths} {duplicates}"
+    );
+}
+
+fn census(text: &str) -> Census {
+    let engine = Engine {
+        digest: false,
+        tally: true,
+        ..Engine::default()
+    };
+    let compiled = compile::<Length>(&resolve(text), engine, Vec::new()).expect("no hosts");
+    let mut network = compiled.network;
+    network.run_through(network.end());
+    network.census().expect("fates are counted")
+}
+
+#[test]
+fn every_packet_of_a_tunnel_is_accounted_for() {
+    let (mut made, mut held) = (0, 0);
+    for seed in 0..20 {
+        for seconds in [9.3, 10.1] {
+            let text = random(seed)
+                .replace("40 s", &format!("{seconds} s"))
+                .replace("400 kB", "6 MB");
+            let census = census(&text);
+            assert_eq!(census.missing(), 0, "{census:?}\n{text}");
+            made += census.made_packets;
+            held += census.held_packets;
+        }
+    }
+    // Otherwise the paths were too good for the test to mean anything.
+    assert!(made > 10_000 && held > 0, "{made} {held}");
+}

@@ -1,0 +1,253 @@
+//! Packets that wait for a path: a lane for each way to treat them, so that none waits for a path that another lane must have.
+
+use anabranch_core::units::{Duration, Instant};
+use std::collections::VecDeque;
+
+use crate::{
+    blocks::Protector,
+    inner::Summary,
+    order::FLOWS,
+    path::Kept,
+    policy::{Class, Match, Rule},
+    pool::Pool,
+    queue::Queue,
+    wire::{OVERHEAD, PATHS},
+};
+
+/// Packets of a lane that wait to be retransmitted, at most.
+const REPAIRS: usize = 512;
+/// How often a packet is retransmitted, at most.
+const ATTEMPTS: u8 = 3;
+/// The window of [`Meter`].
+const METER: Duration = Duration::from_millis(200);
+
+/// A packet that has a place in its flow and waits for its path.
+#[derive(Debug)]
+pub(super) struct Staged {
+    pub kept: Kept,
+    pub is_repair: bool,
+}
+
+/// The rate of what leaves, over the last window or what has passed of the present one, whichever is more.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Meter {
+    since: Instant,
+    octets: usize,
+    before: f64,
+}
+
+impl Meter {
+    fn add(&mut self, octets: usize, now: Instant) {
+        let past = now.saturating_since(self.since);
+        if past >= METER {
+            self.before = self.octets as f64 / past.as_secs_f64();
+            (self.since, self.octets) = (now, 0);
+        }
+        self.octets += octets;
+    }
+
+    /// Octets per second.
+    pub(super) fn rate(&self) -> f64 {
+        self.before.max(self.octets as f64 / METER.as_secs_f64())
+    }
+}
+
+/// A lane.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub class: Class,
+    pub queue: Queue,
+    pub repairs: VecDeque<Kept>,
+    pub staged: Option<Staged>,
+    pub meter: Meter,
+    pub protector: Protector,
+    /// Octets that it has sent, or would have if it had always had a share: the lane with the least goes on.
+    served: u64,
+}
+
+impl Lane {
+    fn new(class: Class, seed: u64) -> Self {
+        Self {
+            class,
+            queue: Queue::new(seed),
+            repairs: VecDeque::new(),
+            staged: None,
+            meter: Meter::default(),
+            protector: Protector::default(),
+            served: 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.staged.is_none()
+            && self.queue.is_empty()
+            && self.repairs.is_empty()
+            && self.protector.next_octets().is_none()
+    }
+
+    /// Octets of the datagram that leaves next, at least.
+    pub(super) fn next_octets(&self) -> usize {
+        let staged = self.staged.as_ref().map(|staged| staged.kept.packet.len());
+        let repair = self.protector.next_octets();
+        repair.or(staged).unwrap_or(0) + OVERHEAD
+    }
+}
+
+/// All lanes. Lane 0 is that of [`Class::Bulk`].
+#[derive(Debug)]
+pub(super) struct Lanes {
+    all: Vec<Lane>,
+    rules: Vec<(Match, u8)>,
+    seed: u64,
+    /// What the lane has been served that sent last.
+    clock: u64,
+    /// The number of the last block.
+    block: u16,
+}
+
+impl Lanes {
+    pub(super) fn new(rules: &[Rule], seed: u64) -> Self {
+        let mut lanes = Self {
+            all: vec![Lane::new(Class::Bulk, seed)],
+            rules: Vec::new(),
+            seed,
+            clock: 0,
+            block: 0,
+        };
+        lanes.set_rules(rules);
+        lanes
+    }
+
+    /// Other rules hold from now on. A lane that no rule names any more sends what it has.
+    pub(super) fn set_rules(&mut self, rules: &[Rule]) {
+        self.rules.clear();
+        for rule in rules {
+            let known = self.all.iter().position(|lane| lane.class == rule.class);
+            let lane = known.unwrap_or_else(|| {
+                self.all.push(Lane::new(rule.class, self.seed));
+                self.all.len() - 1
+            });
+            // Bulk, interactive and one for each path: they are few.
+            let lane = u8::try_from(lane).unwrap_or(0);
+            self.rules.push((rule.matches.clone(), lane));
+        }
+    }
+
+    /// Lanes at most.
+    pub(super) const MOST: usize = PATHS + 2;
+
+    pub(super) fn get(&self, lane: u8) -> Option<&Lane> {
+        self.all.get(usize::from(lane))
+    }
+
+    pub(super) fn get_mut(&mut self, lane: u8) -> Option<&mut Lane> {
+        self.all.get_mut(usize::from(lane))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Lane> {
+        self.all.iter()
+    }
+
+    /// The lane of a packet, and its flow. Lanes share no flow: one would wait for the other at the receiver.
+    pub(super) fn classify(&self, packet: &Summary) -> (u8, u16) {
+        let fits = |(matches, _): &&(Match, u8)| matches.fits(packet);
+        let lane = self.rules.iter().find(fits).map_or(0, |&(_, lane)| lane);
+        (lane, (packet.flow + 59 * u16::from(lane)) % FLOWS)
+    }
+
+    pub(super) fn push(
+        &mut self,
+        lane: u8,
+        flow: u16,
+        packet: Vec<u8>,
+        now: Instant,
+        pool: &mut Pool,
+    ) {
+        let clock = self.clock;
+        if let Some(lane) = self.get_mut(lane) {
+            if lane.is_empty() {
+                lane.served = lane.served.max(clock);
+            }
+            lane.queue.push(flow, packet, now, pool);
+        }
+    }
+
+    /// Queues a packet for retransmission, unless there are too many or it was retransmitted often enough.
+    pub(super) fn repair(&mut self, kept: Kept, pool: &mut Pool) {
+        match self.get_mut(kept.lane) {
+            Some(lane) if kept.attempts < ATTEMPTS && lane.repairs.len() < REPAIRS => {
+                lane.repairs.push_back(kept);
+            }
+            _ => pool.put(kept.packet),
+        }
+    }
+
+    /// The lane that sends next of those that have something and were not `tried`: interactive before others, which share.
+    pub(super) fn next(&self, tried: u32) -> Option<u8> {
+        let lanes = (0_u8..).zip(&self.all);
+        let able = lanes.filter(|(number, lane)| tried >> number & 1 == 0 && !lane.is_empty());
+        able.min_by_key(|(_, lane)| (lane.class != Class::Interactive, lane.served))
+            .map(|(number, _)| number)
+    }
+
+    /// A packet of a lane has been sent.
+    pub(super) fn on_sent(&mut self, lane: u8, octets: usize, now: Instant) {
+        if let Some(lane) = self.get_mut(lane) {
+            lane.meter.add(octets, now);
+            lane.served += octets as u64;
+            let (class, served) = (lane.class, lane.served);
+            if class != Class::Interactive {
+                self.clock = self.clock.max(served);
+            }
+        }
+    }
+
+    /// When a block is to be closed.
+    pub(super) fn closes(&self) -> Option<Instant> {
+        self.iter().filter_map(|lane| lane.protector.closes()).min()
+    }
+
+    /// Adds a packet to a lane's block; gives block and index.
+    pub(super) fn protect(
+        &mut self,
+        kept: &Kept,
+        closes: Instant,
+        pool: &mut Pool,
+    ) -> Option<(u16, u8)> {
+        let lane = self.all.get_mut(usize::from(kept.lane))?;
+        let block = &mut self.block;
+        Some(
+            lane.protector
+                .add(kept.place, &kept.packet, block, closes, pool),
+        )
+    }
+
+    /// Packets that wait.
+    pub(super) fn queued(&self) -> usize {
+        self.iter().map(|lane| lane.queue.len()).sum()
+    }
+
+    /// Packets that wait to be retransmitted.
+    pub(super) fn repairing(&self) -> usize {
+        self.iter().map(|lane| lane.repairs.len()).sum()
+    }
+
+    /// Packets dropped.
+    pub(super) fn dropped(&self) -> u64 {
+        self.iter().map(|lane| lane.queue.dropped()).sum()
+    }
+
+    /// Octets that leave before a packet that arrives now.
+    pub(super) fn backlog(&self) -> u64 {
+        self.iter().map(|lane| lane.queue.octets()).sum()
+    }
+
+    /// The other end has restarted: what has a number goes.
+    pub(super) fn forget_numbered(&mut self) {
+        for lane in &mut self.all {
+            lane.repairs.clear();
+            lane.staged = None;
+            lane.protector = Protector::default();
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Which packets repair packets protect, and with how many.
+//!
+//! A retransmission costs what was lost, and nothing more. So repair packets protect only what a retransmission would reach too late:
+//! where the round trip of every path that is used is longer than the lane's traffic can wait. Packets that are sent twice need
+//! none.
+
+use anabranch_core::units::{Duration, Instant};
+
+use super::{Tunnel, lanes::Lanes};
+use crate::{
+    blocks::SOURCES,
+    path::{Kept, Pattern, Usable},
+    policy::Class,
+    wire::Kind,
+};
+
+/// The loss below which there are no repair packets.
+const LEAST: f64 = 0.002;
+/// The share of packets that may stay lost.
+const RESIDUAL: f64 = 0.0005;
+/// At most one repair packet for so many packets.
+const PACKETS_PER_REPAIR: usize = 4;
+/// A retransmission arrives a round trip and this later than the packet would have: its loss is seen by three later ones, and
+/// reports wait.
+const DETECTION: Duration = Duration::from_millis(30);
+/// How long bulk can wait: as long as the receiver waits for a gap at most. And how long it takes to fill a block.
+const BULK: [Duration; 2] = [Duration::from_millis(350), Duration::from_millis(250)];
+/// The same of interactive traffic (ITU-T G.114 has 150 ms for the whole way).
+const INTERACTIVE: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(60)];
+
+/// How long a class can wait, and how long its blocks are.
+const fn times(class: Class) -> [Duration; 2] {
+    match class {
+        Class::Bulk | Class::Pinned(_) => BULK,
+        Class::Interactive => INTERACTIVE,
+    }
+}
+
+impl Tunnel {
+    /// The kind of a packet that leaves for the first time: it joins a block if it is to be protected.
+    pub(super) fn protect(&mut self, kept: &mut Kept, octets: usize) -> Kind {
+        let plain = Kind::Packet(kept.place);
+        let Some(closes) = self.block_end(kept.lane, octets) else {
+            return plain;
+        };
+        let pool = &mut self.pool;
+        let Some((block, index)) = self.lanes.protect(kept, closes, pool) else {
+            return plain;
+        };
+        kept.is_protected = true;
+        self.counters.protected += 1;
+        if usize::from(index) + 1 == SOURCES {
+            self.close_block(kept.lane);
+        }
+        Kind::Protected {
+            place: kept.place,
+            block,
+            index,
+        }
+    }
+
+    /// When a block that begins now is to end; `None` where a lane's packets need no protection.
+    fn block_end(&self, lane: u8, octets: usize) -> Option<Instant> {
+        let [deadline, length] = times(self.lanes.get(lane)?.class);
+        let tier = self.tier(octets)?;
+        let pattern = self.pattern(octets, tier)?;
+        let first = self.of_tier(octets, tier);
+        let shortest = first.filter_map(|(_, path)| path.round_trip.srtt()).min()?;
+        let is_late = shortest + DETECTION > deadline;
+        let has_copies = self.copy.is_some();
+        (is_late && !has_copies && pattern.share() >= LEAST).then(|| self.now + length)
+    }
+
+    /// The loss of the paths of a kind together, by their rates. None counts as long as one of them loses by congestion: the inner
+    /// sender is to see that.
+    fn pattern(&self, octets: usize, tier: Usable) -> Option<Pattern> {
+        let (mut rates, mut losses, mut begins) = (0.0, 0.0, 0.0);
+        for (_, path) in self.of_tier(octets, tier) {
+            if path.loss.is_by_congestion() {
+                return None;
+            }
+            let rate = path.rate.rate();
+            rates += rate;
+            if let Some(pattern) = path.loss.pattern() {
+                losses += rate * pattern.share();
+                begins += rate * pattern.begins;
+            }
+        }
+        (begins > 0.0).then(|| Pattern {
+            begins: begins / rates,
+            burst: losses / begins,
+        })
+    }
+
+    /// Closes the blocks that are due.
+    pub(super) fn close_blocks(&mut self) {
+        for lane in 0..Lanes::MOST {
+            let Ok(lane) = u8::try_from(lane) else { return };
+            let closes = self
+                .lanes
+                .get(lane)
+                .and_then(|lane| lane.protector.closes());
+            if super::is_due(closes, self.now) {
+                self.close_block(lane);
+            }
+        }
+    }
+
+    fn close_block(&mut self, lane: u8) {
+        let tier = self.tier(0);
+        let pattern = tier.and_then(|tier| self.pattern(0, tier));
+        let Some(lane) = self.lanes.get_mut(lane) else {
+            return;
+        };
+        let repairs = pattern.map_or(0, |pattern| repairs(lane.protector.len(), &pattern));
+        lane.protector.close(repairs, &mut self.pool);
+    }
+}
+
+/// The fewest repair packets of a block of `packets` that leave no more than [`RESIDUAL`], or the most there may be.
+fn repairs(packets: usize, pattern: &Pattern) -> usize {
+    let most = packets.div_ceil(PACKETS_PER_REPAIR);
+    let is_enough = |&repairs: &usize| pattern.residual(packets + repairs, repairs) <= RESIDUAL;
+    (1..most).find(is_enough).unwrap_or(most)
+}

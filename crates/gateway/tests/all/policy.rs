@@ -1,0 +1,283 @@
+//! Classes of packets and roles of paths.
+
+use super::network::{Network, Wire, packet, path};
+use anabranch_core::units::Duration;
+use anabranch_gateway::{
+    inner::{Prefix, read},
+    path::State,
+    policy::{Class, Match, Role, Rule},
+};
+use proptest::prelude::*;
+
+const MS: Duration = Duration::from_millis(1);
+/// Expedited forwarding (RFC 3246).
+const EF: u8 = 46;
+
+fn wire(delay: u64, rate: f64) -> [Wire; 2] {
+    [Wire {
+        delay: MS * delay,
+        rate,
+        ..Wire::default()
+    }; 2]
+}
+
+fn rule(class: Class) -> Rule {
+    let matches = Match {
+        dscp: vec![EF],
+        ..Match::default()
+    };
+    Rule { matches, class }
+}
+
+/// A network whose flow 1 is of this class, and others bulk.
+fn network(seed: u64, wires: Vec<[Wire; 2]>, class: Class) -> Network {
+    let mut network = Network::new(seed, wires, false);
+    network.rules(vec![rule(class)]);
+    network.dscp.insert(1, EF);
+    network.run(MS * 2_000);
+    network
+}
+
+/// The longest time that a packet of a flow took, if it sends every `interval` from `since` on.
+fn longest(
+    network: &Network,
+    flow: u16,
+    since: anabranch_core::units::Instant,
+    interval: Duration,
+) -> Duration {
+    let of_flow = network.delivered[1]
+        .iter()
+        .filter(|packet| packet.flow == flow);
+    let took = of_flow.map(|packet| {
+        let sent = since + interval * u64::from(packet.number);
+        packet.at.saturating_since(sent)
+    });
+    took.max().unwrap_or(Duration::ZERO)
+}
+
+#[test]
+fn an_interactive_packet_passes_the_queue_of_bulk() {
+    let mut network = network(1, vec![wire(10, 1e6), wire(30, 1e6)], Class::Interactive);
+    for flow in 2..10 {
+        network.flow(0, flow, MS * 3, MS * 6_000);
+    }
+    network.run(MS * 2_000);
+    let since = network.now;
+    network.flow(0, 1, MS * 20, MS * 2_000);
+    network.run(MS * 3_000);
+    let took = longest(&network, 1, since, MS * 20);
+    // 30 ms of the slower path and what bulk keeps in its queue; bulk itself waits for much longer.
+    assert!(took <= MS * 80, "{} ms", took.as_millis_f64());
+}
+
+#[test]
+fn a_call_on_two_cheap_paths_loses_nothing_when_one_dies() {
+    for phase in 0..20 {
+        for dies in [0, 1] {
+            let mut network = network(
+                phase,
+                vec![wire(20, 12.5e6), wire(35, 12.5e6)],
+                Class::Interactive,
+            );
+            network.flow(0, 1, MS * 20, MS * 3_000);
+            network.run(MS * 1_000 + Duration::from_micros(1_700) * phase);
+            for wire in &mut network.wires[dies] {
+                wire.is_dead = true;
+            }
+            network.run(MS * 3_000);
+            assert_eq!(network.check_once(1), 150);
+            let times = network.delivered[1].iter().map(|packet| packet.at);
+            let gap = times
+                .clone()
+                .zip(times.skip(1))
+                .map(|(before, after)| after.saturating_since(before))
+                .max();
+            assert!(gap <= Some(MS * 60), "{gap:?}");
+        }
+    }
+}
+
+#[test]
+fn a_call_over_lossy_paths_loses_only_what_both_lose() {
+    let lossy = |delay| {
+        [Wire {
+            loss: 0.05,
+            ..wire(delay, 12.5e6)[0]
+        }; 2]
+    };
+    let mut network = network(2, vec![lossy(20), lossy(35)], Class::Interactive);
+    network.flow(0, 1, MS * 20, MS * 40_000);
+    let since = network.now;
+    network.run(MS * 42_000);
+    assert!(
+        network.check_once(1) >= 1_998,
+        "{} of 2000",
+        network.check_once(1)
+    );
+    let in_time = network.delivered[1]
+        .iter()
+        .filter(|packet| {
+            packet
+                .at
+                .saturating_since(since + MS * 20 * u64::from(packet.number))
+                <= MS * 60
+        })
+        .count();
+    assert!(in_time >= 1_980, "{in_time} of 2000 within 60 ms");
+}
+
+#[test]
+fn much_interactive_traffic_is_sent_once() {
+    let mut network = network(3, vec![wire(10, 1e6), wire(30, 1e6)], Class::Interactive);
+    network.flow(0, 1, MS * 2, MS * 4_000);
+    network.run(MS * 5_000);
+    let copies = network.stats(0).counters.copies;
+    assert!(copies <= 200, "{copies} copies of 2000 packets");
+    assert_eq!(network.check_once(1), 2_000);
+}
+
+#[test]
+fn a_metered_path_gets_no_copies_and_few_probes() {
+    for ends in [&[0][..], &[0, 1]] {
+        let mut network = Network::new(4, vec![wire(30, 12.5e6), wire(10, 12.5e6)], false);
+        network.role(ends, 1, Role::Metered);
+        network.rules(vec![rule(Class::Interactive)]);
+        network.dscp.insert(1, EF);
+        network.run(MS * 3_000);
+        network.flow(0, 1, MS * 20, MS * 20_000);
+        network.flow(1, 2, MS * 2, MS * 20_000);
+        let before = [0, 1].map(|end| network.datagrams[end][&1]);
+        network.run(MS * 20_000);
+        for end in [0, 1] {
+            assert_eq!(network.stats(end).paths[1].state, State::Standby);
+            let datagrams = network.datagrams[end][&1] - before[end];
+            assert!(datagrams <= 25, "end {end}: {datagrams} in 20 s");
+        }
+        // It carries everything where no other path delivers.
+        let since = network.now;
+        network.flow(0, 1, MS * 20, MS * 3_000);
+        for wire in &mut network.wires[0] {
+            wire.is_dead = true;
+        }
+        network.run(MS * 2_500);
+        let gap = network.gap(1, since);
+        assert!(gap <= MS * 300, "{} ms", gap.as_millis_f64());
+    }
+}
+
+#[test]
+fn backups_are_used_before_metered_paths() {
+    let mut network = Network::new(
+        5,
+        vec![wire(10, 12.5e6), wire(5, 12.5e6), wire(60, 12.5e6)],
+        false,
+    );
+    network.role(&[0], 1, Role::Metered);
+    network.role(&[0], 2, Role::Backup);
+    network.run(MS * 2_000);
+    for wire in &mut network.wires[0] {
+        wire.is_dead = true;
+    }
+    network.run(MS * 2_000);
+    let before = [1, 2].map(|path| network.datagrams[0][&path]);
+    network.flow(0, 1, MS * 5, MS * 2_000);
+    network.run(MS * 2_000);
+    let after = [1, 2].map(|path| network.datagrams[0][&path]);
+    assert!(after[0] - before[0] <= 5 && after[1] - before[1] >= 400);
+}
+
+#[test]
+fn a_pinned_flow_takes_its_path_while_that_is_alive() {
+    // Its path is the slower one, which bulk would not choose.
+    let mut network = network(
+        6,
+        vec![wire(10, 1e6), wire(60, 1e6)],
+        Class::Pinned(path(1)),
+    );
+    network.flow(0, 1, MS * 10, MS * 6_000);
+    let before = network.datagrams[0][&1];
+    network.run(MS * 2_000);
+    assert!(network.datagrams[0][&1] - before >= 200);
+    let since = network.now;
+    for wire in &mut network.wires[1] {
+        wire.is_dead = true;
+    }
+    network.run(MS * 4_500);
+    // The flow ends half a second before the run.
+    assert!(network.gap(1, since) <= MS * 600);
+    assert_eq!(network.check_once(1), 600);
+}
+
+#[test]
+fn a_pinned_flow_does_not_hold_up_others() {
+    // More is pinned than the path carries.
+    let mut network = network(
+        7,
+        vec![wire(10, 2e6), wire(10, 1e5)],
+        Class::Pinned(path(1)),
+    );
+    network.flow(0, 1, MS * 2, MS * 3_000);
+    network.flow(0, 2, MS * 2, MS * 3_000);
+    network.run(MS * 4_000);
+    let bulk = network.delivered[1]
+        .iter()
+        .filter(|packet| packet.flow == 2)
+        .count();
+    assert_eq!(bulk, 1_500);
+}
+
+#[test]
+fn pinned_and_bulk_share_a_path() {
+    let mut network = network(8, vec![wire(10, 1e6)], Class::Pinned(path(0)));
+    network.flow(0, 1, MS, MS * 6_000);
+    network.flow(0, 2, MS, MS * 6_000);
+    network.run(MS * 6_000);
+    let count = |flow| {
+        network.delivered[1]
+            .iter()
+            .filter(|packet| packet.flow == flow)
+            .count()
+    };
+    let (pinned, bulk) = (count(1), count(2));
+    assert!(
+        pinned * 10 >= bulk * 8 && bulk * 10 >= pinned * 8,
+        "{pinned} and {bulk}"
+    );
+}
+
+#[test]
+fn the_first_rule_that_fits_holds() {
+    let prefix = Prefix::new([10, 0, 1, 0].into(), 24).expect("no bits beyond");
+    let mut sent = packet(0, 443, 0, 100);
+    sent[22..24].copy_from_slice(&53_u16.to_be_bytes());
+    let summary = read(&sent).expect("a packet");
+    let fits = |dscp: &[u8], ports: &[(u16, u16)], prefixes: &[Prefix]| {
+        let matches = Match {
+            dscp: dscp.to_vec(),
+            ports: ports.iter().map(|&(first, last)| first..=last).collect(),
+            prefixes: prefixes.to_vec(),
+        };
+        matches.fits(&summary)
+    };
+    assert!(fits(&[], &[], &[]));
+    assert!(fits(&[0], &[(443, 443)], &[prefix]));
+    assert!(fits(&[], &[(1, 2), (50, 60)], &[]));
+    assert!(!fits(&[EF], &[(443, 443)], &[prefix]));
+    assert!(!fits(&[], &[(444, 500)], &[]));
+    let other = Prefix::new([10, 9, 0, 0].into(), 16).expect("no bits beyond");
+    assert!(!fits(&[], &[], &[other]));
+}
+
+proptest! {
+    #[test]
+    fn code_points_of_both_families_are_read(dscp in 0_u8..64, low in 0_u8..4) {
+        let mut v4 = packet(0, 1, 0, 60);
+        v4[1] = dscp << 2 | low;
+        prop_assert_eq!(read(&v4).map(|summary| summary.dscp), Some(dscp));
+        let mut v6 = vec![0; 60];
+        v6[0] = 0x60 | dscp >> 2;
+        v6[1] = dscp << 6 | low << 4;
+        v6[5] = 20;
+        prop_assert_eq!(read(&v6).map(|summary| summary.dscp), Some(dscp));
+    }
+}

@@ -1,0 +1,175 @@
+//! In steady state a packet costs no allocation, at either end. A program of its own, because allocations are counted for all of it.
+
+use anabranch_core::units::{Duration, Instant};
+use anabranch_gateway::{
+    crypto::{Entropy, Keys, public_key},
+    path::Route,
+    policy::{Class, Match, Role, Rule},
+    tunnel::{Config, PathConfig, Tunnel},
+    wire::PathId,
+};
+use std::collections::VecDeque;
+
+struct Counting(u8);
+
+impl Entropy for Counting {
+    fn fill(&mut self, octets: &mut [u8]) {
+        for octet in octets {
+            *octet = self.0;
+            self.0 = self.0.wrapping_mul(5).wrapping_add(1);
+        }
+    }
+}
+
+const DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(26)];
+const STEP: Duration = Duration::from_millis(1);
+/// Code point of the flow that is sent twice.
+const EF: u8 = 46;
+
+fn route(path: u8, end: usize) -> Route {
+    let last = u8::from(end == 1) + 1;
+    Route {
+        local: path.into(),
+        remote: ([192, 0, 2, last], 5_000 + u16::from(path)).into(),
+    }
+}
+
+fn tunnel(end: usize) -> Tunnel {
+    let privates = [[1; 32], [2; 32]];
+    let paths = (0..2).filter_map(PathId::new).map(|id| PathConfig {
+        id,
+        route: (end == 0).then(|| route(id.number(), 1)),
+        role: Role::Active,
+    });
+    let config = Config {
+        keys: Keys {
+            private: privates[end],
+            peer: public_key(&privates[1 - end]),
+            psk: None,
+        },
+        paths: paths.collect(),
+        sources: Vec::new(),
+        rules: vec![Rule {
+            matches: Match {
+                dscp: vec![EF],
+                ..Match::default()
+            },
+            class: Class::Interactive,
+        }],
+    };
+    let seed = if end == 0 { 3 } else { 9 };
+    Tunnel::new(config, Box::new(Counting(seed)), Instant::START)
+}
+
+/// Datagrams on their way on a path in one direction, and buffers for others.
+#[derive(Default)]
+struct Wire {
+    under_way: VecDeque<(Instant, Vec<u8>)>,
+    free: Vec<Vec<u8>>,
+    count: u64,
+}
+
+struct Network {
+    now: Instant,
+    ends: [Tunnel; 2],
+    wires: [[Wire; 2]; 2],
+    buffer: Vec<u8>,
+    delivered: [u64; 2],
+    sent: u64,
+}
+
+impl Network {
+    /// Every end sends two packets of bulk in a millisecond, and one of a call in 20 ms. One datagram in 50 is lost.
+    fn step(&mut self) {
+        self.now = self.now + STEP;
+        self.sent += 1;
+        for end in 0..2 {
+            let calls = usize::from(self.sent.is_multiple_of(20));
+            for flow in 0..2 + calls {
+                let mut packet = self.ends[end].buffer();
+                packet.resize(1_000, 0);
+                packet[..4].copy_from_slice(&[0x45, if flow == 2 { EF << 2 } else { 0 }, 3, 232]);
+                packet[19] = u8::try_from(flow).expect("small");
+                self.ends[end]
+                    .handle_inner(packet, self.now)
+                    .expect("a packet of a size that the tunnel takes");
+            }
+        }
+        for end in 0..2 {
+            for path in 0..2 {
+                let wire = &mut self.wires[end][path];
+                while let Some((at, mut octets)) = wire.under_way.pop_front() {
+                    if at > self.now {
+                        wire.under_way.push_front((at, octets));
+                        break;
+                    }
+                    let route = route(u8::try_from(path).expect("small"), end);
+                    self.ends[1 - end].handle(&mut octets, route, self.now, self.now);
+                    wire.free.push(octets);
+                }
+            }
+            self.poll(0);
+            self.poll(1);
+        }
+    }
+
+    fn poll(&mut self, end: usize) {
+        let tunnel = &mut self.ends[end];
+        while let Some(transmit) = tunnel.poll_transmit(self.now, &mut self.buffer) {
+            let path = transmit.path.index();
+            let wire = &mut self.wires[end][path];
+            wire.count += 1;
+            if wire.count % 50 == 49 {
+                continue;
+            }
+            let mut octets = wire.free.pop().unwrap_or_else(|| Vec::with_capacity(1_500));
+            octets.clear();
+            octets.extend_from_slice(&self.buffer);
+            wire.under_way.push_back((self.now + DELAYS[path], octets));
+        }
+        while let Some(packet) = tunnel.poll_deliver(self.now) {
+            self.delivered[end] += 1;
+            tunnel.recycle(packet);
+        }
+        std::hint::black_box(tunnel.poll_timeout());
+    }
+}
+
+fn network() -> Network {
+    Network {
+        now: Instant::START,
+        ends: [tunnel(0), tunnel(1)],
+        wires: Default::default(),
+        buffer: Vec::with_capacity(2_048),
+        delivered: [0; 2],
+        sent: 0,
+    }
+}
+
+#[test]
+fn ten_thousand_packets_allocate_nothing() {
+    let mut network = network();
+    // Both paths are busy, the path MTU is known, and each flow has waited for a gap.
+    for _ in 0..30_000 {
+        network.step();
+    }
+    let before = network.delivered;
+    let copies = network.ends[0].stats().counters.copies;
+    let allocated = allocation_counter::measure(|| {
+        for _ in 0..5_000 {
+            network.step();
+        }
+    });
+    for (end, before) in network
+        .ends
+        .iter()
+        .zip(before.iter().zip(network.delivered))
+    {
+        let delivered = before.1 - before.0;
+        assert!(delivered >= 10_000, "{delivered} delivered");
+        let counters = end.stats().counters;
+        assert!(counters.retransmitted > 100, "{counters:?}");
+    }
+    assert!(network.ends[0].stats().counters.copies - copies >= 240);
+    assert_eq!(allocated.count_total, 0, "{allocated:?}");
+}

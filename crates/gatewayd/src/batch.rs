@@ -1,0 +1,113 @@
+//! Datagrams that leave together: those of one size to one destination take one system call (UDP GSO).
+
+use std::collections::BTreeMap;
+
+use anabranch_gateway::path::Route;
+
+use crate::ways::Ways;
+
+/// Segments and octets that the kernel takes at once.
+const SEGMENTS: usize = 64;
+const OCTETS: usize = 65_000;
+
+/// Datagrams of one size, of which the last may be shorter.
+#[derive(Default)]
+struct Pending {
+    octets: Vec<u8>,
+    segment: usize,
+    count: usize,
+    is_complete: bool,
+}
+
+impl Pending {
+    fn takes(&self, length: usize) -> bool {
+        self.count == 0
+            || (!self.is_complete
+                && length <= self.segment
+                && self.count < SEGMENTS
+                && self.octets.len() + length <= OCTETS)
+    }
+
+    fn add(&mut self, datagram: &[u8]) {
+        if self.count == 0 {
+            self.segment = datagram.len();
+        }
+        self.is_complete = datagram.len() < self.segment;
+        self.octets.extend_from_slice(datagram);
+        self.count += 1;
+    }
+}
+
+/// What is to be sent, by socket and destination.
+#[derive(Default)]
+pub struct Batches {
+    routes: BTreeMap<(u32, std::net::SocketAddr), Pending>,
+    /// Datagrams that the kernel did not take.
+    pub not_sent: u64,
+}
+
+impl Batches {
+    /// Adds a datagram. Those of one route keep their order.
+    pub fn add(&mut self, route: Route, datagram: &[u8], ways: &mut Ways) {
+        let key = (route.local, route.remote);
+        let pending = self.routes.entry(key).or_default();
+        if !pending.takes(datagram.len()) {
+            self.not_sent += send(key, pending, ways);
+        }
+        pending.add(datagram);
+    }
+
+    /// Sends what was added.
+    pub fn flush(&mut self, ways: &mut Ways) {
+        for (&key, pending) in &mut self.routes {
+            if pending.count > 0 {
+                self.not_sent += send(key, pending, ways);
+            }
+        }
+        // Addresses of those who are not peers must not pile up.
+        if self.routes.len() > SEGMENTS {
+            self.routes.clear();
+        }
+    }
+}
+
+fn send(
+    (local, remote): (u32, std::net::SocketAddr),
+    pending: &mut Pending,
+    ways: &mut Ways,
+) -> u64 {
+    // The tunnel detects lost datagrams; a full socket buffer is one more cause.
+    let socket = ways.socket_mut(local);
+    let failed = socket.map_or(0, |socket| {
+        socket.send(&pending.octets, pending.segment, remote)
+    });
+    pending.octets.clear();
+    (pending.count, pending.is_complete) = (0, false);
+    failed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pending, SEGMENTS};
+
+    #[test]
+    fn a_batch_has_one_size_and_ends_with_a_shorter_datagram() {
+        let mut pending = Pending::default();
+        assert!(pending.takes(1_400));
+        pending.add(&[0; 1_400]);
+        assert!(pending.takes(1_400) && pending.takes(10) && !pending.takes(1_401));
+        pending.add(&[0; 10]);
+        assert!(!pending.takes(10));
+    }
+
+    #[test]
+    fn a_batch_is_no_larger_than_the_kernel_takes() {
+        for size in [10, 1_400, 9_000] {
+            let mut pending = Pending::default();
+            while pending.takes(size) {
+                pending.add(&vec![0; size]);
+            }
+            assert!(pending.count <= SEGMENTS && pending.octets.len() < 65_507);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What the daemon gives up once it is set up: its user, capabilities, files and system calls that it does not need.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+use anabranch_core::system::words;
+use landlock::{
+    ABI, Access, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus,
+    path_beneath_rules,
+};
+use nix::{
+    libc,
+    unistd::{Gid, Uid, User},
+};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set,
+    set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
+};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+
+/// Interfaces, routes and marks; sockets bound to an interface.
+const KEPT: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::NET_RAW);
+/// What a lookup of names reads besides the configuration.
+const SYSTEM_FILES: [&str; 6] = ["/etc", "/run", "/usr", "/lib", "/lib64", "/proc"];
+
+/// A user to change to.
+pub struct Account {
+    uid: Uid,
+    gid: Gid,
+}
+
+impl Account {
+    /// The user of this name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn of(name: &str) -> Result<Self, String> {
+        match User::from_name(name) {
+            Ok(Some(user)) => Ok(Self {
+                uid: user.uid,
+                gid: user.gid,
+            }),
+            Ok(None) => Err(format!("there is no user `{name}`")),
+            Err(error) => Err(format!("user `{name}`: {error}")),
+        }
+    }
+}
+
+/// Gives up what is not needed. Files below `readable` stay readable, those in `writable` can be removed. Gives a remark on what the
+/// kernel does not support.
+///
+/// # Errors
+/// A message if the system refuses.
+pub fn confine(
+    account: Option<&Account>,
+    readable: &[PathBuf],
+    writable: Option<&Path>,
+) -> Result<Option<String>, String> {
+    let failed = |what: &str| {
+        let what = what.to_owned();
+        move |error: rustix::io::Errno| format!("{what}: {}", words(&io::Error::from(error)))
+    };
+    set_no_new_privs(true).map_err(failed("no_new_privs"))?;
+    for capability in CapabilitySet::all().difference(KEPT) {
+        // Without CAP_SETPCAP, and for those that the kernel does not know, there is nothing to take away.
+        let _ = remove_capability_from_bounding_set(capability);
+    }
+    if let Some(account) = account {
+        change_user(account).map_err(failed("user"))?;
+    }
+    let had = capabilities(None).map_err(failed("capabilities"))?;
+    let kept = had.permitted.intersection(KEPT);
+    let sets = CapabilitySets {
+        effective: kept,
+        permitted: kept,
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, sets).map_err(failed("capabilities"))?;
+    let remark =
+        restrict_files(readable, writable).map_err(|error| format!("Landlock: {error}"))?;
+    let filter = filter().map_err(|error| format!("seccomp: {error}"))?;
+    apply_filter(&filter).map_err(|error| format!("seccomp: {error}"))?;
+    Ok(remark)
+}
+
+fn change_user(account: &Account) -> rustix::io::Result<()> {
+    let uid = rustix::process::Uid::from_raw(account.uid.as_raw());
+    let gid = rustix::process::Gid::from_raw(account.gid.as_raw());
+    set_keep_capabilities(true)?;
+    set_thread_groups(&[])?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)?;
+    set_keep_capabilities(false)
+}
+
+fn restrict_files(
+    readable: &[PathBuf],
+    writable: Option<&Path>,
+) -> Result<Option<String>, landlock::RulesetError> {
+    let abi = ABI::V3;
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let system = SYSTEM_FILES.iter().map(PathBuf::from);
+    let status = Ruleset::default()
+        .handle_access(AccessFs::from_all(abi))?
+        .create()?
+        .add_rules(path_beneath_rules(
+            system.chain(readable.iter().cloned()),
+            read,
+        ))?
+        .add_rules(path_beneath_rules(writable, AccessFs::RemoveFile))?
+        .restrict_self()?;
+    Ok((status.ruleset == RulesetStatus::NotEnforced)
+        .then(|| "the kernel has no Landlock: files are not restricted".to_owned()))
+}
+
+/// System calls that are not in the list fail with EPERM.
+fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
+    let rules: BTreeMap<i64, Vec<_>> = ALLOWED
+        .iter()
+        .chain(OF_THIS_MACHINE)
+        .map(|&call| (call, Vec::new()))
+        .collect();
+    let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    SeccompFilter::new(
+        rules,
+        refused,
+        SeccompAction::Allow,
+        std::env::consts::ARCH.try_into()?,
+    )?
+    .try_into()
+}
+
+/// What the loop, a reload with its lookups of names, and the end take.
+const ALLOWED: &[i64] = &[
+    libc::SYS_accept4,
+    libc::SYS_bind,
+    libc::SYS_brk,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_close,
+    libc::SYS_connect,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_faccessat,
+    libc::SYS_fcntl,
+    libc::SYS_fstat,
+    libc::SYS_futex,
+    libc::SYS_getcwd,
+    libc::SYS_getdents64,
+    libc::SYS_getegid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getpeername,
+    libc::SYS_getpid,
+    libc::SYS_getrandom,
+    libc::SYS_getsockname,
+    libc::SYS_getsockopt,
+    libc::SYS_gettid,
+    libc::SYS_gettimeofday,
+    libc::SYS_getuid,
+    libc::SYS_ioctl,
+    libc::SYS_lseek,
+    libc::SYS_madvise,
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    libc::SYS_nanosleep,
+    libc::SYS_newfstatat,
+    libc::SYS_openat,
+    libc::SYS_ppoll,
+    libc::SYS_pread64,
+    libc::SYS_read,
+    libc::SYS_readlinkat,
+    libc::SYS_readv,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmmsg,
+    libc::SYS_recvmsg,
+    libc::SYS_restart_syscall,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sched_yield,
+    libc::SYS_sendmmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_sendto,
+    libc::SYS_setsockopt,
+    libc::SYS_shutdown,
+    libc::SYS_sigaltstack,
+    libc::SYS_socket,
+    libc::SYS_statx,
+    libc::SYS_sysinfo,
+    libc::SYS_tgkill,
+    libc::SYS_uname,
+    libc::SYS_unlinkat,
+    libc::SYS_write,
+    libc::SYS_writev,
+];
+
+/// Older forms, which newer architectures do not have.
+#[cfg(target_arch = "x86_64")]
+const OF_THIS_MACHINE: &[i64] = &[
+    libc::SYS_access,
+    libc::SYS_lstat,
+    libc::SYS_open,
+    libc::SYS_poll,
+    libc::SYS_readlink,
+    libc::SYS_stat,
+    libc::SYS_unlink,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OF_THIS_MACHINE: &[i64] = &[];

@@ -1,0 +1,98 @@
+//! Interfaces, their carriers and addresses, and a socket that becomes readable when these change.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    net::IpAddr,
+    os::fd::{AsFd, BorrowedFd},
+};
+
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use nix::{ifaddrs::getifaddrs, net::if_::InterfaceFlags};
+use rustix::io::Errno;
+
+/// Changes of links and of addresses of both families (rtnetlink(7)).
+const GROUPS: u32 = 0x1 | 0x10 | 0x100;
+
+/// An interface.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Link {
+    /// Another one after the interface was deleted and made again.
+    pub index: usize,
+    /// It is up and has its carrier.
+    pub is_running: bool,
+    /// Its addresses.
+    pub addresses: BTreeSet<IpAddr>,
+}
+
+/// The interfaces by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Links(pub BTreeMap<String, Link>);
+
+impl Links {
+    /// The interfaces as they are now.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn now() -> io::Result<Self> {
+        let mut links = Self::default();
+        for entry in getifaddrs()? {
+            let link = links.0.entry(entry.interface_name).or_default();
+            link.is_running = entry.flags.contains(InterfaceFlags::IFF_UP)
+                && entry.flags.contains(InterfaceFlags::IFF_RUNNING);
+            let Some(address) = entry.address else {
+                continue;
+            };
+            if let Some(hardware) = address.as_link_addr() {
+                link.index = hardware.ifindex();
+            }
+            let v4 = address.as_sockaddr_in().map(|v4| IpAddr::from(v4.ip()));
+            let v6 = address.as_sockaddr_in6().map(|v6| IpAddr::from(v6.ip()));
+            link.addresses.extend(v4.or(v6));
+        }
+        Ok(links)
+    }
+
+    /// The interface that has an address.
+    pub fn with(&self, address: IpAddr) -> Option<&Link> {
+        let mut links = self.0.values();
+        links.find(|link| link.addresses.contains(&address))
+    }
+}
+
+/// Becomes readable when an interface or an address changes. What has changed is seen by comparing [`Links`], so that a lost
+/// notification costs nothing once another comes.
+pub struct Watch(Socket);
+
+impl Watch {
+    /// Begins to watch.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn new() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind(&SocketAddr::new(0, GROUPS))?;
+        socket.set_non_blocking(true)?;
+        Ok(Self(socket))
+    }
+
+    /// Takes the notifications.
+    pub fn drain(&self) {
+        let mut buffer = Vec::with_capacity(1 << 14);
+        loop {
+            buffer.clear();
+            match self.0.recv(&mut buffer, 0) {
+                Ok(_) => {}
+                // Notifications were lost: there is something to see.
+                Err(error) if error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,100 @@
+//! Messages of the daemon on standard error. There is none per packet, and their number is limited.
+
+use std::{
+    io::{self, Write},
+    time::{Duration, Instant, SystemTime},
+};
+
+/// Messages within [`PERIOD`], at most.
+const MOST: u32 = 20;
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// How a message is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// A line of text.
+    Text,
+    /// A line with a JSON object: `time_s`, `message`.
+    Json,
+}
+
+/// The log.
+pub struct Log {
+    format: Format,
+    since: Instant,
+    written: u32,
+    suppressed: u32,
+}
+
+impl Log {
+    /// A log on standard error.
+    pub fn new(format: Format) -> Self {
+        Self {
+            format,
+            since: Instant::now(),
+            written: 0,
+            suppressed: 0,
+        }
+    }
+
+    /// Writes a message, unless there were too many.
+    pub fn say(&mut self, message: &str) {
+        for line in self.lines(message, Instant::now()) {
+            // A log that nobody takes is no reason to end.
+            let _ = io::stderr().write_all(self.line(&line).as_bytes());
+        }
+    }
+
+    /// The messages to write now.
+    fn lines(&mut self, message: &str, now: Instant) -> Vec<String> {
+        let mut lines = Vec::new();
+        if now.duration_since(self.since) >= PERIOD {
+            if self.suppressed > 0 {
+                lines.push(format!("{} messages were left out", self.suppressed));
+            }
+            (self.since, self.written, self.suppressed) = (now, 0, 0);
+        }
+        if self.written < MOST {
+            self.written += 1;
+            lines.push(message.to_owned());
+        } else {
+            self.suppressed += 1;
+        }
+        lines
+    }
+
+    fn line(&self, message: &str) -> String {
+        match self.format {
+            Format::Text => format!("{message}\n"),
+            Format::Json => {
+                let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+                let time = time.unwrap_or_default().as_secs_f64();
+                let object = serde_json::json!({ "time_s": time, "message": message });
+                format!("{object}\n")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Format, Log, MOST, PERIOD};
+
+    #[test]
+    fn messages_beyond_the_limit_are_counted() {
+        let mut log = Log::new(Format::Text);
+        let start = log.since;
+        let written = (0..MOST + 5).map(|_| log.lines("flaps", start).len());
+        assert_eq!(written.sum::<usize>(), 20);
+        let later = log.lines("calm", start + PERIOD);
+        assert_eq!(later, ["5 messages were left out", "calm"]);
+    }
+
+    #[test]
+    fn a_message_in_json_is_one_object() {
+        let line = Log::new(Format::Json).line("a \"name\"\nand more");
+        let object: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
+        assert_eq!(object["message"], "a \"name\"\nand more");
+        assert_eq!(line.lines().count(), 1);
+    }
+}

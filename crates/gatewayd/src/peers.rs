@@ -1,0 +1,249 @@
+//! The other ends: their tunnels, and where these go.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use anabranch_core::{system::words, units::Instant};
+use anabranch_gateway::{
+    crypto::{Entropy, Keys},
+    inner,
+    path::Route,
+    policy::{Class, Match, Role, Rule},
+    tunnel::{self, PathConfig, Tunnel},
+    wire::{PATHS, PathId},
+};
+use ipnet::IpNet;
+
+use crate::{
+    config::{self, Config, Endpoint, Mode, Policy},
+    ways::Ways,
+};
+
+/// The kernel's random octets.
+struct System;
+
+impl Entropy for System {
+    fn fill(&mut self, octets: &mut [u8]) {
+        // A gateway without randomness must not send: its nonces and keys would repeat.
+        getrandom::fill(octets).expect("the kernel has random octets");
+    }
+}
+
+/// Octets of one path.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Traffic {
+    /// Octets of datagrams sent.
+    pub sent: u64,
+    /// Octets of datagrams received.
+    pub received: u64,
+}
+
+/// Another end.
+pub struct Peer {
+    /// Its name in the configuration.
+    pub name: String,
+    /// What is behind it.
+    pub allowed: Vec<IpNet>,
+    /// The tunnel to it.
+    pub tunnel: Tunnel,
+    /// What its paths carried.
+    pub traffic: [Traffic; PATHS],
+    keys: Identity,
+    paths: Vec<PathConfig>,
+}
+
+/// The other end's public key and the pre-shared key: a tunnel with others is another one.
+type Identity = ([u8; 32], Option<[u8; 32]>);
+
+impl Peer {
+    /// Whether a peer of another configuration is this one.
+    pub fn is(&self, peer: &config::Peer) -> bool {
+        self.keys == identity(peer)
+    }
+
+    /// Takes what a changed configuration says of the peer; its sessions go on.
+    pub fn change(&mut self, new: Change, now: Instant) {
+        for path in &self.paths {
+            if !new.paths.iter().any(|other| other.id == path.id) {
+                self.tunnel.remove_path(path.id, now);
+            }
+        }
+        for path in &new.paths {
+            if !self.paths.contains(path) {
+                self.tunnel.set_path(*path, now);
+            }
+        }
+        self.tunnel.set_sources(sources(&new.allowed));
+        self.tunnel.set_rules(&new.rules);
+        self.allowed = new.allowed;
+        self.paths = new.paths;
+        self.name = new.name;
+    }
+}
+
+/// What may change of a peer.
+pub struct Change {
+    name: String,
+    allowed: Vec<IpNet>,
+    paths: Vec<PathConfig>,
+    rules: Vec<Rule>,
+}
+
+impl Change {
+    /// What a configuration says of a peer.
+    ///
+    /// # Errors
+    /// If it has too many endpoints.
+    pub fn of(
+        config: &Config,
+        (name, peer): &(String, config::Peer),
+        remotes: &[SocketAddr],
+        ways: &Ways,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            name: name.clone(),
+            allowed: peer.allowed.iter().map(|prefix| prefix.0.trunc()).collect(),
+            paths: paths(config, remotes, ways)?,
+            rules: rules(config, ways),
+        })
+    }
+}
+
+fn identity(peer: &config::Peer) -> Identity {
+    (
+        peer.public_key.0,
+        peer.preshared.0.as_ref().map(|key| key.0),
+    )
+}
+
+fn sources(allowed: &[IpNet]) -> Vec<inner::Prefix> {
+    let source = |net: &IpNet| inner::Prefix::new(net.addr(), net.prefix_len());
+    allowed.iter().filter_map(source).collect()
+}
+
+/// The addresses of each peer's endpoints, in the configuration's order.
+///
+/// # Errors
+/// If a name has no address now.
+pub fn resolve(config: &Config) -> Result<Vec<Vec<SocketAddr>>, String> {
+    let peers = config.peer.0.iter();
+    peers
+        .map(|(_, peer)| peer.endpoints.iter().map(resolve_one).collect())
+        .collect()
+}
+
+fn resolve_one(endpoint: &Endpoint) -> Result<SocketAddr, String> {
+    match endpoint {
+        Endpoint::Address(address) => Ok(*address),
+        Endpoint::Name(host, port) => (host.as_str(), *port)
+            .to_socket_addrs()
+            .map_err(|error| format!("{endpoint}: {}", words(&error)))?
+            .next()
+            .ok_or_else(|| format!("{endpoint}: the name has no address")),
+    }
+}
+
+/// A peer that has just been configured.
+///
+/// # Errors
+/// If there is no private key.
+pub fn peer(
+    config: &Config,
+    peer: &config::Peer,
+    change: Change,
+    now: Instant,
+) -> Result<Peer, String> {
+    let secret = config.gateway.secret.0.as_ref();
+    let keys = identity(peer);
+    let tunnel = tunnel::Config {
+        keys: Keys {
+            private: secret.ok_or("there is no private key")?.0,
+            peer: keys.0,
+            psk: keys.1,
+        },
+        paths: change.paths.clone(),
+        sources: sources(&change.allowed),
+        rules: change.rules,
+    };
+    Ok(Peer {
+        name: change.name,
+        allowed: change.allowed,
+        tunnel: Tunnel::new(tunnel, Box::new(System), now),
+        traffic: [Traffic::default(); PATHS],
+        keys,
+        paths: change.paths,
+    })
+}
+
+/// How packets are treated, in the configuration's order.
+fn rules(config: &Config, ways: &Ways) -> Vec<Rule> {
+    let path = |name: &String| ways.paths().find(|(_, other)| *other == name);
+    let rules = config.class.0.iter().filter_map(|(_, class)| {
+        let matches = &class.matches;
+        let prefix = |net: IpNet| inner::Prefix::new(net.addr(), net.prefix_len());
+        let prefixes = matches.prefix.0.iter().map(|prefix| prefix.0.trunc());
+        let class = match class.mode {
+            Mode::Bulk => Class::Bulk,
+            Mode::Interactive => Class::Interactive,
+            Mode::Pinned => Class::Pinned(class.path.as_ref().and_then(path)?.0),
+        };
+        let matches = Match {
+            dscp: matches.dscp.0.iter().map(|dscp| dscp.0).collect(),
+            ports: matches
+                .port
+                .0
+                .iter()
+                .map(|ports| ports.first..=ports.last)
+                .collect(),
+            prefixes: prefixes.filter_map(prefix).collect(),
+        };
+        Some(Rule { matches, class })
+    });
+    rules.collect()
+}
+
+/// The paths to a peer. Path `i` goes to endpoint `i`; where there are fewer endpoints they are used in turn, and where no path is
+/// configured there is one for each endpoint.
+///
+/// # Errors
+/// If there are more than a tunnel has.
+fn paths(config: &Config, remotes: &[SocketAddr], ways: &Ways) -> Result<Vec<PathConfig>, String> {
+    if config.path.is_empty() {
+        let path = |(number, &remote): (u8, &SocketAddr)| {
+            let id = PathId::new(number).ok_or_else(|| {
+                format!(
+                    "a peer has {PATHS} endpoints at most, not {}",
+                    remotes.len()
+                )
+            })?;
+            let local = ways.serving(remote);
+            let route = Some(Route { local, remote });
+            let role = Role::Active;
+            Ok(PathConfig { id, route, role })
+        };
+        return (0..=u8::MAX).zip(remotes).map(path).collect();
+    }
+    let paths = ways.paths().filter_map(|(id, name)| {
+        let mut ways = config.path.0.iter().enumerate();
+        let (place, (_, way)) = ways.find(|(_, (other, _))| other == name)?;
+        // A source address reaches addresses of its own family.
+        let is_fit = |remote: &&SocketAddr| {
+            let source = way.source;
+            source.is_none_or(|source| source.0.is_ipv4() == remote.is_ipv4())
+        };
+        let fit: Vec<&SocketAddr> = remotes.iter().filter(is_fit).collect();
+        let remote = (!fit.is_empty()).then(|| *fit[place % fit.len()]);
+        Some(PathConfig {
+            id,
+            route: remote.map(|remote| Route {
+                local: id.number().into(),
+                remote,
+            }),
+            role: match way.policy {
+                Policy::Active => Role::Active,
+                Policy::Backup => Role::Backup,
+                Policy::Metered => Role::Metered,
+            },
+        })
+    });
+    Ok(paths.collect())
+}

@@ -1,0 +1,226 @@
+//! The ways out of this machine: a UDP socket for each path, or for each address that this end listens on.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+};
+
+use anabranch_gateway::wire::{PATHS, PathId};
+
+use crate::{
+    config::{Config, Way},
+    links::Links,
+    socket::{Bind, PathSocket},
+};
+
+/// A way out, whose socket is closed while its interface or address is not there.
+pub struct Slot {
+    /// How the socket is bound.
+    pub bind: Bind,
+    /// The socket.
+    pub socket: Option<PathSocket>,
+}
+
+/// What happened to a way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Happened {
+    /// It carries nothing: no carrier, no interface, or no such address.
+    Lost,
+    /// It is there, with another address, interface or carrier than before.
+    Changed,
+}
+
+impl fmt::Display for Happened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lost => "its interface, address or carrier has gone",
+            Self::Changed => "its interface, address or carrier has changed",
+        })
+    }
+}
+
+/// Sockets by the number that a route calls them. Where there are paths it is the path's.
+#[derive(Default)]
+pub struct Ways {
+    slots: BTreeMap<u32, Slot>,
+    names: BTreeMap<PathId, String>,
+}
+
+impl Ways {
+    /// Opens what the configuration asks for. An interface or an address may come later.
+    ///
+    /// # Errors
+    /// A message that names the path or the address.
+    pub fn open(config: &Config, remotes: &[SocketAddr]) -> Result<Self, String> {
+        let mut ways = Self::default();
+        ways.names = ways.number(config)?;
+        for (number, bind) in ways.binds(config, remotes) {
+            let socket = bind.open_if_there()?;
+            ways.slots.insert(number, Slot { bind, socket });
+        }
+        Ok(ways)
+    }
+
+    /// The ways out of a changed configuration, and the numbers of those that are new or bound otherwise. Sockets that stay are in
+    /// neither: [`Self::replace`] moves them.
+    ///
+    /// # Errors
+    /// As of [`Self::open`]; nothing has changed then.
+    pub fn plan(&self, config: &Config, remotes: &[SocketAddr]) -> Result<Self, String> {
+        let mut plan = Self {
+            names: self.number(config)?,
+            ..Self::default()
+        };
+        for (number, bind) in plan.binds(config, remotes) {
+            let stays = self.slots.values().any(|slot| slot.bind.is_same(&bind));
+            let socket = if stays { None } else { bind.open_if_there()? };
+            plan.slots.insert(number, Slot { bind, socket });
+        }
+        Ok(plan)
+    }
+
+    /// Goes over to a plan, which takes the sockets that stay.
+    pub fn replace(&mut self, mut plan: Self) {
+        for slot in plan.slots.values_mut().filter(|slot| slot.socket.is_none()) {
+            let mut before = self.slots.values_mut();
+            let same = before.find(|before| before.bind.is_same(&slot.bind));
+            slot.socket = same.and_then(|before| before.socket.take());
+        }
+        *self = plan;
+    }
+
+    /// Goes along with changes of interfaces and addresses: closes sockets whose interface or address has gone, and opens those whose has
+    /// come. Gives what happened, by number.
+    pub fn follow(&mut self, before: &Links, now: &Links) -> Vec<(u32, Happened)> {
+        let mut happened = Vec::new();
+        for (&number, slot) in &mut self.slots {
+            let old = slot.bind.link(before);
+            let new = slot.bind.link(now);
+            if slot.bind.is_any() || (old == new && slot.socket.is_some() == new.is_some()) {
+                continue;
+            }
+            if old.map(|link| link.index) != new.map(|link| link.index) || new.is_none() {
+                slot.socket = None;
+            }
+            if slot.socket.is_none() {
+                // A port in use is tried again at the next change.
+                slot.socket = slot.bind.open_if_there().unwrap_or_default();
+            }
+            let is_running = new.is_some_and(|link| link.is_running) && slot.socket.is_some();
+            let was_running = old.is_some_and(|link| link.is_running);
+            match (was_running, is_running) {
+                (_, true) => happened.push((number, Happened::Changed)),
+                (true, false) => happened.push((number, Happened::Lost)),
+                (false, false) => {}
+            }
+        }
+        happened
+    }
+
+    /// The sockets that are open, by number.
+    pub fn sockets(&self) -> impl Iterator<Item = (u32, &PathSocket)> {
+        let slots = self.slots.iter();
+        slots.filter_map(|(&number, slot)| Some((number, slot.socket.as_ref()?)))
+    }
+
+    /// A socket.
+    pub fn socket(&self, number: u32) -> Option<&PathSocket> {
+        self.slots.get(&number)?.socket.as_ref()
+    }
+
+    /// The same, to send by.
+    pub fn socket_mut(&mut self, number: u32) -> Option<&mut PathSocket> {
+        self.slots.get_mut(&number)?.socket.as_mut()
+    }
+
+    /// What an operator calls a path.
+    pub fn name(&self, path: PathId) -> String {
+        let name = self.names.get(&path).cloned();
+        name.unwrap_or_else(|| path.number().to_string())
+    }
+
+    /// The paths by number; none where the system's routes are the only way.
+    pub fn paths(&self) -> impl Iterator<Item = (PathId, &str)> {
+        self.names.iter().map(|(&path, name)| (path, name.as_str()))
+    }
+
+    /// The socket by which an end without paths reaches this address.
+    pub fn serving(&self, remote: SocketAddr) -> u32 {
+        let mut slots = self.slots.iter();
+        slots
+            .find(|(_, slot)| slot.bind.serves(remote))
+            .map_or(0, |(&number, _)| number)
+    }
+
+    /// The paths of a configuration with their numbers: a path that has one keeps it.
+    fn number(&self, config: &Config) -> Result<BTreeMap<PathId, String>, String> {
+        let is_kept = |name: &str| config.path.names().any(|other| other == name);
+        let kept = self.names.iter().filter(|(_, name)| is_kept(name));
+        let mut names: BTreeMap<PathId, String> =
+            kept.map(|(&path, name)| (path, name.clone())).collect();
+        for name in config.path.names() {
+            if names.values().any(|other| other == name) {
+                continue;
+            }
+            let free = (0..=u8::MAX)
+                .map_while(PathId::new)
+                .find(|path| !names.contains_key(path));
+            let free = free.ok_or_else(|| {
+                format!(
+                    "a gateway has {PATHS} paths at most, not {}",
+                    config.path.0.len()
+                )
+            })?;
+            names.insert(free, name.to_owned());
+        }
+        Ok(names)
+    }
+
+    fn binds(&self, config: &Config, remotes: &[SocketAddr]) -> BTreeMap<u32, Bind> {
+        let listen: Vec<SocketAddr> = config.gateway.listen.iter().map(|at| at.0).collect();
+        if config.path.is_empty() {
+            return (0..).zip(without_paths(&listen, remotes)).collect();
+        }
+        let port = listen.first().map_or(0, SocketAddr::port);
+        let ways = self.names.iter().filter_map(|(path, name)| {
+            let (_, way) = config.path.0.iter().find(|(other, _)| other == name)?;
+            Some((path.number().into(), of_way(name, way, port)))
+        });
+        ways.collect()
+    }
+}
+
+fn of_way(name: &str, way: &Way, port: u16) -> Bind {
+    let any = IpAddr::from(Ipv6Addr::UNSPECIFIED);
+    Bind {
+        label: format!("path {name}: {}", way.place()),
+        interface: way.interface.as_ref().map(|interface| interface.0.clone()),
+        address: SocketAddr::new(way.source.map_or(any, |source| source.0), port),
+        only_v6: false,
+    }
+}
+
+/// One for each address that is listened on, and one for the endpoints of a family that none of these serves.
+fn without_paths(listen: &[SocketAddr], remotes: &[SocketAddr]) -> Vec<Bind> {
+    let bind = |at: &SocketAddr| Bind {
+        label: format!("listen {at}"),
+        interface: None,
+        address: *at,
+        // The same port of both families takes two sockets.
+        only_v6: listen
+            .iter()
+            .any(|other| other.is_ipv4() && other.port() == at.port()),
+    };
+    let mut binds: Vec<Bind> = listen.iter().map(bind).collect();
+    let is_served = |remote: &SocketAddr| binds.iter().any(|bind| bind.serves(*remote));
+    if remotes.iter().any(|remote| !is_served(remote)) || binds.is_empty() {
+        binds.push(Bind {
+            label: "UDP socket".to_owned(),
+            interface: None,
+            address: SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0),
+            only_v6: false,
+        });
+    }
+    binds
+}

@@ -1,0 +1,216 @@
+//! What changes while gateways are up: their configuration, interfaces, carriers and addresses.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::namespaces::{GATEWAY, Host, both_up, content, may_run, ping, transfer, wait};
+
+fn file(host: &Host) -> String {
+    fs::read_to_string(host.folder.path().join("gw.toml")).expect("it is there")
+}
+
+fn write(host: &Host, text: &str) {
+    fs::write(host.folder.path().join("gw.toml"), text).expect("it is written");
+}
+
+fn reload(host: &Host) -> (Option<i32>, String) {
+    let mut command = host.command(GATEWAY);
+    let done = command
+        .args(["reload", "gw.toml"])
+        .output()
+        .expect("it runs");
+    (done.status.code(), super::text(&done.stderr))
+}
+
+fn peer(host: &Host) -> Value {
+    host.status()["peers"]["other"].clone()
+}
+
+fn state(host: &Host, path: &str) -> String {
+    peer(host)["paths"][path]["state"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[test]
+fn a_path_is_removed_and_added_during_a_transfer() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    wait("both paths", || {
+        state(&hosts[0], "one") == "active" && state(&hosts[0], "two") == "active"
+    });
+    let sessions = peer(&hosts[0])["sessions"].clone();
+    let whole = file(&hosts[0]);
+    let without = whole.replace("[path.two]\ninterface = \"w2\"\n", "");
+    assert_ne!(whole, without);
+    let change = || {
+        write(&hosts[0], &without);
+        assert_eq!(reload(&hosts[0]), (Some(0), String::new()));
+        assert!(peer(&hosts[0])["paths"].get("two").is_none());
+    };
+    assert!(transfer(&hosts, change) == content(), "the content differs");
+    write(&hosts[0], &whole);
+    assert_eq!(reload(&hosts[0]).0, Some(0));
+    wait("the path", || state(&hosts[0], "two") == "active");
+    assert_eq!(state(&hosts[0], "one"), "active");
+    assert_eq!(peer(&hosts[0])["sessions"], sessions);
+    assert!(ping(&hosts));
+}
+
+#[test]
+fn a_wrong_file_changes_nothing() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    wait("an answer", || ping(&hosts));
+    let whole = file(&hosts[0]);
+    let before = peer(&hosts[0])["sessions"].clone();
+    let cases = [
+        (
+            "interface = \"w2\"",
+            "interfaec = \"w2\"",
+            2,
+            "did you mean",
+        ),
+        ("10.9.0.1/24", "10.9.0.7/24", 1, "needs a restart"),
+        (
+            "10.2.0.2:51900",
+            "no-such-name.invalid:51900",
+            1,
+            "no-such-name",
+        ),
+    ];
+    for (part, instead, code, said) in cases {
+        let wrong = whole.replace(part, instead);
+        assert_ne!(wrong, whole);
+        write(&hosts[0], &wrong);
+        let (status, told) = reload(&hosts[0]);
+        assert_eq!(status, Some(code), "{told}");
+        assert!(told.contains(said), "{told}");
+        let gateway = hosts[0].gateway.as_ref().expect("it is up");
+        kill_process(Pid::from_child(gateway), Signal::HUP).expect("it is ours");
+    }
+    write(&hosts[0], &whole);
+    for path in ["one", "two"] {
+        wait("the path", || state(&hosts[0], path) == "active");
+    }
+    assert_eq!(peer(&hosts[0])["sessions"], before);
+    assert!(ping(&hosts));
+}
+
+#[test]
+fn peers_are_added_and_removed_and_others_keep_their_sessions() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    wait("an answer", || ping(&hosts));
+    let whole = file(&hosts[0]);
+    let sessions = peer(&hosts[0])["sessions"].clone();
+    let more = format!(
+        "{whole}[peer.third]\npublic_key = \"{}\"\nallowed = [\"10.77.0.0/16\"]\nendpoints = [\"10.1.0.9:51900\"]\n",
+        super::PUBLIC
+    );
+    write(&hosts[0], &more);
+    assert_eq!(reload(&hosts[0]), (Some(0), String::new()));
+    let routes = || {
+        let mut command = hosts[0].command("ip");
+        super::text(&command.args(["route"]).output().expect("it runs").stdout)
+    };
+    assert!(
+        routes().contains("10.77.0.0/16 dev anabranch0"),
+        "{}",
+        routes()
+    );
+    assert_eq!(hosts[0].status()["peers"]["third"]["state"], "down");
+    write(&hosts[0], &whole);
+    assert_eq!(reload(&hosts[0]).0, Some(0));
+    assert!(!routes().contains("10.77"), "{}", routes());
+    assert!(hosts[0].status()["peers"].get("third").is_none());
+    assert_eq!(peer(&hosts[0])["sessions"], sessions);
+    assert!(ping(&hosts));
+}
+
+#[test]
+fn a_path_follows_its_interface() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    wait("both paths", || {
+        state(&hosts[0], "one") == "active" && state(&hosts[0], "two") == "active"
+    });
+    hosts[1].ip(&["link", "set", "w2", "down"]);
+    wait("the loss of the carrier", || {
+        state(&hosts[0], "two") == "dead"
+    });
+    hosts[1].ip(&["link", "set", "w2", "up"]);
+    wait("the path's return", || state(&hosts[0], "two") == "active");
+    // As a modem does that is reset.
+    hosts[0].ip(&["link", "del", "w2"]);
+    wait("the death of the path", || {
+        state(&hosts[0], "two") == "dead"
+    });
+    let there = hosts[1].space.id().to_string();
+    hosts[0].ip(&[
+        "link", "add", "w2", "type", "veth", "peer", "name", "w2", "netns", &there,
+    ]);
+    for (host, address) in hosts.iter().zip(["10.2.0.1/24", "10.2.0.2/24"]) {
+        host.ip(&["addr", "add", address, "dev", "w2"]);
+        host.ip(&["link", "set", "w2", "up"]);
+    }
+    wait("the path's return", || state(&hosts[0], "two") == "active");
+    hosts[0].ip(&["addr", "del", "10.2.0.1/24", "dev", "w2"]);
+    hosts[0].ip(&["addr", "add", "10.2.0.77/24", "dev", "w2"]);
+    wait("the new address", || state(&hosts[0], "two") == "active");
+    hosts[1].ip(&["link", "set", "w1", "down"]);
+    wait("the death of the other", || {
+        state(&hosts[0], "one") == "dead"
+    });
+    wait("an answer", || ping(&hosts));
+}
+
+#[test]
+fn an_interface_that_comes_later_starts_its_path() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = super::namespaces::hosts();
+    let whole = file(&hosts[0]);
+    write(
+        &hosts[0],
+        &format!("{whole}[path.late]\ninterface = \"w3\"\n"),
+    );
+    for host in &mut hosts {
+        host.start();
+    }
+    wait("an answer", || ping(&hosts));
+    let there = hosts[1].space.id().to_string();
+    hosts[0].ip(&[
+        "link", "add", "w3", "type", "veth", "peer", "name", "w3", "netns", &there,
+    ]);
+    // The third path goes to the first endpoint, which is reached over this link too.
+    hosts[0].ip(&["addr", "add", "10.3.0.1/24", "dev", "w3"]);
+    hosts[1].ip(&["addr", "add", "10.3.0.2/24", "dev", "w3"]);
+    for host in &hosts {
+        host.ip(&["link", "set", "w3", "up"]);
+    }
+    hosts[0].ip(&[
+        "route",
+        "add",
+        "10.1.0.2/32",
+        "via",
+        "10.3.0.2",
+        "dev",
+        "w3",
+        "metric",
+        "9",
+    ]);
+    wait("the path", || state(&hosts[0], "late") == "active");
+}

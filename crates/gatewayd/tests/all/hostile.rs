@@ -1,0 +1,243 @@
+//! What networks and strangers do: rebinding, replay, garbage, small MTUs, too many clients.
+
+use std::{
+    fs,
+    net::UdpSocket,
+    os::unix::net::UnixStream,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use super::namespaces::{Host, both_up, content, hosts, may_run, ping, transfer, wait};
+
+/// What a relay between the gateways is to do, and did.
+#[derive(Default)]
+struct Orders {
+    rebind: AtomicBool,
+    replay: AtomicBool,
+    end: AtomicBool,
+    replayed: AtomicU64,
+}
+
+/// Forwards between a client and the gateway, as a NAT does.
+struct Relay {
+    orders: Arc<Orders>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    fn start(host: &Host) -> Self {
+        let orders = Arc::new(Orders::default());
+        let shared = Arc::clone(&orders);
+        let thread = host.inside(move || forward(&shared));
+        let thread = Some(thread);
+        Self { orders, thread }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.orders.end.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn forward(orders: &Orders) {
+    let bind = |at: &str| {
+        let socket = UdpSocket::bind(at).expect("it is free");
+        let wait = Some(Duration::from_millis(1));
+        socket.set_read_timeout(wait).expect("a socket");
+        socket
+    };
+    let outside = bind("10.1.0.2:6000");
+    let mut inside = bind("10.1.0.2:0");
+    let mut client = None;
+    let mut recorded: Vec<Vec<u8>> = Vec::new();
+    let mut buffer = [0; 2048];
+    while !orders.end.load(Ordering::Relaxed) {
+        if orders.rebind.swap(false, Ordering::Relaxed) {
+            inside = bind("10.1.0.2:0");
+        }
+        if orders.replay.swap(false, Ordering::Relaxed) {
+            for datagram in &recorded {
+                inside
+                    .send_to(datagram, "10.1.0.2:51900")
+                    .expect("it is sent");
+                orders.replayed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        if let Ok((length, from)) = outside.recv_from(&mut buffer) {
+            client = Some(from);
+            // Data messages have type 4.
+            if buffer[0] == 4 && recorded.len() < 50 {
+                recorded.push(buffer[..length].to_vec());
+            }
+            inside
+                .send_to(&buffer[..length], "10.1.0.2:51900")
+                .expect("it is sent");
+        }
+        if let (Ok((length, _)), Some(client)) = (inside.recv_from(&mut buffer), client) {
+            outside
+                .send_to(&buffer[..length], client)
+                .expect("it is sent");
+        }
+    }
+}
+
+/// Two gateways that are up, with one path, through a relay.
+fn through_a_relay() -> ([Host; 2], Relay) {
+    let mut hosts = hosts();
+    let file = hosts[0].folder.path().join("gw.toml");
+    let text = fs::read_to_string(&file).expect("it is there");
+    let text = text
+        .replace(
+            "\"10.1.0.2:51900\", \"10.2.0.2:51900\"",
+            "\"10.1.0.2:6000\"",
+        )
+        .replace("[path.two]\ninterface = \"w2\"\n", "");
+    fs::write(&file, text).expect("it is written");
+    let relay = Relay::start(&hosts[1]);
+    for host in &mut hosts {
+        host.start();
+    }
+    wait("an answer", || ping(&hosts));
+    (hosts, relay)
+}
+
+fn sessions(host: &Host) -> Option<u64> {
+    host.status()["peers"]["other"]["sessions"].as_u64()
+}
+
+#[test]
+fn a_nat_that_rebinds_interrupts_no_session() {
+    if !may_run() {
+        return;
+    }
+    let (hosts, relay) = through_a_relay();
+    let before = sessions(&hosts[1]);
+    for _ in 0..3 {
+        relay.orders.rebind.store(true, Ordering::Relaxed);
+        wait("an answer", || ping(&hosts));
+    }
+    assert_eq!(sessions(&hosts[1]), before);
+}
+
+#[test]
+fn each_replayed_datagram_is_counted_and_changes_nothing() {
+    if !may_run() {
+        return;
+    }
+    let (hosts, relay) = through_a_relay();
+    assert_eq!(hosts[1].rejected("replayed"), 0);
+    let received = || hosts[1].status()["peers"]["other"]["received_packets"].as_u64();
+    let before = received();
+    relay.orders.replay.store(true, Ordering::Relaxed);
+    let replayed = || relay.orders.replayed.load(Ordering::Relaxed);
+    wait("the replay", || replayed() > 0);
+    wait("the count", || hosts[1].rejected("replayed") == replayed());
+    assert_eq!(received(), before);
+    assert!(ping(&hosts));
+}
+
+#[test]
+fn a_smaller_mtu_is_found() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    let mtus = || {
+        let status = hosts[0].status();
+        let paths = &status["peers"]["other"]["paths"];
+        ["one", "two"].map(|path| paths[path]["mtu"].as_u64().unwrap_or_default())
+    };
+    wait("the links' MTU", || mtus() == [1472; 2]);
+    for host in &hosts {
+        for link in ["w1", "w2"] {
+            host.ip(&["link", "set", link, "mtu", "1320"]);
+        }
+    }
+    assert!(transfer(&hosts, || {}) == content(), "the content differs");
+    // 20 octets of IPv4 and 8 of UDP.
+    wait("the smaller MTU", || mtus().iter().all(|&mtu| mtu <= 1292));
+}
+
+fn of_process(host: &Host, name: &str) -> u64 {
+    let pid = host.gateway.as_ref().expect("it is up").id();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number
+        .expect("the kernel has it")
+        .parse()
+        .expect("a number")
+}
+
+/// 10,000 a second for two seconds: datagrams of every type, of lengths that fit it and others.
+#[test]
+fn a_flood_of_garbage_neither_stops_a_transfer_nor_fills_memory() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    wait("an answer", || ping(&hosts));
+    let before = of_process(&hosts[1], "VmRSS:");
+    let flood = hosts[0].inside(|| {
+        let socket = UdpSocket::bind("10.1.0.1:0").expect("it is free");
+        for burst in 0..200_u32 {
+            for number in 0..100_u32 {
+                let kind = u8::try_from(number % 6).expect("small");
+                let length = [5, 144, 84, 64, 40, 1_400][usize::from(kind)];
+                let mut datagram = vec![0x5a; length];
+                datagram[..4].copy_from_slice(&[kind, u8::from(kind < 4), 0, 0]);
+                let index = (burst * 100 + number).to_be_bytes();
+                datagram[4..]
+                    .iter_mut()
+                    .zip(index)
+                    .for_each(|(octet, index)| *octet = index);
+                // A full buffer drops it, as a network does.
+                let _ = socket.send_to(&datagram, "10.1.0.2:51900");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+    assert!(transfer(&hosts, || {}) == content(), "the content differs");
+    flood.join().expect("no panic");
+    let status = hosts[1].status();
+    let reasons = ["malformed", "unknown_session", "unknown_key"];
+    let counts = reasons.map(|reason| status["rejected"][reason].as_u64().expect("a counter"));
+    assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
+    assert!(counts.iter().sum::<u64>() <= 20_000, "{counts:?}");
+    let grown = of_process(&hosts[1], "VmRSS:").saturating_sub(before);
+    assert!(grown < 32 << 10, "{grown} KiB");
+    assert!(ping(&hosts));
+}
+
+#[test]
+fn clients_that_ask_nothing_take_few_descriptors() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    let pid = hosts[1].gateway.as_ref().expect("it is up").id();
+    let open = || {
+        fs::read_dir(format!("/proc/{pid}/fd"))
+            .expect("it is there")
+            .count()
+    };
+    let before = open();
+    let socket = hosts[1].folder.path().join("status.sock");
+    let clients: Vec<UnixStream> = (0..100)
+        .map_while(|_| UnixStream::connect(&socket).ok())
+        .collect();
+    assert!(!clients.is_empty());
+    assert_eq!(hosts[1].status()["peers"]["other"]["restarts"], 0);
+    assert!(open() <= before + 10, "{} after {before}", open());
+    wait("an answer", || ping(&hosts));
+}

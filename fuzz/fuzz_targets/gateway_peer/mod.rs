@@ -1,0 +1,147 @@
+//! What the gateway's targets share: an end of a tunnel, and another end that holds valid keys and sends what the input says.
+
+use anabranch_core::{
+    rng::Stream,
+    units::{Duration, Instant},
+};
+use anabranch_gateway::{
+    crypto::{Entropy, Keys, MacKey, Pending, Session, public_key, with_mac2},
+    path::Route,
+    policy::{Class, Match, Role, Rule},
+    tunnel::{Config, PathConfig, Tunnel},
+    wire::{Inner, Kind, Message, PathId},
+};
+
+pub struct Seeded(Stream, u64);
+
+impl Seeded {
+    pub fn new(seed: u64) -> Self {
+        Self(Stream::new(seed, "fuzz"), 0)
+    }
+}
+
+impl Entropy for Seeded {
+    fn fill(&mut self, octets: &mut [u8]) {
+        for octet in octets {
+            *octet = self.0.at(self.1).bits().to_be_bytes()[0];
+            self.1 += 1;
+        }
+    }
+}
+
+pub fn route() -> Route {
+    Route {
+        local: 0,
+        remote: ([192, 0, 2, 1], 5_000).into(),
+    }
+}
+
+pub fn keys(private: u8, peer: u8) -> Keys {
+    Keys {
+        private: [private; 32],
+        peer: public_key(&[peer; 32]),
+        psk: None,
+    }
+}
+
+/// An end with two paths and a class of each kind.
+pub fn tunnel(private: u8, peer: u8, begins: bool) -> Tunnel {
+    let path = |id: PathId| PathConfig {
+        id,
+        route: begins.then(route),
+        role: if id.number() == 0 {
+            Role::Active
+        } else {
+            Role::Metered
+        },
+    };
+    let rule = |dscp: u8, class: Class| Rule {
+        matches: Match {
+            dscp: vec![dscp],
+            ..Match::default()
+        },
+        class,
+    };
+    let pinned = PathId::new(1).map(|path| rule(8, Class::Pinned(path)));
+    let config = Config {
+        keys: keys(private, peer),
+        paths: (0..2).filter_map(PathId::new).map(path).collect(),
+        sources: Vec::new(),
+        rules: [rule(46, Class::Interactive)]
+            .into_iter()
+            .chain(pinned)
+            .collect(),
+    };
+    let entropy = Seeded::new(private.into());
+    Tunnel::new(config, Box::new(entropy), Instant::START)
+}
+
+/// An end, and a session of another with it.
+pub struct Peer {
+    pub tunnel: Tunnel,
+    pub now: Instant,
+    session: Session,
+    buffer: Vec<u8>,
+}
+
+impl Peer {
+    /// The handshake, done.
+    pub fn new() -> Option<Self> {
+        let mut tunnel = tunnel(2, 1, false);
+        let (now, path) = (Instant::START, PathId::new(0)?);
+        let mut pending = Pending::begin(&keys(1, 2), 7, 1, &mut Seeded::new(9))?;
+        let key = MacKey::of(&public_key(&[2; 32]));
+        let mut initiation = with_mac2(path, 7, &pending.noise, &key, None).encode();
+        tunnel.handle(&mut initiation, route(), now, now);
+        let mut buffer = Vec::new();
+        tunnel.poll_transmit(now, &mut buffer)?;
+        let Ok(Message::Response(response)) = Message::decode(&buffer) else {
+            return None;
+        };
+        let keys = pending.finish(&response)?;
+        let session = Session::new(&keys, 7, response.sender, true, now);
+        let mut peer = Self {
+            tunnel,
+            now,
+            session,
+            buffer,
+        };
+        peer.send(0, Kind::Probe, &[]);
+        peer.drain();
+        Some(peer)
+    }
+
+    /// Sends a message with a valid seal.
+    pub fn send(&mut self, path: u8, kind: Kind, content: &[u8]) {
+        let Some(path) = PathId::new(path % 16) else {
+            return;
+        };
+        let sealed = self
+            .session
+            .seal(path, Inner { kind }, content, &mut self.buffer);
+        if sealed.is_some() {
+            self.tunnel.handle(&mut self.buffer, route(), self.now, self.now);
+        }
+    }
+
+    /// Takes out all that the end has to say, and checks that it holds no more than it may.
+    pub fn drain(&mut self) {
+        while self
+            .tunnel
+            .poll_transmit(self.now, &mut self.buffer)
+            .is_some()
+        {}
+        while let Some(packet) = self.tunnel.poll_deliver(self.now) {
+            self.tunnel.recycle(packet);
+        }
+        let timeout = self.tunnel.poll_timeout();
+        assert!(timeout.is_none_or(|at| at > self.now));
+        let stats = self.tunnel.stats();
+        assert!(stats.is_up && stats.paths.len() <= 16);
+        assert!(stats.waiting <= 4_096 && stats.buffers <= 2_048 && stats.collected <= 16 * 456);
+    }
+
+    pub fn wait(&mut self, ms: u64) {
+        self.now = self.now + Duration::from_millis(ms);
+    }
+}
