@@ -308,7 +308,7 @@ class RunResult:
             'time_s'
 
         Args:
-            chart: ``"cwnd"``, ``"srtt"``, ``"queue"``, ``"sequence"`` or ``"reordering"``.
+            chart: ``"goodput"``, ``"cwnd"``, ``"srtt"``, ``"queue"``, ``"sequence"`` or ``"reordering"``.
             x: Instead of ``chart``: the column to the right (``"time_s"`` when left out).
             y: The column upwards.
             hue: A column, for each value of which there is one line; the flow, link or group when left out.

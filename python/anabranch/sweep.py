@@ -241,6 +241,23 @@ class SweepResult:
 
         return plot_sweep(self, y, x=x, hue=hue, ax=ax)
 
+    def report(self, path: str | Path) -> None:
+        """Write one HTML page: each measure in small multiples with intervals, heat maps, parallel coordinates.
+
+            >>> from anabranch import Scenario
+            >>> base = Scenario.from_file("reordering.toml").set("duration", "1 s")
+            >>> base.sweep({"flow.main.cc": ["reno", "cubic"]}).report("sweep.html")
+
+        Args:
+            path: A file whose name ends in ``.html``; one that exists is replaced.
+
+        Raises:
+            UserError: The place cannot be written.
+        """
+        from anabranch.report.sweep_output import write_report
+
+        write_report(self, Path(path))
+
     def __repr__(self) -> str:
         from anabranch.report.format import sweep_text
 

@@ -40,7 +40,7 @@ def trimmed(output: str) -> str:
     return SECONDS.sub("0.0 s", "\n".join(line.rstrip() for line in output.splitlines()).strip("\n"))
 
 
-@pytest.mark.parametrize("page", ["guides/compare.md"])
+@pytest.mark.parametrize("page", ["guides/compare.md", "guides/tasks.md"])
 def test_the_commands_of_a_page_print_what_it_shows(
     anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:

@@ -17,11 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import Scenario
+from anabranch.charts.model import Chart, SeriesColumns
+from anabranch.charts.pack import pack_times, pack_values
 from anabranch.plot.style import MAX_LINE_POINTS, thin, thin_points
-from anabranch.report.columns import Chart, SeriesColumns
 from anabranch.report.compare_output import p_value
 from anabranch.report.format import figure, share
-from anabranch.report.page import pack_times, pack_values, page, table
+from anabranch.report.page import page, table
 from anabranch.result import RunResult
 
 

@@ -45,7 +45,8 @@ def index(registry: Iterable[Mapping[str, Any]]) -> str:
     """Return the page that lists everything."""
     out = [NOTICE, "# Components\n", INTRODUCTION]
     for kind, entries in by_kind(registry).items():
-        rows = [(f"[`{e['name']}`]({kind}.md#{e['name']})", e["title"], e["summary"]) for e in entries]
+        # The anchor of a heading has no dots.
+        rows = [(f"[`{e['name']}`]({kind}.md#{e['name'].replace('.', '')})", e["title"], e["summary"]) for e in entries]
         out += [f"## {heading(kind)}\n", table(("name", "", "what it is"), rows)]
     return "\n".join(out)
 

@@ -323,6 +323,10 @@ def sweep(
         Optional[str],  # noqa: UP045 - see above
         typer.Option("--shard", metavar="I/N", help="Run part I of N into --out; `sweep merge` puts parts together."),
     ] = None,
+    report: Annotated[
+        Optional[Path],  # noqa: UP045 - see above
+        typer.Option("--report", metavar="FILE.html", help="Write charts of every measure as one page."),
+    ] = None,
     store: StoreOption = None,
     range_: Annotated[
         Optional[list[str]],  # noqa: UP045 - see above
@@ -384,6 +388,7 @@ def sweep(
             until,
             refine,
             ray,
+            report,
         )
         if files[0] == Path("merge") and (len(files) > 1 or not files[0].is_file()):
             run_merge(files[1:], set_ or [], grid or [], options)

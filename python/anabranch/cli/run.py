@@ -114,13 +114,27 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         from anabranch.report.run_output import write_run
 
         inside = [(c.capture, c.inside) for c in captures if c.inside is not None]
-        write_run(result, options.out, inside, figures=options.figures)
+        write_run(result, options.out, inside, figures=options.figures, command=command_line(file, sets, options))
         note(f"wrote {options.out / 'report.html'}{', figures' if options.figures else ''} and tables")
     for capture in captures:
         whole = capture.inside is not None or capture.write(result.pcapng(capture.capture))
         note(f"wrote {capture.given}" + ("" if whole else " until its reader went away"))
     # A capture on standard output has it for itself.
     _show(result, why, options, to_error=any(capture.is_standard_output for capture in captures))
+
+
+def command_line(file: Path, sets: list[str], options: RunOptions) -> str:
+    """The command that repeats this run, as it is typed."""
+    import shlex
+
+    words = ["anabranch", "run", str(file)]
+    words += [word for change in sets for word in ("--set", change)]
+    words += ["--seed", str(options.seed)] if options.seed is not None else []
+    words += ["--engine", options.engine] if options.engine != "sim" else []
+    words += ["--samples", f"{options.samples_ms:g}"] if options.samples_ms is not None else []
+    words += ["--no-packets"] if options.packets is False else []
+    words += ["--untrusted"] if options.untrusted else []
+    return f"{shlex.join(words)} --out DIR"
 
 
 def _show(result: RunResult, why: Why | None, options: RunOptions, *, to_error: bool) -> None:

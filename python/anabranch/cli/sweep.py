@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,7 @@ class SweepOptions:
     until: str | None = None
     refine: str | None = None
     ray: str | None = None
+    report: Path | None = None
 
 
 def run_merge(directories: list[Path], sets: list[str], grids: list[str], options: SweepOptions) -> None:
@@ -57,11 +59,15 @@ def run_merge(directories: list[Path], sets: list[str], grids: list[str], option
     from anabranch.errors import UserError
     from anabranch.sweep import SweepResult
 
-    if sets or grids or options != SweepOptions(None, None, options.json, options.out, True):
-        raise UserError("merge takes directories, --out and --json", hint="other options belong to the shards' sweeps")
-    if options.out is None and not options.json:
+    if sets or grids or options != SweepOptions(None, None, options.json, options.out, True, report=options.report):
+        raise UserError(
+            "merge takes directories, --out, --report and --json", hint="other options belong to the shards' sweeps"
+        )
+    if options.out is None and not options.json and options.report is None:
         raise UserError("merge writes the whole sweep into a directory", hint="--out DIR, or --json")
+    _check_report(options)
     result = SweepResult.merge(directories, options.out)
+    _report(result, options, f"anabranch sweep merge {shlex.join(map(str, directories))}")
     if options.out is not None:
         note(f"wrote {options.out / 'runs.csv'}, runs.parquet and table.parquet")
     if options.json:
@@ -86,6 +92,9 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
             f"one scenario is swept, and {len(files)} files are given", hint="or: anabranch sweep merge DIR…"
         )
     shard = None if options.shard is None else parse_shard(options.shard)
+    if shard is not None and options.report is not None:
+        raise UserError("--report shows a whole sweep, and --shard makes a part", hint="give it to sweep merge")
+    _check_report(options)
     interrupt.watch()
     scenario = load_scenario(files[0], sets, untrusted=options.untrusted)
     grid: dict[str, list[Any]] = {}
@@ -135,10 +144,37 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
         )
     if options.out is not None:
         note(f"wrote {options.out / 'runs.csv'}, runs.parquet and table.parquet")
+    _report(result, options, command_line(files[0], sets, grids, options))
     if options.json:
         print_json(to_json(result))
     else:
         _print(result)
+
+
+def command_line(file: Path, sets: list[str], grids: list[str], options: SweepOptions) -> str:
+    """The command that repeats this sweep, as it is typed."""
+    words = ["anabranch", "sweep", str(file)]
+    words += [word for change in sets for word in ("--set", change)]
+    words += [word for grid in grids for word in ("--grid", grid)]
+    words += ["--repeat", str(options.repeat)] if options.repeat is not None else []
+    words += ["--untrusted"] if options.untrusted else []
+    return f"{shlex.join(words)} --report FILE.html"
+
+
+def _check_report(options: SweepOptions) -> None:
+    if options.report is not None:
+        from anabranch.report.sweep_output import check_report
+
+        check_report(options.report)
+
+
+def _report(result: SweepResult, options: SweepOptions, command: str) -> None:
+    """Write the page, where one is wanted."""
+    if options.report is not None:
+        from anabranch.report.sweep_output import write_report
+
+        write_report(result, options.report, command)
+        note(f"wrote {options.report}")
 
 
 def _ranges(texts: tuple[str, ...]) -> dict[str, str]:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from anabranch.result import RunResult
     from anabranch.sweep import Estimate, SweepResult
 
-CHARTS = {"cwnd": "samples", "srtt": "samples", "queue": "link_samples", "sequence": "packets", "reordering": "packets"}
+CHARTS = {"goodput": "samples", "cwnd": "samples", "srtt": "samples", "queue": "link_samples", "sequence": "packets",
+          "reordering": "packets"}  # fmt: skip
 """The charts of a run, and the table that each shows."""
 
 _OWNERS = (("flow",), ("link", "direction"), ("group",))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    from anabranch.report.columns import Chart
+    from anabranch.charts.model import Chart
 
 LEGEND_LIMIT = 10
 """Lines that a legend names."""
@@ -37,14 +37,18 @@ def draw(chart: Chart, axes: Axes) -> None:
     lines: list[Line2D] = []
     for i, series in enumerate(chart.series):
         colour = COLOURS[i % len(COLOURS)]
-        if series.kind == "line":
+        if series.kind == "band" and series.low is not None:
+            axes.fill_between(series.x, series.low, series.y, color=colour, alpha=0.25, linewidth=0)
+            lines += axes.plot(series.x, series.y, color=colour, linewidth=0.4)
+        elif series.kind in ("line", "step"):
             x, y = thin(series.x, series.y)
-            lines += axes.plot(x, y, color=colour, linestyle="--" if series.faint else "-")
+            style = "steps-post" if series.kind == "step" else "default"
+            lines += axes.plot(x, y, color=colour, linestyle="--" if series.faint else "-", drawstyle=style)
         else:
             x, y = thin_points(series.x, series.y)
             marks: dict[str, Any] = {"rasterized": len(x) > MAX_VECTOR_MARKS}
             lines += axes.plot(x, y, ".", markersize=2.5, color=colour, **marks)
-    axes.set_xlabel("Time (s)")
+    axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
     axes.set_ylim(bottom=0)
     if 1 < len(lines) <= LEGEND_LIMIT:

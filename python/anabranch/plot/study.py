@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,10 @@ BAND = 1.5
 """Times as high as the highest line a panel is at most."""
 ZERO = 3.0
 """A logarithmic axis has its 0 this many times below the smallest value above it."""
+
+
+_PRINTED: Mapping[str, Any] = {"marker": "*", "markersize": 11, "markeredgewidth": 0.8, "linestyle": "none"}
+"""How a point looks that the source prints, over ours."""
 
 
 class Drawing:
@@ -113,6 +117,7 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
     drawn = 0
     lines: list[Line2D] = []
     names: list[str] = []
+    marks: list[Line2D] = []
     for label, expression in definition.lines:
         value = expression.evaluate(results, {}, definition.experiment)
         if not isinstance(value, Series):
@@ -127,6 +132,15 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
             lines.append(_line(axes, part, definition, _Style(COLOURS[colour], marker, again > 0), zero))
             names.append(text)
             drawn += 1
+            for x, y in definition.printed.get(label or variant, ()):
+                printed = axes.plot(
+                    [x], [y], color="black", markerfacecolor=COLOURS[colour], zorder=5, clip_on=False, **_PRINTED
+                )
+                marks = marks or printed
+    if marks:
+        lines += marks
+        names.append("as printed")
+        drawn += 1
     axes.set_xlabel(shown.figure(definition.x_label, MOST_LABEL))
     axes.set_ylabel(shown.figure(definition.y_label, MOST_LABEL))
     _scales(axes, definition, results)

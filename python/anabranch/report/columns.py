@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from anabranch.charts.model import Chart, SeriesColumns
+from anabranch.report.many import bands, is_many
+from anabranch.report.rates import by_flow, rates
+from anabranch.report.sequence import sequence_chart
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,31 +18,10 @@ if TYPE_CHECKING:
     from anabranch.result import RunResult
 
 MAX_SHOWN = 12
-"""Flows, or link directions, in one chart. Everything is in the tables; more lines than this show nothing."""
+"""Link directions, or flows with reordered packets, in one chart; more lines than this show nothing."""
+
 MAX_POINTS = 300_000
-"""Points of one series that the report carries. Of more than this, those are left out that lie on others."""
-
-
-@dataclass(frozen=True)
-class SeriesColumns:
-    """One line or cloud of points: ``x`` in s, ascending."""
-
-    label: str
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    kind: str = "line"
-    faint: bool = False
-
-
-@dataclass(frozen=True)
-class Chart:
-    """One chart over time."""
-
-    name: str
-    title: str
-    y_label: str
-    series: tuple[SeriesColumns, ...]
-    about: str = ""
+"""Points of one series that are kept. Of more than this, those are left out that lie on others."""
 
 
 class RunColumns:
@@ -49,33 +32,49 @@ class RunColumns:
         self._charts: tuple[Chart, ...] | None = None
 
     def charts(self) -> Iterator[Chart]:
-        """Every chart that has data: cwnd, round-trip time, queue, sequence, reordering."""
+        """Every chart that has data: goodput, sequence, cwnd, round-trip time, queue, reordering."""
         if self._charts is None:
-            drawn = (*self._flow_charts(), self._queue(), *self._packet_charts())
-            self._charts = tuple(c for c in drawn if c is not None and any(len(s.x) for s in c.series))
+            made = (
+                self._goodput(),
+                sequence_chart(self.result),
+                *self._flow_charts(),
+                self._queue(),
+                self._reordering(),
+            )
+            self._charts = tuple(c for c in made if c is not None and any(len(s.x) for s in c.series))
         yield from self._charts
+
+    def _goodput(self) -> Chart | None:
+        samples = self.result.frame("samples")
+        if samples.is_empty():
+            return None
+        lines = [rates(*flow) for flow in by_flow(samples, "delivered_bytes")]
+        about = "In-order octets of each flow."
+        if is_many(samples):
+            series, about = bands([(line.x, line.y) for line in lines]), f"{about} {_over(len(lines))}"
+        else:
+            series = tuple(lines)
+        return Chart("goodput", "Goodput", "goodput (Mbit/s)", series, about)
 
     def _flow_charts(self) -> Iterator[Chart]:
         samples = self.result.frame("samples")
         if samples.is_empty():
             return
-        flows = samples.get_column("flow").unique(maintain_order=True).to_list()[:MAX_SHOWN]
-        cwnd = [self._sampled(samples, f, "cwnd_packets", f) for f in flows]
-        if len(flows) == 1:
-            cwnd.append(self._sampled(samples, flows[0], "ssthresh_packets", "ssthresh", faint=True))
-        yield Chart("cwnd", "Congestion window", "cwnd (packets)", tuple(cwnd), _cut(samples, "flow", flows))
-        rtt = tuple(self._sampled(samples, f, "srtt_ms", f) for f in flows)
-        yield Chart("srtt", "Smoothed round-trip time", "srtt (ms)", rtt)
-
-    def _sampled(
-        self, frame: pl.DataFrame, flow: str, column: str, label: str, *, faint: bool = False
-    ) -> SeriesColumns:
-        import polars as pl
-
-        part = frame.filter(pl.col("flow") == flow).select(
-            pl.col("time_s").cast(pl.Float64), pl.col(column).cast(pl.Float64)
-        )
-        return _series(label, part, "time_s", column, faint=faint)
+        for name, title, label, column in (
+            ("cwnd", "Congestion window", "cwnd (packets)", "cwnd_packets"),
+            ("srtt", "Smoothed round-trip time", "srtt (ms)", "srtt_ms"),
+        ):
+            flows = list(by_flow(samples, column))
+            about = ""
+            if is_many(samples):
+                series, about = bands([(x, y) for _, x, y in flows]), _over(len(flows))
+            else:
+                series = tuple(SeriesColumns(flow, x, y) for flow, x, y in flows)
+            if name == "cwnd" and len(flows) == 1:
+                series += tuple(
+                    SeriesColumns("ssthresh", x, y, faint=True) for _, x, y in by_flow(samples, "ssthresh_packets")
+                )
+            yield Chart(name, title, label, series, about)
 
     def _queue(self) -> Chart | None:
         import polars as pl
@@ -99,53 +98,21 @@ class RunColumns:
             series.append(_series(f"{link} {direction}", part, "time_s", "queue_packets"))
         return Chart("queue", "Queue", "queue (packets)", tuple(series))
 
-    def _packet_charts(self) -> Iterator[Chart]:
-        """Sequence and reordering, from one reading of the packets."""
-        packets = PacketClouds()
-        for part in self.result.packet_parts(PacketClouds.COLUMNS):
-            packets.add(part)
-        if packets.first_flow is None:
-            return
-        others = len(packets.flows) - 1
-        about = f"Flow {packets.first_flow}; the other {others} are in packets.parquet." if others else ""
-        yield Chart("sequence", "Sequence", "sequence (MB)", *_drawn(packets.sequence.items(), about))
-        about = "Every reordered packet at its arrival, and how far back it is (RFC 4737 §4.2)."
-        yield Chart("reordering", "Reordering", "extent (packets)", *_drawn(packets.reordered.items(), about))
-
-
-class PacketClouds:
-    """The points of the charts of sequence and reordering, collected part by part of the table ``packets``."""
-
-    COLUMNS = ("flow", "sequence_bytes", "retransmission", "sent_s", "received_s", "fate", "reordered",
-               "reordering_extent_packets")  # fmt: skip
-
-    def __init__(self) -> None:
-        self.first_flow: str | None = None
-        self.flows: set[str] = set()
-        self.sequence = {name: Cloud() for name in ("sent", "retransmitted", "lost or dropped")}
-        self.reordered: dict[str, Cloud] = {}
-
-    def add(self, part: pl.DataFrame) -> None:
-        """Take the next part."""
+    def _reordering(self) -> Chart | None:
+        """Reordered packets, part by part: the whole table may not fit into memory."""
         import polars as pl
 
-        if part.is_empty():
-            return
-        # The packets of a connection stand together, so that there are few runs of names.
-        names = set(part.get_column("flow").rle().struct.field("value"))
-        self.flows |= names
-        if self.first_flow is None:
-            self.first_flow = str(part.get_column("flow")[0])
-        if self.first_flow in names:
-            own = part if len(names) == 1 else part.filter(pl.col("flow") == self.first_flow)
-            kinds = (~pl.col("retransmission"), pl.col("retransmission"), pl.col("fate").is_in(["dropped", "lost"]))
-            for cloud, kind in zip(self.sequence.values(), kinds, strict=True):
-                cloud.add(own.filter(kind), "sent_s", pl.col("sequence_bytes") / 1e6)
-        late = part.filter(pl.col("reordered") & pl.col("received_s").is_not_null())
-        for flow in late.get_column("flow").unique(maintain_order=True):
-            if flow in self.reordered or len(self.reordered) < MAX_SHOWN:
-                cloud = self.reordered.setdefault(flow, Cloud())
-                cloud.add(late.filter(pl.col("flow") == flow), "received_s", pl.col("reordering_extent_packets"))
+        clouds: dict[str, Cloud] = {}
+        for part in self.result.packet_parts(("flow", "received_s", "reordered", "reordering_extent_packets")):
+            late = part.filter(pl.col("reordered") & pl.col("received_s").is_not_null())
+            for flow in late.get_column("flow").unique(maintain_order=True):
+                if flow in clouds or len(clouds) < MAX_SHOWN:
+                    cloud = clouds.setdefault(flow, Cloud())
+                    cloud.add(late.filter(pl.col("flow") == flow), "received_s", pl.col("reordering_extent_packets"))
+        if not clouds:
+            return None
+        about = "Every reordered packet at its arrival, and how far back it is (RFC 4737 §4.2)."
+        return Chart("reordering", "Reordering", "extent (packets)", *_drawn(clouds.items(), about))
 
 
 class Cloud:
@@ -214,9 +181,8 @@ def _drawn(clouds: Iterable[tuple[str, Cloud]], about: str) -> tuple[tuple[Serie
     return tuple(series for _, series in named), about
 
 
-def sequence_flow(result: RunResult) -> str:
-    """The flow whose packets the chart of sequences shows: the first."""
-    return str(next(result.packet_parts(["flow"], 1)).get_column("flow")[0])
+def _over(count: int) -> str:
+    return f"Median and percentiles over {count} flows at each time; samples.parquet has every flow."
 
 
 def _series(
@@ -227,8 +193,3 @@ def _series(
     part = frame.select(pl.col(x).cast(pl.Float64).alias("x"), pl.col(y).cast(pl.Float64).alias("y")).sort("x")
     part = part.with_columns(pl.col("y").fill_null(float("nan")))
     return SeriesColumns(label, part.get_column("x").to_numpy(), part.get_column("y").to_numpy(), kind, faint)
-
-
-def _cut(frame: pl.DataFrame, column: str, shown: list[str]) -> str:
-    total = frame.get_column(column).n_unique()
-    return "" if total == len(shown) else f"The first {len(shown)} of {total}; all are in samples.parquet."

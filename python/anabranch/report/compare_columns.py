@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from anabranch.charts.model import Chart, SeriesColumns
 from anabranch.plot.run import LEGEND_LIMIT
-from anabranch.report.columns import Chart, SeriesColumns
+from anabranch.report.rates import rates
 
 if TYPE_CHECKING:
     import polars as pl
 
     from anabranch.compare import Comparison
     from anabranch.compare.inputs import Input
-
-BINS = 200
-"""Of a run, for its goodput over time."""
-SHORTEST_BIN_S = 0.1
-"""In shorter ones single bursts are seen rather than a rate."""
 
 
 def charts(comparison: Comparison) -> Iterator[Chart]:
@@ -46,27 +42,11 @@ def _lines(one: Input, column: str, most: int) -> Iterator[SeriesColumns]:
         )
         x, y = part.get_column("time_s").to_numpy(), part.get_column(column).to_numpy()
         label = one.name if len(one.flows) == 1 else f"{one.name} {flow}"
-        yield _rates(label, part) if column == "delivered_bytes" else SeriesColumns(label, x, y)
+        yield rates(label, x, y) if column == "delivered_bytes" else SeriesColumns(label, x, y)
 
 
 def _flows(samples: pl.DataFrame) -> list[str]:
     return [str(flow) for flow in samples.get_column("flow").unique(maintain_order=True)]
-
-
-def _rates(label: str, part: pl.DataFrame) -> SeriesColumns:
-    """What arrives in each of equal times, in Mbit/s, at the middle of each."""
-    import numpy as np
-
-    times, delivered = part.get_column("time_s").to_numpy(), part.get_column("delivered_bytes").to_numpy()
-    known = ~np.isnan(delivered)
-    times, delivered = times[known], delivered[known]
-    if len(times) < 2 or times[-1] <= times[0]:
-        return SeriesColumns(label, times[:0], delivered[:0])
-    span = float(times[-1] - times[0])
-    count = max(1, min(BINS, int(span / SHORTEST_BIN_S)))
-    edges = np.linspace(times[0], times[-1], count + 1)
-    rates = np.diff(np.interp(edges, times, delivered)) * 8e-6 / (span / count)
-    return SeriesColumns(label, (edges[1:] + edges[:-1]) / 2, rates)
 
 
 def _left_out(inputs: Sequence[Input], each: int) -> str:

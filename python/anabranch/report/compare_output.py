@@ -6,16 +6,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch.charts import place_all
+from anabranch.charts.pack import thinned
 from anabranch.output import to_json, whole_directory
 from anabranch.report.compare_columns import charts, without_samples
 from anabranch.report.compare_format import cell, heading_rows, legend, percent
 from anabranch.report.page import image, page, table, text
 
 if TYPE_CHECKING:
+    from anabranch.charts.model import Chart
     from anabranch.compare import Block, Comparison
     from anabranch.compare.difference import Difference
-    from anabranch.report.columns import Chart
 
+MOST_SETTINGS = 10
+"""Differences that are shown at once; more would push the charts out of sight."""
 MOST_ROWS = 500
 """Rows of one table of the page; comparison.json has them all."""
 
@@ -36,7 +40,7 @@ def write_comparison(comparison: Comparison, directory: Path, document: Mapping[
     from anabranch.plot.run import chart_figure
     from anabranch.plot.style import house_style, save
 
-    drawn = list(charts(comparison))
+    drawn = [thinned(chart) for chart in charts(comparison)]
     with whole_directory(directory, "compare") as aside:
         (aside / "comparison.json").write_bytes(to_json(document))
         figures: list[tuple[str, str]] = []
@@ -67,9 +71,12 @@ def html_report(
     if comparison.settings:
         headings = ("differs", *(one.name for one in comparison.inputs))
         rows = [(path, *values) for path, values in comparison.settings]
-        body += ["<h2>Settings</h2>", table(headings, rows, left=len(headings))]
+        told = table(headings, rows, left=len(headings))
+        if len(rows) > MOST_SETTINGS:
+            told = f"<details><summary>{len(rows)} differ</summary>{told}</details>"
+        body.append(f"<h2>Settings</h2>{told}")
     body += [f"<p><strong>{text(remark)}</strong></p>" for remark in comparison.remarks]
-    body += [_chart(chart) for chart in drawn]
+    body.append(place_all(drawn))
     if any(chart.name == "goodput" for chart in drawn):
         body.append(f"<p class='hint'>{text(_IN_ORDER)}</p>")
     missing = without_samples(comparison)
@@ -86,11 +93,6 @@ def html_report(
     body += [f"<p class='hint'>{text(line)}</p>" for line in legend(comparison)]
     body += [_block(comparison, block) for block in comparison.blocks]
     return page(title, "\n".join(body), charts=drawn)
-
-
-def _chart(chart: Chart) -> str:
-    about = f"<p class='soft'>{text(chart.about)}</p>" if chart.about else ""
-    return f"<h2>{text(chart.title)}</h2>{about}<div class='chart' id='chart-{chart.name}'></div>"
 
 
 def _block(comparison: Comparison, block: Block) -> str:

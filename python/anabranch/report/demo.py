@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from anabranch.report.claims import verdict_badge
 from anabranch.report.page import image, page, table, text
-from anabranch.report.study_output import CLASSES
 
 if TYPE_CHECKING:
     from anabranch.study import StudyResult
@@ -20,7 +20,7 @@ def front_page(result: StudyResult, figure: bytes) -> str:
             text(item.claim.claim),
             text(item.claim.published),
             text(item.plain.measured),
-            f"<span class='verdict {CLASSES.get(item.verdict, 'inconclusive')}'>{text(item.verdict)}</span>",
+            verdict_badge(item.verdict),
         )
         for item in result.claims
         if not item.claim.section

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from anabranch.charts import place_all
+from anabranch.charts.pack import thinned
 from anabranch.output import whole_directory, write_parquet, write_parquet_parts
-from anabranch.report.columns import RunColumns, sequence_flow
+from anabranch.report.columns import RunColumns
 from anabranch.report.format import end, figure
+from anabranch.report.many import distributions, percentiles, small_multiples
+from anabranch.report.many import limits as limits_bars
 from anabranch.report.page import page, table, text
-from anabranch.report.remarks import limits, replays, surprises, times
+from anabranch.report.remarks import LIMITS, replays, surprises, times
+from anabranch.report.sequence import sequence_flow
+from anabranch.report.topology import drawing
 from anabranch.report.why import episodes, told_on_click
 
 if TYPE_CHECKING:
-    from anabranch.report.columns import Chart
+    from anabranch.charts import Chart
     from anabranch.result import RunResult
 
 
+_AFTER_END = 1.05
+"""Where charts end, in multiples of the time at which the last flow ends."""
+_MOST_OF_RUN = 0.8
+"""A run in which flows fill more than this share is drawn whole."""
+
+
 def write_run(
-    result: RunResult, directory: Path, captures: Sequence[tuple[str, Path]] = (), *, figures: bool = False
+    result: RunResult,
+    directory: Path,
+    captures: Sequence[tuple[str, Path]] = (),
+    *,
+    figures: bool = False,
+    command: str = "",
 ) -> None:
     """Write everything; the directory appears whole or not at all.
 
@@ -29,6 +47,7 @@ def write_run(
         directory: Where.
         captures: Captures of the run that are kept with it, and their paths in the directory.
         figures: Draw each chart as PDF, SVG and PNG, too.
+        command: What made the run, as it is typed; the report shows it.
 
     Raises:
         UserError: The directory holds something else.
@@ -52,7 +71,7 @@ def write_run(
                 write_parquet(aside / f"{name}.parquet", frame)
         if figures:
             _draw(columns, aside / "figures")
-        (aside / "report.html").write_text(html_report(result, columns), encoding="utf-8")
+        (aside / "report.html").write_text(html_report(result, columns, command), encoding="utf-8")
         for capture, path in captures:
             (aside / path).parent.mkdir(parents=True, exist_ok=True)
             (aside / path).write_bytes(result.pcapng(capture))
@@ -83,32 +102,47 @@ def html_tables(result: RunResult) -> str:
     return "\n".join(parts)
 
 
-def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
-    """The report of a run as one page that needs nothing else."""
+def html_report(result: RunResult, columns: RunColumns | None = None, command: str = "") -> str:
+    """The report of a run as one page that needs nothing else.
+
+    Args:
+        result: The run.
+        columns: Its charts, where they are made already.
+        command: What made the run, as it is typed.
+    """
     summary = result.summary
-    charts = list((columns or RunColumns(result)).charts())
+    charts = [thinned(chart) for chart in until_the_end(result, (columns or RunColumns(result)).charts())]
     title = summary.get("scenario") or "Scenario"
     facts = [f"seed {summary.get('seed')}", f"{figure(summary.get('duration_s'))} s "
              + ("live" if result.live is not None else "simulated"),
              f"anabranch {summary.get('anabranch_version')}"]  # fmt: skip
     if result.digest:
         facts.append(f"digest <code>{text(result.digest)}</code>")
-    body = [f"<h1>{text(title)}</h1>", f"<p class='soft'>{' · '.join(facts)}</p>", *_taint(result), _flows(result),
-            _links(result)]  # fmt: skip
+    body = [f"<h1>{text(title)}</h1>", f"<p class='soft'>{' · '.join(facts)}</p>", *_taint(result), _made_by(command)]
+    if topology := drawing(summary.get("resolved_scenario", {})):
+        body.append(f"<h2>Topology</h2>{topology}")
+    body += [_flows(result), limits_bars(result, LIMITS)]
+    body += _remarks(result)
+    why = result.why() if _says_why(result) else None
+    shown_first = [chart for chart in charts if chart.name in ("goodput", "sequence")]
+    spread = list(distributions(result))
+    if charts:
+        body.append(OVERLAY)
+    for chart in shown_first:
+        body.append(place_all([chart]))
+        if why is not None and chart.name == "sequence":
+            body.append(told_on_click(result, why, sequence_flow(result)))
+    body.append(place_all(chart for chart in charts if chart not in shown_first))
+    if spread:
+        body.append(place_all(spread))
+    samples = result.frame("samples")
+    if not samples.is_empty():
+        body.append(small_multiples(samples))
+    body.append(_links(result))
     if result.groups:
         body.append(_groups(result))
     if result.gateways:
         body.append(_gateways(result))
-    body += _remarks(result)
-    if charts:
-        body.append(
-            "<p class='hint'>Drag across a chart to zoom all of them in time; double-click to see the whole run.</p>"
-        )
-    why = result.why() if _says_why(result) else None
-    for chart in charts:
-        body.append(_chart(chart))
-        if why is not None and chart.name == "sequence":
-            body.append(told_on_click(why, sequence_flow(result)))
     if why is not None:
         body.append(episodes(why))
     resolved = json.dumps(summary.get("resolved_scenario", {}), indent=2, ensure_ascii=False)
@@ -116,7 +150,34 @@ def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
         "<h2>Scenario</h2><details><summary>With every default written out</summary>"
         f"<pre>{text(resolved)}</pre></details>"
     )
-    return page(str(title), "\n".join(body), charts=charts)
+    drawn = [*charts, *spread]
+    return page(str(title), "\n".join(body), charts=drawn, scripts=["run.js"] if drawn else [])
+
+
+def until_the_end(result: RunResult, charts: Iterable[Chart]) -> Iterator[Chart]:
+    """The charts without the part in which no flow is left, where that is much of the run."""
+    ends = [flow.get("ended_at_s") for flow in result.flows.values()]
+    known = [end for end in ends if end is not None]
+    last = max(known, default=0.0) * _AFTER_END
+    if len(known) < len(ends) or last <= 0 or last >= _MOST_OF_RUN * float(result.summary.get("duration_s") or 0):
+        yield from charts
+        return
+    for chart in charts:
+        series = tuple(one.before(last) for one in chart.series)
+        yield replace(chart, series=series, about=f"{chart.about} Until the last flow ended.".strip())
+
+
+OVERLAY = (
+    "<p class='hint'>Drag across a chart to zoom all of them in time; double-click to see the whole run. "
+    "<label class='overlay'>Lay another run over this one (its report.html): "
+    "<input type='file' id='overlay' accept='.html,text/html' aria-describedby='overlay-told'></label></p>"
+    "<p class='hint' id='overlay-told' aria-live='polite'></p>"
+)
+"""What a reader can do with the charts; the other report is read inside the browser."""
+
+
+def _made_by(command: str) -> str:
+    return f"<pre class='command' aria-label='The command that made this run'>{text(command)}</pre>" if command else ""
 
 
 def _taint(result: RunResult) -> list[str]:
@@ -130,7 +191,7 @@ def _taint(result: RunResult) -> list[str]:
 
 
 def _remarks(result: RunResult) -> list[str]:
-    told = [*limits(result), *times(result), *replays(result), *surprises(result)]
+    told = [*times(result), *replays(result), *surprises(result)]
     if not told:
         return []
     return [f"<h2>Remarks</h2><ul>{''.join(f'<li>{text(remark)}</li>' for remark in told)}</ul>"]
@@ -142,11 +203,6 @@ def _says_why(result: RunResult) -> bool:
     return _has_packets(result) and result.has_table("window_events")
 
 
-def _chart(chart: Chart) -> str:
-    about = f"<p class='soft'>{text(chart.about)}</p>" if chart.about else ""
-    return f"<h2>{text(chart.title)}</h2>{about}<div class='chart' id='chart-{chart.name}'></div>"
-
-
 def _flows(result: RunResult) -> str:
     rows = (
         (name, figure(f.get("goodput_mbit_s")), figure(f.get("throughput_mbit_s")), figure(f.get("mean_srtt_ms")),
@@ -155,11 +211,15 @@ def _flows(result: RunResult) -> str:
          figure(f.get("reordered_ratio"), ratio=True), figure(f.get("flow_completion_time_s")), end(f))
         for name, f in result.flows.items()
     )  # fmt: skip
-    return "<h2>Flows</h2>" + table(
+    every = table(
         ("flow", "goodput (Mbit/s)", "throughput (Mbit/s)", "srtt (ms)", "cwnd (packets)", "sent (packets)",
          "retransmitted", "of them spurious", "fast recoveries", "timeouts", "reordered", "completion time (s)",
          "ended"), rows,
     )  # fmt: skip
+    over = percentiles(result)
+    if not over:
+        return f"<h2>Flows</h2>{every}"
+    return f"<h2>Flows</h2>{over}<details><summary>All {len(result.flows)} flows</summary>{every}</details>"
 
 
 def _groups(result: RunResult) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
 from anabranch.output import to_json, whole_directory, write_parquet
+from anabranch.report.claims import cards, control_badge, counts, prose
 from anabranch.report.format import share
 from anabranch.report.page import image, page, table, text
 from anabranch.study import correction
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
     from anabranch.study import ClaimResult, StudyResult
     from anabranch.study.correction import CorrectionResult
     from anabranch.study.definition import Open
-
-CLASSES = {
-    "reproduced": "reproduced",
-    "reproduced (fragile)": "fragile",
-    "not reproduced": "not",
-    "paper inconsistent": "inconsistent",
-}
-"""The style class of each verdict."""
 
 
 def write_study(result: StudyResult, directory: Path) -> None:
@@ -71,11 +64,17 @@ def html_report(result: StudyResult, figures: Sequence[tuple[str, str]], directo
         f"<p class='soft'>{text(_facts(result))}</p>",
     ]
     if definition.about:
-        body.append(f"<p>{text(definition.about)}</p>")
-    body.append("<h2>Claims</h2>" if result.claims else "<p class='soft'>no claims</p>")
+        body.append(f"<p>{prose(definition.about)}</p>")
+    shown = {
+        name: f"<figure id='figure-{text(name)}'>{image((directory / f'{name}.svg').read_bytes(), title)}"
+        f"<figcaption>{text(title)}{_claims_of(result, name)}</figcaption></figure>"
+        for name, title in figures
+    }
+    placed: set[str] = set()
+    body.append(f"<h2>Claims</h2>{counts(result.claims)}" if result.claims else "<p class='soft'>no claims</p>")
     for title, claims in result.by_section:
         body.append(f"<h3>{text(title)}</h3>{_about(result, title)}" if title else "")
-        body.append(_claims(claims))
+        body.append(cards(claims, shown, placed))
     body += [f"<p class='hint'>{text(remark)}</p>" for remark in (*legend(result), *result.notes)]
     for one in result.corrections:
         body += [
@@ -90,24 +89,22 @@ def html_report(result: StudyResult, figures: Sequence[tuple[str, str]], directo
         body.append(f"<h3>{text(made.table.title)}</h3>{table(made.head(), made.rows())}")
         if made.table.note:
             body.append(f"<p class='soft'>{text(made.table.note)}</p>")
-    if figures:
-        shown = (
-            f"<figure>{image((directory / f'{name}.svg').read_bytes(), title)}"
-            f"<figcaption>{text(title)}{_claims_of(result, name)}</figcaption></figure>"
-            for name, title in figures
-        )
-        body.append(f"<h2>Figures</h2><div class='figures'>{''.join(shown)}</div>")
+    others = [html for name, html in shown.items() if name not in placed]
+    if others:
+        title = "Other figures" if placed else "Figures"
+        body.append(f"<h2>{title}</h2><div class='figures'>{''.join(others)}</div>")
     body.append("<h2>Setting</h2>" + _setting(result))
     checked = [c for c in result.claims if c.control is not None or c.claim.invariant]
     rows = (
-        (c.claim.id, _wrong(result, c), c.control.word if c.control else "–", c.control.measured if c.control else "–")
+        (text(c.claim.id), prose(_wrong(result, c)), control_badge(c) or "–",
+         text(c.control.measured if c.control else "–"))
         for c in checked
-    )
+    )  # fmt: skip
     if checked:
         body.append(
             "<h2>Controls</h2>"
-            "<p class='soft'>Every check is also made on a system known to be wrong, and must fail there.</p>"
-            + table(("claim", "wrong system", "the check says", "measured there"), rows, left=4)
+            "<p class='soft'>Every check is also made on a system known to be wrong, and must reject it.</p>"
+            + table(("claim", "wrong system", "the check", "measured there"), rows, left=4, raw=True)
         )
     body.append(f"<h2>To repeat it</h2><pre>{text(_command(result))}</pre>")
     return page(definition.title, "\n".join(body))
@@ -171,30 +168,13 @@ def _quoted(made: CorrectionResult) -> list[str]:
 
 def _about(result: StudyResult, title: str) -> str:
     about = next(s.about for s in result.definition.sections.values() if s.title == title)
-    return f"<p class='soft'>{text(about)}</p>" if about else ""
+    return f"<p class='soft'>{prose(about)}</p>" if about else ""
 
 
 def _facts(result: StudyResult) -> str:
     document = result.to_json()
     engine = "live" if document["engine"] == "live" else "simulated"
     return f"{result.mode} grid, {result.runs:,} runs, {engine}, anabranch {document['anabranch_version']}"
-
-
-def _claims(claims: Sequence[ClaimResult]) -> str:
-    rows = []
-    for c in claims:
-        css = CLASSES.get(c.verdict, "inconclusive")
-        why = f"<br><span class='soft'>{text(c.why)}</span>" if c.why else ""
-        note = f"<br><span class='soft'>{text(c.claim.note)}</span>" if c.claim.note else ""
-        rows.append(
-            (text(c.claim.id),
-             f"{text(c.claim.claim)}{note}<br><span class='soft'>accept if: {text(c.claim.accept_if)}</span>",
-             text(c.claim.published), text(c.plain.measured) + why,
-             f"<span class='verdict {css}'>{text(c.verdict)}</span>", share(c.robustness, stale=c.stale),
-             share(c.jitter), text(c.control.word if c.control else "none"))
-        )  # fmt: skip
-    headings = ("", "claim", "published", "measured", "verdict", "robustness", "start jitter", "control")
-    return table(headings, rows, left=5, raw=True)
 
 
 def _claims_of(result: StudyResult, figure: str) -> str:
@@ -227,7 +207,7 @@ def legend(result: StudyResult) -> list[str]:
 
 def _setting(result: StudyResult) -> str:
     definition = result.definition
-    parts = [f"<p>{text(definition.setting_why)}</p>"] if definition.setting_why else []
+    parts = [f"<p>{prose(definition.setting_why)}</p>"] if definition.setting_why else []
     if definition.setting:
         parts.append(table(("key", "value"), ((p, _plain(v)) for p, v in definition.setting.items()), left=2))
     if definition.opens:

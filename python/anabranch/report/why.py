@@ -5,23 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from anabranch import shown
+from anabranch.report.ladder import LADDER, ladder_data
 from anabranch.report.page import table
 from anabranch.report.page import text as as_text
 from anabranch.why import text
 
 if TYPE_CHECKING:
+    from anabranch.result import RunResult
     from anabranch.why import Episode, Why
 
 MAX_EPISODES = 200
-"""Rows of the table of one flow. All are in what `--why --json` prints."""
-MAX_TABLES = 12
-"""Flows that have such a table: as many as a chart has lines. Of the others the counts are shown."""
-MAX_TOLD = 20_000
-"""Retransmissions that can be clicked; the report of a run that sends more again than this would not open."""
-HINT = "Click a retransmission to see why it was sent."
+"""Rows of the tables of all flows. All are in what `--why --json` prints."""
+FEWEST_EPISODES = 10
+"""Rows of the table of one flow, whatever the others have."""
+_WORDS = (7, 8)
+"""Columns of those tables that hold no figures."""
+MAX_FLOWS = 50
+"""Flows that have a table."""
+MAX_TOLD = 5_000
+"""Retransmissions that can be clicked; the report of a run that retransmits more than this would not open."""
+HINT = "Click a retransmission to see why it was sent; in the chart, n and p go to the next and the previous one."
 
 
-def told_on_click(why: Why, flow: str) -> str:
+def told_on_click(result: RunResult, why: Why, flow: str) -> str:
     """The place where a click tells about a retransmission of ``flow``, and what there is to tell."""
     episodes: list[str] = []
     packets: list[tuple[float, float, str, int]] = []
@@ -33,9 +39,11 @@ def told_on_click(why: Why, flow: str) -> str:
     if not packets:
         return ""
     hint = HINT if len(packets) <= MAX_TOLD else f"{HINT} Only the first {MAX_TOLD:,} of {len(packets):,} can be asked."
-    data = shown.script({"packets": packets[:MAX_TOLD], "episodes": episodes})
+    ladders = ladder_data(result, flow, [(time, round(at * 1e6)) for time, at, _, _ in packets[:MAX_TOLD]])
+    data = shown.script({"packets": packets[:MAX_TOLD], "episodes": episodes, **ladders})
     return (
         f"<pre id='why-told' data-hint='{as_text(hint)}'>{as_text(hint)}</pre>"
+        f"{LADDER}"
         f'<script type="application/json" id="why">{data}</script>'
     )
 
@@ -44,12 +52,18 @@ def episodes(why: Why) -> str:
     """A table of episodes for each flow that sent something again."""
     parts = ["<h2>Why packets were retransmitted</h2>"]
     head = ("", "episode", "from (s)", "to (s)", "retransmitted", "needed", "spurious", "triggered by", "the window")
-    for place, flow in enumerate(flow for flow in why.flows if flow.episodes):
-        shown = flow.episodes[: MAX_EPISODES if place < MAX_TABLES else 0]
-        cut = f" The first {len(shown)} of {len(flow.episodes)}." if 0 < len(shown) < len(flow.episodes) else ""
-        parts.append(f"<p><b>{as_text(flow.flow)}</b>: {as_text(text.headline(flow))}.{cut}</p>")
-        if shown:
-            parts.append(table(head, (_row(number, episode) for number, episode in enumerate(shown, 1)), left=2))
+    flows = [flow for flow in why.flows if flow.episodes]
+    most = max(FEWEST_EPISODES, MAX_EPISODES // max(1, len(flows)))
+    for number, flow in enumerate(flows[:MAX_FLOWS]):
+        shown = flow.episodes[:most]
+        rows = [_row(*one) for one in enumerate(shown, 1)]
+        cut = f" The first {len(shown)} of {len(flow.episodes)}." if len(shown) < len(flow.episodes) else ""
+        parts.append(
+            f"<details{' open' if number == 0 else ''}><summary>{as_text(flow.flow)}: {as_text(text.headline(flow))}."
+            f"{cut}</summary>{table(head, rows, left=2, words=_WORDS)}</details>"
+        )
+    if len(flows) > MAX_FLOWS:
+        parts.append(f"<p class='soft'>The first {MAX_FLOWS} of {len(flows)} flows.</p>")
     return "".join(parts) if len(parts) > 1 else f"{parts[0]}<p>Nothing was retransmitted.</p>"
 
 

@@ -317,6 +317,7 @@ class Figure:
         lines: Label and expression of each line; an expression without a label has a line for each variant.
         x_scale: ``linear`` or ``log``. A logarithmic axis has a 0 apart from the rest.
         y_scale: ``linear`` or ``log``.
+        printed: Points that the source prints, by variant or by the label of a line: x and y of each.
     """
 
     id: str
@@ -331,6 +332,7 @@ class Figure:
     published: str
     x_scale: str = "linear"
     y_scale: str = "linear"
+    printed: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

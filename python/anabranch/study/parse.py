@@ -130,8 +130,10 @@ class _Parser:
             if table.id in {t.id for t in tables[:i]}:
                 raise root.error(f'a second table "{table.id}"', "table", i, "id")
         claims: list[Claim] = []
+        # What plot.py draws has names that only a run of it tells.
+        draws_own = Path(self.document.file).with_name("plot.py").exists()
         for node in root.entries("claim"):
-            claim = self.claim(node, wrongs, [f.id for f in figures])
+            claim = self.claim(node, wrongs, None if draws_own else [f.id for f in figures])
             if claim.id in {c.id for c in claims}:
                 raise node.error(f'a second claim "{claim.id}"', "id")
             claims.append(claim)
@@ -421,7 +423,7 @@ class _Parser:
     def figure(self, node: Node, axes: dict[str, Axis]) -> Figure:
         node.reject_unknown(
             ["id", "title", "y", "lines", "x", "experiment", "variants", "x_label", "x_scale", "y_label", "y_scale",
-             "kind", "published"]
+             "kind", "published", "printed"]
         )  # fmt: skip
         x = node.text("x")
         valid = [*axes, "time_s"]
@@ -450,7 +452,19 @@ class _Parser:
             published=node.text("published", ""),
             x_scale=node.text("x_scale", "linear"),
             y_scale=node.text("y_scale", "linear"),
+            printed=self.printed(node, [label for label, _ in lines if label] or list(variants)),
         )
+
+    def printed(self, node: Node, valid: list[str]) -> dict[str, tuple[tuple[float, float], ...]]:
+        """The points that the source prints, by the line that they belong to."""
+        found: dict[str, tuple[tuple[float, float], ...]] = {}
+        for name, points in node.table("printed").items():
+            if name not in valid:
+                raise node.error(f'"{name}" is no line of this figure', "printed", name, hint=nearest(name, valid))
+            if not isinstance(points, list) or not points or not all(map(_is_point, points)):
+                raise node.error("printed points must be pairs of numbers: [[x, y], …]", "printed", name)
+            found[name] = tuple((float(x), float(y)) for x, y in points)
+        return found
 
     def lines(self, node: Node, variants: tuple[str, ...]) -> tuple[tuple[str, Expression], ...]:
         """A figure's lines: those of ``lines``, or the one expression of ``y``."""
@@ -480,7 +494,7 @@ class _Parser:
                 raise node.error("an exclusion goes over open parameters, and there is no [[open]]",
                                  "inconsistent", "excludes")  # fmt: skip
 
-    def claim(self, node: Node, wrongs: dict[str, Wrong], figures: list[str]) -> Claim:
+    def claim(self, node: Node, wrongs: dict[str, Wrong], figures: list[str] | None) -> Claim:
         node.reject_unknown(
             ["id", "claim", "published", "accept_if", "experiment", "measure", "accept", "undecided", "control",
              "invariant", "inconsistent", "before", "full_only", "note", "why", "figures", "section"]
@@ -611,3 +625,10 @@ class _Parser:
     def check_name(self, name: str, node: Node) -> None:
         if not _NAME.match(name) or name in _RESERVED:
             raise node.error(f'"{name}" cannot be a name here', hint="letters, digits and _, not a reserved name")
+
+
+def _is_point(value: Any) -> bool:
+    """Whether a value of the document is a pair of finite numbers."""
+    if not isinstance(value, list) or len(value) != 2:
+        return False
+    return all(isinstance(n, (int, float)) and not isinstance(n, bool) and math.isfinite(n) for n in value)

@@ -1,0 +1,65 @@
+"""A heat map as a table: the figures stand in its cells, so that it needs neither scripts nor another table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anabranch import shown
+
+_STOPS = ((0x44, 0x01, 0x54), (0x3B, 0x52, 0x8B), (0x21, 0x91, 0x8C), (0x5E, 0xC9, 0x62), (0xFD, 0xE7, 0x25))
+"""Viridis at equal steps: its brightness rises evenly, so that it survives grey paper and any kind of eye."""
+_NONE = "–"
+
+
+def heat_map(
+    caption: str,
+    across: tuple[str, Sequence[str]],
+    down: tuple[str, Sequence[str]],
+    cells: Sequence[Sequence[float | None]],
+    ends: tuple[float, float] | None = None,
+) -> str:
+    """A table whose cells are coloured by their value.
+
+    Args:
+        caption: What the values are, with their unit.
+        across: The axis to the right: its name, and the names of its values.
+        down: The axis downwards, likewise.
+        cells: The values row by row; ``None`` where there is none.
+        ends: The darkest and the brightest value; those of the cells when left out.
+    """
+    values = [value for row in cells for value in row if value is not None]
+    low, high = ends or ((min(values), max(values)) if values else (0.0, 0.0))
+    told = f"{caption}, from {low:.4g} (dark) to {high:.4g} (bright); {down[0]} downwards, {across[0]} to the right"
+    head = "".join(f"<th scope='col'>{shown.html(name)}</th>" for name in across[1])
+    rows = [
+        f"<tr><th scope='row'>{shown.html(name)}</th>{''.join(_cell(value, low, high) for value in row)}</tr>"
+        for name, row in zip(down[1], cells, strict=True)
+    ]
+    return (
+        f"<div class='scroll' tabindex='0' role='group' aria-label='{shown.html(caption)}'>"
+        f"<table class='heat'><caption>{shown.html(told)}</caption>"
+        f"<thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def colour(share: float) -> str:
+    """The colour of a value at ``share`` (0‥1) of the range, as ``#rrggbb``."""
+    return "#" + "".join(f"{part:02x}" for part in _rgb(share))
+
+
+def _cell(value: float | None, low: float, high: float) -> str:
+    if value is None:
+        return f"<td class='none'>{_NONE}</td>"
+    share = (value - low) / (high - low) if high > low else 0.5
+    red, green, blue = _rgb(share)
+    # Luminance of the cell decides between dark and bright letters.
+    ink = "#111" if 0.299 * red + 0.587 * green + 0.114 * blue > 128 else "#fff"
+    return f"<td style='background:{colour(share)};color:{ink}'>{value:.4g}</td>"
+
+
+def _rgb(share: float) -> tuple[int, int, int]:
+    place = min(max(share, 0.0), 1.0) * (len(_STOPS) - 1)
+    at = min(int(place), len(_STOPS) - 2)
+    part = place - at
+    red, green, blue = (round(a + (b - a) * part) for a, b in zip(_STOPS[at], _STOPS[at + 1], strict=True))
+    return red, green, blue

@@ -1,0 +1,76 @@
+"""What a chart is: series as plain columns, and the axes that they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TIME = "Time (s)"
+"""The label of the axis whose charts zoom together."""
+
+
+@dataclass(frozen=True)
+class SeriesColumns:
+    """One line, cloud of points, band or row of intervals: ``x`` ascending, in s where it is time.
+
+    Attributes:
+        label: Its name in the legend.
+        x: Where its values are.
+        y: Its values; of a band the upper edge.
+        kind: ``"line"``, ``"step"``, ``"points"``, ``"band"`` (from ``low`` to ``y``) or ``"interval"`` (``y`` between
+            ``low`` and ``high``).
+        faint: Dashed.
+        low: The lower edge of a band; the lower ends of intervals.
+        high: The upper ends of intervals.
+        low_label: The name of a band's lower edge.
+    """
+
+    label: str
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    kind: str = "line"
+    faint: bool = False
+    low: NDArray[np.float64] | None = None
+    high: NDArray[np.float64] | None = None
+    low_label: str = ""
+
+    def before(self, end: float) -> SeriesColumns:
+        """The part up to ``end``."""
+        count = int(self.x.searchsorted(end, side="right"))
+        low, high = (None if ends is None else ends[:count] for ends in (self.low, self.high))
+        return replace(self, x=self.x[:count], y=self.y[:count], low=low, high=high)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart.
+
+    Attributes:
+        name: Its identifier in a page, and the name of its file as a static figure.
+        title: Its heading.
+        y_label: What it shows, with the unit.
+        series: What is drawn.
+        about: A sentence below the heading.
+        x_label: What it is drawn over, with the unit.
+        x_names: Names of the positions 0, 1, …; empty where ``x`` has a size.
+        x_log: ``x`` is drawn by its logarithm.
+        from_zero: The axis of ``y`` includes 0.
+        shares_time: Over time: it shows the same part as the other charts of the page.
+        y_top: The axis of ``y`` reaches at least so far; small multiples share one.
+    """
+
+    name: str
+    title: str
+    y_label: str
+    series: tuple[SeriesColumns, ...]
+    about: str = ""
+    x_label: str = TIME
+    x_names: tuple[str, ...] = ()
+    x_log: bool = False
+    from_zero: bool = True
+    y_top: float | None = None
+    shares_time: bool = True

@@ -1,0 +1,87 @@
+"""The packet ladder: what sender and receiver saw around a retransmission."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from anabranch.report.sequence import packets_of, receiver
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from anabranch.result import RunResult
+
+MOST_LADDERS = 400
+"""Retransmissions that have a ladder."""
+_BEFORE_ORIGINAL = 1
+_AFTER_ORIGINAL = 4
+_BEFORE = 7
+_AFTER = 2
+"""Packets around the original and around the retransmission; what lies between is counted."""
+
+LADDER = (
+    "<h3 id='ladder-title'>Packet ladder</h3><p class='soft' id='ladder-told'></p>"
+    "<div class='ladder-tools'><button type='button' data-step='-1'>Previous retransmission</button>"
+    "<button type='button' data-step='1'>Next retransmission</button>"
+    "<button type='button' data-step='0'>Zoom the charts to it</button></div>"
+    "<div id='ladder' role='group' aria-labelledby='ladder-title'></div>"
+)
+"""Where the ladder is drawn."""
+
+
+def ladder_data(result: RunResult, flow: str, chosen: Sequence[tuple[float, int]]) -> dict[str, Any]:
+    """The packets of every ladder, once each, and which of them each ladder has.
+
+    Args:
+        result: The run.
+        flow: Whose retransmissions.
+        chosen: When each was sent, and its first octet.
+
+    Returns:
+        ``rows``: sent (s), arrived (s or null), first octet, octets, whether it is a retransmission, where it was lost
+        (null if it was not), the next octet expected after it arrived (null if unknown), whether it was held.
+        ``ladders``: the rows of each, with the number of packets left out as a negative number.
+    """
+    own = packets_of(result, flow)
+    sent, sequence = own.get_column("sent_s").to_list(), own.get_column("sequence_bytes").to_list()
+    places = {(round(time, 9), start): i for i, (time, start) in enumerate(zip(sent, sequence, strict=True))}
+    # What a retransmission replaces is the transmission before it: streams that follow each other have the same octets.
+    before: dict[int, int] = {}
+    latest: dict[int, int] = {}
+    for i, start in enumerate(sequence):
+        before[i] = latest.get(start, i)
+        latest[start] = i
+    shown: dict[int, int] = {}
+    ladders: list[list[int]] = []
+    for time, start in chosen[:MOST_LADDERS]:
+        at = places.get((round(time, 9), start))
+        ladders.append([] if at is None else _ladder(before[at], at, own.height, shown))
+    return {"rows": _rows(own, list(shown)), "ladders": ladders, "ladders_of": len(chosen)}
+
+
+def _ladder(original: int, again: int, count: int, shown: dict[int, int]) -> list[int]:
+    """The rows around an original and its retransmission, by their place among the rows of the page."""
+    first = range(max(original - _BEFORE_ORIGINAL, 0), min(original + _AFTER_ORIGINAL + 1, count))
+    last = range(max(again - _BEFORE, 0), min(again + _AFTER + 1, count))
+    made = [shown.setdefault(i, len(shown)) for i in first if i < last.start]
+    if made and last.start > first.stop:
+        made.append(first.stop - last.start)
+    return made + [shown.setdefault(i, len(shown)) for i in last]
+
+
+def _rows(own: pl.DataFrame, indices: list[int]) -> list[list[Any]]:
+    held = receiver(own)
+    after: dict[int, tuple[int, bool]] = {}
+    if held is not None:
+        after = {
+            int(row): (int(edge), bool(was)) for row, edge, was in zip(held.rows, held.rcv_nxt, held.held, strict=True)
+        }
+    columns = ("sent_s", "received_s", "sequence_bytes", "payload_bytes", "retransmission", "where")
+    part = own.select(columns)[indices]
+    rows = []
+    for index, (sent, received, start, octets, again, where) in zip(indices, part.iter_rows(), strict=True):
+        edge, was = after.get(index, (None, False))
+        times = [round(sent, 7), None if received is None else round(received, 7)]
+        rows.append([*times, start, octets, again, where, edge, was])
+    return rows

@@ -1,0 +1,323 @@
+"""The report of a sweep: small multiples with intervals, heat maps, parallel coordinates, and every point."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anabranch.charts import Chart, SeriesColumns, place
+from anabranch.charts.heat import heat_map
+from anabranch.charts.parallel import Upright, parallel
+from anabranch.compare.measures import MOST_COPIES, Column, columns_of, copies_of, shown_by_default, without_copies
+from anabranch.errors import RunFailedError, UserError
+from anabranch.grid import short_names
+from anabranch.output import refused, write_whole
+from anabranch.plot.compare import Scale, scale_of
+from anabranch.report.format import NONE, figure, spread
+from anabranch.report.page import page, table, text
+from anabranch.spoken import argument
+from anabranch.sweep import SweepResult, value_text
+
+if TYPE_CHECKING:
+    from anabranch.sweep import Estimate
+
+    _Point = tuple[Any, ...]
+
+MOST_MEASURES = 8
+"""Measures that have charts; the tables of the sweep have all of them."""
+MOST_PANELS = 12
+"""Small multiples of one measure."""
+MOST_LINES = 7
+"""Lines of one panel: as many as there are colours."""
+MOST_MAPS = 6
+"""Heat maps of one measure."""
+MOST_POINTS = 400
+"""Points of the page's table, and lines of the parallel coordinates."""
+MOST_UPRIGHTS = 4
+"""Measures among the parallel coordinates."""
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """What is varied.
+
+    Attributes:
+        index: Its place among the axes of the sweep.
+        name: Its short name.
+        values: Its values in the order of the grid.
+        scale: Where they stand.
+    """
+
+    index: int
+    name: str
+    values: tuple[Any, ...]
+    scale: Scale
+
+    @property
+    def label(self) -> str:
+        """The name, with the unit where all values share one."""
+        return f"{self.name} ({self.scale.unit})" if self.scale.unit else self.name
+
+    def told(self, value: Any) -> str:
+        """A value with the axis' name."""
+        return f"{self.name} {value_text(value)}"
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """One measure at every point."""
+
+    column: Column
+    points: dict[_Point, Estimate | None]
+
+    @property
+    def heading(self) -> str:
+        return self.column.measure.of(self.column.element)
+
+    def mean(self, point: _Point) -> float | None:
+        """The mean at a point, in the unit of the heading."""
+        found = self.points.get(point)
+        return found.interval.mean * self.column.measure.scale if found is not None else None
+
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest mean of all points: panels and maps of one measure share a scale."""
+        known = [mean for point in self.points if (mean := self.mean(point)) is not None]
+        return (min(known), max(known)) if known else (0.0, 0.0)
+
+    def ends(self, point: _Point) -> tuple[float, float] | None:
+        """The interval at a point, where there is one."""
+        found = self.points.get(point)
+        if found is None or found.interval.lower is None or found.interval.upper is None:
+            return None
+        return found.interval.lower * self.column.measure.scale, found.interval.upper * self.column.measure.scale
+
+
+def write_report(result: SweepResult, path: Path, command: str = "") -> None:
+    """Write the report as one file, which appears whole or not at all.
+
+    Args:
+        result: The sweep.
+        path: Where; an existing report is replaced.
+        command: What made the sweep, as it is typed.
+
+    Raises:
+        UserError: There is a directory, or the place cannot be written.
+        RunFailedError: The disk is full, or fails otherwise.
+    """
+    check_report(path)
+    content = html_report(result, command).encode()
+    try:
+        with refused():
+            write_whole(path, content)
+    except OSError as error:
+        raise RunFailedError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def check_report(path: Path) -> None:
+    """Refuse a place for the report before any work is done.
+
+    Raises:
+        UserError: It is a directory, no page by its name, or in a directory that does not exist.
+    """
+    told = argument("report", path)
+    if path.suffix not in (".html", ".htm"):
+        raise UserError(f"{told}: a name that ends in .html was expected", hint=f"{path}.html")
+    if path.is_dir():
+        raise UserError(f"{told} is a directory; a file was expected")
+    if not path.parent.is_dir():
+        raise UserError(f"{told}: there is no directory {path.parent}", hint="make it, or choose another place")
+
+
+def html_report(result: SweepResult, command: str = "") -> str:
+    """The report as one page that needs nothing else."""
+    result = _with_means_of_copies(result)
+    axes = _axes(result)
+    measures = _measures(result)
+    charts: list[Chart] = []
+    title = result.scenario.title or "Sweep"
+    seeds = result.frame.get_column("seed").n_unique()
+    points = list(dict.fromkeys(point for one in measures[:1] for point in one.points))
+    body = [
+        f"<h1>{text(title)}</h1>",
+        f"<p class='soft'>{result.frame.height:,} runs: {len(points):,} points, {seeds} "
+        f"{'seed' if seeds == 1 else 'seeds'}</p>",
+        f"<pre class='command'>{text(command)}</pre>" if command else "",
+        _varied(result, axes),
+        *(f"<p class='hint'>{text(line)}</p>" for line in _remarks(measures)),
+    ]
+    if axes:
+        for number, measure in enumerate(measures):
+            body.append(f"<h2>{text(measure.heading)}</h2>")
+            made, cut = _panels(measure, axes, f"m{number}")
+            charts += made
+            panels = "".join(f"<div><h3>{text(chart.title)}</h3>{place(chart)}</div>" for chart in made)
+            body.append(f"<div class='panels'>{panels}</div>{cut}")
+            if len(axes) > 1:
+                body.append(_maps(measure, axes))
+    if axes and len(points) > 1:
+        body.append(_coordinates(measures[:MOST_UPRIGHTS], axes, points))
+    body.append(_points_table(measures, axes, points))
+    return page(title, "\n".join(body), charts=charts)
+
+
+def _with_means_of_copies(result: SweepResult) -> SweepResult:
+    """The sweep with the mean over the copies of a flow that has many."""
+    import polars as pl
+
+    many = {n: own for n, own in copies_of(columns_of(result.figures())).items() if len(own) > MOST_COPIES}
+    if not many:
+        return result
+    frame = result.frame.with_columns(pl.mean_horizontal(own).alias(name) for name, own in many.items())
+    return SweepResult(result.axes, frame, result.scenario)
+
+
+def _axes(result: SweepResult) -> list[_Axis]:
+    """What has several values: the first that has a size first, because charts are drawn over it."""
+    names = short_names(result.axes)
+    found = []
+    for index, axis in enumerate(result.axes):
+        values = tuple(result.frame.get_column(axis).unique(maintain_order=True).to_list())
+        if len(values) > 1:
+            found.append(_Axis(index, names[index], values, scale_of(values)))
+    first = next((axis for axis in found if axis.scale.is_numeric), None)
+    return found if first is None else [first, *(axis for axis in found if axis is not first)]
+
+
+def _measures(result: SweepResult) -> list[_Measured]:
+    columns = columns_of(result.figures())
+    kept = [c for c in without_copies(columns, ()) if shown_by_default(c.measure, columns)]
+    kept.sort(key=lambda column: column.measure.rank)
+    found = []
+    for column in kept:
+        points = dict(result.estimates(column.figure))
+        # What is 0 everywhere, or nowhere, shows nothing.
+        if any(one is not None and one.interval.mean != 0 for one in points.values()):
+            found.append(_Measured(column, points))
+    return found[:MOST_MEASURES]
+
+
+def _varied(result: SweepResult, axes: Sequence[_Axis]) -> str:
+    rows = [
+        (text(axis.name), text(result.axes[axis.index]).replace(".", ".<wbr>"),
+         text(", ".join(value_text(value) for value in axis.values)))
+        for axis in axes
+    ]  # fmt: skip
+    if not rows:
+        return "<p>Nothing is varied but the seed.</p>"
+    return table(("varied", "path", "values"), rows, left=3, raw=True)
+
+
+def _remarks(measures: Sequence[_Measured]) -> list[str]:
+    estimates = [one for measure in measures for one in measure.points.values() if one is not None]
+    told = []
+    if any(one.interval.lower is not None for one in estimates):
+        told.append("Bars, and ± in the table, are 95 % intervals of the mean over the seeds.")
+    if any(one.deterministic for one in estimates):
+        told.append("Without a bar: nothing in these runs is random, and the seeds gave the same packets.")
+    if len(measures) == MOST_MEASURES:
+        told.append(f"At most {MOST_MEASURES} measures are drawn; --out keeps all of them as tables.")
+    return told
+
+
+def _panels(measure: _Measured, axes: Sequence[_Axis], name: str) -> tuple[list[Chart], str]:
+    """A panel for each combination of the further axes: the first axis to the right, a line for each of the second."""
+    across, *others = axes
+    lines, facets = (others[0], others[1:]) if others else (None, [])
+    combinations = list(itertools.product(*(axis.values for axis in facets)))
+    charts = []
+    for number, combination in enumerate(combinations[:MOST_PANELS]):
+        fixed = dict(zip((axis.index for axis in facets), combination, strict=True))
+        told = ", ".join(axis.told(value) for axis, value in zip(facets, combination, strict=True))
+        values = lines.values[:MOST_LINES] if lines is not None else (None,)
+        series = []
+        for value in values:
+            chosen = fixed if lines is None else {**fixed, lines.index: value}
+            label = value_text(value) if lines is not None else "mean"
+            series.append(_line(measure, across, chosen, label))
+        names = () if across.scale.is_numeric else tuple(value_text(value) for value in across.values)
+        title = told or (f"by {lines.name}" if lines is not None else f"over {across.name}")
+        charts.append(
+            Chart(f"{name}-{number}", title, measure.column.measure.heading, tuple(series), x_label=across.label,
+                  x_names=names, x_log=across.scale.is_log, y_top=measure.range()[1])
+        )  # fmt: skip
+    cut = []
+    if len(combinations) > MOST_PANELS:
+        cut.append(f"The first {MOST_PANELS} of {len(combinations)} panels.")
+    if lines is not None and len(lines.values) > MOST_LINES:
+        cut.append(f"The first {MOST_LINES} of {len(lines.values)} values of {lines.name}; the map has all.")
+    return charts, f"<p class='soft'>{text(' '.join(cut))}</p>" if cut else ""
+
+
+def _line(measure: _Measured, across: _Axis, chosen: dict[int, Any], label: str) -> SeriesColumns:
+    import numpy as np
+
+    rows: list[tuple[float, float, float, float]] = []
+    for point in measure.points:
+        if all(point[index] == value for index, value in chosen.items()):
+            mean = measure.mean(point)
+            if mean is not None:
+                rows.append(
+                    (across.scale.places[point[across.index]], mean, *(measure.ends(point) or (np.nan, np.nan)))
+                )
+    x, y, low, high = np.array(sorted(rows), dtype=float).reshape(-1, 4).T
+    return SeriesColumns(label, x, y, "interval", low=low, high=high)
+
+
+def _maps(measure: _Measured, axes: Sequence[_Axis]) -> str:
+    """A heat map over the first two axes for each combination of the others."""
+    across, down, *facets = axes
+    combinations = list(itertools.product(*(axis.values for axis in facets)))
+    parts = []
+    for combination in combinations[:MOST_MAPS]:
+        fixed = dict(zip((axis.index for axis in facets), combination, strict=True))
+        told = "".join(f", {axis.told(value)}" for axis, value in zip(facets, combination, strict=True))
+        means = {
+            (point[down.index], point[across.index]): measure.mean(point)
+            for point in measure.points
+            if all(point[index] == value for index, value in fixed.items())
+        }
+        cells = [[means.get((row, column)) for column in across.values] for row in down.values]
+        right, below = ((axis.name, [value_text(v) for v in axis.values]) for axis in (across, down))
+        parts.append(heat_map(measure.heading + told, right, below, cells, measure.range()))
+    cut = (
+        f"<p class='soft'>The first {MOST_MAPS} of {len(combinations)} maps.</p>"
+        if len(combinations) > MOST_MAPS
+        else ""
+    )
+    return f"<div class='maps'>{''.join(parts)}</div>{cut}"
+
+
+def _coordinates(measures: Sequence[_Measured], axes: Sequence[_Axis], points: Sequence[_Point]) -> str:
+    shown = points[:MOST_POINTS]
+    uprights = []
+    for axis in axes:
+        scale = axis.scale
+        names = [] if scale.is_numeric else [value_text(value) for value in axis.values]
+        values = [scale.places[point[axis.index]] for point in shown]
+        uprights.append(Upright(axis.label, values, names, scale.is_log))
+    uprights += [Upright(one.heading, [one.mean(point) for point in shown]) for one in measures]
+    labels = [", ".join(axis.told(point[axis.index]) for axis in axes) for point in shown]
+    cut = f" The first {len(shown)} of {len(points)} points." if len(points) > len(shown) else ""
+    by = len(axes) if measures else 0
+    told = f"A line for each point of the grid, coloured by {uprights[by].title} (dark is low).{cut}"
+    return f"<h2>All points</h2><p class='soft'>{text(told)}</p>{parallel(uprights, labels, by)}"
+
+
+def _points_table(measures: Sequence[_Measured], axes: Sequence[_Axis], points: Sequence[_Point]) -> str:
+    rows = [
+        (*(value_text(point[axis.index]) for axis in axes), *(_cell(measure, point) for measure in measures))
+        for point in points[:MOST_POINTS]
+    ]
+    cut = f"<p class='soft'>The first {MOST_POINTS} of {len(points)} points.</p>" if len(points) > MOST_POINTS else ""
+    headings = (*(axis.name for axis in axes), *(measure.heading for measure in measures))
+    return f"<h2>Table</h2>{table(headings, rows, left=len(axes))}{cut}"
+
+
+def _cell(measure: _Measured, point: _Point) -> str:
+    mean, ends = measure.mean(point), measure.ends(point)
+    if mean is None:
+        return NONE
+    return figure(mean) if ends is None else spread(mean, mean - ends[0])

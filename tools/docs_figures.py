@@ -1,0 +1,238 @@
+"""A hook of the documentation's build: it runs scenarios and draws figures of them with the reports' component.
+
+A page names a figure in a comment, `<!-- figure: NAME -->`, and the gallery all of them, `<!-- gallery -->`.
+`docs/figures/figures.toml` says what each figure runs and shows. Nothing that is drawn is kept in the repository.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from anabranch import RunResult, Scenario, shown, toml_text
+from anabranch.charts import Chart, SeriesColumns, embed, place
+from anabranch.charts.heat import heat_map
+from anabranch.charts.pack import thinned
+from anabranch.report.columns import RunColumns
+from anabranch.report.topology import drawing
+from anabranch.statistics import mean_interval
+from mkdocs.structure.files import File
+from mkdocs.utils import get_relative_url
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE = ROOT / "docs" / "figures" / "figures.toml"
+FOLDER = "assets/anabranch"
+"""Where the site has the component."""
+SHIM = "https://unpkg.com/iframe-worker/shim"
+"""Where the theme's plugin `offline` has the worker."""
+_FIGURE = re.compile(r"<!-- figure: ([a-z0-9-]+) -->")
+_GALLERY = "<!-- gallery -->"
+_SAMPLES_MS = 20.0
+
+
+@dataclass(frozen=True)
+class FigureDefinition:
+    """A table of `figures.toml`; its keys are explained there."""
+
+    name: str
+    title: str
+    about: str
+    page: str
+    scenario: str
+    lines: Mapping[str, list[str]] = field(default_factory=lambda: {"": []})
+    chart: str = ""
+    series: str = ""
+    table: str = ""
+    column: str = ""
+    of: str = ""
+    measure: str = ""
+    x: Mapping[str, list[str]] = field(default_factory=lambda: {"": []})
+    repeat: int = 1
+    form: str = "chart"
+    x_label: str = "Time (s)"
+    y_label: str = ""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as a page has it: its chart, or HTML that needs none."""
+
+    definition: FigureDefinition
+    chart: Chart | None
+    html: str
+
+
+@functools.cache
+def definitions() -> dict[str, FigureDefinition]:
+    """Every figure by its name."""
+    tables = toml_text.parse(FILE.read_text(encoding="utf-8"), str(FILE))
+    return {name: FigureDefinition(name=name, **table) for name, table in tables.items()}
+
+
+@functools.cache
+def drawn(name: str) -> Drawn:
+    """Run a figure's scenarios and draw it."""
+    definition = definitions()[name]
+    if definition.form == "topology":
+        resolved = _scenario(definition, []).resolve()["resolved_scenario"]
+        return Drawn(definition, None, drawing(resolved))
+    if definition.form == "heat":
+        return Drawn(definition, None, _heat(definition))
+    chart = thinned(_measured(definition) if definition.measure else _over_time(definition))
+    return Drawn(definition, chart, place(chart))
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add the component to the site."""
+    folder = Path(embed.__file__).parent
+    for source in ("vendor/uPlot.iife.min.js", "chart.js", "vendor/uPlot-LICENSE"):
+        name = f"{FOLDER}/{Path(source).name}"
+        content = (folder / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, name, content=content))
+        if name.endswith(".js"):
+            config.extra_javascript.append(name)
+    files.append(File.generated(config, f"{FOLDER}/chart.css", content=embed.style()))
+    config.extra_css.append(f"{FOLDER}/chart.css")
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
+    """Put each figure where the page names it."""
+    charts: list[Chart] = []
+
+    def put(name: str, is_headed: bool = False) -> str:
+        if name not in definitions():
+            raise SystemExit(f'{page.file.src_uri}: there is no figure "{name}" in {FILE.relative_to(ROOT)}')
+        one = drawn(name)
+        if one.chart is not None:
+            charts.append(one.chart)
+        return _html(one, is_headed=is_headed)
+
+    text = _FIGURE.sub(lambda found: put(found[1]), markdown)
+    if _GALLERY in text:
+        text = text.replace(_GALLERY, "\n\n".join(_gallery(put)))
+    page.meta["charts"] = charts
+    return text
+
+
+def on_page_content(html: str, *, page: Page, **_: object) -> str:
+    """Add the columns of the page's charts."""
+    charts = page.meta.pop("charts", [])
+    return html + embed.data(charts) if charts else html
+
+
+def on_post_page(output: str, *, page: Page, **_: object) -> str:
+    """Take the worker of the search from the site: without it nothing is found from file://, and it has no network."""
+    return output.replace(SHIM, get_relative_url("vendor/iframe-worker.js", page.url))
+
+
+def on_post_template(output_content: str, **_: object) -> str:
+    """The same for pages without a source, which are at the root of the site."""
+    return output_content.replace(SHIM, "vendor/iframe-worker.js")
+
+
+def _gallery(put: Callable[[str, bool], str]) -> Iterator[str]:
+    """Every figure below a heading of its own; links are of pages beside the gallery."""
+    for name, definition in definitions().items():
+        link = f"[{definition.page.removesuffix('.md')}]({definition.page})"
+        yield f"## {definition.title} {{ #{name} }}\n\n{put(name, True)}\n\nUsed in {link}."
+
+
+def _html(one: Drawn, *, is_headed: bool) -> str:
+    """The figure with its title, unless a heading has it, and what is run. One block of HTML, without blank lines."""
+    definition = one.definition
+    title = "" if is_headed else f"<strong>{shown.html(definition.title)}.</strong> "
+    caption = (
+        f"{title}{shown.html(definition.about)} <span class='source'>Run: {shown.html(definition.scenario)}.</span>"
+    )
+    return (
+        f"<figure class='run' id='figure-{one.definition.name}'>{one.html}<figcaption>{caption}</figcaption></figure>"
+    )
+
+
+def _scenario(definition: FigureDefinition, sets: list[str], rate: str = "") -> Scenario:
+
+    scenario = Scenario.from_file(ROOT / definition.scenario)
+    for change in sets:
+        path, equals, value = change.replace("{rate}", rate).partition("=")
+        if equals:
+            scenario = scenario.set(path, toml_text.parse_value(value))
+    return scenario
+
+
+def _over_time(definition: FigureDefinition) -> Chart:
+
+    series: list[SeriesColumns] = []
+    label = definition.y_label
+    for name, sets in definition.lines.items():
+        packets = definition.chart in ("sequence", "reordering")
+        result = _scenario(definition, sets).run(samples_ms=_SAMPLES_MS, packets=packets)
+        found, shown_label = _series(definition, result, name)
+        series += found
+        label = label or shown_label
+    return Chart(f"figure-{definition.name}", definition.title, label, tuple(series), shares_time=False)
+
+
+def _series(definition: FigureDefinition, result: RunResult, name: str) -> tuple[list[SeriesColumns], str]:
+    """What one run adds to a chart over time, and the label of the axis."""
+    if definition.table:
+        frame = result.table(definition.table)
+        x, y = (frame.get_column(c).cast(pl.Float64).to_numpy() for c in ("time_s", definition.column))
+        return [SeriesColumns(name, x, y, "step")], definition.column
+    chart = next(one for one in RunColumns(result).charts() if one.name == definition.chart)
+    if definition.series == "all":
+        return list(chart.series), chart.y_label
+    own = next((s for s in chart.series if s.label == definition.series), chart.series[0])
+    return [replace(own, label=name)], chart.y_label
+
+
+@functools.cache
+def _figures(name: str) -> dict[tuple[str, str], list[float]]:
+    """A measure of every line at every x, for each seed."""
+    definition = definitions()[name]
+    found: dict[tuple[str, str], list[float]] = {}
+    for line, sets in definition.lines.items():
+        rate = next((word for word in sets if "=" not in word), "")
+        for x, changes in definition.x.items():
+            swept = _scenario(definition, [*sets, *changes], rate).sweep({}, repeat=definition.repeat)
+            found[line, x] = [float(value) for value in swept.frame.get_column(definition.measure)]
+    return found
+
+
+def _measured(definition: FigureDefinition) -> Chart:
+
+    names = tuple(definition.x)
+    figures = _figures(definition.name)
+    series = []
+    for line in definition.lines:
+        intervals = [mean_interval(figures[line, x]) for x in names]
+        low, high = (
+            np.array([np.nan if end is None else end for end in ends])
+            for ends in ([i.lower for i in intervals], [i.upper for i in intervals])
+        )
+        means = np.array([interval.mean for interval in intervals])
+        series.append(SeriesColumns(line, np.arange(len(names), dtype=float), means, "interval", low=low, high=high))
+    return Chart(
+        f"figure-{definition.name}", definition.title, definition.y_label, tuple(series),
+        x_label=definition.x_label, x_names=names,
+    )  # fmt: skip
+
+
+def _heat(definition: FigureDefinition) -> str:
+
+    figures = _figures(definition.name)
+    cells = [[sum(figures[line, x]) / len(figures[line, x]) for x in definition.x] for line in definition.lines]
+    return heat_map(
+        definition.y_label, (definition.x_label, list(definition.x)), ("remedy", list(definition.lines)), cells
+    )
