@@ -104,6 +104,26 @@ fn a_wrong_file_changes_nothing() {
     assert!(ping(&hosts));
 }
 
+/// Landlock's rule: the command may read the key, the daemon may not.
+#[test]
+fn a_reload_reads_no_file_elsewhere() {
+    let modules = fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
+    if !may_run() || !modules.contains("landlock") {
+        return;
+    }
+    let hosts = both_up();
+    wait("an answer", || ping(&hosts));
+    let elsewhere = super::folder();
+    let key = elsewhere.path().join("key");
+    let whole = file(&hosts[0]);
+    let with_key = format!("[peer.other]\npreshared_key_file = {:?}\n", key.display());
+    write(&hosts[0], &whole.replace("[peer.other]\n", &with_key));
+    let (status, told) = reload(&hosts[0]);
+    assert_eq!(status, Some(1), "{told}");
+    assert!(told.contains("Permission denied"), "{told}");
+    assert!(ping(&hosts));
+}
+
 #[test]
 fn peers_are_added_and_removed_and_others_keep_their_sessions() {
     if !may_run() {
