@@ -218,14 +218,22 @@ fn computed(given: &Case) -> Case {
     case
 }
 
+#[expect(clippy::disallowed_methods, reason = "tests read their data")]
 fn read() -> Vectors {
     let text = fs::read_to_string(FILE).expect("the file is there");
     serde_json::from_str(&text).expect("it has the form")
 }
 
+/// Whether the file is to be written anew.
+#[expect(clippy::disallowed_methods, reason = "a developer asks for it")]
+fn is_asked_to_write() -> bool {
+    std::env::var_os("ANABRANCH_WRITE_VECTORS").is_some()
+}
+
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a developer asks for it")]
 fn vectors_hold() {
-    if std::env::var_os("ANABRANCH_WRITE_VECTORS").is_some() {
+    if is_asked_to_write() {
         let vectors = Vectors {
             about: "Test vectors of gateway-protocol.md; octets in hexadecimal. All private keys are for tests alone.".to_owned(),
             cases: cases().iter().map(computed).collect(),
