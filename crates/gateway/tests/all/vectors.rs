@@ -68,7 +68,7 @@ struct Cookie {
     secret: Hex,
     from: SocketAddr,
     nonce: Hex,
-    cookie: Hex,
+    value: Hex,
     reply: Hex,
     initiation_with_mac2: Hex,
 }
@@ -177,7 +177,7 @@ fn computed(given: &Case) -> Case {
     let reply = jar.reply(&of_b, &initiation, given.cookie.from, &mut drawn);
     let reply = reply.expect("a reply");
     let cookie = open_cookie(&of_b, &reply, &initiation.mac1).expect("it is authentic");
-    case.cookie.cookie = Hex::of(&cookie);
+    case.cookie.value = Hex::of(&cookie);
     case.cookie.reply = Hex::of(&reply.encode());
     case.cookie.initiation_with_mac2 = Hex::of(&with_cookie(Some(&cookie)).encode());
 
@@ -282,7 +282,7 @@ fn vectors_are_opened_by_the_other_end() {
         };
         let of_b = MacKey::of(&b.public.array());
         let cookie = open_cookie(&of_b, &reply, &initiation.mac1);
-        assert_eq!(cookie, Some(case.cookie.cookie.array()));
+        assert_eq!(cookie, Some(case.cookie.value.array()));
         let mut ends = sessions(case, &finished, &answer.keys);
         for data in &case.data {
             let mut datagram = data.datagram.octets();
@@ -386,7 +386,7 @@ fn cases() -> Vec<Case> {
             secret: Hex::of(&[0x31; 32]),
             from: from.parse().expect("an address"),
             nonce: Hex::of(&[0x32; 24]),
-            cookie: Hex::default(),
+            value: Hex::default(),
             reply: Hex::default(),
             initiation_with_mac2: Hex::default(),
         },
