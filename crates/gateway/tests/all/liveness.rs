@@ -8,7 +8,7 @@ use anabranch_gateway::{
     wire::{Arrivals, Report, WORDS},
 };
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 const MS: Duration = Duration::from_millis(1);
 const LATE: Duration = Duration::from_millis(90);
@@ -128,17 +128,26 @@ proptest! {
     #[test]
     fn reports_converge_whatever_is_lost(
         arrivals in proptest::collection::vec((1_u64..40, 0_u64..20, 0_u64..200), 1..120), lost in proptest::collection::vec(any::<bool>(), 300),
+        delay in 0_u64..100,
     ) {
         // The receiver's reports pass a path that loses any of them and any acknowledgment, but not all for ever.
+        // An acknowledgment takes `delay`, so that there are arrivals between a report and its acknowledgment.
         let mut received = Received::default();
         let (mut highest, mut now) = (0, at(1));
         // What arrived, of which reports that arrived showed `told`.
         let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
         let mut newest: Option<Report> = None;
         let mut fates = lost.into_iter().chain(std::iter::repeat(false));
+        let mut acknowledgments = VecDeque::new();
         let mut pass = |received: &mut Received, now: Instant, seen: &BTreeSet<u64>| {
+            while let Some(&(at, version)) = acknowledgments.front()
+                && at <= now
+            {
+                received.on_acknowledged(version);
+                acknowledgments.pop_front();
+            }
             if received.due().is_none_or(|due| due > now) {
-                return None;
+                return;
             }
             received.on_control(now);
             let report = received.report(now).expect("a report is due");
@@ -149,10 +158,9 @@ proptest! {
                 told.extend(shown);
                 newest = Some(report);
                 if fates.next() == Some(false) {
-                    received.on_acknowledged(report.version);
+                    acknowledgments.push_back((now + MS * delay, report.version));
                 }
             }
-            Some(())
         };
         for (step, pause, late) in arrivals {
             // Some are late: they have a number below the highest.
