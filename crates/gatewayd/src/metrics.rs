@@ -185,10 +185,34 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::escaped;
+    use std::collections::BTreeMap;
+
+    use super::{escaped, text};
+    use crate::status::{Dropped, Rejected, Report};
 
     #[test]
     fn label_values_are_escaped() {
         assert_eq!(escaped("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+    }
+
+    #[test]
+    fn alerts_use_metrics_that_exist() {
+        let report = Report {
+            interface: String::new(),
+            mtu: 0,
+            peers: BTreeMap::new(),
+            rejected: Rejected::default(),
+            dropped: Dropped::default(),
+        };
+        let metrics = text(&report);
+        let alerts = include_str!("../../../packaging/gateway-alerts.yml");
+        let words = alerts.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        let names: Vec<_> = words
+            .filter(|word| word.starts_with("anabranch_gateway_"))
+            .collect();
+        assert!(names.len() >= 4);
+        for name in names {
+            assert!(metrics.contains(&format!("# TYPE {name} ")), "{name}");
+        }
     }
 }

@@ -37,9 +37,9 @@ impl Arrivals {
         self
     }
 
-    /// Whether the highest number is among them and no higher one, as it must be.
+    /// Whether the highest number is among them, no higher one is, and none would be below 0, as it must be.
     pub(super) fn fit(&self, highest: u64) -> bool {
-        self.words[0] >> (highest % 64) == 1
+        self.words[0] >> (highest % 64) == 1 && self.words().len() as u64 <= highest / 64 + 1
     }
 
     /// The numbers that arrived, ascending.

@@ -5,10 +5,10 @@ use anabranch_gateway::{
     path::{Ledger, Liveness, Outcome, Received, Sent, State},
     policy::Role,
     pool::Pool,
-    wire::Report,
+    wire::{Arrivals, Report, WORDS},
 };
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 const MS: Duration = Duration::from_millis(1);
 const LATE: Duration = Duration::from_millis(90);
@@ -127,66 +127,94 @@ proptest! {
 
     #[test]
     fn reports_converge_whatever_is_lost(
-        arrivals in proptest::collection::vec((1_u64..4, 0_u64..20), 1..80), lost in proptest::collection::vec(any::<bool>(), 200),
+        arrivals in proptest::collection::vec((1_u64..40, 0_u64..20, 0_u64..200), 1..120), lost in proptest::collection::vec(any::<bool>(), 300),
+        delay in 0_u64..100,
     ) {
         // The receiver's reports pass a path that loses any of them and any acknowledgment, but not all for ever.
+        // An acknowledgment takes `delay`, so that there are arrivals between a report and its acknowledgment.
         let mut received = Received::default();
-        let (mut number, mut now) = (0, at(1));
-        let mut seen = BTreeSet::new();
+        let (mut highest, mut now) = (0, at(1));
+        // What arrived, of which reports that arrived showed `told`.
+        let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
         let mut newest: Option<Report> = None;
         let mut fates = lost.into_iter().chain(std::iter::repeat(false));
-        let pass = |received: &mut Received, now: Instant, newest: &mut Option<Report>, fates: &mut dyn Iterator<Item = bool>| {
+        let mut acknowledgments = VecDeque::new();
+        let mut pass = |received: &mut Received, now: Instant, seen: &BTreeSet<u64>| {
+            while let Some(&(at, version)) = acknowledgments.front()
+                && at <= now
+            {
+                received.on_acknowledged(version);
+                acknowledgments.pop_front();
+            }
             if received.due().is_none_or(|due| due > now) {
                 return;
             }
             received.on_control(now);
             let report = received.report(now).expect("a report is due");
+            let shown: Vec<u64> = report.arrivals.numbers(report.highest).collect();
+            assert_eq!(shown.last(), Some(&report.highest));
+            assert!(shown.iter().all(|number| seen.contains(number)), "{shown:?}");
             if fates.next() == Some(false) {
-                *newest = Some(report);
+                told.extend(shown);
+                newest = Some(report);
                 if fates.next() == Some(false) {
-                    received.on_acknowledged(report.version);
+                    acknowledgments.push_back((now + MS * delay, report.version));
                 }
             }
         };
-        for (step, pause) in arrivals {
-            number += step;
+        for (step, pause, late) in arrivals {
+            // Some are late: they have a number below the highest.
+            let number = if late > 100 { highest + step } else { (highest + step).saturating_sub(late) };
+            highest = highest.max(number);
             now = now + MS * pause;
-            received.on_arrival(number, now, now);
-            seen.insert(number);
-            pass(&mut received, now, &mut newest, &mut fates);
+            if seen.insert(number) {
+                received.on_arrival(number, now, now);
+            }
+            pass(&mut received, now, &seen);
         }
         while let Some(due) = received.due() {
             now = due;
-            pass(&mut received, now, &mut newest, &mut fates);
+            pass(&mut received, now, &seen);
         }
-        let report = newest.expect("at least one arrives");
-        prop_assert_eq!(report.highest, number);
-        let first = *seen.first().expect("at least one");
-        for behind in 1..=64.min(number - first) {
-            let is_reported = report.received >> (behind - 1) & 1 == 1;
-            prop_assert_eq!(is_reported, seen.contains(&(number - behind)), "{} behind {}", behind, number);
-        }
+        prop_assert_eq!(newest.map(|report| report.highest), Some(highest));
+        let oldest = (highest / 64 + 1).saturating_sub(WORDS as u64) * 64;
+        let missed: Vec<_> = seen.range(oldest..).filter(|number| !told.contains(number)).collect();
+        prop_assert!(missed.is_empty(), "{:?} of {} were never reported", missed, highest);
     }
 
     #[test]
     fn each_packet_has_one_fate(
-        reports in proptest::collection::vec((0_u64..400, any::<u64>()), 1..60), mask: u64,
+        reports in proptest::collection::vec((0_u64..400, proptest::collection::vec(any::<u64>(), 1..4)), 1..60), mask: u64,
     ) {
         let (mut ledger, mut outcome, mut pool) = (Ledger::default(), Outcome::default(), Pool::default());
-        let (mut fates, mut next) = (BTreeSet::new(), 0);
-        for (highest, received) in reports {
+        let (mut fates, mut lost, mut next, mut newest) = (BTreeSet::new(), BTreeSet::new(), 0, 0);
+        let mut spurious = 0;
+        for (highest, mut words) in reports {
             for _ in 0..9 {
                 let sent = Sent { number: next, at: at(next), octets: 100, expects_report: true, kept: None };
                 prop_assert_eq!(ledger.add(sent, &mut pool), 0);
                 next += 1;
             }
-            let report = Report { version: 0, loss: 0, highest, arrived: 0, held: 0, received: received | mask };
+            words[0] = (words[0] | mask) & ((1 << (highest % 64)) - 1) | 1 << (highest % 64);
+            newest = newest.max(highest);
+            let arrivals = Arrivals::new(words);
+            let report = Report { version: 0, loss: 0, highest, arrived: 0, held: 0, arrivals };
             ledger.on_report(&report, &mut outcome);
+            // Those presumed lost before which this report shows; it counts each once at most.
+            let late = arrivals.numbers(highest).filter(|number| lost.remove(number)).count();
+            prop_assert_eq!(outcome.spurious % 100, 0);
+            prop_assert!(outcome.spurious / 100 <= late);
+            spurious += outcome.spurious / 100;
+            for sent in &outcome.arrived {
+                prop_assert!(arrivals.numbers(highest).any(|number| number == sent.number));
+            }
             for sent in outcome.arrived.iter().chain(&outcome.lost) {
                 prop_assert!(fates.insert(sent.number), "{} has two fates", sent.number);
-                prop_assert!(sent.number <= highest);
+                prop_assert!(sent.number <= newest);
             }
+            lost.extend(outcome.lost.iter().map(|sent| sent.number));
         }
-        prop_assert!(fates.len() + ledger.len() <= usize::try_from(next).expect("small"));
+        prop_assert!(spurious <= fates.len());
+        prop_assert_eq!(fates.len() + ledger.len(), usize::try_from(next).expect("small"));
     }
 }

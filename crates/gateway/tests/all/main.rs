@@ -9,6 +9,7 @@ mod order;
 mod policy;
 mod states;
 mod tunnel;
+mod vectors;
 mod wire;
 
 use anabranch_core::rng::Stream;

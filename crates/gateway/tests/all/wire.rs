@@ -1,10 +1,11 @@
-//! The wire format: golden octets of `docs/design/027-gateway-protocol.md`, round trips, and any octets at all.
+//! The wire format: golden octets of `docs/reference/gateway-protocol.md`, round trips, and any octets at all.
 
 use anabranch_gateway::{
     policy::Role,
     wire::{
-        COOKIE_REPLY, Control, CookieReply, Entry, HEADER, Header, INITIATION, Initiation, Inner,
-        Kind, Message, OVERHEAD, PathId, Place, RESPONSE, Repair, Report, Response, WireError,
+        Arrivals, COOKIE_REPLY, Control, CookieReply, Entry, HEADER, Header, INITIATION,
+        Initiation, Inner, Kind, Message, OVERHEAD, PathId, Place, RESPONSE, Repair, Report,
+        Response, WORDS, WireError,
     },
 };
 use proptest::prelude::*;
@@ -21,6 +22,22 @@ fn hex(octets: &[u8]) -> String {
     })
 }
 
+/// A report of these words, of which the first is made to end with `highest`.
+fn report_of(highest: u64, mut words: Vec<u64>) -> Report {
+    let last = 1 << (highest % 64);
+    if let Some(newest) = words.first_mut() {
+        *newest = *newest & (last - 1) | last;
+    }
+    Report {
+        version: 7,
+        loss: 8,
+        highest,
+        arrived: 9,
+        held: 10,
+        arrivals: Arrivals::new(words),
+    }
+}
+
 fn report() -> Report {
     Report {
         version: 0x0102,
@@ -28,7 +45,7 @@ fn report() -> Report {
         highest: 0x1112_1314_1516_1718,
         arrived: 0x2122_2324,
         held: 0x3132_3334,
-        received: 0x4142_4344_4546_4748,
+        arrivals: Arrivals::new([0x0142_4344, 0, 0x5152_5354_5556_5758]),
     }
 }
 
@@ -83,7 +100,12 @@ fn golden_octets() {
     Control { entries }.encode(&mut control);
     assert_eq!(
         hex(&control),
-        "0103010205060a0b111213141516171821222324313233344142434445464748"
+        concat!(
+            "0133010205060a0b11121314151617182122232431323334",
+            "0000000001424344",
+            "0000000000000000",
+            "5152535455565758"
+        )
     );
     let response = Response {
         path: path(2),
@@ -119,6 +141,75 @@ fn a_path_stands_once_in_a_control_message() {
     let entries = vec![entry, entry];
     Control { entries }.encode(&mut octets);
     assert_eq!(Control::decode(&octets), Err(WireError::Twice(5)));
+}
+
+/// An entry of path 1 with a report of highest number 70, and these words.
+fn entry_of(words: &[u64]) -> Vec<u8> {
+    let mut octets = vec![0; 24];
+    octets[0] = 1;
+    octets[1] = 1 | u8::try_from(words.len()).expect("a few words") << 4;
+    octets[15] = 70;
+    octets.extend(words.iter().flat_map(|word| word.to_be_bytes()));
+    octets
+}
+
+#[test]
+fn words_of_a_report_have_one_form() {
+    let highest = 1 << (70 % 64);
+    let numbers = |words: &[u64]| {
+        let control = Control::decode(&entry_of(words))?;
+        let report = control.entries[0].report.expect("a report");
+        Ok(report.arrivals.numbers(report.highest).collect::<Vec<_>>())
+    };
+    assert_eq!(numbers(&[highest]), Ok(vec![70]));
+    assert_eq!(
+        numbers(&[highest | 1, 1 << 63 | 2]),
+        Ok(vec![1, 63, 64, 70])
+    );
+    let refused: [&[u64]; 6] = [
+        &[],
+        // The highest bit of the first word is not `highest`.
+        &[0],
+        &[highest >> 1],
+        &[highest << 1 | highest],
+        // Words at the end are zero.
+        &[highest, 0],
+        &[highest, 1, 0, 0],
+    ];
+    for words in refused {
+        assert_eq!(numbers(words), Err(WireError::Reserved), "{words:x?}");
+    }
+}
+
+#[test]
+fn words_before_the_number_zero_are_refused() {
+    let highest = 1 << (70 % 64);
+    let octets = entry_of(&[highest, 1, 1]);
+    assert_eq!(Control::decode(&octets), Err(WireError::Reserved));
+}
+
+#[test]
+fn an_entry_cut_short_is_refused() {
+    let octets = entry_of(&[1 << (70 % 64), 1]);
+    for length in 1..octets.len() {
+        let decoded = Control::decode(&octets[..length]);
+        assert!(matches!(decoded, Err(WireError::Length { .. })), "{length}");
+    }
+}
+
+#[test]
+fn words_without_a_report_are_refused() {
+    let mut octets = entry_of(&[1 << (70 % 64)]);
+    octets[1] = 1 << 4;
+    octets[15] = 0;
+    assert_eq!(Control::decode(&octets), Err(WireError::Reserved));
+}
+
+#[test]
+fn an_entry_has_one_role() {
+    let mut octets = entry_of(&[1 << (70 % 64)]);
+    octets[1] |= 4 | 8;
+    assert_eq!(Control::decode(&octets), Err(WireError::Reserved));
 }
 
 fn encoded(message: &Message, original: &[u8]) -> Vec<u8> {
@@ -179,16 +270,25 @@ proptest! {
     }
 
     #[test]
-    fn control_messages_round_trip(present in proptest::collection::vec(any::<(bool, Option<u16>)>(), 0..16)) {
-        let entries = (0_u8..).zip(present).map(|(number, (reported, acknowledged))| Entry {
+    fn control_messages_round_trip(
+        present in proptest::collection::vec((any::<bool>(), 960_u64.., proptest::collection::vec(any::<u64>(), 1..=WORDS), any::<Option<u16>>()), 0..=16),
+    ) {
+        // With more entries each has fewer words, so that all fit in what every path delivers.
+        let most = 1_160;
+        let words = (most / present.len().max(1)).saturating_sub(24) / 8;
+        let entries = (0_u8..).zip(present).map(|(number, (reported, highest, words, acknowledged))| Entry {
             path: path(number),
             role: [Role::Active, Role::Backup, Role::Metered][usize::from(number % 3)],
-            report: reported.then(report),
+            report: reported.then(|| report_of(highest, words)),
             acknowledged,
         });
-        let control = Control { entries: entries.collect() };
+        let mut control = Control { entries: entries.collect() };
         let mut octets = Vec::new();
         control.encode(&mut octets);
+        prop_assert!(octets.len() <= most);
+        for report in control.entries.iter_mut().filter_map(|entry| entry.report.as_mut()) {
+            report.arrivals = report.arrivals.cut(words);
+        }
         prop_assert_eq!(Control::decode(&octets), Ok(control));
     }
 

@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use landlock::{
+    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -101,6 +104,30 @@ fn a_wrong_file_changes_nothing() {
         wait("the path", || state(&hosts[0], path) == "active");
     }
     assert_eq!(peer(&hosts[0])["sessions"], before);
+    assert!(ping(&hosts));
+}
+
+fn has_landlock() -> bool {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    ruleset.handle_access(AccessFs::from_all(ABI::V3)).is_ok()
+}
+
+/// Landlock's rule: the command may read the key, the daemon may not.
+#[test]
+fn a_reload_reads_no_file_elsewhere() {
+    if !may_run() || !has_landlock() {
+        return;
+    }
+    let hosts = both_up();
+    wait("an answer", || ping(&hosts));
+    let elsewhere = super::folder();
+    let key = elsewhere.path().join("key");
+    let whole = file(&hosts[0]);
+    let with_key = format!("[peer.other]\npreshared_key_file = {:?}\n", key.display());
+    write(&hosts[0], &whole.replace("[peer.other]\n", &with_key));
+    let (status, told) = reload(&hosts[0]);
+    assert_eq!(status, Some(1), "{told}");
+    assert!(told.contains("Permission denied"), "{told}");
     assert!(ping(&hosts));
 }
 
