@@ -304,7 +304,7 @@ def test_bad_input(anabranch: Call, scenario_file: Path, arguments: list[str], m
     assert (done.status, done.out, done.err) == (2, "", message.replace("{file}", str(scenario_file)))
 
 
-@pytest.mark.parametrize("command", ["diagnose", "gateway", "studio"])
+@pytest.mark.parametrize("command", ["diagnose", "studio"])
 def test_commands_of_a_later_version(anabranch: Call, command: str) -> None:
     for arguments in ([], ["x.toml", "--json"], ["--help"]):
         done = anabranch(command, *arguments)

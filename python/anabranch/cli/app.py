@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 import typer
 
 from anabranch.capture import SNAP_LENGTH
-from anabranch.cli.command import Command, Group, RunCommand
+from anabranch.cli.command import Command, GatewayGroup, Group, RunCommand, Verbatim
 from anabranch.cli.common import exit_status
 from anabranch.cli.version import print_version
 from anabranch.limits import SAMPLES_MS
@@ -501,6 +501,25 @@ def cc_unload(
 
         unload_control(name)
 
+gateway = typer.Typer(
+    name="gateway",
+    help="Predict what a gateway's configuration gives; other commands go to anabranch-gateway: keygen, check, up, "
+    "status, reload, peer.",
+    cls=GatewayGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(gateway)
+
+
+@gateway.command(GatewayGroup.PASSED, cls=Verbatim, hidden=True, add_help_option=False)
+def gateway_daemon(context: typer.Context) -> None:
+    """Hand over to `anabranch-gateway`."""
+    with exit_status():
+        from anabranch.gateway.daemon import hand_over
+
+        hand_over(context.args)
+
 
 @app.command(cls=Command, epilog=_example("anabranch bench --json"))
 def bench(json: Json = False) -> None:
@@ -641,5 +660,5 @@ def _add_later(name: str) -> None:
             later(f"anabranch {name}", "`anabranch --help` shows the commands of this one")
 
 
-for _name in ("diagnose", "gateway", "studio"):
+for _name in ("diagnose", "studio"):
     _add_later(_name)
