@@ -521,6 +521,56 @@ def gateway_daemon(context: typer.Context) -> None:
         hand_over(context.args)
 
 
+@gateway.command(
+    "plan",
+    cls=Command,
+    epilog=_example(
+        "anabranch gateway plan gateway.toml --path fibre=100mbit/40mbit,8ms \\",
+        "  --path lte=30mbit,40ms,0.5%,8ms",
+        "anabranch gateway plan gateway.toml --status status.json --path lte=lte.toml",
+    ),
+)
+def gateway_plan(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The daemon's configuration, of the end that has the paths (gateway.toml)."),
+    ],
+    path: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Option(
+            "--path",
+            metavar="NAME=RATE,DELAY[,LOSS[,JITTER]]|NAME=FILE",
+            help="What a path is like: rate (or DOWN/UP), one-way delay, loss and jitter in the units of netem, or a "
+            "scenario, netem script, mahimahi command line or trace, whose forward direction is up. Once per path.",
+        ),
+    ] = None,
+    status: Annotated[
+        Optional[Path],  # noqa: UP045 - see above
+        typer.Option(
+            "--status",
+            metavar="FILE",
+            help="What `anabranch-gateway status --json` has printed, for paths without --path.",
+        ),
+    ] = None,
+    flows: Annotated[int, typer.Option("--flows", metavar="N", help="Flows at once, beside one flow alone.")] = 8,
+    cc: Annotated[str, typer.Option("--cc", metavar="NAME", help="Congestion control of the flows.")] = "cubic",
+    seconds: Annotated[
+        int, typer.Option("--seconds", metavar="S", help="How long each run measures; a path fails for a third of it.")
+    ] = 12,
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Runs for each figure.")] = 3,
+    json: Json = False,
+) -> None:
+    """Predict what a gateway's configuration gives on paths of known properties.
+
+    Simulates the tunnel beside each path alone, in both directions: goodput of one flow and of several, response time
+    of small requests beside one flow, and what happens while each path fails.
+    """
+    with exit_status():
+        from anabranch.cli.gateway import PlanOptions, run_plan
+
+        run_plan(file, PlanOptions(path or [], status, flows, cc, seconds, seeds, json))
+
+
 @app.command(cls=Command, epilog=_example("anabranch bench --json"))
 def bench(json: Json = False) -> None:
     """Measure the engine's speed and memory (from a checkout).
