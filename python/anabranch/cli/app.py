@@ -501,6 +501,7 @@ def cc_unload(
 
         unload_control(name)
 
+
 gateway = typer.Typer(
     name="gateway",
     help="Predict what a gateway's configuration gives; other commands go to anabranch-gateway: keygen, check, up, "
@@ -533,7 +534,9 @@ def gateway_daemon(context: typer.Context) -> None:
 def gateway_plan(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="The daemon's configuration, of the end that has the paths (gateway.toml)."),
+        typer.Argument(
+            metavar="FILE", help="The daemon's configuration, of the end that has the paths (gateway.toml)."
+        ),
     ],
     path: Annotated[
         Optional[list[str]],  # noqa: UP045 - see above

@@ -128,7 +128,7 @@ class Verbatim(Command):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the arguments."""
         ctx.args = list(args)
-        return ctx.args
+        return args
 
 
 class GatewayGroup(Group):

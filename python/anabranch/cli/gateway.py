@@ -91,11 +91,14 @@ def _direction(plan: Plan, direction: str, title: str) -> Iterator[str]:
         cells += [(_short(one[f"response_ms/{which}"]), _NARROW) for which in ("p50", "p95")]
         yield from _named("together" if alone is None else f"{alone} alone", cells)
     yield from _gain(plan, direction)
-    yield _row("while it fails:", [("silent ms", _WIDE), *((head, _NARROW) for head in ("before", "during", "after"))])
+    yield _row("A path fails", [("longest silence, ms", 29), ("goodput, Mbit/s", 31)])
+    heads = (("before", _NARROW), ("during", _WIDE), ("before", 13), ("during", _NARROW), ("after", _NARROW))
+    yield _row("", list(heads))
     for name in plan.config.paths:
         failed = plan.figures[Case(direction, fails=name)]
-        cells = [(_ranged(failed["silent_ms"]), _WIDE)]
-        cells += [(_short(failed[f"{when}_mbit_s"]), _NARROW) for when in ("before", "during", "after")]
+        cells = [(_short(failed["before_silent_ms"]), _NARROW), (_ranged(failed["silent_ms"]), _WIDE)]
+        cells += [(_short(failed["before_mbit_s"]), 13)]
+        cells += [(_short(failed[f"{when}_mbit_s"]), _NARROW) for when in ("during", "after")]
         yield from _named(name, cells)
 
 
@@ -106,13 +109,13 @@ def _gain(plan: Plan, direction: str) -> Iterator[str]:
 
     told = []
     for many, label in ((False, "one flow"), (True, f"{plan.options.flows} flows")):
-        best = max(plan.config.paths, key=lambda name: _median(plan, Case(direction, alone=name, many=many)))  # noqa: B023
-        alone = _median(plan, Case(direction, alone=best, many=many))
-        if alone > 0:
-            gain = _median(plan, Case(direction, many=many)) / alone
+        alone = {name: _median(plan, Case(direction, alone=name, many=many)) for name in plan.config.paths}
+        best = max(alone, key=alone.__getitem__)
+        if alone[best] > 0:
+            gain = _median(plan, Case(direction, many=many)) / alone[best]
             told.append(f"{gain:.2f} times {best} alone with {label}")
     if told:
-        yield from wrapped(shown.plain(f"  Together: {'; '.join(told)}."), "  ")
+        yield from wrapped(shown.plain(f"  Together is {' and '.join(told)}."), "  ")
 
 
 def _median(plan: Plan, case: Case) -> float:
@@ -141,9 +144,10 @@ def _short(figure: Figure | None) -> str:
 
 def _ranged(figure: Figure | None) -> str:
     """The median, and the range behind it where there is one."""
-    if figure is None or figure.min == figure.max:
+    if figure is None:
         return _short(figure)
-    return f"{_number(figure.median)} ({_number(figure.min)}–{_number(figure.max)})"
+    low, high = _number(figure.min), _number(figure.max)
+    return _number(figure.median) if low == high else f"{_number(figure.median)} ({low}–{high})"
 
 
 def _number(value: float) -> str:

@@ -93,7 +93,7 @@ def gather(config: Config, options: Sequence[str], status: Path | None) -> dict[
 def _given(name: str, value: str, prefix: str) -> Line:
     """A path of ``--path``: properties where the text has a comma and no file is called like it, else a file."""
     if Path(value).exists() or "," not in value:
-        if not Path(value).exists() and tc_units.is_number(value.split("/")[0]):
+        if not Path(value).exists() and tc_units.is_number(value.partition("/")[0]):
             raise UserError(f"--path {name}={value}: the delay is missing", hint=_FORM)
         return _of_file(name, Path(value), prefix)
     text = Text(f"--path {name}", value)
@@ -155,11 +155,15 @@ def _of_file(name: str, file: Path, prefix: str) -> Line:
         links = list(description.document["link"])
         scenario = Scenario.from_text(toml_text.write_document(description.document), file=str(file))
     link = scenario_file.describe(scenario, description, file.parent, name if name in links else None, notes)
+    if not (link.forward["up"] and link.reverse["up"]):
+        raise UserError(f"--path {name}={file}: the link `{link.name}` is down", hint="expected one that is up")
     carried = _Carried(file.parent, link.files, prefix)
-    sides = {
-        way: carried.side(side) for way, side in zip(DIRECTIONS, (link.forward, link.reverse), strict=True)
-    }
+    sides = {way: carried.side(side) for way, side in zip(DIRECTIONS, (link.forward, link.reverse), strict=True)}
     return Line(sides, str(file), carried.files, tuple(f"{name}: {line}" for line in notes.lines))
+
+
+_NOT_CARRIED = ("mean_rate", "up")
+"""Keys of a direction; a direction with an ``up`` of its own would not fail with its link."""
 
 
 class _Carried:
@@ -172,8 +176,8 @@ class _Carried:
         self._prefix = prefix
 
     def side(self, side: Mapping[str, Any]) -> dict[str, Any]:
-        """The keys of a direction, without what ``convert`` adds for other formats."""
-        kept: dict[str, Any] = self._plain({key: value for key, value in side.items() if key != "mean_rate"})
+        """The keys of a direction, without what ``convert`` adds for other formats and what an outage changes."""
+        kept: dict[str, Any] = self._plain({key: value for key, value in side.items() if key not in _NOT_CARRIED})
         return kept
 
     def _plain(self, value: Any) -> Any:
@@ -220,22 +224,31 @@ def _in_order(peers: Iterable[str], first: Sequence[str]) -> list[str]:
 
 
 def _of_status(file: Path, peer: str, name: str, path: Any) -> Line:
-    found = {key: path.get(key) if isinstance(path, dict) else None for key in ("rtt_ms", "rate_mbit_s", "loss")}
-    for key, value in found.items():
-        least, most = (0.0, 1.0) if key == "loss" else (1e-3, 1e6)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-            raise UserError(
-                f"{file}: peers.{peer}.paths.{name}.{key} is {json.dumps(value)}; a number from {least:g} to {most:g} "
-                "was expected",
-                hint=f"say what the path is like: --path {name}=RATE,DELAY",
-            )
-    delay = Decimal(repr(float(found["rtt_ms"]))) / 2000
-    side = _side(int(found["rate_mbit_s"] * 1e6), delay, float(found["loss"]), Decimal(0))
+    rtt, rate, loss = (
+        _number(path, key, least, most, f"{file}: peers.{peer}.paths.{name}.{key}", name)
+        for key, least, most in (("rtt_ms", 1e-3, 1e6), ("rate_mbit_s", 1e-3, 1e6), ("loss", 0.0, 1.0))
+    )
+    side = _side(int(rate * 1e6), Decimal(repr(rtt)) / 2000, loss, Decimal(0))
     notes = [f"{name}: the status has the rate of sending; both directions are taken to have it, and half the RTT each"]
     state = path.get("state")
     if state != "active":
         notes.append(f"{name}: its state is {state}, so its rate may be far from what it can carry")
     return Line(dict.fromkeys(DIRECTIONS, side), str(file), notes=tuple(notes))
+
+
+def _number(path: Any, key: str, least: float, most: float, where: str, name: str) -> float:
+    """A number of a status.
+
+    Raises:
+        UserError: There is none, or it is out of range.
+    """
+    value = path.get(key) if isinstance(path, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise UserError(
+            f"{where} is {json.dumps(value)}; a number from {least:g} to {most:g} was expected",
+            hint=f"say what the path is like: --path {name}=RATE,DELAY",
+        )
+    return float(value)
 
 
 def mbit_s(side: Mapping[str, Any]) -> float | None:

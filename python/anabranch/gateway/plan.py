@@ -272,7 +272,7 @@ def document(config: Config, lines: Mapping[str, Line], options: Options, case: 
     links = _links(config)
     end = WARM_UP_S + options.seconds
     source, target = _HOSTS if case.direction == "up" else _HOSTS[::-1]
-    flow = {"from": source, "to": target, "start": f"{START_S} s", "cc": options.control}
+    flow: dict[str, Any] = {"from": source, "to": target, "start": f"{START_S} s", "cc": options.control}
     flows: dict[str, Any] = {"bulk": flow}
     if case.many:
         flow |= {"count": options.flows, "start_spread": "500 ms"}
@@ -351,22 +351,21 @@ def _shares(case: Case, config: Config, result: RunResult) -> dict[str, float | 
 
 
 def _failover(result: RunResult, options: Options) -> dict[str, float]:
-    """Goodput before, during and after an outage, and the longest time in it without data in order."""
+    """Goodput before, during and after an outage, and the longest time in each without new data in order."""
     samples = result.table("samples")
     times = [float(time) for time in samples["time_s"]]
     delivered = [int(octets) for octets in samples["delivered_bytes"]]
     dies, returns = outage(options)
     marks = [float(WARM_UP_S), dies, returns, float(WARM_UP_S + options.seconds)]
     octets = [_at(times, delivered, mark) for mark in marks]
-    rates = [
-        8 * (octets[n + 1] - octets[n]) / (marks[n + 1] - marks[n]) / 1e6 for n in range(len(marks) - 1)
-    ]
+    rates = [8 * (octets[n + 1] - octets[n]) / (marks[n + 1] - marks[n]) / 1e6 for n in range(len(marks) - 1)]
     return {
+        "before_silent_ms": _silence(times, delivered, marks[0], dies),
         "silent_ms": _silence(times, delivered, dies, returns),
         "before_mbit_s": rates[0],
         "during_mbit_s": rates[1],
         "after_mbit_s": rates[2],
-        "return_silent_ms": _silence(times, delivered, returns, marks[-1]),
+        "after_silent_ms": _silence(times, delivered, returns, marks[-1]),
     }
 
 
