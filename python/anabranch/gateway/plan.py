@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from anabranch import toml_text
 from anabranch.errors import UserError, nearest
 from anabranch.gateway.config import Config
-from anabranch.gateway.lines import DIRECTIONS, Line
+from anabranch.gateway.document import PlanComparison, PlanDirection, PlanDocument, PlanFigure, PlanPath, PlanSide
+from anabranch.gateway.lines import DIRECTIONS, Line, delay_ms, mbit_s
 from anabranch.result import RunResult
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Figure:
         """The figure of one value per seed."""
         return cls(median(values), min(values), max(values))
 
-    def document(self) -> dict[str, float]:
+    def document(self) -> PlanFigure:
         """Its JSON."""
         return {"median": self.median, "min": self.min, "max": self.max}
 
@@ -134,19 +135,16 @@ class Plan:
     figures: Mapping[Case, Figures]
     remarks: tuple[str, ...] = field(default=())
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> PlanDocument:
         """The plan as the JSON document of ``anabranch gateway plan --json``."""
         from anabranch import _engine
-        from anabranch.gateway.lines import delay_ms, mbit_s
 
-        paths = {
+        paths: dict[str, PlanPath] = {
             name: {
                 "policy": path.policy,
                 "source": self.lines[name].source,
-                **{
-                    way: {"rate_mbit_s": mbit_s(side), "delay_ms": delay_ms(side)}
-                    for way, side in self.lines[name].sides.items()
-                },
+                "up": _side(self.lines[name].sides["up"]),
+                "down": _side(self.lines[name].sides["down"]),
             }
             for name, path in self.config.paths.items()
         }
@@ -163,8 +161,8 @@ class Plan:
             "remarks": list(self.remarks),
         }
 
-    def _direction(self, direction: str) -> dict[str, Any]:
-        def compared(*, many: bool) -> dict[str, Any]:
+    def _direction(self, direction: str) -> PlanDirection:
+        def compared(*, many: bool) -> PlanComparison:
             return {
                 "together": self._figures(Case(direction, many=many)),
                 "alone": {name: self._figures(Case(direction, alone=name, many=many)) for name in self.config.paths},
@@ -176,13 +174,17 @@ class Plan:
             "failover": {name: self._figures(Case(direction, fails=name)) for name in self.config.paths},
         }
 
-    def _figures(self, case: Case) -> dict[str, Any]:
+    def _figures(self, case: Case) -> Any:
         document: dict[str, Any] = {}
         for name, figure in self.figures[case].items():
             table, dot, key = name.partition("/")
             place = document.setdefault(table, {}) if dot else document
             place[key or table] = None if figure is None else figure.document()
         return document
+
+
+def _side(side: Mapping[str, Any]) -> PlanSide:
+    return {"rate_mbit_s": mbit_s(side), "delay_ms": delay_ms(side)}
 
 
 def cases(config: Config) -> list[Case]:
@@ -396,5 +398,5 @@ def remarks(config: Config, lines: Mapping[str, Line]) -> tuple[str, ...]:
     if len(config.peers) > 1:
         found.append(f"left out: {len(config.peers) - 1} of {len(config.peers)} peers; all traffic goes to one")
     if "metered" in (path.policy for path in config.paths.values()):
-        found.append("a metered path is simulated as a backup: its probes are as frequent")
+        found.append("a metered path is simulated as a backup, whose probes are more frequent")
     return tuple(found)
