@@ -44,7 +44,8 @@ def test_help(anabranch: Call) -> None:
         "  validate    Run scenarios in both engines and say how far apart they are.\n"
         "  shell       Open a shell inside a host of a scenario.\n"
         "  completion  Print a script that completes commands in a shell.\n"
-        "  cc          Congestion controls in the running kernel, as eBPF programs.\n\n"
+        "  cc          Congestion controls in the running kernel, as eBPF programs.\n"
+        "  gateway     Predict what a gateway gives, or call anabranch-gateway.\n\n"
         "  Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143\n"
         "  ended by a signal.\n"
     )

@@ -504,8 +504,9 @@ def cc_unload(
 
 gateway = typer.Typer(
     name="gateway",
-    help="Predict what a gateway's configuration gives; other commands go to anabranch-gateway: keygen, check, up, "
-    "status, reload, peer.",
+    help="Predict what a gateway gives, or call anabranch-gateway.\n\nAll commands but plan are the daemon's: keygen, "
+    "check, up, status, reload, peer.",
+    epilog=_example("anabranch gateway status gateway.toml"),
     cls=GatewayGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -563,7 +564,7 @@ def gateway_plan(
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Runs for each figure.")] = 3,
     json: Json = False,
 ) -> None:
-    """Predict what a gateway's configuration gives on paths of known properties.
+    """Predict what a configuration gives on paths of known properties.
 
     Simulates the tunnel beside each path alone, in both directions: goodput of one flow and of several, response time
     of small requests beside one flow, and what happens while each path fails.
