@@ -6,14 +6,17 @@ of the gateway. Each figure is the median, the least and the most of all seeds.
 
 from __future__ import annotations
 
+import json
+import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from anabranch import toml_text
+from anabranch import owner, toml_text
 from anabranch.errors import UserError, nearest
 from anabranch.gateway.config import Config
 from anabranch.gateway.document import PlanComparison, PlanDirection, PlanDocument, PlanFigure, PlanPath, PlanSide
@@ -72,9 +75,9 @@ class Options:
         for name, value, least, most in ranges:
             if not least <= value <= most:
                 raise UserError(f"--{name} {value}: a whole number from {least} to {most} was expected")
-        from anabranch.cli.explain import engine_registry
+        from anabranch import _engine
 
-        names = [item["name"] for item in engine_registry() if item["kind"] == "cc"]
+        names = [item["name"] for item in json.loads(_engine.registry()) if item["kind"] == "cc"]
         if self.control not in names:
             raise UserError(f'there is no congestion control "{self.control}"', hint=nearest(self.control, names))
 
@@ -214,11 +217,8 @@ def make(
         ScenarioError: A path has properties that no link can have.
     """
     todo = cases(config)
-    with tempfile.TemporaryDirectory(prefix="anabranch-plan-") as directory:
-        for line in lines.values():
-            for name, content in line.files.items():
-                (Path(directory) / name).write_bytes(content)
-        file = str(Path(directory) / "plan.toml")
+    with _folder(lines) as folder:
+        file = str(folder / "plan.toml")
         texts = {case: toml_text.write_document(document(config, lines, options, case)) for case in todo}
         failing = [case for case in todo if case.fails is not None]
         others = [case for case in todo if case.fails is None]
@@ -231,6 +231,21 @@ def make(
                 figures[case] = {name: _figure([one[name] for one in measured]) for name in measured[0]}
             done += len(group) * options.seeds
     return Plan(config, lines, options, figures, remarks(config, lines))
+
+
+@contextmanager
+def _folder(lines: Mapping[str, Line]) -> Iterator[Path]:
+    """A temporary folder with the files that links name; it goes even if a signal ends the command at once."""
+    folder = owner.beside(Path(tempfile.gettempdir()) / "plan")
+    folder.mkdir(mode=0o700)
+    try:
+        for line in lines.values():
+            for name, content in line.files.items():
+                (folder / name).write_bytes(content)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        owner.forget(folder)
 
 
 def run_count(config: Config, options: Options) -> int:
