@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from anabranch import Scenario, toml_text
+from anabranch.gateway import document
 from anabranch.result import TABLES
 from anabranch.summary import LiveRunSummary, Summary
 
@@ -21,6 +22,7 @@ from reference.markdown import NOTICE, code, table
 MEANINGS = Path(__file__).with_suffix(".toml")
 BOTH = "both"
 LIVE = "live"
+SIMULATOR = "simulator"
 
 INTRODUCTION = """\
 A run gives a summary, which is one JSON document, and tables. `RunResult.summary` and `anabranch run --json` have the
@@ -28,6 +30,23 @@ summary; `RunResult.table` and the Parquet files of `--out` have the tables. A f
 never 0. The last column says which engine has it: the simulator, live runs, or both. Rates and shares count from the
 later of the flow's start and the warm-up to the flow's end.
 """
+
+PLAN = """\
+`anabranch gateway plan --json` prints this document ([guide](../guides/gateway-plan.md)).
+"""
+
+PLAN_PARTS: tuple[tuple[str, type], ...] = (
+    ("plan", document.PlanDocument),
+    ("plan.paths.NAME", document.PlanPath),
+    ("plan.paths.NAME.DIRECTION", document.PlanSide),
+    ("plan.directions.DIRECTION", document.PlanDirection),
+    ("plan.directions.DIRECTION.one_flow, many_flows", document.PlanComparison),
+    ("together, alone.NAME", document.PlanGoodput),
+    ("together.response_ms, alone.NAME.response_ms", document.PlanResponse),
+    ("failover.NAME", document.PlanFailover),
+    ("A figure of a plan", document.PlanFigure),
+)
+"""The parts of a plan's document: their titles, and the typed dictionaries."""
 
 UNITS = {
     "_mbit_s": "Mbit/s",
@@ -63,6 +82,11 @@ def page() -> str:
     out.append("## Summary\n")
     for path, keys in summary_keys():
         out += [f"### {path.title}\n", _rows("key", f"keys.{path.kind}", keys, meanings["keys"].get(path.kind, {}))]
+    out += ["## Plan of a gateway\n", PLAN]
+    for title, kind in PLAN_PARTS:
+        forms = {key: _form(hint) for key, hint in typing.get_type_hints(kind).items()}
+        name = kind.__name__
+        out += [f"### {title}\n", _rows("key", f"keys.{name}", forms, meanings["keys"].get(name, {}))]
     return "\n".join(out)
 
 
@@ -154,9 +178,15 @@ def _rows(head: str, place: str, forms: Mapping[str, str], told: Mapping[str, An
         raise SystemExit(f"{MEANINGS.name}: [{place}] has {', '.join(unknown)}, and the results have not")
     rows = []
     for name, form in forms.items():
-        meaning = _meaning(told[name], LIVE if place.startswith(("keys.Live", "keys.Datagram")) else BOTH)
+        meaning = _meaning(told[name], _engine(place))
         rows.append((code(name), _unit(name, form, meaning), meaning.text, meaning.engine))
     return table((head, "unit", "meaning", "engine"), rows)
+
+
+def _engine(place: str) -> str:
+    if place.startswith("keys.Plan"):
+        return SIMULATOR
+    return LIVE if place.startswith(("keys.Live", "keys.Datagram")) else BOTH
 
 
 def _meaning(given: Any, engine: str) -> Meaning:

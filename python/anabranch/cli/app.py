@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 import typer
 
 from anabranch.capture import SNAP_LENGTH
-from anabranch.cli.command import Command, Group, RunCommand
+from anabranch.cli.command import Command, GatewayGroup, Group, RunCommand, Verbatim
 from anabranch.cli.common import exit_status
 from anabranch.cli.version import print_version
 from anabranch.limits import SAMPLES_MS
@@ -607,6 +607,79 @@ def cc_unload(
         unload_control(name)
 
 
+gateway = typer.Typer(
+    name="gateway",
+    help="Predict what a gateway gives, or call anabranch-gateway.\n\nAll commands but plan are the daemon's: keygen, "
+    "check, up, status, reload, peer.",
+    epilog=_example("anabranch gateway status gateway.toml"),
+    cls=GatewayGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(gateway)
+
+
+@gateway.command(GatewayGroup.PASSED, cls=Verbatim, hidden=True, add_help_option=False)
+def gateway_daemon(context: typer.Context) -> None:
+    """Hand over to `anabranch-gateway`."""
+    with exit_status():
+        from anabranch.gateway.daemon import hand_over
+
+        hand_over(context.args)
+
+
+@gateway.command(
+    "plan",
+    cls=Command,
+    epilog=_example(
+        "anabranch gateway plan gateway.toml --path fibre=100mbit/40mbit,8ms \\",
+        "  --path lte=30mbit,40ms,0.5%,8ms",
+        "anabranch gateway plan gateway.toml --status status.json --path lte=lte.toml",
+    ),
+)
+def gateway_plan(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="The daemon's configuration, of the end that has the paths (gateway.toml)."
+        ),
+    ],
+    path: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Option(
+            "--path",
+            metavar="NAME=RATE,DELAY[,LOSS[,JITTER]]|NAME=FILE",
+            help="What a path is like: rate (or DOWN/UP), one-way delay, loss and jitter in the units of netem, or a "
+            "scenario, netem script, mahimahi command line or trace, whose forward direction is up. Once per path.",
+        ),
+    ] = None,
+    status: Annotated[
+        Optional[Path],  # noqa: UP045 - see above
+        typer.Option(
+            "--status",
+            metavar="FILE",
+            help="What `anabranch-gateway status --json` has printed, for paths without --path.",
+        ),
+    ] = None,
+    flows: Annotated[int, typer.Option("--flows", metavar="N", help="Flows at once, beside one flow alone.")] = 8,
+    cc: Annotated[str, typer.Option("--cc", metavar="NAME", help="Congestion control of the flows.")] = "cubic",
+    seconds: Annotated[
+        int, typer.Option("--seconds", metavar="S", help="How long each run measures; a path fails for a third of it.")
+    ] = 12,
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Runs for each figure.")] = 3,
+    json: Json = False,
+) -> None:
+    """Predict what a configuration gives on paths of known properties.
+
+    Simulates the tunnel beside each path alone, in both directions: goodput of one flow and of several, response time
+    of small requests beside one flow, and what happens while each path fails.
+    """
+    with exit_status():
+        from anabranch.cli.gateway import PlanOptions, run_plan
+
+        run_plan(file, PlanOptions(path or [], status, flows, cc, seconds, seeds, json))
+
+
 @app.command(cls=Command, epilog=_example("anabranch bench --json", "anabranch bench --commands"))
 def bench(
     json: Json = False,
@@ -755,5 +828,5 @@ def _add_later(name: str) -> None:
             later(f"anabranch {name}", "`anabranch --help` shows the commands of this one")
 
 
-for _name in ("gateway", "studio"):
+for _name in ("studio",):
     _add_later(_name)

@@ -120,3 +120,24 @@ def _read_quickly(parameters: list[Any]) -> list[Any]:
         if parser is not None or kind in _KINDS:
             parameter._runtime_param = _Reader(parser or kind, _KINDS.get(kind, "another value"))
     return parameters
+
+
+class Verbatim(Command):
+    """A command that takes its arguments as they are, options among them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keep the arguments."""
+        ctx.args = list(args)
+        return args
+
+
+class GatewayGroup(Group):
+    """``gateway``: what is no command of ours is one of ``anabranch-gateway``."""
+
+    PASSED = "anabranch-gateway"
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command, or the hidden one that hands over, whose first argument is then the other program's command."""
+        if args[0] in self.commands and args[0] != self.PASSED:
+            return super().resolve_command(ctx, args)
+        return self.PASSED, self.commands[self.PASSED], args

@@ -1,0 +1,155 @@
+"""``anabranch gateway plan``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anabranch import shown
+from anabranch.cli.common import console, print_json
+
+if TYPE_CHECKING:
+    from anabranch.gateway.plan import Case, Figure, Plan
+
+_MOST_LABEL = 18
+_WIDE, _NARROW = 20, 9
+"""Columns of a figure with its range, and of one without."""
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """The options of the command."""
+
+    paths: list[str]
+    status: Path | None
+    flows: int
+    control: str
+    seconds: int
+    seeds: int
+    json: bool
+
+
+def run_plan(file: Path, options: PlanOptions) -> None:
+    """Simulate a configuration and print what it gives.
+
+    Raises:
+        UserError: The configuration, an option or a file is wrong, or a path has no properties.
+        ScenarioError: A path has properties that no link can have.
+    """
+    from anabranch import interrupt
+    from anabranch.cli.blocks import write
+    from anabranch.gateway import config, lines, plan
+    from anabranch.progress import Progress
+
+    configured = config.read(file)
+    simulated = plan.Options(options.flows, options.control, options.seconds, options.seeds)
+    simulated.check()
+    found = lines.gather(configured, options.paths, options.status)
+    interrupt.watch()
+    with Progress(file.name, plan.run_count(configured, simulated)) as progress:
+        made = plan.make(configured, found, simulated, progress.update)
+    if options.json:
+        print_json(made.document())
+    else:
+        write(console(), _text(made))
+
+
+def _text(plan: Plan) -> Iterator[str]:
+    """The plan in 80 columns."""
+    from anabranch.cli.blocks import wrapped
+    from anabranch.gateway.lines import DIRECTIONS
+
+    options = plan.options
+    count = f"{options.seeds} seed" + ("s" if options.seeds > 1 else "")
+    head = f"{Path(plan.config.file).name}: {options.control}, {count}, {options.seconds} s each"
+    yield from wrapped(shown.plain(head), "  ")
+    for name, path in plan.config.paths.items():
+        up, down = (plan.lines[name].shown(direction) for direction in DIRECTIONS)
+        sides = f"{up} both ways" if up == down else f"up {up}; down {down}"
+        yield from wrapped(shown.plain(f"  {name} ({path.policy}): {sides}"), "    ")
+    for direction, title in zip(DIRECTIONS, ("Up, from this end", "Down, to this end"), strict=True):
+        yield ""
+        yield from _direction(plan, direction, title)
+    if plan.remarks:
+        yield ""
+    for remark in plan.remarks:
+        yield from wrapped(shown.plain(f"- {remark}"), "  ")
+
+
+def _direction(plan: Plan, direction: str, title: str) -> Iterator[str]:
+    from anabranch.gateway.plan import Case
+
+    many = f"{plan.options.flows} flows"
+    yield _row(title, [("one flow", _WIDE), (many, _WIDE), ("response", _NARROW), ("p95", _NARROW)])
+    yield _row("", [("Mbit/s", _WIDE), ("Mbit/s", _WIDE), ("ms", _NARROW), ("ms", _NARROW)])
+    for alone in (None, *plan.config.paths):
+        one = plan.figures[Case(direction, alone=alone)]
+        goodputs = (one["goodput_mbit_s"], plan.figures[Case(direction, alone=alone, many=True)]["goodput_mbit_s"])
+        cells = [(_ranged(figure), _WIDE) for figure in goodputs]
+        cells += [(_short(one[f"response_ms/{which}"]), _NARROW) for which in ("p50", "p95")]
+        yield from _named("together" if alone is None else f"{alone} alone", cells)
+    yield from _gain(plan, direction)
+    yield _row("A path fails", [("longest silence, ms", 29), ("goodput, Mbit/s", 31)])
+    heads = (("before", _NARROW), ("during", _WIDE), ("before", 13), ("during", _NARROW), ("after", _NARROW))
+    yield _row("", list(heads))
+    for name in plan.config.paths:
+        failed = plan.figures[Case(direction, fails=name)]
+        cells = [(_short(failed["before_silent_ms"]), _NARROW), (_ranged(failed["silent_ms"]), _WIDE)]
+        cells += [(_short(failed["before_mbit_s"]), 13)]
+        cells += [(_short(failed[f"{when}_mbit_s"]), _NARROW) for when in ("during", "after")]
+        yield from _named(name, cells)
+
+
+def _gain(plan: Plan, direction: str) -> Iterator[str]:
+    """What the gateway gives over the best path alone."""
+    from anabranch.cli.blocks import wrapped
+    from anabranch.gateway.plan import Case
+
+    told = []
+    for many, label in ((False, "one flow"), (True, f"{plan.options.flows} flows")):
+        alone = {name: _median(plan, Case(direction, alone=name, many=many)) for name in plan.config.paths}
+        best = max(alone, key=alone.__getitem__)
+        if alone[best] > 0:
+            gain = _median(plan, Case(direction, many=many)) / alone[best]
+            told.append(f"{gain:.2f} times {best} alone with {label}")
+    if told:
+        yield from wrapped(shown.plain(f"  Together is {' and '.join(told)}."), "  ")
+
+
+def _median(plan: Plan, case: Case) -> float:
+    figure = plan.figures[case]["goodput_mbit_s"]
+    return 0.0 if figure is None else figure.median
+
+
+def _named(name: str, cells: list[tuple[str, int]]) -> Iterator[str]:
+    """A row; a name that is too long for its column has a line of its own."""
+    label = f"  {shown.plain(name)}"
+    if len(label) > _MOST_LABEL:
+        yield label
+        label = ""
+    yield _row(label, cells)
+
+
+def _row(label: str, cells: list[tuple[str, int]]) -> str:
+    return f"{label:<{_MOST_LABEL}}" + "".join(f"{text:>{width}}" for text, width in cells)
+
+
+def _short(figure: Figure | None) -> str:
+    from anabranch.report.format import NONE
+
+    return NONE if figure is None else _number(figure.median)
+
+
+def _ranged(figure: Figure | None) -> str:
+    """The median, and the range behind it where there is one."""
+    if figure is None:
+        return _short(figure)
+    low, high = _number(figure.min), _number(figure.max)
+    return _number(figure.median) if low == high else f"{_number(figure.median)} ({low}–{high})"
+
+
+def _number(value: float) -> str:
+    """Three significant digits."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,86 @@
+"""The JSON document of ``anabranch gateway plan --json``, typed. A figure that does not apply is ``None``, never 0."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class PlanFigure(TypedDict):
+    """A figure over all seeds."""
+
+    median: float
+    min: float
+    max: float
+
+
+class PlanResponse(TypedDict):
+    """Response times of the small requests beside the bulk."""
+
+    p50: PlanFigure | None
+    p95: PlanFigure | None
+
+
+class PlanGoodput(TypedDict, total=False):
+    """What one set of paths gives; ``response_ms`` of one flow only, ``shares`` of the gateway only."""
+
+    goodput_mbit_s: PlanFigure | None
+    response_ms: PlanResponse
+    shares: dict[str, PlanFigure | None]
+
+
+class PlanComparison(TypedDict):
+    """The gateway beside each path alone."""
+
+    together: PlanGoodput
+    alone: dict[str, PlanGoodput]
+
+
+class PlanFailover(TypedDict):
+    """One flow while a path fails for a third of the measured time."""
+
+    before_silent_ms: PlanFigure | None
+    silent_ms: PlanFigure | None
+    after_silent_ms: PlanFigure | None
+    before_mbit_s: PlanFigure | None
+    during_mbit_s: PlanFigure | None
+    after_mbit_s: PlanFigure | None
+    shares: dict[str, PlanFigure | None]
+
+
+class PlanDirection(TypedDict):
+    """A direction of the bulk."""
+
+    one_flow: PlanComparison
+    many_flows: PlanComparison
+    failover: dict[str, PlanFailover]
+
+
+class PlanSide(TypedDict):
+    """A direction of a path."""
+
+    rate_mbit_s: float | None
+    delay_ms: float | None
+
+
+class PlanPath(TypedDict):
+    """A path as it was simulated."""
+
+    policy: str
+    source: str
+    up: PlanSide
+    down: PlanSide
+
+
+class PlanDocument(TypedDict):
+    """The whole document."""
+
+    format: int
+    file: str
+    anabranch_version: str
+    cc: str
+    flows: int
+    seconds: int
+    seeds: int
+    paths: dict[str, PlanPath]
+    directions: dict[str, PlanDirection]
+    remarks: list[str]

@@ -1,0 +1,417 @@
+"""Simulates a configuration of the gateway beside each of its paths alone, and while each path fails.
+
+The simulator's ``[gateway.NAME] kind = "tunnel"`` runs the protocol that the daemon runs. A host stands behind each end
+of the gateway. Each figure is the median, the least and the most of all seeds.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from anabranch import owner, toml_text
+from anabranch.errors import UserError, nearest
+from anabranch.gateway.config import Config
+from anabranch.gateway.document import PlanComparison, PlanDirection, PlanDocument, PlanFigure, PlanPath, PlanSide
+from anabranch.gateway.lines import DIRECTIONS, Line, delay_ms, mbit_s
+from anabranch.result import RunResult
+
+if TYPE_CHECKING:
+    from anabranch._engine import Run
+
+START_S = 1
+"""When the flows start: the path MTU is known by then."""
+WARM_UP_S = 3
+"""When measuring starts."""
+SAMPLE_MS = 1.0
+"""How finely the delivery of data is sampled while a path fails, in milliseconds."""
+LEAST_SECONDS, MOST_SECONDS = 6, 600
+MOST_FLOWS = 1000
+MOST_SEEDS = 100
+
+REQUEST = {"kind": "request-response", "request": "200 bytes", "response": "1 kB", "think": "50 ms"}
+"""The small flow beside the bulk."""
+_SITE, _HUB = "site", "hub"
+_HOSTS = ("lan", "server")
+_GATEWAY, _ACCESS, _EXIT = "the-tunnel", "the-lan", "the-servers"
+"""Names of gateway and links; paths have numbers, because not every name of the daemon can name a link."""
+_LOCAL = {"rate": "10 Gbit/s", "delay": "10 us"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a plan simulates.
+
+    Attributes:
+        flows: Flows at once, beside one.
+        control: Their congestion control.
+        seconds: How long each run measures.
+        seeds: Runs for each figure.
+    """
+
+    flows: int = 8
+    control: str = "cubic"
+    seconds: int = 12
+    seeds: int = 3
+
+    def check(self) -> None:
+        """Refuse what is out of range.
+
+        Raises:
+            UserError: Something is, or there is no such congestion control.
+        """
+        ranges = (
+            ("flows", self.flows, 2, MOST_FLOWS),
+            ("seconds", self.seconds, LEAST_SECONDS, MOST_SECONDS),
+            ("seeds", self.seeds, 1, MOST_SEEDS),
+        )
+        for name, value, least, most in ranges:
+            if not least <= value <= most:
+                raise UserError(f"--{name} {value}: a whole number from {least} to {most} was expected")
+        from anabranch import _engine
+
+        names = [item["name"] for item in json.loads(_engine.registry()) if item["kind"] == "cc"]
+        if self.control not in names:
+            raise UserError(f'there is no congestion control "{self.control}"', hint=nearest(self.control, names))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure over all seeds."""
+
+    median: float
+    min: float
+    max: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Figure:
+        """The figure of one value per seed."""
+        return cls(median(values), min(values), max(values))
+
+    def document(self) -> PlanFigure:
+        """Its JSON."""
+        return {"median": self.median, "min": self.min, "max": self.max}
+
+
+Figures = dict[str, "Figure | None"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing that is simulated.
+
+    Attributes:
+        direction: Which way the bulk goes, one of :data:`DIRECTIONS`.
+        alone: The only path, without a gateway; ``None`` for the gateway over all.
+        fails: The path that fails.
+        many: Whether there are many flows instead of one.
+    """
+
+    direction: str
+    alone: str | None = None
+    fails: str | None = None
+    many: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a configuration is predicted to give.
+
+    Attributes:
+        config: The configuration.
+        lines: What its paths are like.
+        options: What was simulated.
+        figures: The figures of each case, by name.
+        remarks: What the simulation leaves out or assumes.
+    """
+
+    config: Config
+    lines: Mapping[str, Line]
+    options: Options
+    figures: Mapping[Case, Figures]
+    remarks: tuple[str, ...] = field(default=())
+
+    def document(self) -> PlanDocument:
+        """The plan as the JSON document of ``anabranch gateway plan --json``."""
+        from anabranch import _engine
+
+        paths: dict[str, PlanPath] = {
+            name: {
+                "policy": path.policy,
+                "source": self.lines[name].source,
+                "up": _side(self.lines[name].sides["up"]),
+                "down": _side(self.lines[name].sides["down"]),
+            }
+            for name, path in self.config.paths.items()
+        }
+        return {
+            "format": 1,
+            "file": self.config.file,
+            "anabranch_version": _engine.version(),
+            "cc": self.options.control,
+            "flows": self.options.flows,
+            "seconds": self.options.seconds,
+            "seeds": self.options.seeds,
+            "paths": paths,
+            "directions": {direction: self._direction(direction) for direction in DIRECTIONS},
+            "remarks": list(self.remarks),
+        }
+
+    def _direction(self, direction: str) -> PlanDirection:
+        def compared(*, many: bool) -> PlanComparison:
+            return {
+                "together": self._figures(Case(direction, many=many)),
+                "alone": {name: self._figures(Case(direction, alone=name, many=many)) for name in self.config.paths},
+            }
+
+        return {
+            "one_flow": compared(many=False),
+            "many_flows": compared(many=True),
+            "failover": {name: self._figures(Case(direction, fails=name)) for name in self.config.paths},
+        }
+
+    def _figures(self, case: Case) -> Any:
+        document: dict[str, Any] = {}
+        for name, figure in self.figures[case].items():
+            table, dot, key = name.partition("/")
+            place = document.setdefault(table, {}) if dot else document
+            place[key or table] = None if figure is None else figure.document()
+        return document
+
+
+def _side(side: Mapping[str, Any]) -> PlanSide:
+    return {"rate_mbit_s": mbit_s(side), "delay_ms": delay_ms(side)}
+
+
+def cases(config: Config) -> list[Case]:
+    """Everything that a plan simulates, the longest runs first."""
+    found = []
+    for direction in DIRECTIONS:
+        found += [Case(direction, fails=name) for name in config.paths]
+        found += [Case(direction, alone=one, many=many) for many in (True, False) for one in (None, *config.paths)]
+    return found
+
+
+def make(
+    config: Config,
+    lines: Mapping[str, Line],
+    options: Options,
+    progress: Callable[[int], None] | None = None,
+) -> Plan:
+    """Simulate a configuration.
+
+    Args:
+        config: The configuration.
+        lines: What its paths are like, by name.
+        options: What is simulated.
+        progress: Called with the number of finished runs, of :func:`run_count`.
+
+    Raises:
+        ScenarioError: A path has properties that no link can have.
+    """
+    todo = cases(config)
+    with _folder(lines) as folder:
+        file = str(folder / "plan.toml")
+        texts = {case: toml_text.write_document(document(config, lines, options, case)) for case in todo}
+        failing = [case for case in todo if case.fails is not None]
+        others = [case for case in todo if case.fails is None]
+        figures: dict[Case, Figures] = {}
+        done = 0
+        for group, samples_ms in ((failing, SAMPLE_MS), (others, None)):
+            runs = _run([(texts[case], file) for case in group], options.seeds, samples_ms, done, progress)
+            for case, of_case in zip(group, runs, strict=True):
+                measured = [_measure(case, config, options, RunResult(run)) for run in of_case]
+                figures[case] = {name: _figure([one[name] for one in measured]) for name in measured[0]}
+            done += len(group) * options.seeds
+    return Plan(config, lines, options, figures, remarks(config, lines))
+
+
+@contextmanager
+def _folder(lines: Mapping[str, Line]) -> Iterator[Path]:
+    """A temporary folder with the files that links name; it goes even if a signal ends the command at once."""
+    folder = owner.beside(Path(tempfile.gettempdir()) / "plan")
+    folder.mkdir(mode=0o700)
+    try:
+        for line in lines.values():
+            for name, content in line.files.items():
+                (folder / name).write_bytes(content)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        owner.forget(folder)
+
+
+def run_count(config: Config, options: Options) -> int:
+    """How many runs a plan takes."""
+    return len(cases(config)) * options.seeds
+
+
+def _run(
+    texts: Sequence[tuple[str, str]],
+    seeds: int,
+    samples_ms: float | None,
+    before: int,
+    progress: Callable[[int], None] | None,
+) -> list[list[Run]]:
+    """All seeds of each text."""
+    from anabranch import _engine
+    from anabranch.limits import thread_count
+
+    jobs: list[tuple[str, str, list[str], int | None]] = [
+        (text, file, [], seed) for text, file in texts for seed in range(1, seeds + 1)
+    ]
+
+    def report(n: int) -> None:
+        if progress is not None:
+            progress(before + n)
+
+    runs = _engine.run_many(
+        jobs, threads=thread_count(None, len(jobs)), digest=False, samples_ms=samples_ms, progress=report
+    )
+    return [runs[n : n + seeds] for n in range(0, len(runs), seeds)]
+
+
+def _figure(values: Sequence[float | None]) -> Figure | None:
+    found = [value for value in values if value is not None]
+    return Figure.of(found) if found else None
+
+
+def document(config: Config, lines: Mapping[str, Line], options: Options, case: Case) -> dict[str, Any]:
+    """The scenario of a case."""
+    paths = [case.alone] if case.alone is not None else list(config.paths)
+    links = _links(config)
+    end = WARM_UP_S + options.seconds
+    source, target = _HOSTS if case.direction == "up" else _HOSTS[::-1]
+    flow: dict[str, Any] = {"from": source, "to": target, "start": f"{START_S} s", "cc": options.control}
+    flows: dict[str, Any] = {"bulk": flow}
+    if case.many:
+        flow |= {"count": options.flows, "start_spread": "500 ms"}
+    elif case.fails is None:
+        flows["request"] = {**flow, "workload": REQUEST}
+    scenario: dict[str, Any] = {
+        "title": f"A plan of {Path(config.file).name}",
+        "duration": f"{end} s",
+        "warmup": f"{WARM_UP_S} s",
+        "link": {
+            **{
+                links[name]: {
+                    "between": [_SITE, _HUB],
+                    "forward": lines[name].sides["up"],
+                    "reverse": lines[name].sides["down"],
+                }
+                for name in paths
+            },
+            _ACCESS: {"between": [_HOSTS[0], _SITE], **_LOCAL},
+            _EXIT: {"between": [_HUB, _HOSTS[1]], **_LOCAL},
+        },
+        "flow": flows,
+    }
+    if case.alone is None:
+        scenario["gateway"] = {
+            _GATEWAY: {
+                "between": [_SITE, _HUB],
+                "routes": [links[name] for name in paths],
+                "kind": "tunnel",
+                "policies": {links[name]: config.paths[name].policy for name in paths},
+            }
+        }
+    if case.fails is not None:
+        is_up = f"link.{links[case.fails]}.up"
+        dies, returns = outage(options)
+        scenario["at"] = [
+            {"time": f"{dies} s", "set": {is_up: False}},
+            {"time": f"{returns} s", "set": {is_up: True}},
+        ]
+    return scenario
+
+
+def _links(config: Config) -> dict[str, str]:
+    """The link of each path."""
+    return {name: f"path-{number}" for number, name in enumerate(config.paths, 1)}
+
+
+def outage(options: Options) -> tuple[float, float]:
+    """When a path fails and when it returns, in seconds: the second third of the measured time."""
+    third = options.seconds / 3
+    return WARM_UP_S + third, WARM_UP_S + 2 * third
+
+
+def _measure(case: Case, config: Config, options: Options, result: RunResult) -> dict[str, float | None]:
+    """The figures of one run, by name; a table's name stands before a stroke."""
+    if case.fails is not None:
+        figures: dict[str, float | None] = dict(_failover(result, options))
+        return figures | _shares(case, config, result)
+    goodput = sum(flow["goodput_mbit_s"] or 0.0 for name, flow in result.flows.items() if name.startswith("bulk"))
+    figures = {"goodput_mbit_s": goodput}
+    if not case.many:
+        exchanges = result.flows["request"].get("exchanges") or {}
+        figures["response_ms/p50"] = exchanges.get("p50_response_time_ms")
+        figures["response_ms/p95"] = exchanges.get("p95_response_time_ms")
+    return figures | (_shares(case, config, result) if case.alone is None else {})
+
+
+def _shares(case: Case, config: Config, result: RunResult) -> dict[str, float | None]:
+    """The share of the tunnel's octets that each path has sent, over the whole run."""
+    way = {"up": "forward", "down": "reverse"}[case.direction]
+    links = _links(config)
+    routes = result.gateways[_GATEWAY][way]["routes"]
+    sent = {name: routes[links[name]]["sent_bytes"] for name in config.paths}
+    total = sum(sent.values())
+    return {f"shares/{name}": octets / total if total else None for name, octets in sent.items()}
+
+
+def _failover(result: RunResult, options: Options) -> dict[str, float]:
+    """Goodput before, during and after an outage, and the longest time in each without new data in order."""
+    samples = result.table("samples")
+    times = [float(time) for time in samples["time_s"]]
+    delivered = [int(octets) for octets in samples["delivered_bytes"]]
+    dies, returns = outage(options)
+    marks = [float(WARM_UP_S), dies, returns, float(WARM_UP_S + options.seconds)]
+    octets = [_at(times, delivered, mark) for mark in marks]
+    rates = [8 * (octets[n + 1] - octets[n]) / (marks[n + 1] - marks[n]) / 1e6 for n in range(len(marks) - 1)]
+    return {
+        "before_silent_ms": _silence(times, delivered, marks[0], dies),
+        "silent_ms": _silence(times, delivered, dies, returns),
+        "before_mbit_s": rates[0],
+        "during_mbit_s": rates[1],
+        "after_mbit_s": rates[2],
+        "after_silent_ms": _silence(times, delivered, returns, marks[-1]),
+    }
+
+
+def _at(times: Sequence[float], delivered: Sequence[int], time: float) -> int:
+    """Octets delivered by a time."""
+    return next((octets for at, octets in zip(reversed(times), reversed(delivered), strict=True) if at <= time), 0)
+
+
+def _silence(times: Sequence[float], delivered: Sequence[int], start: float, end: float) -> float:
+    """The longest time between two samples with something new, in ms, of those between ``start`` and ``end``."""
+    last, longest = start, 0.0
+    before = _at(times, delivered, start)
+    for time, octets in zip(times, delivered, strict=True):
+        if not start < time <= end:
+            continue
+        longest = max(longest, time - last)
+        if octets > before:
+            last, before = time, octets
+    return 1000 * longest
+
+
+def remarks(config: Config, lines: Mapping[str, Line]) -> tuple[str, ...]:
+    """What a plan leaves out of a configuration, and what it assumes of paths."""
+    found = [note for line in lines.values() for note in line.notes]
+    for name, mode in config.classes.items():
+        if mode != "bulk":
+            found.append(f"left out: the class `{name}` ({mode}); the simulator's tunnel treats all traffic as bulk")
+    if len(config.peers) > 1:
+        found.append(f"left out: {len(config.peers) - 1} of {len(config.peers)} peers; all traffic goes to one")
+    if "metered" in (path.policy for path in config.paths.values()):
+        found.append("a metered path is simulated as a backup, whose probes are more frequent")
+    return tuple(found)

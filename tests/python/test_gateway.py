@@ -1,0 +1,324 @@
+"""``anabranch gateway``: what is passed through, what a plan predicts, and bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch import toml_text
+from anabranch.errors import UserError
+from anabranch.gateway import config, daemon, lines, plan
+
+from .command import Call
+
+CONFIGURATION = """\
+[gateway]
+addresses = ["10.9.0.2/24"]
+private_key_file = "key"
+
+[peer.server]
+public_key = "CQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQk="
+allowed = ["10.9.0.1/32"]
+endpoints = ["gw.example.net:51900"]
+
+[path.fibre]
+interface = "eth0"
+
+[path.lte]
+interface = "wwan0"
+policy = "backup"
+"""
+FIBRE, LTE = "fibre=8mbit/4mbit,10ms", "lte=4mbit,20ms"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "gateway.toml"
+    path.write_text(CONFIGURATION)
+    return path
+
+
+def gathered(file: Path, *options: str) -> dict[str, lines.Line]:
+    return lines.gather(config.read(file), options, None)
+
+
+class TestPassThrough:
+    """Commands of the daemon."""
+
+    @staticmethod
+    def start(tmp_path: Path, script: str, *arguments: str) -> subprocess.Popen[str]:
+        program = tmp_path / "bin" / daemon.NAME
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        path = f"{program.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        return subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "anabranch", "gateway", *arguments],
+            env={**os.environ, "PATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["status", "--json", "gateway.toml"],
+            ["check", "--help"],
+            ["keygen", "--version"],
+            ["peer", "--", "--x", ""],
+            ["reload", "plan"],
+        ],
+    )
+    def test_arguments_and_exit_status_pass_as_they_are(self, tmp_path: Path, arguments: list[str]) -> None:
+        running = self.start(tmp_path, 'for word in "$@"; do echo "<$word>"; done; exit 7', *arguments)
+        out, err = running.communicate()
+        assert (running.returncode, out, err) == (7, "".join(f"<{word}>\n" for word in arguments), "")
+
+    def test_a_signal_reaches_the_daemon(self, tmp_path: Path) -> None:
+        running = self.start(tmp_path, "trap 'exit 9' TERM; echo up; while :; do sleep 0.05; done", "up", "x.toml")
+        assert running.stdout is not None
+        assert running.stdout.readline() == "up\n"
+        running.send_signal(signal.SIGTERM)
+        running.communicate()
+        assert running.returncode == 9
+
+    def test_a_missing_daemon_is_one_message(
+        self, anabranch: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.setattr(daemon, "_beside", lambda: iter([tmp_path / daemon.NAME]))
+        done = anabranch("gateway", "up", "gateway.toml")
+        assert (done.status, done.out) == (2, "")
+        assert done.err.startswith("error: anabranch-gateway is not installed")
+        assert "cargo build --release -p anabranch-gatewayd" in done.err
+
+    def test_the_daemon_beside_the_package_is_found(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        program = tmp_path / daemon.NAME
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+        monkeypatch.setattr(daemon, "_beside", lambda: iter([tmp_path / "other", program]))
+        assert daemon.find() == str(program)
+
+
+@pytest.fixture(scope="module")
+def backup(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A plan with a backup path, as its JSON has it."""
+    file = tmp_path_factory.mktemp("plan") / "gateway.toml"
+    file.write_text(CONFIGURATION)
+    configured = config.read(file)
+    options = plan.Options(flows=3, seconds=6, seeds=2)
+    done: list[int] = []
+    made = plan.make(configured, lines.gather(configured, [FIBRE, LTE], None), options, done.append)
+    assert done[-1] == plan.run_count(configured, options)
+    document: dict[str, Any] = json.loads(json.dumps(made.document()))
+    return document
+
+
+class TestPlan:
+    """Predictions."""
+
+    @pytest.mark.parametrize("direction", lines.DIRECTIONS)
+    def test_a_backup_is_unused_until_the_primary_dies(self, backup: dict[str, Any], direction: str) -> None:
+        found = backup["directions"][direction]
+        for table in ("one_flow", "many_flows"):
+            # Probes, and copies of what is late.
+            assert found[table]["together"]["shares"]["lte"]["max"] < 0.05
+            assert (
+                found[table]["together"]["goodput_mbit_s"]["max"] < backup["paths"]["fibre"][direction]["rate_mbit_s"]
+            )
+        failed = found["failover"]["fibre"]
+        assert 1 < failed["during_mbit_s"]["min"] <= failed["during_mbit_s"]["max"] < 4
+        assert failed["shares"]["lte"]["min"] > 0.1
+
+    @pytest.mark.parametrize("direction", lines.DIRECTIONS)
+    def test_silence_is_shorter_than_the_outage_where_another_path_works(
+        self, backup: dict[str, Any], direction: str
+    ) -> None:
+        for failed in backup["directions"][direction]["failover"].values():
+            assert 0 < failed["silent_ms"]["max"] < 2000
+
+    def test_alone_is_the_path_without_the_gateway(self, backup: dict[str, Any]) -> None:
+        alone = backup["directions"]["down"]["one_flow"]["alone"]
+        assert 7 < alone["fibre"]["goodput_mbit_s"]["median"] < 8
+        assert 3.3 < alone["lte"]["goodput_mbit_s"]["median"] < 4
+        # Twice the delay at least, behind a full queue.
+        assert alone["lte"]["response_ms"]["p50"]["median"] >= 40
+        assert "shares" not in alone["lte"]
+
+    def test_a_figure_is_the_median_between_its_range(self, backup: dict[str, Any]) -> None:
+        for direction in backup["directions"].values():
+            for figure in (
+                direction["failover"]["fibre"]["silent_ms"],
+                direction["one_flow"]["together"]["goodput_mbit_s"],
+            ):
+                assert figure["min"] <= figure["median"] <= figure["max"]
+
+    def test_two_active_paths_carry_more_than_the_best(self, file: Path) -> None:
+        file.write_text(CONFIGURATION.replace('policy = "backup"\n', ""))
+        configured = config.read(file)
+        options = plan.Options(flows=2, seconds=6, seeds=1)
+        figures = plan.make(configured, gathered(file, FIBRE, LTE), options).figures
+        together = figures[plan.Case("down", many=True)]
+        alone = figures[plan.Case("down", alone="fibre", many=True)]
+        assert together["goodput_mbit_s"] is not None
+        assert alone["goodput_mbit_s"] is not None
+        assert together["goodput_mbit_s"].median > 1.15 * alone["goodput_mbit_s"].median
+        assert together["shares/lte"] is not None
+        assert together["shares/lte"].median > 0.2
+
+    def test_the_command_prints_80_columns_or_one_document(self, anabranch: Call, file: Path) -> None:
+        file.write_text(CONFIGURATION + '[class.calls]\nmatch = { dscp = 46 }\nmode = "interactive"\n')
+        given = ["gateway", "plan", file, "--path", FIBRE, "--path", LTE, "--seconds", 6, "--seeds", 1, "--flows", 2]
+        done = anabranch(*given)
+        assert (done.status, done.err) == (0, "")
+        assert all(len(line) <= 80 for line in done.out.splitlines())
+        assert "left out: the class `calls` (interactive)" in done.out
+        as_json = anabranch(*given, "--json")
+        assert (as_json.status, as_json.err) == (0, "")
+        assert set(json.loads(as_json.out)["directions"]) == {"up", "down"}
+
+
+class TestLines:
+    """What a path is like."""
+
+    def test_values_are_read_in_the_units_of_netem(self, file: Path) -> None:
+        found = gathered(file, "fibre=100mbit/40mbit,8ms", "lte=30mbit,40ms,0.5%,8ms")
+        assert found["fibre"].sides["up"]["rate"] == "40 Mbit/s"
+        assert found["fibre"].sides["down"]["rate"] == "100 Mbit/s"
+        lte = found["lte"].sides["up"]
+        assert lines.delay_ms(lte) == pytest.approx(40, abs=0.1)
+        assert [one["kind"] for one in lte["impair"]] == ["bernoulli-loss", "jitter"]
+        assert lte["impair"][0]["rate"] == 0.005
+
+    @pytest.mark.parametrize(
+        ("name", "content", "shown"),
+        [
+            ("a.toml", 'duration = "9 s"\n[link.fibre]\nbetween = ["a", "b"]\nrate = "6 Mbit/s"\ndelay = "7 ms"\n'
+             '[link.x]\nbetween = ["b", "c"]\nrate = "1 Mbit/s"\n[flow.f]\nfrom = "a"\nto = "c"\n', "6 Mbit/s, 7 ms"),
+            ("a.sh", "tc qdisc add dev e root netem delay 9ms rate 5mbit\n", "5 Mbit/s, 9 ms"),
+            ("a.trace", "1\n2\n3\n", "traced rate, 20 ms"),
+            ("a.mahimahi", "mm-delay 12 mm-loss uplink 0.01\n", "unlimited, 12 ms, 1 % loss"),
+        ],
+    )  # fmt: skip
+    def test_a_file_gives_its_link(self, file: Path, tmp_path: Path, name: str, content: str, shown: str) -> None:
+        (tmp_path / name).write_text(content)
+        found = gathered(file, f"fibre={tmp_path / name}", LTE)
+        assert found["fibre"].shown("up") == shown
+
+    def test_a_path_of_a_file_fails_with_its_link(self, file: Path, tmp_path: Path) -> None:
+        link = {"between": ["a", "b"], "rate": "6 Mbit/s", "delay": "7 ms"}
+        document = {"duration": "9 s", "link": {"a": link}, "flow": {"f": {"from": "a", "to": "b"}}}
+        (tmp_path / "a.toml").write_text(toml_text.write_document(document))
+        (tmp_path / "cap.trace").write_text("".join(f"{time}\n" for time in range(6, 3000, 6)))
+        configured = config.read(file)
+        options = plan.Options(seconds=6, seeds=1)
+        found = gathered(file, f"fibre={tmp_path / 'a.toml'}", f"lte={tmp_path / 'cap.trace'}")
+        figures = plan.make(configured, found, options).figures[plan.Case("up", fails="fibre")]
+        during = figures["during_mbit_s"]
+        assert during is not None
+        # 2 Mbit/s of the trace.
+        assert during.max < 2.1
+
+    def test_a_status_gives_paths_without_an_option(self, file: Path, tmp_path: Path) -> None:
+        paths = {
+            "fibre": {"state": "active", "rtt_ms": 20, "rate_mbit_s": 50.5, "loss": 0.01},
+            "lte": {"state": "standby", "rtt_ms": 60.5, "rate_mbit_s": 8, "loss": 0},
+            "other": {},
+        }
+        status = tmp_path / "status.json"
+        status.write_text(json.dumps({"peers": {"server": {"state": "up", "paths": paths}}}))
+        found = lines.gather(config.read(file), ["fibre=1mbit,1ms"], status)
+        assert found["fibre"].shown("up") == "1 Mbit/s, 1 ms"
+        assert found["lte"].shown("down") == "8 Mbit/s, 30.25 ms"
+        assert any("standby" in note for note in found["lte"].notes)
+
+
+BAD_CONFIGURATIONS = [
+    ("[path.lte]", "[pth.lte]", ":13:1: a gateway has no `pth`", 'did you mean "path"?'),
+    ('"backup"', '"bakup"', ":15:10: there is no policy 'bakup'", 'did you mean "backup"?'),
+    ('policy = "backup"', 'polici = "backup"', ":15:1: a path has no `polici`", 'did you mean "policy"?'),
+    ('[path.lte]\ninterface = "wwan0"\npolicy = "backup"\n', "", ":10:1: there is one path, `fibre`", "two or more"),
+    ("[gateway]", "[gateway", ":1:9: not valid TOML", ""),
+]
+BAD_PATHS = [
+    ([FIBRE], ":13:1: nothing says what the path `lte` is like", "--path lte=RATE,DELAY"),
+    (["fibra=1mbit,1ms"], ':10:1: --path fibra=1mbit,1ms: there is no path "fibra"', 'did you mean "fibre"?'),
+    ([FIBRE, FIBRE], '--path gives "fibre" twice', "give one of them"),
+    (["fibre"], "--path fibre: NAME=RATE,DELAY", "expected RATE,DELAY"),
+    (["fibre=8mbit"], "--path fibre=8mbit: the delay is missing", "expected RATE,DELAY"),
+    (["fibre=8mbit,1ms,1%,1ms,1"], "it has 5 values", "expected RATE,DELAY"),
+    (["fibre=1mbit/1mbit/1mbit,1ms"], "it has 3 rates", "expected RATE,DELAY"),
+    (["fibre=8mbip,1ms"], "--path fibre:1:1: '8mbip' is not a rate", ""),
+    (["fibre=8mbit,1ms,lots"], "--path fibre:1:11: 'lots' is not a percentage", ""),
+    (["fibre=no-such.toml"], "no-such.toml: no such file", ""),
+]
+
+
+class TestBadInput:
+    """Each has one message, and no run begins."""
+
+    @pytest.mark.parametrize(("old", "new", "message", "hint"), BAD_CONFIGURATIONS)
+    def test_a_configuration_names_line_and_nearest_name(
+        self, anabranch: Call, file: Path, old: str, new: str, message: str, hint: str
+    ) -> None:
+        file.write_text(CONFIGURATION.replace(old, new))
+        done = anabranch("gateway", "plan", file, "--path", FIBRE, "--path", LTE)
+        assert (done.status, done.out) == (2, "")
+        assert done.err.startswith(f"error: {file}{message}")
+        assert hint in done.err
+
+    @pytest.mark.parametrize(("options", "message", "hint"), BAD_PATHS)
+    def test_a_path_names_what_was_expected(
+        self, anabranch: Call, file: Path, options: list[str], message: str, hint: str
+    ) -> None:
+        done = anabranch("gateway", "plan", file, *(word for option in options for word in ("--path", option)))
+        assert (done.status, done.out) == (2, "")
+        assert message in done.err
+        assert hint in done.err
+
+    @pytest.mark.parametrize(
+        ("option", "message"),
+        [
+            (("--flows", 1), "--flows 1: a whole number from 2 to 1000 was expected"),
+            (("--seconds", 5), "--seconds 5: a whole number from 6 to 600 was expected"),
+            (("--seeds", 0), "--seeds 0: a whole number from 1 to 100 was expected"),
+            (("--cc", "cubik"), 'there is no congestion control "cubik"\n  did you mean "cubic"?'),
+        ],
+    )
+    def test_an_option_out_of_range(
+        self, anabranch: Call, file: Path, option: tuple[object, ...], message: str
+    ) -> None:
+        done = anabranch("gateway", "plan", file, "--path", FIBRE, "--path", LTE, *option)
+        assert (done.status, done.out, done.err) == (2, "", f"error: {message}\n")
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("[]", "which has `peers`"),
+            ('{"peers": {"server": {"paths": {"fibre": {"rtt_ms": null}}}}}', "fibre.rtt_ms is null"),
+            ('{"peers": {"server": {"paths": {"fibre": {"rtt_ms": 1, "rate_mbit_s": "x"}}}}}', 'rate_mbit_s is "x"'),
+            ('{"peers": {"server": {"paths": {"fibre": {"rtt_ms": 1, "rate_mbit_s": 1, "loss": 2}}}}}', "loss is 2"),
+        ],
+    )
+    def test_a_status_names_the_key_that_is_wrong(
+        self, anabranch: Call, file: Path, tmp_path: Path, content: str, message: str
+    ) -> None:
+        status = tmp_path / "status.json"
+        status.write_text(content)
+        done = anabranch("gateway", "plan", file, "--status", status)
+        assert (done.status, done.out) == (2, "")
+        assert message in done.err
+
+    def test_a_link_that_is_down_is_refused(self, file: Path, tmp_path: Path) -> None:
+        link = {"between": ["a", "b"], "rate": "1 Mbit/s", "up": False}
+        document = {"duration": "9 s", "link": {"a": link}, "flow": {"f": {"from": "a", "to": "b"}}}
+        (tmp_path / "a.toml").write_text(toml_text.write_document(document))
+        with pytest.raises(UserError, match="the link `a` is down"):
+            gathered(file, f"fibre={tmp_path / 'a.toml'}", LTE)
