@@ -27,6 +27,17 @@ pub struct Summary {
     transport: Option<(u8, usize)>,
 }
 
+/// Whether a packet is one of TCP.
+#[must_use]
+pub fn is_tcp(packet: &[u8]) -> bool {
+    let protocol = match packet.first().map(|first| first >> 4) {
+        Some(4) => packet.get(9),
+        Some(6) => packet.get(6),
+        _ => None,
+    };
+    protocol == Some(&TCP)
+}
+
 /// Reads a packet. `None` where it is not one whole IPv4 or IPv6 packet.
 #[must_use]
 pub fn read(packet: &[u8]) -> Option<Summary> {

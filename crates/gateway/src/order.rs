@@ -10,7 +10,7 @@ use std::{
     collections::{BTreeMap, BinaryHeap, VecDeque},
 };
 
-use crate::{blocks::NearPlace, pool::Pool, wire::Place};
+use crate::{blocks::NearPlace, inner, pool::Pool, wire::Place};
 
 /// Flows: senders hash into as many.
 pub const FLOWS: u16 = 1_024;
@@ -24,12 +24,14 @@ const WORDS: usize = 16;
 const WAIT_LEAST: f64 = 0.005;
 const WAIT_MOST: f64 = 0.350;
 const WAIT_FIRST: f64 = 0.100;
-/// The quantile of late packets' delays that is waited for: a gap given up too early costs a TCP sender half of its window.
-const QUANTILE: f64 = 0.998;
-/// The wait is longer than the quantile by this part.
-const MARGIN: f64 = 0.25;
+/// The quantile of late packets' delays that a flow waits for. A TCP sender takes a gap that is given up for a loss and halves its
+/// window; what is behind a lost packet of a call should not wait for it.
+const QUANTILE_TCP: f64 = 0.998;
+const QUANTILE_OTHERS: f64 = 0.98;
+/// How much longer than the quantile TCP's wait is.
+const MARGIN_TCP: f64 = 1.25;
 /// How far one sample moves the estimate.
-const STEP: f64 = 0.25;
+const STEP: f64 = 0.1;
 /// Gaps that must be filled for waiting to help.
 const FILLED_LEAST: f64 = 0.1;
 /// Where waiting does not help, one gap in so many is waited for nevertheless, to notice when it does.
@@ -56,6 +58,7 @@ struct Flow {
     waiting: VecDeque<Waiting>,
     /// When the present gap is given up.
     deadline: Option<Instant>,
+    is_tcp: bool,
 }
 
 impl Flow {
@@ -66,6 +69,7 @@ impl Flow {
             seen: Box::new([0; WORDS]),
             waiting: VecDeque::new(),
             deadline: None,
+            is_tcp: false,
         }
     }
 
@@ -121,6 +125,56 @@ impl Flow {
     }
 }
 
+/// How long flows of a kind wait for a gap.
+#[derive(Debug)]
+struct Patience {
+    quantile: f64,
+    margin: f64,
+    wait_s: f64,
+    /// The share of gaps that are filled, of late.
+    filled: f64,
+    gaps: u64,
+}
+
+impl Patience {
+    const fn new(quantile: f64, margin: f64) -> Self {
+        Self {
+            quantile,
+            margin,
+            wait_s: WAIT_FIRST,
+            filled: 1.0,
+            gaps: 0,
+        }
+    }
+
+    fn wait(&self) -> Duration {
+        if self.filled < FILLED_LEAST && !self.gaps.is_multiple_of(TRIAL) {
+            return Duration::ZERO;
+        }
+        Duration::from_secs_f64(self.wait_s)
+    }
+
+    fn on_given_up(&mut self) {
+        self.gaps += 1;
+        self.filled -= self.filled / 32.0;
+    }
+
+    /// A gap was filled after this time, or (`None`) after it was given up.
+    fn learn(&mut self, took: Option<Duration>) {
+        self.gaps += u64::from(took.is_some());
+        self.filled += (1.0 - self.filled) / 32.0;
+        // A stochastic step towards the quantile. One that came after the gap was given up took longer.
+        let is_longer = took.is_none_or(|took| took.as_secs_f64() * self.margin > self.wait_s);
+        let share = if is_longer {
+            self.quantile
+        } else {
+            self.quantile - 1.0
+        };
+        self.wait_s *= 1.0 + STEP * share;
+        self.wait_s = self.wait_s.clamp(WAIT_LEAST, WAIT_MOST);
+    }
+}
+
 /// Counters of the restorer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OrderStats {
@@ -147,9 +201,8 @@ pub struct Order {
     ready: VecDeque<Vec<u8>>,
     packets: usize,
     octets: usize,
-    wait_s: f64,
-    filled: f64,
-    gaps: u64,
+    tcp: Patience,
+    others: Patience,
     stats: OrderStats,
 }
 
@@ -161,9 +214,8 @@ impl Default for Order {
             ready: VecDeque::new(),
             packets: 0,
             octets: 0,
-            wait_s: WAIT_FIRST,
-            filled: 1.0,
-            gaps: 0,
+            tcp: Patience::new(QUANTILE_TCP, MARGIN_TCP),
+            others: Patience::new(QUANTILE_OTHERS, 1.0),
             stats: OrderStats::default(),
         }
     }
@@ -197,13 +249,14 @@ impl Order {
             return;
         }
         let flow = self.flows.entry(place.flow).or_insert_with(Flow::new);
+        flow.is_tcp |= inner::is_tcp(packet);
         let Some(number) = flow.whole(place.number).filter(|&number| flow.mark(number)) else {
             self.stats.duplicates += 1;
             return;
         };
         if number < flow.next {
             self.stats.late += 1;
-            self.learn(None);
+            self.patience(place.flow).learn(None);
             self.release(pool.copy(packet));
         } else {
             if number == flow.next && flow.waiting.is_empty() {
@@ -245,8 +298,8 @@ impl Order {
             let first = waiting.number;
             if first != flow.next {
                 if !give_up {
-                    let wait = Self::wait(self.wait_s, self.filled, self.gaps);
-                    let deadline = flow.deadline.unwrap_or(waiting.since + wait);
+                    let patience = if flow.is_tcp { &self.tcp } else { &self.others };
+                    let deadline = flow.deadline.unwrap_or(waiting.since + patience.wait());
                     if flow.deadline.is_none() && deadline > now {
                         self.deadlines.push(Reverse((deadline, id)));
                     }
@@ -257,18 +310,18 @@ impl Order {
                 }
                 give_up = false;
                 self.stats.given_up += 1;
-                self.gaps += 1;
-                self.filled -= self.filled / 32.0;
                 flow.deadline = None;
+                self.patience(id).on_given_up();
             } else if flow.deadline.take().is_some() {
                 let took = now.saturating_since(waiting.since);
                 let filled = flow.waiting.get(1).map(|next| next.since);
                 let took = filled.map_or(took, |since| now.saturating_since(since));
-                self.gaps += 1;
-                self.learn(Some(took));
+                self.patience(id).learn(Some(took));
                 continue;
             }
-            if let Some(waiting) = flow.pop() {
+            if let Some(flow) = self.flows.get_mut(&id)
+                && let Some(waiting) = flow.pop()
+            {
                 flow.next = first.saturating_add(1);
                 self.packets -= 1;
                 self.octets -= waiting.packet.len();
@@ -286,21 +339,11 @@ impl Order {
         self.ready.push_back(packet);
     }
 
-    fn wait(wait_s: f64, filled: f64, gaps: u64) -> Duration {
-        if filled < FILLED_LEAST && !gaps.is_multiple_of(TRIAL) {
-            return Duration::ZERO;
+    fn patience(&mut self, flow: u16) -> &mut Patience {
+        match self.flows.get(&flow) {
+            Some(flow) if flow.is_tcp => &mut self.tcp,
+            _ => &mut self.others,
         }
-        Duration::from_secs_f64(wait_s)
-    }
-
-    /// A gap was filled after this time, or (`None`) after it was given up.
-    fn learn(&mut self, took: Option<Duration>) {
-        self.filled += (1.0 - self.filled) / 32.0;
-        // A stochastic step towards the quantile. One that came after the gap was given up took longer.
-        let is_longer = took.is_none_or(|took| took.as_secs_f64() * (1.0 + MARGIN) > self.wait_s);
-        let share = if is_longer { QUANTILE } else { QUANTILE - 1.0 };
-        self.wait_s *= 1.0 + STEP * share;
-        self.wait_s = self.wait_s.clamp(WAIT_LEAST, WAIT_MOST);
     }
 
     fn most_urgent(&self) -> Option<(Instant, u16)> {

@@ -105,6 +105,7 @@ impl Path {
         if self.route.is_some() {
             self.roamed += 1;
             self.mtu = Mtu::default();
+            self.rate = RateControl::default();
             self.cookie = None;
         }
         self.route = Some(route);

@@ -228,7 +228,9 @@ impl RateControl {
     #[must_use]
     pub fn ready(&self, feedback: Option<Duration>) -> Option<Instant> {
         let flight = if self.is_starting {
-            self.window
+            // A path takes over from another at once.
+            let window_s = FLIGHT * self.empty_s(feedback) + REPORT_S;
+            self.window.max(INITIAL * window_s)
         } else {
             let window_s = FLIGHT * self.empty_s(feedback)
                 + 2.0 * self.target_s()

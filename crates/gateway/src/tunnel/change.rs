@@ -5,7 +5,7 @@ use anabranch_core::units::Instant;
 use super::{PathConfig, Tunnel};
 use crate::{
     inner::Prefix,
-    path::{Liveness, Mtu, Path},
+    path::{Liveness, Mtu, Path, RateControl},
     policy::{Role, Rule},
     wire::PathId,
 };
@@ -38,7 +38,7 @@ impl Tunnel {
         path.mtu = Mtu::default();
         path.control_due = false;
         path.cookie = None;
-        path.rate.clear_flight();
+        path.rate = RateControl::default();
         for kept in path.ledger.take_kept(self.now) {
             self.lanes.repair(kept, &mut self.pool);
         }

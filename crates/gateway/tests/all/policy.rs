@@ -123,7 +123,9 @@ fn a_call_over_lossy_paths_loses_only_what_both_lose() {
                 <= MS * 60
         })
         .count();
-    assert!(in_time >= 1_980, "{in_time} of 2000 within 60 ms");
+    // Both lose 5 of 2,000 on average, and 13 at most in 999 cases of 1,000 (Poisson). Each comes again a round trip later, and two
+    // behind it wait.
+    assert!(in_time >= 2_000 - 3 * 13, "{in_time} of 2000 within 60 ms");
 }
 
 #[test]
