@@ -7,46 +7,24 @@ path by itself, without a tunnel, and over both through it. Nothing is configure
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from network import (
     INNER,
     check,
-    ended,
     engine,
     gateway_argument,
     gateways,
-    inside,
     load_average,
     outer,
-    run,
     spaces,
     temporary,
     wan,
 )
 from profiles import FILE_BYTES, Profile, arguments, link, table
-
-LOAD = Path(__file__).with_name("load.py")
-
-
-@contextmanager
-def sender(space: str, address: str, control: str) -> Iterator[None]:
-    """Serve TCP transfers within the block."""
-    words = inside(space, sys.executable, str(LOAD), "send", address, control)
-    with ended(subprocess.Popen(words, stdout=subprocess.PIPE, text=True)) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        yield
-
-
-def receive(space: str, address: str, flows: int, amount: str) -> float:
-    """Return the goodput in Mbit/s of a transfer."""
-    return float(run(*inside(space, sys.executable, str(LOAD), "receive", address, str(flows), amount)))
+from tcp import receive, sender
 
 
 def goodput(program: Path, profile: Profile, paths: list[int], seed: int) -> float:

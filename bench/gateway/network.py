@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import shutil
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ INNER = {"near": "10.99.0.2", "far": "10.99.0.1"}
 PORT = 51900
 PATIENCE_S = 60.0
 GATEWAY = ROOT / "target/dist/anabranch-gateway"
+_COUNT = itertools.count()
 
 
 def gateway_argument(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +34,7 @@ def gateway_argument(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=GATEWAY,
         metavar="FILE",
-        help="the program; target/dist/anabranch-gateway by default, of cargo build --profile dist -p anabranch-gatewayd",
+        help="the program; of cargo build --profile dist -p anabranch-gatewayd; %(default)s",
     )
 
 
@@ -88,7 +90,7 @@ def wait(is_done: Callable[[], bool], what: str) -> None:
 @contextmanager
 def namespaces(*kinds: str) -> Iterator[dict[str, str]]:
     """Yield the names of namespaces, which are gone with the block."""
-    names = {kind: f"anabranch-bench-{os.getpid()}-{kind}" for kind in kinds}
+    names = {kind: f"anabranch-bench-{os.getpid()}-{next(_COUNT)}-{kind}" for kind in kinds}
     try:
         for name in names.values():
             run("ip", "netns", "add", name)
@@ -166,6 +168,15 @@ def engine(space: str, scenario: Scenario, folder: Path, count: int) -> Iterator
         yield
 
 
+def processor_seconds(processes: Iterable[int]) -> float:
+    """Return the processor's seconds that processes have used."""
+    ticks = 0
+    for process in processes:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 class Gateways:
     """Two gateways that are up."""
 
@@ -190,11 +201,7 @@ class Gateways:
 
     def seconds(self) -> float:
         """Return the processor's seconds that both have used."""
-        ticks = 0
-        for process in self.processes.values():
-            fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
+        return processor_seconds(self.processes.values())
 
     def resident_kib(self, end: str) -> int:
         """Return the memory that an end holds."""
