@@ -227,11 +227,7 @@ impl RateControl {
 
     fn queue_s(&self) -> f64 {
         let queue = self.delay_s.map_or(0.0, |delay| delay - self.base());
-        if queue.is_finite() {
-            queue.max(0.0)
-        } else {
-            0.0
-        }
+        if queue.is_finite() { queue.max(0.0) } else { 0.0 }
     }
 
     fn target_s(&self) -> f64 {
@@ -373,28 +369,13 @@ impl RateControl {
             self.careful.saturating_sub(1)
         };
         if self.is_starting {
-            let is_full = round.arrived > MANY_OCTETS && delivery < KEEPS_UP_AT_START * sent_least;
+            let is_full =
+                round.arrived > MANY_OCTETS && delivery < KEEPS_UP_AT_START * sent_least;
             let is_congested = is_long && is_much && !keeps_up || is_loss || is_full;
             self.start(delivery, is_busy, is_congested);
             if std::env::var_os("TRACE_RATE").is_some() {
-                eprintln!(
-                    "{:p} {:.3} START rate {:.2} delivery {:.2} ({:.2}) queue {:.1}/{:.1} ms loss {loss:.3} n {} busy {is_busy} past {:.0} flat {} flight {}",
-                    self,
-                    self.round
-                        .since
-                        .saturating_since(Instant::START)
-                        .as_secs_f64(),
-                    self.rate * 8e-6,
-                    delivery * 8e-6,
-                    self.delivery * 8e-6,
-                    round.least_queue_s * 1e3,
-                    target * 1e3,
-                    round.losses,
-                    past_s * 1e3,
-                    self.flat,
-                    self.in_flight
-                );
-            }
+            eprintln!("{:p} {:.3} START rate {:.2} delivery {:.2} ({:.2}) queue {:.1}/{:.1} ms loss {loss:.3} n {} busy {is_busy} past {:.0} flat {} flight {}", self, self.round.since.saturating_since(Instant::START).as_secs_f64(), self.rate*8e-6, delivery*8e-6, self.delivery*8e-6, round.least_queue_s*1e3, target*1e3, round.losses, past_s*1e3,self.flat, self.in_flight);
+        }
             if self.is_starting {
                 return;
             }
@@ -433,23 +414,7 @@ impl RateControl {
         }
         self.limit();
         if std::env::var_os("TRACE_RATE").is_some() {
-            eprintln!(
-                "{:p} {:.3} rate {:.2} delivery {:.2} ({:.2}) queue {:.1}/{:.1} ms loss {loss:.3} usual {:.3} busy {is_busy} past {:.0} short {} gain {gain:.3} flight {}",
-                self,
-                self.round
-                    .since
-                    .saturating_since(Instant::START)
-                    .as_secs_f64(),
-                self.rate * 8e-6,
-                delivery * 8e-6,
-                self.delivery * 8e-6,
-                round.least_queue_s * 1e3,
-                target * 1e3,
-                self.usual_loss,
-                past_s * 1e3,
-                self.short,
-                self.in_flight
-            );
+            eprintln!("{:p} {:.3} rate {:.2} delivery {:.2} ({:.2}) queue {:.1}/{:.1} ms loss {loss:.3} usual {:.3} busy {is_busy} past {:.0} short {} gain {gain:.3} flight {}", self, self.round.since.saturating_since(Instant::START).as_secs_f64(), self.rate*8e-6, delivery*8e-6, self.delivery*8e-6, round.least_queue_s*1e3, target*1e3, self.usual_loss, past_s*1e3,self.short, self.in_flight);
         }
     }
 
