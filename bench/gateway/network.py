@@ -211,9 +211,18 @@ class Gateways:
 
 @contextmanager
 def gateways(
-    program: Path, names: dict[str, str], paths: Sequence[int], folder: Path, classes: str = ""
+    program: Path,
+    names: dict[str, str],
+    paths: Sequence[int],
+    folder: Path,
+    classes: str = "",
+    *,
+    is_bound: bool = True,
 ) -> Iterator[Gateways]:
-    """Bond the paths within the block, which begins when every path has been validated."""
+    """Bond the paths within the block, which begins when every path has been validated.
+
+    The far end's sockets are bound to the paths, or else it listens on all its interfaces.
+    """
     public = {end: run(str(program), "keygen", "--out", str(folder / f"{end}.key")).split()[-1] for end in ENDS}
     endpoints = ", ".join(f'"{outer("far", path)}:{PORT}"' for path in paths)
     processes = {}
@@ -225,7 +234,7 @@ def gateways(
                 + (f'listen = ["0.0.0.0:{PORT}"]\n' if end == "far" else "")
                 + f'[peer.{other}]\npublic_key = "{public[other]}"\nallowed = ["{INNER[other]}/32"]\n'
                 + (f"endpoints = [{endpoints}]\n" if end == "near" else "")
-                + "".join(f'[path.wan{path}]\ninterface = "wan{path}"\n' for path in paths)
+                + "".join(f'[path.wan{path}]\ninterface = "wan{path}"\n' for path in paths if is_bound or end == "near")
                 + classes
                 + f'[status]\nsocket = "{folder}/{end}.sock"\n',
                 encoding="utf-8",
