@@ -65,6 +65,7 @@ validate: setup ## Run the scenarios of scenarios/live in both engines; write do
 
 bench: setup ## Measure speed and memory; needs valgrind for instruction counts
 	@$(RUN) anabranch bench
+	@$(RUN) anabranch bench --commands
 
 guard: setup ## Compare instructions per packet and digests with the record
 	$(RUN) cargo run --profile dist --locked --quiet -p anabranch-bench -- --guard

@@ -57,6 +57,10 @@ class NotRecordedError(UserError):
     """What is asked of a run was not recorded; the hint says which argument records it."""
 
 
+class MemoryWarning(UserWarning):
+    """A run may take more memory than the machine has."""
+
+
 class RunFailedError(RuntimeError):
     """The input was good and the work still failed: exit status 1."""
 

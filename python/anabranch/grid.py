@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -19,12 +18,8 @@ MAX_PATH = 4096
 """Characters of a path."""
 
 
-MAX_POINTS = 1_000_000
+MAX_POINTS = 10_000_000
 """Runs in one sweep. More is a mistake in the grid."""
-
-MAX_RESOLVED = 10_000
-"""Up to so many points every one is checked before the first run; beyond, every value of every axis."""
-
 
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
@@ -157,15 +152,6 @@ def _holds(value: Any, path: list[str], varied: list[str]) -> bool:
     return True
 
 
-def points_to_check(axes: Mapping[str, Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
-    """The points to resolve before the first run: all of them, or few that hold every value of every axis."""
-    if math.prod(len(v) for v in axes.values()) <= MAX_RESOLVED:
-        yield from itertools.product(*axes.values())
-        return
-    for i in range(max(len(v) for v in axes.values())):
-        yield tuple(v[min(i, len(v) - 1)] for v in axes.values())
-
-
 @dataclass(frozen=True)
 class Origin:
     """Where in a scenario's file a value of ``[sweep]`` stands."""
@@ -207,6 +193,7 @@ def blame(
     sets: Sequence[str],
     places: Mapping[str, Origin] = MappingProxyType({}),
     given: Iterable[str] | None = None,
+    ranges: Iterable[str] = (),
 ) -> ScenarioError:
     """The engine's error on one point of a grid, told in the words of the grid.
 
@@ -222,7 +209,9 @@ def blame(
                 message = _at(error, places[change])
             else:
                 by_option = given is None or any(change.startswith(f"{axis}=") for axis in given)
-                error.file = f"{argument('grid') if by_option else '[sweep]'} '{change}'"
+                by_range = any(change.startswith(f"{axis}=") for axis in ranges)
+                whose = argument("range") if by_range else argument("grid") if by_option else "[sweep]"
+                error.file = f"{whose} '{change}'"
                 message = error.file + message.removeprefix(name)
             break
     if len(sets) > 1:

@@ -38,8 +38,11 @@ if TYPE_CHECKING:
 
 MANIFEST = "anabranch.json"
 
-STUDY_POINT = re.compile(r"[0-9a-f]{24}-[0-9a-f]{8}\.json")
-"""The name of a finished run of a study in ``points``: what it depends on, and the build of the engine."""
+POINTS = re.compile(r"([0-9a-f]{8})-[0-9a-f]{16}\.points")
+"""The name of a file of finished runs in ``points``: the build of the engine, and what tells it from others."""
+
+KINDS_THAT_GROW = ("sweep", "store")
+"""Results that later calls add to, so that their directory is not replaced as a whole."""
 
 LOST_AND_FOUND = "lost+found"
 """A directory that file systems make at their root."""
@@ -67,7 +70,7 @@ def check_target(target: Path, kind: str) -> None:
         place = follow(target)
         owner.remove_dead(place.parent)
         exists = target.exists()
-        stays = exists and (kind == "sweep" or _stays(place))
+        stays = exists and (kind in KINDS_THAT_GROW or _stays(place))
         if stays:
             owner.remove_dead(place)
         if not exists and target.is_symlink():
@@ -127,7 +130,7 @@ def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
         )
     if manifest.kind != kind:
         raise _of_another(name, manifest)
-    if kind == "sweep":
+    if kind in KINDS_THAT_GROW:
         return
     ours = {*manifest.files, MANIFEST}
     tops = {PurePosixPath(file).parts[0] for file in ours} | ({"points"} if kind == "study" else set())
@@ -143,14 +146,14 @@ def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
 
 
 def _is_point(path: Path) -> bool:
-    """Whether a file is a finished run of a study: one that was killed did not list it."""
-    named = STUDY_POINT.fullmatch(path.name) is not None or owner.is_temporary(path.name)
+    """Whether a file has finished runs of a study: one that was killed did not list it."""
+    named = POINTS.fullmatch(path.name) is not None or owner.is_temporary(path.name)
     return named and path.parent.name == "points"
 
 
 def _argument(kind: str, value: object = None) -> str:
     """What the caller calls the directory: ``directory`` of a result's ``write``, ``out`` of a sweep."""
-    return argument("out" if kind == "sweep" else "directory", value)
+    return argument({"sweep": "out", "store": "store"}.get(kind, "directory"), value)
 
 
 def _what(path: Path) -> str:
@@ -229,13 +232,14 @@ def refused() -> Iterator[None]:
         raise UserError(f"{error.filename}: cannot be written: {error.strerror}", hint="choose another place") from None
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write one file so that it appears whole: aside, then renamed over."""
+def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write one file, at once or in parts, so that it appears whole: aside, then renamed over."""
     path.parent.mkdir(parents=True, exist_ok=True)
     owner.remove_dead(path.parent)
     aside = owner.beside(path)
     try:
-        aside.write_bytes(content)
+        with aside.open("wb") as file:
+            file.writelines([content] if isinstance(content, bytes) else content)
         aside.replace(path)
     except OSError as error:
         # Told of the file that was wanted, not of the one beside it.
@@ -252,6 +256,39 @@ def write_parquet(path: Path, frame: pl.DataFrame) -> None:
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="zstd")
     path.write_bytes(buffer.getbuffer())
+
+
+def write_parquet_parts(path: Path, parts: Iterator[pl.DataFrame], rows: int) -> None:
+    """A table as a Parquet file with a row group for every four parts, of which few are in memory at once.
+
+    Args:
+        path: The file.
+        parts: The table, at least one part of it.
+        rows: Rows of each part but the last.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
+    first = next(parts)
+    if first.height < rows:
+        write_parquet(path, first)
+        return
+
+    def source(*_asked: object) -> Iterator[pl.DataFrame]:
+        # What is asked (columns, rows, a filter) comes from a query, and this one has none.
+        yield first
+        yield from parts
+
+    whole = register_io_source(source, schema=first.schema)
+    try:
+        whole.sink_parquet(path, compression="zstd", row_group_size=4 * rows)
+    except pl.exceptions.ComputeError as error:
+        found = re.search(r"os error (\d+)", str(error))
+        number = int(found[1]) if found else errno.EIO
+        raise OSError(number, os.strerror(number), str(path)) from None
 
 
 def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = None, *, is_complete: bool = True) -> None:

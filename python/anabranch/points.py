@@ -1,9 +1,10 @@
-"""Finished points of a sweep on disk, one small file each, so that an interrupted sweep goes on where it stopped.
+"""Finished points on disk: each under a hash of what it is made of, so that nothing is made twice.
 
-A point's file is named by what its result depends on and knows before the run: the scenario's text, what is set over
-it, the seed, whether there is a digest, and the build of the engine. What the run has read besides, it says itself: the
-point's file lists every file with a hash of its content. A point is used only if all of this still holds and the file
-is as we wrote it; otherwise it is made again, and a remark says which and why.
+A point's key is a hash of what its result depends on and that is known before the run: the scenario's text, what is set
+over it, the seed, whether there is a digest, and the build of the engine. The run itself says what it has read besides:
+the point lists every file with a hash of its content. A point is used only if all of this still holds and its block is
+as we wrote it; otherwise it is made again, and a remark says why. Sweeps, studies and comparisons have the same keys:
+one directory may serve all of them. :mod:`anabranch.segments` has the files.
 """
 
 from __future__ import annotations
@@ -11,49 +12,58 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
+from anabranch import segments
 from anabranch.build import fingerprint
-from anabranch.errors import UserError
-from anabranch.files import read_bytes
-from anabranch.output import read_manifest, to_json, write_manifest, write_whole
+from anabranch.output import check_target, follow, read_manifest, write_manifest
+from anabranch.segments import Block, Damage
 
-if TYPE_CHECKING:
-    from anabranch.sweep import SweepResult
-
-FORMAT = 1
-"""Of a point's file."""
+FORMAT = 2
+"""Of a point."""
 FOLDER = "points"
-"""Of the points in the directory of results."""
-SWEEP_FILE = "sweep.json"
-"""What a sweep's directory says of its tables: see :meth:`anabranch.SweepResult.read`."""
-MAX_POINT_BYTES = 256 * 1024 * 1024
+"""Of the segments in a directory of results."""
 MOST_REMARKS = 10
 """Points that are named; of more only the number is said."""
 
+_OPEN_BLOCKS = 8
+"""Decompressed at a time. Points are mostly read in the order in which they were written."""
+
 Job = tuple[str, str, list[str], "int | None"]
 """A scenario's text, its file's name, what is set over it, and a seed."""
+Depends = Sequence[tuple[str, str]]
+"""Files that a run has read, with a hash of the content of each."""
 
 
-def key(job: Job, *, digest: bool, untrusted: bool = False, build: str | None = None) -> str:
-    """A hash of all that a point depends on and that is known before it is made; not of where it is made."""
-    text, _, sets, seed = job
-    content = json.dumps([FORMAT, fingerprint() if build is None else build, text, sets, seed, digest, untrusted])
-    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+class Keys:
+    """The keys of the points of one scenario: not of where the scenario is, nor of where its points are made."""
+
+    def __init__(self, text: str, *, digest: bool, untrusted: bool = False, build: str | None = None) -> None:
+        self._common = _sha256([FORMAT, fingerprint() if build is None else build, text, digest, untrusted])
+
+    def of(self, sets: Sequence[str], seed: int | None, *more: Any) -> bytes:
+        """The key of a run; ``more`` is what is kept of it besides its summary."""
+        one = self._common.copy()
+        one.update(json.dumps([list(sets), seed, *more]).encode("utf-8", "surrogatepass"))
+        return one.digest()
+
+
+def build_name(build: str | None = None) -> str:
+    """A build of the engine, this one when left out, in few characters."""
+    return hashlib.sha256((fingerprint() if build is None else build).encode()).hexdigest()[:8]
 
 
 class Points:
     """The points in a directory; in none, if ``directory`` is ``None``.
 
     Args:
-        directory: Where.
+        directory: Where; its folder ``points`` has the segments.
         folder: Where the scenario is; what it names is listed as seen from there.
-        remark: Called with a sentence for each point that cannot be used.
-        content: What a point's summary has at least.
-        suffix: Ends the names of the files, before ``.json``.
-        encode: Writes a point as JSON.
+        remark: Called with a sentence for what cannot be used.
+        build: Of the engine that has made the points; this one when left out.
         checks_files: Whether files that a run has read must still have the same content.
     """
 
@@ -63,67 +73,84 @@ class Points:
         folder: Path,
         remark: Callable[[str], None] | None = None,
         *,
-        content: str = "flows",
-        suffix: str = "",
-        encode: Callable[[Any], bytes] = to_json,
+        build: str | None = None,
         checks_files: bool = True,
     ) -> None:
         self.directory = directory
         self.folder = folder
-        self.ours: set[str] = set()
         self._remark = remark or (lambda _: None)
         self._remarks = 0
         self._hashes: dict[str, str | None] = {}
-        self._content = content
-        self._suffix = suffix
-        self._encode = encode
         self._checks_files = checks_files
+        self._build = build_name(build)
+        self._writer = None if directory is None else segments.Writer(directory / FOLDER, self._build)
+        self._blocks: list[Block] | None = None
+        # A number says block and place in it: a million of them take a third of what pairs take.
+        self._where: dict[bytes, int] = {}
+        # Two processes have made one point, or it was made again: any that can be used will do.
+        self._again: dict[bytes, list[int]] = {}
+        self._open: OrderedDict[int, list[bytes]] = OrderedDict()
 
-    def read(self, key: str) -> dict[str, Any] | None:
-        """The summary of a point; ``None`` for one that is not there, or cannot be used."""
-        path = self._path(key)
-        if path is None or not path.exists():
+    def is_empty(self) -> bool:
+        """Whether nothing is kept."""
+        return not self._index()
+
+    def read(self, key: bytes) -> dict[str, Any] | None:
+        """What is kept of a point; ``None`` for one that is not there, or cannot be used."""
+        found = self.entry(key)
+        return None if found is None else found[0]
+
+    def entry(self, key: bytes) -> tuple[dict[str, Any], dict[str, str]] | None:
+        """What is kept of a point, and the files that its run has read, as seen from the scenario."""
+        at = self._index().get(key)
+        if at is None:
             return None
-        # Named by a hash of the work: a sweep that was killed wrote it, and could not note it any more.
-        self.ours.add(self._name(key))
+        why = ""
+        for one in (at, *self._again.get(key, ())):
+            content, why = self._read(one)
+            if content is not None:
+                return content
+        self._reject(f"a point in {self._all()[at // segments.MOST_POINTS].segment} {why}; it is made again")
+        return None
+
+    def _read(self, at: int) -> tuple[tuple[dict[str, Any], dict[str, str]] | None, str]:
+        """What is kept at a place, or why it cannot be used."""
+        number, place = divmod(at, segments.MOST_POINTS)
+        lines = self._lines(number)
         try:
-            content = json.loads(read_bytes(path, most=MAX_POINT_BYTES))
-        except UserError as error:
-            self._reject(path, f"cannot be read ({error.message})")
-            return None
-        except (ValueError, RecursionError):
-            self._reject(path, "is not whole JSON")
-            return None
-        try:
-            wrong = _wrong(content, key, self._content)
+            content = json.loads(lines[place])
+            depends, summary = content["depends"], dict(content["summary"])
             # A name that no file can have (half a character, a NUL byte) is a ValueError.
-            looks = not wrong and self._checks_files
-            changed = [n for n, hashed in content["depends"].items() if self._hash(n) != hashed] if looks else []
-        except (ValueError, RecursionError):
-            wrong = "has been changed"
-        if wrong:
-            self._reject(path, wrong)
-            return None
+            looked_at = depends.items() if self._checks_files else ()
+            changed = [name for name, hashed in looked_at if self._hash(name) != hashed]
+        except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+            return None, "cannot be read"
         if changed:
-            self._reject(path, f"was made with another content of {', '.join(changed)}")
-            return None
-        return cast("dict[str, Any]", content["summary"])
+            return None, f"was made with another content of {', '.join(changed)}"
+        return (summary, depends), ""
 
-    def write(self, key: str, summary: Mapping[str, Any], depends: Sequence[tuple[str, str]]) -> None:
-        """Keep a point; its file appears whole or not at all."""
-        path = self._path(key)
-        if path is None:
+    def write(self, points: Iterable[tuple[bytes, str | bytes, Depends]]) -> None:
+        """Keep points, each as key, JSON, and files that it depends on.
+
+        Raises:
+            OSError: The disk is full, or fails otherwise.
+        """
+        if self._writer is None:
             return
-        point = {
-            "format": FORMAT,
-            "key": key,
-            "build": fingerprint(),
-            "depends": {os.path.relpath(name, self.folder): hashed for name, hashed in depends},
-            "check": _check(summary),
-            "summary": summary,
-        }
-        write_whole(path, self._encode(point))
-        self.ours.add(self._name(key))
+        written = self._writer.append([(key, self._line(summary, depends)) for key, summary, depends in points])
+        for block in written if self._blocks is not None else ():
+            self._add(block)
+
+    def close(self) -> None:
+        """Write through to the disk what was kept."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def names(self) -> list[str]:
+        """The segments, as seen from the directory."""
+        if self.directory is None:
+            return []
+        return [f"{FOLDER}/{path.name}" for path in segments.segments(self.directory / FOLDER)]
 
     def said(self) -> None:
         """Say of how many points nothing was said."""
@@ -131,10 +158,59 @@ class Points:
             self._remark(f"{self._remarks - MOST_REMARKS} more points are made again for such reasons")
         self._remarks = 0
 
-    def _reject(self, path: Path, why: str) -> None:
+    def _line(self, summary: str | bytes, depends: Depends) -> bytes:
+        raw = summary.encode() if isinstance(summary, str) else summary
+        listed = {os.path.relpath(name, self.folder): hashed for name, hashed in depends}
+        head = json.dumps(listed).encode() if listed else b"{}"
+        return b'{"depends":' + head + b',"summary":' + raw.replace(b"\n", b" ") + b"}"
+
+    def _index(self) -> dict[bytes, int]:
+        self._all()
+        return self._where
+
+    def _all(self) -> list[Block]:
+        """The blocks of all segments that are there at the first call, and those written since."""
+        if self._blocks is not None:
+            return self._blocks
+        blocks: list[Block] = []
+        self._blocks = blocks
+        for segment in segments.segments(self.directory / FOLDER, self._build) if self.directory is not None else ():
+            try:
+                for found in segments.scan(segment):
+                    if isinstance(found, Damage):
+                        self._reject(f"{segment} is damaged at byte {found.start}; what was there is made again")
+                    else:
+                        self._add(found)
+            except OSError as error:
+                self._reject(f"{segment} cannot be read ({error.strerror or error}); its points are made again")
+        return blocks
+
+    def _add(self, block: Block) -> None:
+        blocks = self._all()
+        first = len(blocks) * segments.MOST_POINTS
+        blocks.append(block)
+        for at, key in enumerate(block.keys, first):
+            if self._where.setdefault(key, at) != at:
+                self._again.setdefault(key, []).append(at)
+
+    def _lines(self, number: int) -> list[bytes]:
+        if number in self._open:
+            self._open.move_to_end(number)
+            return self._open[number]
+        block = self._all()[number]
+        try:
+            lines = segments.read(block)
+        except OSError:
+            lines = []
+        self._open[number] = lines
+        if len(self._open) > _OPEN_BLOCKS:
+            self._open.popitem(last=False)
+        return lines
+
+    def _reject(self, remark: str) -> None:
         self._remarks += 1
         if self._remarks <= MOST_REMARKS:
-            self._remark(f"{path} {why}; the point is made again")
+            self._remark(remark)
 
     def _hash(self, name: str) -> str | None:
         """The hash of a file's content now; each file is read once."""
@@ -144,75 +220,21 @@ class Points:
             self._hashes[name] = _engine.file_hash(str(self.folder / name))
         return self._hashes[name]
 
-    def _path(self, key: str) -> Path | None:
-        return None if self.directory is None else self.directory / self._name(key)
 
-    def _name(self, key: str) -> str:
-        return f"{FOLDER}/{key[:24]}{self._suffix}.json"
+def shared(directory: str | Path, folder: Path, remark: Callable[[str], None] | None = None) -> Points:
+    """The points in a directory that sweeps, studies and comparisons share, which is made if need be.
 
-
-class Store(Points):
-    """The points of a sweep, with the manifest and the tables of its directory.
-
-    Args:
-        directory: Where; nowhere if ``None``.
-        scenario: The scenario's file.
-        remark: As of :class:`Points`.
+    Raises:
+        UserError: It holds something else, or cannot be written.
     """
-
-    def __init__(self, directory: Path | None, scenario: str, remark: Callable[[str], None] | None = None) -> None:
-        super().__init__(directory, Path(scenario).parent, remark)
-        if directory is not None:
-            directory.mkdir(parents=True, exist_ok=True)
-            manifest = read_manifest(directory)
-            if manifest is None:
-                self.note()
-            else:
-                self.ours.update(manifest.files)
-
-    def note(self) -> None:
-        """Write the manifest: what we wrote and nothing else. Another sweep may write here at the same time."""
-        if self.directory is not None:
-            manifest = read_manifest(self.directory)
-            files = self.ours.union(manifest.files if manifest is not None and manifest.kind == "sweep" else ())
-            write_manifest(self.directory, "sweep", {f for f in files if (self.directory / f).is_file()})
-
-    def finish(self, result: SweepResult) -> None:
-        """Write the tables, what is needed to read them again, and the manifest."""
-        import io
-
-        if self.directory is None:
-            return
-        for name, frame in (("runs.parquet", result.frame), ("table.parquet", result.table())):
-            buffer = io.BytesIO()
-            frame.write_parquet(buffer, compression="zstd")
-            self._add(name, buffer.getvalue())
-        self._add("runs.csv", result.frame.write_csv().encode())
-        # Last: it describes the tables, which are there then.
-        self._add(SWEEP_FILE, to_json(result.to_json()))
-        self.note()
-
-    def _add(self, name: str, content: bytes) -> None:
-        if self.directory is not None:
-            write_whole(self.directory / name, content)
-            self.ours.add(name)
+    check_target(Path(directory), "store")
+    place = follow(Path(directory))
+    place.mkdir(parents=True, exist_ok=True)
+    if read_manifest(place) is None:
+        write_manifest(place, "store", ())
+    return Points(place, folder, remark)
 
 
-def _wrong(content: Any, key: str, part: str) -> str:
-    """Why the content of a point's file cannot be used; empty if it can."""
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        return f"is not a point of format {FORMAT}"
-    if content.get("key") != key:
-        return "is the point of another run"
-    depends, summary = content.get("depends"), content.get("summary")
-    if not isinstance(depends, dict) or not isinstance(summary, dict) or part not in summary:
-        return "lacks a part"
-    if content.get("check") != _check(summary):
-        return "has been changed"
-    return ""
-
-
-def _check(summary: Mapping[str, Any]) -> str:
-    """A hash of a summary's content."""
-    text = json.dumps(summary, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+def _sha256(content: Any) -> hashlib._Hash:
+    """A hash that has begun with ``content``."""
+    return hashlib.sha256(json.dumps(content).encode("utf-8", "surrogatepass"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -33,6 +33,11 @@ SAMPLES = ("samples", "link_samples", "group_samples")
 """Tables that ``samples_ms`` records."""
 PACKETS = ("packets", "window_events")
 """Tables that ``packets`` records."""
+RETRANSMISSIONS = "retransmissions"
+"""What the engine found of each retransmission in the table of packets: :meth:`RunResult.why` reads it."""
+
+PART_ROWS = 1 << 15
+"""Rows of a part of ``packets``; larger parts make its file no smaller, and take more memory."""
 
 
 class Run(Protocol):
@@ -45,6 +50,12 @@ class Run(Protocol):
     def table(self, name: str) -> Any:
         """A table, with the Arrow C stream interface."""
 
+    def packet_batches(self, rows: int, columns: list[str] | None = None) -> Iterable[Any]:
+        """The table ``packets`` in parts of so many rows; an empty table is one part."""
+
+    def left_out_packets(self) -> int:
+        """Packets that were sent when the log of packets was full."""
+
     def pcapng(self, link: str, direction: str | None = None) -> bytes:
         """A capture."""
 
@@ -56,10 +67,20 @@ class KeptRun:
     summary_json: str
     tables: Mapping[str, pl.DataFrame]
     captures: Mapping[tuple[str, str | None], bytes] = field(default_factory=dict)
+    left_out: int = 0
 
     def table(self, name: str) -> pl.DataFrame:
         """A table of the run."""
         return self.tables[name]
+
+    def packet_batches(self, rows: int, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
+        """The table ``packets`` in parts."""
+        frame = self.tables["packets"] if columns is None else self.tables["packets"].select(columns)
+        yield from frame.iter_slices(rows) if frame.height else (frame,)
+
+    def left_out_packets(self) -> int:
+        """Packets of the run that are not in its table."""
+        return self.left_out
 
     def pcapng(self, link: str, direction: str | None = None) -> bytes:
         """A capture of the run."""
@@ -95,11 +116,13 @@ class RunResult:
         self._run = run
         self._recorded = frozenset(TABLES if recorded is None else {"flows", "links", *recorded})
         self._frames: dict[str, pl.DataFrame] = {}
+        self._why: Why | None = None
         self.summary: Summary = json.loads(run.summary_json)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        tables = {name: self.frame(name) for name in TABLES if self.has_table(name)}
-        return type(self), (KeptRun(self.summary_json, tables, self._captures()), self._recorded)
+        tables = {name: self.frame(name) for name in (*TABLES, RETRANSMISSIONS) if self.has_table(name)}
+        kept = KeptRun(self.summary_json, tables, self._captures(), self.left_out_packets)
+        return type(self), (kept, self._recorded)
 
     def _captures(self) -> dict[tuple[str, str | None], bytes]:
         found = {}
@@ -177,7 +200,7 @@ class RunResult:
 
         from anabranch.errors import UserError, nearest
 
-        if name not in TABLES:
+        if name not in TABLES and name != RETRANSMISSIONS:
             raise UserError(f'there is no table "{name}"', hint=nearest(name, TABLES))
         if name not in self._frames:
             try:
@@ -207,10 +230,30 @@ class RunResult:
             wanted = argument("captures", f"{[capture]!r}")
             raise NotRecordedError(f"{capture} was not captured", hint=f"pass {wanted}") from None
 
+    def packet_parts(self, columns: Sequence[str] | None = None, rows: int = PART_ROWS) -> Iterator[pl.DataFrame]:
+        """The table ``packets`` in parts that fit into memory; an empty one where it was not recorded.
+
+        Args:
+            columns: The columns; all when left out.
+            rows: Rows of a part; the last may have fewer.
+        """
+        import polars as pl
+
+        for part in self._run.packet_batches(rows, None if columns is None else list(columns)):
+            yield pl.DataFrame(part)
+
+    @property
+    def left_out_packets(self) -> int:
+        """Packets that are not in the table ``packets``, because they were sent when it had its most rows."""
+        return self._run.left_out_packets()
+
     def has_table(self, name: str) -> bool:
         """Whether the engine makes a table, recorded or not."""
         from anabranch.errors import UserError
 
+        if name == "packets":
+            # The whole of it may have many gigabytes.
+            return True
         try:
             self.frame(name)
         except UserError:
@@ -227,6 +270,8 @@ class RunResult:
         from anabranch.errors import UserError
         from anabranch.why import inspect
 
+        if self._why is not None:
+            return self._why
         if self.live is not None and self.live["trace"]["detail"] is None:
             raise UserError(
                 f"the kernel's TCP was not traced, and packets alone do not say why: {self.live['trace']['why_not']}"
@@ -237,8 +282,11 @@ class RunResult:
                 hint="run again where the machine is less busy",
             )
 
-        packets = self.table("packets")
-        return inspect(packets, self.frame("window_events") if self.has_table("window_events") else None)
+        if not self.recorded("packets"):
+            raise self._not_recorded("packets")
+        events = self.frame("window_events") if self.has_table("window_events") else None
+        self._why = inspect(self.frame(RETRANSMISSIONS), events)
+        return self._why
 
     def plot(
         self,
@@ -287,15 +335,19 @@ class RunResult:
                   "ack_samples": argument("trace", "'acks'")}.get(name, argument("samples_ms", 10))  # fmt: skip
         return NotRecordedError(f"{name} was not recorded: pass {wanted}")
 
-    def write(self, directory: str | Path) -> None:
-        """Write summary, tables, figures and report into a directory, which appears whole or not at all.
+    def write(self, directory: str | Path, *, figures: bool = False) -> None:
+        """Write summary, tables and report into a directory, which appears whole or not at all.
+
+        Args:
+            directory: Where.
+            figures: Write each chart of the report as PDF, SVG and PNG as well.
 
         Raises:
             UserError: The directory holds something else.
         """
         from anabranch.report.run_output import write_run
 
-        write_run(self, Path(directory))
+        write_run(self, Path(directory), figures=figures)
 
     def __repr__(self) -> str:
         from anabranch.report.format import run_text

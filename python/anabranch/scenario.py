@@ -374,6 +374,13 @@ class Scenario(Tables):
         digest: bool = True,
         out: str | Path | None = None,
         shard: tuple[int, int] | None = None,
+        store: str | Path | None = None,
+        ranges: Mapping[str, str] | None = None,
+        design: str | None = None,
+        points: int | None = None,
+        until: str | None = None,
+        refine: str | None = None,
+        ray: str | None = None,
         progress: Callable[[int, int], None] | None = None,
         remark: Callable[[str], None] | None = None,
     ) -> SweepResult:
@@ -395,23 +402,30 @@ class Scenario(Tables):
             digest: As in :meth:`run`; without it equal repeats are not recognised.
             out: Directory that keeps finished points and the table; resumed if it exists.
             shard: ``(I, N)``: part I of N, from 1, into ``out``; :meth:`SweepResult.merge` puts parts together.
+            store: Directory of finished points that sweeps, studies and comparisons share, instead of ``out``.
+            ranges: Dotted path → ``"LOW..HIGH"``, with ``:log`` behind it where ratios count.
+            design: How these are chosen: ``"sobol"`` (the default), ``"lhs"`` or ``"grid"``.
+            points: How many; of a grid, of each range.
+            until: ``"FIGURE:WIDTH"``: seeds of each point until its 95 % interval is that wide, in the figure's unit or
+                in per cent of the mean; ``repeat`` is the most of them.
+            refine: ``"FIGURE:N"``: N points more where the curve of the one range bends.
+            ray: Address of a Ray cluster that makes the runs; ``"local"`` starts one here.
             progress: Called with (finished, total) points.
-            remark: Called with a sentence for each point in ``out`` that cannot be used and is made again.
+            remark: Called with a sentence for each finished point that cannot be used and is made again.
 
         Raises:
             ScenarioError: The scenario or a point of the grid is wrong.
             UserError: ``out`` holds something else.
         """
-        from anabranch.sweep import sweep
+        from anabranch.sweep import Choice, Place, sweep
 
         return sweep(
             self,
             grid or {},
             repeat=repeat,
-            jobs=jobs,
             digest=digest,
-            out=out,
-            shard=shard,
+            choice=Choice(ranges or {}, design, points, until, refine),
+            place=Place(out, store, shard, ray, jobs),
             progress=progress,
             remark=remark,
         )

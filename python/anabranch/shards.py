@@ -6,21 +6,24 @@ points. Point number k of the sweep belongs to shard k mod N + 1, so that slow c
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from anabranch.design import Design, grid
 from anabranch.errors import UserError
+from anabranch.figures import Figures
 from anabranch.files import NoSuchFileError, read_json
+from anabranch.maker import Jobs
 from anabranch.output import to_json, write_whole
-from anabranch.points import Job, Points, key
+from anabranch.points import Keys, Points
+from anabranch.space import read_space
 from anabranch.spoken import argument
 
 if TYPE_CHECKING:
     from anabranch.summary import Summary
-    from anabranch.sweep import Point, SweepResult
+    from anabranch.sweep import SweepResult
 
 FORMAT = 1
 SHARD_FILE = "shard.json"
@@ -42,19 +45,16 @@ class Plan:
     untrusted: bool
     title: str
     resolved: dict[str, Any]
+    space: dict[str, Any] | None = None
+    """Ranges, design and number of points, as they were asked for."""
 
-    def points(self) -> list[Point]:
+    def points(self) -> Design:
         """Every point, in the order of the tables."""
-        from anabranch.sweep import Point
-
-        seeds = range(self.first_seed, self.first_seed + self.repeat)
-        return [Point(values, seed) for values in itertools.product(*self.axes.values()) for seed in seeds]
-
-    def job(self, point: Point) -> Job:
-        """What the engine makes of a point."""
-        from anabranch.grid import sets_of
-
-        return self.text, self.file, [*self.sets, *sets_of(self.axes, point.values)], point.seed
+        factors = grid(self.axes)
+        if self.space is not None:
+            space = read_space(self.space["ranges"], self.space["design"], self.space["points"])
+            factors += [space.factor()] if space is not None else []
+        return Design(factors, self.first_seed, self.repeat)
 
 
 def parse_shard(text: str) -> tuple[int, int]:
@@ -84,11 +84,6 @@ def check_shard(shard: tuple[int, int]) -> tuple[int, int]:
             hint=f"parts count from 1, and there are at most {MOST_SHARDS:,}",
         )
     return part, parts
-
-
-def mine(points: Sequence[Point], shard: tuple[int, int] | None) -> list[Point]:
-    """The points of a shard; all without one."""
-    return list(points if shard is None else points[shard[0] - 1 :: shard[1]])
 
 
 def write_shard(directory: Path, shard: tuple[int, int], plan: Plan) -> None:
@@ -130,14 +125,17 @@ def _read(directory: Path) -> tuple[tuple[int, int], Plan]:
         if not isinstance(content.get(name), kind):
             raise UserError(f'{path} lacks "{name}"', hint="make the shard again")
     values = {name: content[name] for name in kinds if name not in {"part", "of"}}
-    return check_shard((content["part"], content["of"])), Plan(**values)
+    space = content.get("space")
+    if space is not None and not (isinstance(space, dict) and {"ranges", "design", "points"} <= space.keys()):
+        raise UserError(f'{path}: "space" is not as it was written', hint="make the shard again")
+    return check_shard((content["part"], content["of"])), Plan(**values, space=space)
 
 
 def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> SweepResult:
     """The sweep whose shards are in these directories; see :meth:`anabranch.SweepResult.merge`."""
     from anabranch.output import check_target, whole_directory
-    from anabranch.points import Store
-    from anabranch.sweep import SweepResult, SweptScenario, runs_frame
+    from anabranch.sweep import SweepResult, SweptScenario
+    from anabranch.sweep_file import SweepDirectory
 
     if not directories:
         raise UserError("there are no shards to merge", hint="give their directories")
@@ -150,7 +148,7 @@ def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> S
             raise UserError(f"{directory} and {first} are shards of different sweeps")
     homes: dict[int, list[Points]] = {}
     for directory, (part, _), _ in shards:
-        homes.setdefault(part, []).append(Points(directory, Path(), checks_files=False))
+        homes.setdefault(part, []).append(Points(directory, Path(), build=plan.build, checks_files=False))
     missing = [str(part) for part in range(1, parts + 1) if part not in homes]
     if missing:
         shown = ", ".join(missing[:6]) + (", …" if len(missing) > 6 else "")
@@ -160,16 +158,19 @@ def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> S
         if Path(out).exists() and any(Path(out).iterdir()):
             raise UserError(f"{argument('out', out)} is not empty", hint="give a new directory")
     points = plan.points()
-    found: list[Summary] = []
+    jobs = Jobs(plan.text, plan.file, plan.sets, points.axes, points)
+    keys = Keys(plan.text, digest=plan.digest, untrusted=plan.untrusted, build=plan.build)
+    figures = Figures(len(points))
     lacking: dict[int, int] = {}
-    for i, point in enumerate(points):
-        part = i % parts + 1
-        name = key(plan.job(point), digest=plan.digest, untrusted=plan.untrusted, build=plan.build)
-        summary = next((s for home in homes[part] if (s := home.read(name)) is not None), None)
+    for run in range(len(points)):
+        part = run % parts + 1
+        _, _, sets, seed = jobs[run]
+        key = keys.of(sets, seed)
+        summary = next((s for home in homes[part] if (s := home.read(key)) is not None), None)
         if summary is None:
             lacking[part] = lacking.get(part, 0) + 1
         else:
-            found.append(cast("Summary", summary))
+            figures.add(run, cast("Summary", summary))
     if lacking:
         part, runs = next(iter(lacking.items()))
         raise UserError(
@@ -178,8 +179,8 @@ def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> S
             hint="call its command again: it goes on where it stopped",
         )
     swept = SweptScenario(plan.title, plan.sets, plan.resolved)
-    result = SweepResult(list(plan.axes), runs_frame(list(plan.axes), points, found), swept)
+    result = SweepResult(points.axes, figures.frame(points.axes, points), swept)
     if out is not None:
         with whole_directory(Path(out), "sweep") as aside:
-            Store(aside, plan.file).finish(result)
+            SweepDirectory(aside).finish(result)
     return result

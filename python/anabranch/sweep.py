@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from anabranch import toml_text
+from anabranch import design, rounds
+from anabranch.design import Design, Point
 from anabranch.errors import UserError
-from anabranch.limits import MAX_SEED, check_jobs, thread_count
+from anabranch.figures import PARTS, Figures, flatten, runs_frame, value_text
+from anabranch.limits import MAX_SEED, check_jobs
+from anabranch.maker import Engine, FailedRunError, Here, Jobs, Maker, Order
 from anabranch.output import check_target, follow
-from anabranch.points import Store, key
+from anabranch.points import Keys, Points, shared
+from anabranch.sequential import read_until, sequence_interval
+from anabranch.space import Space, read_space
 from anabranch.spoken import argument
 from anabranch.statistics import Interval, mean_interval
+from anabranch.sweep_file import FORMAT, SweepDirectory, read_sweep
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
 
+    from anabranch import shards
     from anabranch._engine import ScenarioError
     from anabranch.scenario import Scenario
-    from anabranch.summary import Resolved, Summary
+    from anabranch.summary import Resolved
 
     _Blame = Callable[[ScenarioError, Sequence[str]], ScenarioError]
     """Tells of the engine's error on one point."""
 
-FORMAT = 1
-"""Of ``sweep.json``."""
-
-PARTS = ("reordering", "transfers", "fec")
-"""What a flow's summary has as a whole, or as ``None``."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """One run of a sweep: the grid's values, in the grid's order, and the seed."""
-
-    values: tuple[Any, ...]
-    seed: int
+__all__ = [
+    "PARTS",
+    "Estimate",
+    "Point",
+    "SweepResult",
+    "SweptScenario",
+    "estimate",
+    "flatten",
+    "planned_axes",
+    "runs_frame",
+    "sweep",
+    "value_text",
+]
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,8 @@ class SweptScenario:
     sets: list[str] = field(default_factory=list)
     """What was set over its file, as ``PATH=VALUE``."""
     resolved: dict[str, Any] = field(default_factory=dict)
+    is_sequential: bool = False
+    """Seeds were run until an interval was narrow: intervals are those of a confidence sequence."""
 
 
 class SweepResult:
@@ -101,8 +108,6 @@ class SweepResult:
         Raises:
             UserError: ``directory`` has no finished sweep, or one that has been changed.
         """
-        from anabranch.sweep_file import read_sweep
-
         return read_sweep(Path(directory))
 
     @classmethod
@@ -136,6 +141,7 @@ class SweepResult:
             "seeds": self.frame.get_column("seed").unique(maintain_order=True).to_list(),
             "runs": self.frame.height,
             "measures": self.figures(),
+            "intervals": "confidence sequence" if self.scenario.is_sequential else "student-t",
             "anabranch_version": _engine.version(),
             "resolved_scenario": self.scenario.resolved,
         }
@@ -154,27 +160,64 @@ class SweepResult:
 
         if figure not in self.frame.columns:
             raise UserError(f'the sweep has no figure "{figure}"', hint=nearest(figure, self.figures()))
-        groups: dict[tuple[Any, ...], list[tuple[str | None, float | None]]] = {}
-        for row in self.frame.select([*self.axes, "digest", figure]).iter_rows():
-            groups.setdefault(row[:-2], []).append((row[-2], row[-1]))
-        return [(point, estimate(rows)) for point, rows in groups.items()]
+        return self._estimates(self._groups(), self.frame.get_column(figure))
 
     def table(self, figures: Sequence[str] | None = None) -> pl.DataFrame:
         """One row per point: the axes, then mean, lower, upper, n of each figure (all of them when left out)."""
         import polars as pl
 
-        columns: dict[str, list[Any]] = {axis: [] for axis in self.axes}
-        for i, figure in enumerate(figures if figures is not None else self.figures()):
-            estimates = self.estimates(figure)
-            if i == 0:
-                for k, axis in enumerate(self.axes):
-                    columns[axis] = [point[k] for point, _ in estimates]
-            intervals = [value.interval if value else None for _, value in estimates]
+        groups = self._groups()
+        columns: dict[str, Any] = {axis: [group.point[k] for group in groups] for k, axis in enumerate(self.axes)}
+        chosen = list(figures if figures is not None else self.figures())
+        if not chosen:
+            columns = {axis: [] for axis in self.axes}
+        for figure in chosen:
+            if figure not in self.frame.columns:
+                self.estimates(figure)
+            values = self.frame.get_column(figure)
+            if len(groups) == values.len():
+                # One run per point, of which there may be millions.
+                known = values.cast(pl.Float64).is_finite().fill_null(value=False)
+                columns[f"{figure}.mean"] = values.cast(pl.Float64).set(~known, None)
+                columns[f"{figure}.lower"] = columns[f"{figure}.upper"] = [None] * len(groups)
+                columns[f"{figure}.n"] = known.cast(pl.Int64)
+                continue
+            intervals = [value.interval if value else None for _, value in self._estimates(groups, values)]
             columns[f"{figure}.mean"] = [v.mean if v else None for v in intervals]
             columns[f"{figure}.lower"] = [v.lower if v else None for v in intervals]
             columns[f"{figure}.upper"] = [v.upper if v else None for v in intervals]
             columns[f"{figure}.n"] = [v.n if v else 0 for v in intervals]
         return pl.DataFrame(columns, strict=False)
+
+    def _estimates(self, groups: Sequence[_Group], values: pl.Series) -> list[tuple[tuple[Any, ...], Estimate | None]]:
+        column = values.to_list()
+        rule = sequence_interval if self.scenario.is_sequential else mean_interval
+        return [
+            (tuple(g.point), _estimate([column[run] for run in g.runs], rule, is_deterministic=g.is_deterministic))
+            for g in groups
+        ]
+
+    def _groups(self) -> list[_Group]:
+        """The runs of each point, in the order of the points' first runs."""
+        import polars as pl
+
+        numbered = self.frame.select(*self.axes, "digest").with_row_index("\0run")
+        parts = [
+            pl.col("\0run"),
+            pl.col("digest").n_unique().alias("\0digests"),
+            pl.col("digest").is_null().any().alias("\0unknown"),
+        ]
+        # Without axes all runs are of one point.
+        grouped = (
+            numbered.group_by(self.axes, maintain_order=True).agg(parts)
+            if self.axes
+            else numbered.select(part.implode() if i == 0 else part for i, part in enumerate(parts))
+        )
+        return [
+            _Group(point, runs, len(runs) > 1 and digests == 1 and not unknown)
+            for *point, runs, digests, unknown in grouped.iter_rows()
+            if runs
+        ]
 
     def plot(self, y: str, *, x: str | None = None, hue: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw a figure over an axis of the grid, with 95 % intervals where there are repeats.
@@ -209,15 +252,71 @@ class SweepResult:
         return html_table(self)
 
 
+@dataclass(frozen=True)
+class _Group:
+    """The runs of one point."""
+
+    point: Sequence[Any]
+    runs: Sequence[int]
+    is_deterministic: bool
+    """There are several, and they gave the same packets."""
+
+
 def estimate(rows: Sequence[tuple[str | None, float | None]]) -> Estimate | None:
     """Mean and interval over repeats given as (digest, value); repeats with one shared digest count once."""
-    values = [float(v) for _, v in rows if v is not None and math.isfinite(v)]
+    digests = {d for d, _ in rows}
+    return _estimate(
+        [value for _, value in rows],
+        mean_interval,
+        is_deterministic=len(digests) == 1 and None not in digests and len(rows) > 1,
+    )
+
+
+def _estimate(
+    repeats: Sequence[float | None], rule: Callable[[Sequence[float]], Interval], *, is_deterministic: bool
+) -> Estimate | None:
+    values = [float(v) for v in repeats if v is not None and math.isfinite(v)]
     if not values:
         return None
-    digests = {d for d, _ in rows}
-    if len(digests) == 1 and None not in digests and len(rows) > 1:
-        return Estimate(mean_interval(values[:1]), deterministic=True)
-    return Estimate(mean_interval(values), deterministic=False)
+    return Estimate(rule(values[:1] if is_deterministic else values), is_deterministic)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which points a sweep has besides those of its grid, as it was asked for.
+
+    Attributes:
+        ranges: Dotted path → ``LOW..HIGH``, with ``:log`` behind it where ratios count.
+        design: How points of the ranges are chosen: ``"sobol"``, ``"lhs"`` or ``"grid"``.
+        points: How many; of a grid, of each range.
+        until: ``FIGURE:WIDTH``: seeds of each point until its interval is that narrow.
+        refine: ``FIGURE:N``: N points more where the curve of the one range bends.
+    """
+
+    ranges: Mapping[str, str] = field(default_factory=dict)
+    design: str | None = None
+    points: int | None = None
+    until: str | None = None
+    refine: str | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a sweep is made and kept.
+
+    Attributes:
+        out: The directory of its tables.
+        store: The directory of its points; that of its tables when left out.
+        shard: Which part it is of how many.
+        ray: The address of a Ray cluster.
+        jobs: Threads.
+    """
+
+    out: str | Path | None = None
+    store: str | Path | None = None
+    shard: tuple[int, int] | None = None
+    ray: str | None = None
+    jobs: int | None = None
 
 
 def sweep(
@@ -225,62 +324,170 @@ def sweep(
     grid: Mapping[str, Sequence[Any]],
     *,
     repeat: int | None = None,
-    jobs: int | None = None,
     digest: bool = True,
-    out: str | Path | None = None,
-    shard: tuple[int, int] | None = None,
+    choice: Choice | None = None,
+    place: Place | None = None,
     progress: Callable[[int, int], None] | None = None,
     remark: Callable[[str], None] | None = None,
 ) -> SweepResult:
     """Run every point of the grid, or of a part of it; see :meth:`anabranch.Scenario.sweep`."""
     from anabranch import shards
-    from anabranch.build import fingerprint
 
-    check_jobs(jobs)
-    if shard is not None:
-        shards.check_shard(shard)
-        if out is None:
-            raise UserError(f"{argument('shard')} keeps its runs in a directory", hint=f"give {argument('out')}")
-    if scenario.controls and out is not None:
-        raise UserError(
-            f"{argument('out')}: runs of a congestion control in Python are not kept",
-            hint="leave it out: nothing would tell when the control's code changes",
-        )
-    directory = Path(out) if out is not None else None
+    chosen, where = choice or Choice(), place or Place()
+    _check(scenario, chosen, where)
+    engine = _engine_at(where)
+    directory = Path(where.out) if where.out is not None else None
     if directory is not None:
         check_target(directory, "sweep")
         directory = follow(directory)
-    axes, points, told, resolved = _plan(scenario, grid, repeat)
-    title, made_of = resolved.get("title", ""), resolved.get("resolved_scenario", {})
-    store = Store(directory, scenario.file, remark)
-    if shard is not None and directory is not None:
-        plan = shards.Plan(
-            build=fingerprint(),
-            text=scenario.text,
-            file=scenario.file,
-            sets=list(scenario.sets),
-            axes={path: list(values) for path, values in axes.items()},
-            first_seed=points[0].seed,
-            repeat=len({point.seed for point in points}),
-            digest=digest,
-            untrusted=scenario.untrusted,
-            title=title,
-            resolved=made_of,
-        )
-        shards.write_shard(directory, shard, plan)
-        store.ours.add(shards.SHARD_FILE)
-    points = shards.mine(points, shard)
-    maker = _Maker(scenario, axes, points, store, told, digest=digest)
-    store.said()
+    plan = _plan(scenario, grid, None if chosen.until else repeat, chosen)
+    tables = SweepDirectory(directory)
+    folder = Path(scenario.file).parent
+    kept = Points(directory, folder, remark) if where.store is None else shared(where.store, folder, remark)
+    points = plan.points
+    if where.shard is not None and directory is not None:
+        shards.write_shard(directory, where.shard, _shard_plan(scenario, plan, chosen, digest=digest))
+        tables.ours.add(shards.SHARD_FILE)
+        points = plan.points[where.shard[0] - 1 :: where.shard[1]]
+    order = Order(digest, scenario.untrusted, list(scenario.controls.items()), where.jobs)
+    runner = _Runner(scenario, plan, kept, order, engine, progress)
     try:
-        summaries = maker.make(jobs, progress)
+        made, figures = runner.chosen(chosen, points, repeat)
     finally:
-        maker.store.note()
-    swept = SweptScenario(title, list(scenario.sets), made_of)
-    result = SweepResult(list(axes), runs_frame(list(axes), points, summaries), swept)
-    if shard is None:
-        maker.store.finish(result)
+        kept.close()
+        tables.note()
+    swept = SweptScenario(
+        plan.resolved.get("title", ""),
+        list(scenario.sets),
+        plan.resolved.get("resolved_scenario", {}),
+        is_sequential=chosen.until is not None,
+    )
+    result = SweepResult(plan.points.axes, figures.frame(plan.points.axes, made), swept)
+    if where.shard is None:
+        tables.finish(result)
     return result
+
+
+def _check(scenario: Scenario, choice: Choice, place: Place) -> None:
+    """Refuse options that do not go together, before any work.
+
+    Raises:
+        UserError: There are such.
+    """
+    from anabranch import shards
+
+    check_jobs(place.jobs)
+    if place.shard is not None:
+        shards.check_shard(place.shard)
+        if place.out is None:
+            raise UserError(f"{argument('shard')} keeps its runs in a directory", hint=f"give {argument('out')}")
+        if place.store is not None:
+            raise UserError(
+                f"{argument('store')}: a shard keeps its runs in {argument('out')}",
+                hint=f"leave {argument('store')} out",
+            )
+        for name, value in (("until", choice.until), ("refine", choice.refine)):
+            if value is not None:
+                raise UserError(
+                    f"{argument(name, value)} looks at all runs, and a shard has a part of them",
+                    hint=f"leave out {argument('shard')}, or give each call a part of the grid",
+                )
+    if choice.until is not None and choice.refine is not None:
+        raise UserError(f"{argument('until')} and {argument('refine')} do not go together", hint="give one of them")
+    keeps = place.out is not None or place.store is not None
+    if scenario.controls and keeps:
+        raise UserError(
+            f"{argument('out' if place.out is not None else 'store')}: runs of a congestion control in Python are not "
+            "kept",
+            hint="leave it out: nothing would tell when the control's code changes",
+        )
+
+
+def _engine_at(place: Place) -> Engine:
+    """Where runs are made.
+
+    Raises:
+        UserError: The cluster cannot be reached.
+    """
+    if place.ray is None:
+        return Here()
+    from anabranch.cluster import Ray
+
+    return Ray(place.ray, place.jobs)
+
+
+def _shard_plan(scenario: Scenario, plan: _Plan, choice: Choice, *, digest: bool) -> shards.Plan:
+    from anabranch import shards
+    from anabranch.build import fingerprint
+
+    space = {"ranges": dict(choice.ranges), "design": choice.design, "points": choice.points}
+    return shards.Plan(
+        build=fingerprint(),
+        text=scenario.text,
+        file=scenario.file,
+        sets=list(scenario.sets),
+        axes={path: list(values) for path, values in plan.axes.items()},
+        first_seed=plan.points.first_seed,
+        repeat=plan.points.repeat,
+        digest=digest,
+        untrusted=scenario.untrusted,
+        title=plan.resolved.get("title", ""),
+        resolved=plan.resolved.get("resolved_scenario", {}),
+        space=space if choice.ranges else None,
+    )
+
+
+class _Runner:
+    """Makes the points of a sweep, at once or in rounds."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        plan: _Plan,
+        kept: Points,
+        order: Order,
+        engine: Engine,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self._scenario = scenario
+        self._plan = plan
+        self._kept = kept
+        self._order = order
+        self._engine = engine
+        self._progress = progress
+        self._keys = Keys(scenario.text, digest=order.digest, untrusted=scenario.untrusted)
+        self._figures = Figures()
+
+    def chosen(self, choice: Choice, points: Design, repeat: int | None) -> tuple[Sequence[Point], Figures]:
+        """The points of a sweep in the order of its tables, and their figures.
+
+        Raises:
+            ScenarioError: A run cannot be made; the others of its chunk are kept.
+            UserError: There is no figure to go by.
+        """
+        if choice.until is not None:
+            rule = rounds.with_seeds_until(points, read_until(choice.until), repeat, self._figures, self._make)
+        elif choice.refine is not None and self._plan.space is not None:
+            refine = rounds.read_refine(choice.refine, self._plan.space)
+            rule = rounds.refined(points, self._plan.space, refine, self._figures, self._make)
+        else:
+            self._make(points)
+            return points, self._figures
+        made, runs = rule
+        return made, self._figures.ordered(runs)
+
+    def _make(self, points: Sequence[Point]) -> None:
+        scenario, before = self._scenario, len(self._figures)
+        work = Jobs(scenario.text, scenario.file, scenario.sets, self._plan.points.axes, points)
+
+        def report(done: int, total: int) -> None:
+            if self._progress:
+                self._progress(before + done, before + total)
+
+        try:
+            Maker(work, self._keys, self._kept, self._order, self._figures).make(self._engine, report)
+        except FailedRunError as failed:
+            raise self._plan.told(failed.error, work.varied(failed.run)) from None
 
 
 def planned_axes(
@@ -299,33 +506,58 @@ def planned_axes(
     return {**axes_of(resolved.get("sweep", {}).get("grid", {})), **given}, given, resolved
 
 
-def _plan(
-    scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | None
-) -> tuple[dict[str, Sequence[Any]], list[Point], _Blame, Resolved]:
+@dataclass(frozen=True)
+class _Plan:
+    """What a sweep makes."""
+
+    axes: dict[str, Sequence[Any]]
+    points: Design
+    told: _Blame
+    resolved: Resolved
+    space: Space | None
+
+
+def _plan(scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | None, choice: Choice) -> _Plan:
     """The axes and every point, all of them checked: a mistake must show before hours of work, not after."""
     from anabranch import _engine
-    from anabranch.grid import MAX_POINTS, origins, points_to_check, sets_of
+    from anabranch.grid import MAX_POINTS, origins, sets_of
 
+    space = read_space(choice.ranges, choice.design, choice.points)
+    if choice.until is not None:
+        read_until(choice.until)
+    if choice.refine is not None:
+        rounds.read_refine(choice.refine, space)
     axes, given, resolved = planned_axes(scenario, grid)
+    varied = space.ranges if space is not None else {}
+    # A range takes the place of the file's values, as a grid does.
+    axes = {path: values for path, values in axes.items() if path not in varied or path in given}
+    for path in varied:
+        if path in axes:
+            raise UserError(f"{path} has values and a range", hint="give one of them")
+    factors = [*design.grid(axes), *([space.factor()] if space is not None else [])]
     repeats = repeat if repeat is not None else int(resolved.get("sweep", {}).get("repeat", 1))
+    if choice.until is not None:
+        # The file's number of repeats is a fixed plan; this is the other.
+        repeats = 1
     if repeats < 1:
         raise UserError(f"{argument('repeat', repeat)}: at least 1 was expected")
-    count = math.prod(len(v) for v in axes.values()) * repeats
+    count = math.prod(len(factor.rows) for factor in factors) * repeats
     if count > MAX_POINTS:
         raise UserError(f"the grid has {count:,} runs; at most {MAX_POINTS:,} were expected")
     first = int(resolved["seed"])
     if first + repeats - 1 > MAX_SEED:
         raise UserError(f"{repeats} seeds from {first} on: seeds up to {MAX_SEED} were expected")
     places = origins(scenario.text, scenario.file, given) if len(axes) > len(given) else {}
+    names = dict.fromkeys((axis for factor in factors for axis in factor.axes), ())
 
     def told(error: ScenarioError, sets: Sequence[str]) -> ScenarioError:
         from anabranch.grid import blame
         from anabranch.schema import in_words_of_python
 
-        return in_words_of_python(blame(error, sets, places, given))
+        return in_words_of_python(blame(error, sets, places, given, varied))
 
-    for values in points_to_check(axes):
-        sets = sets_of(axes, values)
+    for values in design.to_check(factors):
+        sets = sets_of(names, values)
         try:
             _engine.resolve(
                 scenario.text,
@@ -337,144 +569,4 @@ def _plan(
             )
         except _engine.ScenarioError as error:
             raise told(error, sets) from None
-    points = [Point(v, s) for v in itertools.product(*axes.values()) for s in range(first, first + repeats)]
-    return axes, points, told, resolved
-
-
-class _Maker:
-    """Makes the runs of a sweep that are not in the store yet."""
-
-    def __init__(
-        self,
-        scenario: Scenario,
-        axes: Mapping[str, Sequence[Any]],
-        points: Sequence[Point],
-        store: Store,
-        told: _Blame,
-        *,
-        digest: bool,
-    ) -> None:
-        from anabranch.grid import sets_of
-
-        self.digest = digest
-        self.told = told
-        self.untrusted = scenario.untrusted
-        self.controls = list(scenario.controls.items())
-        self.store = store
-        text = scenario.text
-        self.sets = [sets_of(axes, p.values) for p in points]
-        self.work: list[tuple[str, str, list[str], int | None]] = [
-            (text, scenario.file, [*scenario.sets, *sets], p.seed) for sets, p in zip(self.sets, points, strict=True)
-        ]
-        self.keys = [key(job, digest=digest, untrusted=self.untrusted) for job in self.work]
-        self.done: dict[str, Summary] = {k: cast("Summary", s) for k in self.keys if (s := store.read(k)) is not None}
-
-    def make(self, jobs: int | None, progress: Callable[[int, int], None] | None) -> list[Summary]:
-        """Make what is missing; the summaries of all points, in order.
-
-        Raises:
-            ScenarioError: A point is wrong; the others of its chunk are kept.
-        """
-        missing = [i for i, k in enumerate(self.keys) if k not in self.done]
-        finished = len(self.keys) - len(missing)
-
-        def report(n: int) -> None:
-            if progress:
-                progress(n, len(self.keys))
-
-        report(finished)
-        threads = thread_count(jobs, len(missing))
-        # Chunks bound what an interrupt can lose; several per thread keep the cores busy.
-        size = max(8 * threads, 16)
-        for start in range(0, len(missing), size):
-            self._chunk(missing[start : start + size], threads, finished + start, report)
-        return [self.done[k] for k in self.keys]
-
-    def _chunk(self, chunk: Sequence[int], threads: int, base: int, report: Callable[[int], None]) -> None:
-        from anabranch import _engine
-
-        try:
-            self._run(chunk, threads, lambda n: report(base + n))
-            return
-        except _engine.ScenarioError as error:
-            whole = error
-        failed: ScenarioError | None = None
-        # The engine says not which job failed, and hands back none: one by one, the good ones are kept.
-        for i in chunk:
-            try:
-                self._run([i], 1, lambda _: None)
-            except _engine.ScenarioError as error:
-                failed = failed or self.told(error, self.sets[i])
-        raise failed or whole
-
-    def _run(self, chunk: Sequence[int], threads: int, report: Callable[[int], None]) -> None:
-        from anabranch import _engine
-
-        work = [self.work[i] for i in chunk]
-        results = _engine.run_many(
-            work,
-            threads=threads,
-            digest=self.digest,
-            untrusted=self.untrusted,
-            controls=self.controls,
-            progress=report,
-        )
-        for i, run in zip(chunk, results, strict=True):
-            summary: Summary = json.loads(run.summary_json)
-            self.done[self.keys[i]] = summary
-            self.store.write(self.keys[i], cast("dict[str, Any]", summary), run.depends)
-
-
-def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float | None]:
-    """Every figure of a summary under one dotted name each: ``flow.main.goodput_mbit_s``.
-
-    Args:
-        summary: A run's summary.
-        distributions: Also the reordering distributions, one figure per bin.
-    """
-    flat: dict[str, float | None] = {}
-
-    def walk(prefix: str, value: Any) -> None:
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                # A part that a flow does not have (no error correction, say) is no figure.
-                if (distributions or key != "reordering") and not (inner is None and key in PARTS):
-                    walk(f"{prefix}.{key}", inner)
-        elif value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
-            flat[prefix] = None if value is None else float(value)
-
-    for section, singular in (
-        ("flows", "flow"),
-        ("links", "link"),
-        ("groups", "group"),
-        ("gateways", "gateway"),
-        ("fairness", "fairness"),
-    ):
-        walk(singular, summary.get(section, {}))
-    return flat
-
-
-def runs_frame(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Summary]) -> pl.DataFrame:
-    """One row per run, as of :class:`SweepResult`."""
-    import polars as pl
-
-    flat = [flatten(s) for s in summaries]
-    names = list(dict.fromkeys(name for f in flat for name in f))
-    columns: dict[str, list[Any]] = {axis: [_cell(p.values[i]) for p in points] for i, axis in enumerate(axes)}
-    for axis, cells in columns.items():
-        if len({type(c) for c in cells} - {int, float}) > 0 and len({type(c) for c in cells}) > 1:
-            columns[axis] = [value_text(c) for c in cells]
-    columns["seed"] = [p.seed for p in points]
-    columns["digest"] = [s.get("digest") for s in summaries]
-    frame = pl.DataFrame(columns, strict=False)
-    figures = [pl.Series(name, [f.get(name) for f in flat], dtype=pl.Float64) for name in names]
-    return frame.with_columns(figures)
-
-
-def _cell(value: Any) -> Any:
-    return value if isinstance(value, (bool, int, float, str)) else toml_text.write_value(value)
-
-
-def value_text(value: Any) -> str:
-    """A value of an axis as text: as TOML and JSON write it, and a string without quotation marks."""
-    return value if isinstance(value, str) else toml_text.write_value(value)
+    return _Plan(axes, Design(factors, first, repeats), told, resolved, space)

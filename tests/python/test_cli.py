@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import _engine
+from anabranch import _engine, command_cost
 from anabranch.cli.completion import commands
 from anabranch.cli.sweep import parse_grid
 
@@ -214,10 +214,10 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
     assert done.status == 0
     assert json.loads(done.out)["format"] == 1
     names = {p.name for p in out.iterdir()}
-    assert names == {"anabranch.json", "summary.json", "report.html", "figures"} | {
-        f"{t}.parquet" for t in ("flows", "links", "samples", "link_samples", "packets", "window_events")
-    }
-    assert anabranch(*arguments).status == 0
+    tables = {f"{t}.parquet" for t in ("flows", "links", "samples", "link_samples", "packets", "window_events")}
+    assert names == {"anabranch.json", "summary.json", "report.html"} | tables
+    assert anabranch(*arguments, "--figures").status == 0
+    assert {"cwnd.pdf", "sequence.svg"} <= {p.name for p in (out / "figures").iterdir()}
     (out / "mine.txt").write_text("mine")
     done = anabranch(*arguments)
     assert (done.status, done.out) == (2, "")
@@ -525,6 +525,16 @@ def test_list_and_explain(anabranch: Call) -> None:
     assert "RFC 9438" in told
     assert json.loads(anabranch("explain", "cubic", "--json").out)["name"] == "cubic"
     assert "cubic" in anabranch("list").out
+
+
+def test_bench_measures_commands(anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_cost, "MEASUREMENTS", 1)
+    monkeypatch.setattr(command_cost, "RUNS", 20)
+    done = anabranch("bench", "--commands", "--json")
+    assert (done.status, done.err) == (0, "")
+    rows = json.loads(done.out)["commands"]
+    assert {"start-up", "run --out", "sweep --out, besides"} <= {row["case"] for row in rows}
+    assert all(row["value"] >= 0 and row["unit"] for row in rows)
 
 
 def test_bench_needs_a_checkout(anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -317,7 +317,7 @@ def test_tables_fit_80_columns(inside: Path, anabranch: Call, inputs: list[str])
         (["run-reno", "reno.toml", "--seed", "-1"], "error: --seed -1: a whole number from 0 "),
         (["run-reno", "run-cubic", "--repeat", "3"], "error: --repeat 3 is for scenarios, and none is given\n"),
         (["run-reno", "reno.toml", "--repeat", "3"], "--repeat 3 makes a sweep of reno.toml, and run-reno is a run"),
-        (["cubic.toml", "reno.toml", "--repeat", "0"], "error: --repeat 0: a whole number from 1 to 1,000,000 was "),
+        (["cubic.toml", "reno.toml", "--repeat", "0"], "error: --repeat 0: a whole number from 1 to 10,000,000 was "),
         (["run-reno", "."], "error: . is a directory that anabranch did not write; "),
         (["run-reno", "run-cubic/report.html"], "error: run-cubic/report.html is an HTML page; "),
         (["run-reno", "run-cubic/samples.parquet"], "error: run-cubic/samples.parquet is a Parquet table; "),

@@ -232,7 +232,7 @@ def test_a_run_says_once_which_names_its_figures_cannot_show(anabranch: Call, tm
     file = tmp_path / "s.toml"
     file.write_text(scenario("t", ["流れ一", "流れ二"]), encoding="utf-8")
     done = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "anabranch", "run", str(file), "--out", str(tmp_path / "out")],
+        [sys.executable, "-m", "anabranch", "run", str(file), "--out", str(tmp_path / "out"), "--figures"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     lines = [line for line in done.stderr.splitlines() if "font" in line]

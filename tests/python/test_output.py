@@ -10,11 +10,20 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from anabranch import _engine, interrupt, output
 from anabranch.errors import UserError
-from anabranch.output import check_parent, check_target, read_manifest, whole_directory, write_manifest, write_whole
+from anabranch.output import (
+    check_parent,
+    check_target,
+    read_manifest,
+    whole_directory,
+    write_manifest,
+    write_parquet_parts,
+    write_whole,
+)
 
 from .command import Call
 
@@ -332,7 +341,7 @@ def test_what_a_file_system_makes_at_its_root_is_not_in_the_way(mount: Path) -> 
 
 
 def test_a_run_into_a_mount_point(anabranch: Call, mount: Path, scenario_file: Path) -> None:
-    done = anabranch("run", scenario_file, "--set", "duration='1 s'", "--out", mount, "--no-packets")
+    done = anabranch("run", scenario_file, "--set", "duration='1 s'", "--out", mount, "--no-packets", "--figures")
     assert done.status == 0, done.err
     assert {"anabranch.json", "summary.json", "figures"} <= {path.name for path in mount.iterdir()}
 
@@ -422,3 +431,25 @@ def test_a_scenario_that_is_a_directory_with_incomplete_results(anabranch: Call,
     done = anabranch("run", tmp_path)
     assert done.status == 2
     assert "the results are not complete" in done.err
+
+
+def test_parts_become_row_groups_of_one_table(tmp_path: Path) -> None:
+    table = pl.DataFrame({"a": range(95), "b": [None if i % 3 else str(i) for i in range(95)]})
+    for rows in (10, 19, 95, 1000):
+        write_parquet_parts(tmp_path / "t.parquet", iter(table.iter_slices(rows)), rows)
+        assert pl.read_parquet(tmp_path / "t.parquet").equals(table)
+
+
+def test_parts_on_a_full_disk_are_an_error_of_the_system() -> None:
+    parts = pl.DataFrame({"a": range(300_000)}).iter_slices(100_000)
+    with pytest.raises(OSError, match="No space left on device"):
+        write_parquet_parts(Path("/dev/full"), iter(parts), 100_000)
+
+
+def test_an_interrupt_between_parts_stays_one(tmp_path: Path) -> None:
+    def parts() -> Iterator[pl.DataFrame]:
+        yield pl.DataFrame({"a": range(10)})
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_parquet_parts(tmp_path / "t.parquet", parts(), 10)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from anabranch import Scenario, _engine, points
+from anabranch import Scenario, Study, UserError, _engine, points, segments
+from anabranch.compare.inputs import read_inputs
+from anabranch.points import build_name
 
 TEXT = """
 duration = "1 s"
@@ -52,8 +53,10 @@ class Made:
         self.result = Scenario.from_file(self.file).sweep(out=self.out, remark=self.remarks.append)
         return self.runs
 
-    def point(self) -> Path:
-        return sorted((self.out / "points").iterdir())[0]
+    def segment(self) -> Path:
+        """The only one."""
+        (path,) = (self.out / "points").iterdir()
+        return path
 
 
 @pytest.fixture
@@ -73,7 +76,8 @@ def test_a_changed_file_makes_its_points_again(made: Made) -> None:
     assert all("another content of loss.txt" in remark for remark in made.remarks)
     assert made.again() == 0
     made.loss.write_text("3\n")
-    assert made.again() == 2
+    # The points of each content are kept.
+    assert made.again() == 0
     assert made.result.frame["digest"].to_list() == before
 
 
@@ -83,35 +87,54 @@ def test_another_build_of_the_engine_makes_all_points_again(made: Made, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("spoil", "why"),
+    ("spoil", "made_again", "says"),
     [
-        (lambda raw: raw[: len(raw) // 2], "is not whole JSON"),
-        (lambda _: b"", "is not whole JSON"),
-        (lambda _: b"\0" * 100, "is not whole JSON"),
-        (lambda _: b"[" * 100_000, "is not whole JSON"),
-        (lambda _: b'"text"', "is not a point of format 1"),
-        (lambda _: b"{}", "is not a point of format 1"),
-        (lambda raw: raw.replace(b'"format": 1', b'"format": 0', 1), "is not a point of format 1"),
-        (lambda raw: raw.replace(b'"key": "', b'"key": "0', 1), "is the point of another run"),
-        (lambda raw: json.dumps({**json.loads(raw), "depends": []}).encode(), "lacks a part"),
-        (lambda raw: json.dumps({**json.loads(raw), "summary": {"flows": {}}}).encode(), "has been changed"),
-        (lambda raw: raw.replace(b'"sent_packets": ', b'"sent_packets": 1', 1), "has been changed"),
+        # Both points are in one block.
+        (lambda raw: raw[:-1], 2, ""),
+        (lambda raw: raw[: len(segments.MAGIC) + 7], 2, ""),
+        (lambda raw: raw[:5], 2, ""),
+        (lambda _: b"", 2, ""),
+        (lambda raw: raw + raw[len(segments.MAGIC) : -9], 0, ""),
+        (lambda raw: raw + raw[len(segments.MAGIC) :], 0, ""),
+        (lambda raw: raw + b"\0" * 100, 0, "is damaged at byte"),
+        (lambda raw: b"\0" * len(raw), 2, "is damaged at byte 0"),
+        (lambda _: b"[" * 100_000, 2, "is damaged at byte 0"),
+        (lambda raw: raw.replace(b"points 2", b"points 9"), 2, "is damaged at byte 0"),
+        (lambda raw: flipped(raw, len(segments.MAGIC)), 2, "is damaged at byte 19"),
+        # As a block that was half written: it says that it goes on.
+        (lambda raw: flipped(raw, len(segments.MAGIC) + 4), 2, ""),
+        (lambda raw: flipped(raw, len(segments.MAGIC) + 20), 2, "is damaged at byte 19"),
+        (lambda raw: flipped(raw, len(raw) - 3), 2, "is damaged at byte 19"),
+        (lambda raw: raw[: len(segments.MAGIC)] + b"noise" + raw[len(segments.MAGIC) :], 0, "is damaged at byte 19"),
     ],
 )
-def test_a_spoilt_point_is_made_again_and_named(made: Made, spoil: Callable[[bytes], bytes], why: str) -> None:
-    point = made.point()
+def test_what_is_damaged_is_made_again(made: Made, spoil: Callable[[bytes], bytes], made_again: int, says: str) -> None:
+    segment = made.segment()
     before = made.result.frame
-    point.write_bytes(spoil(point.read_bytes()))
-    assert made.again() == 1
-    assert [remark for remark in made.remarks if why in remark and point.name in remark]
+    segment.write_bytes(spoil(segment.read_bytes()))
+    assert made.again() == made_again
+    assert [says in remark and segment.name in remark for remark in made.remarks] == [True] * bool(says)
     assert made.result.frame.equals(before)
 
 
-def test_the_point_of_another_run_is_made_again(made: Made) -> None:
-    one, other = sorted((made.out / "points").iterdir())
-    shutil.copy(one, other)
-    assert made.again() == 1
-    assert "is the point of another run" in made.remarks[0]
+def flipped(raw: bytes, at: int) -> bytes:
+    return raw[:at] + bytes([raw[at] ^ 0x40]) + raw[at + 1 :]
+
+
+def test_points_of_two_directories_are_put_together_by_copying(made: Made, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    Scenario.from_file(made.file).set("seed", 9).sweep(out=other)
+    for segment in (other / "points").iterdir():
+        shutil.copy(segment, made.out / "points")
+    made.runs = 0
+    Scenario.from_file(made.file).set("seed", 9).sweep(out=made.out)
+    assert made.runs == 0
+
+
+def test_what_is_no_file_is_passed_over(made: Made) -> None:
+    (made.out / "points" / f"{build_name()}-{'0' * 16}.points").mkdir()
+    assert made.again() == 0
+    assert "is damaged at byte 0" in made.remarks[0]
 
 
 def test_points_move_with_the_scenario(made: Made, tmp_path: Path) -> None:
@@ -125,10 +148,9 @@ def test_points_move_with_the_scenario(made: Made, tmp_path: Path) -> None:
     assert made.again() == 2
 
 
-def test_of_many_spoilt_points_the_first_are_named(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_points_the_first_are_named(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(points, "MOST_REMARKS", 1)
-    for point in (made.out / "points").iterdir():
-        point.write_bytes(b"")
+    made.loss.write_text("9\n")
     assert made.again() == 2
     assert made.remarks[1:] == ["1 more points are made again for such reasons"]
 
@@ -160,12 +182,83 @@ def test_what_a_control_includes_counts(tmp_path: Path) -> None:
     assert all("deep/more.h" in remark for remark in remarks)
 
 
-@pytest.mark.parametrize("name", ["\\ud800", "a\\u0000b", ""])
-def test_a_point_that_depends_on_no_possible_file_is_made_again(made: Made, name: str) -> None:
-    content = json.loads(made.point().read_bytes())
-    content["depends"] = {"@": "x"}
-    made.point().write_text(json.dumps(content).replace("@", name))
-    assert made.again() == 1
-    assert len(made.remarks) == 1
-    assert made.point().name in made.remarks[0]
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}",
+        b"[]",
+        b"7",
+        b"{",
+        b"[" * 100_000,
+        b'{"depends": [], "summary": {"flows": {}}}',
+        b'{"depends": {}, "summary": 7}',
+        b'{"depends": {"\\ud800": "x"}, "summary": {"flows": {}}}',
+        b'{"depends": {"a\\u0000b": "x"}, "summary": {"flows": {}}}',
+        b'{"depends": {"": "x"}, "summary": {"flows": {}}}',
+    ],
+)
+def test_a_point_that_means_nothing_is_made_again(made: Made, line: bytes) -> None:
+    (block,) = segments.scan(made.segment())
+    assert isinstance(block, segments.Block)
+    made.segment().unlink()
+    writer = segments.Writer(made.out / "points", build_name())
+    writer.append([(key, line) for key in block.keys])
+    writer.close()
+    assert made.again() == 2
+    assert len(made.remarks) == 2
     assert made.again() == 0
+
+
+def test_sweep_study_and_comparison_share_a_store(made: Made, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    scenario = Scenario.from_file(made.file).set("seed", 7)
+    made.runs = 0
+    scenario.sweep({"flow.m.cc": ["reno"]}, store=store)
+    assert made.runs == 2
+    scenario.sweep({"flow.m.cc": ["reno", "cubic"]}, store=store, out=tmp_path / "tables")
+    assert made.runs == 4
+    assert not (tmp_path / "tables" / "points").exists()
+    options: dict[str, Any] = {"seed": 7, "repeat": 3, "store": store}
+    read_inputs([made.file, copied(made, "cubic")], **options)
+    assert made.runs == 10
+    read_inputs([made.file, copied(made, "cubic")], **options)
+    assert made.runs == 10
+    study = tmp_path / "study"
+    study.mkdir()
+    (study / "study.toml").write_text(STUDY)
+    shutil.copy(made.file, study / "path.toml")
+    shutil.copy(made.loss, study)
+    Study.load(study).run(store=store)
+    assert made.runs == 12
+    Scenario.from_file(made.file).sweep(store=store)
+    assert made.runs == 12
+
+
+STUDY = """\
+title = "Shared"
+axis.rate = { set = { "link.a.rate" = "{} Mbit/s" }, values = [5, 10] }
+experiment.runs = { scenario = "path.toml", axes = ["rate"] }
+quantity.goodput = { path = "flow.m.goodput_mbit_s" }
+[[table]]
+id = "goodput"
+title = "Goodput (Mbit/s)"
+rows = "rate"
+[[table.column]]
+name = "all"
+value = "goodput"
+"""
+
+
+def copied(made: Made, name: str) -> Path:
+    """The scenario under another name, and other in its content."""
+    path = made.file.with_name(f"{name}.toml")
+    path.write_text(TEXT.replace('stack = "rfc"', f'stack = "rfc"\ncc = "{name}"'))
+    return path
+
+
+def test_a_store_is_no_other_directory(made: Made) -> None:
+    with pytest.raises(UserError, match="holds the results of `anabranch sweep`"):
+        Scenario.from_file(made.file).sweep(store=made.out)
+    (made.out / "anabranch.json").unlink()
+    with pytest.raises(UserError, match="was not written by anabranch"):
+        Scenario.from_file(made.file).sweep(store=made.out)

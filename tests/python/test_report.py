@@ -32,8 +32,8 @@ def result() -> RunResult:
 
 
 def test_the_same_run_gives_the_same_files(result: RunResult, tmp_path: Path) -> None:
-    result.write(tmp_path / "a")
-    result.write(tmp_path / "b")
+    result.write(tmp_path / "a", figures=True)
+    result.write(tmp_path / "b", figures=True)
     files = [p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*") if p.is_file()]
     assert {f.name for f in files} >= {"report.html", "summary.json", "cwnd.pdf", "queue.svg", "sequence.png"}
     for file in files:

@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 from anabranch import Scenario, SweepResult, UserError
 
 from .command import Call
+from .kept import kept_points
 
 TEXT = """\
 duration = "1 s"
@@ -55,8 +56,8 @@ def test_shards_make_the_tables_of_one_process(shards: list[Path], tmp_path: Pat
 
 
 def test_each_run_is_made_by_one_shard(shards: list[Path]) -> None:
-    names = [path.name for shard in shards for path in (shard / "points").iterdir()]
-    assert len(names) == len(set(names)) == 12
+    made = [key for shard in shards for key in kept_points(shard)]
+    assert len(made) == len(set(made)) == 12
 
 
 def without_a_shard(shards: list[Path]) -> list[Path]:
@@ -95,8 +96,8 @@ def cut_short(shards: list[Path]) -> list[Path]:
     ("spoil", "said"),
     [
         (without_a_shard, "of 5 shards 1 are missing: 1"),
-        (unfinished, "shard 2/5 lacks 1 of its runs"),
-        (cut_short, "shard 4/5 lacks 1 of its runs"),
+        (unfinished, "shard 2/5 lacks 3 of its runs"),
+        (cut_short, "shard 4/5 lacks 2 of its runs"),
         (of_another_sweep, "are shards of different sweeps"),
         (of_another_build, "was made by another build of the engine"),
         (foreign, "is no shard: it has no shard.json"),

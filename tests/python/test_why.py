@@ -62,10 +62,44 @@ EVENT_TYPES = {
 Row = dict[str, Any]
 
 
+ROW_TYPES = {
+    "flow": pl.String, "direction": pl.String, "time_s": pl.Float64, "sequence_bytes": pl.UInt64,
+    "payload_bytes": pl.UInt64, "cause": pl.String, "needed": pl.Boolean, "original_s": pl.Float64,
+    "original_fate": pl.String, "original_where": pl.String, "original_received_s": pl.Float64, "fate": pl.String,
+}  # fmt: skip
+
+
 def inspect(packets: list[Row], events: list[Row] | None = None) -> Why:
     """What a table says whose column ``needed`` is worked out by :func:`need`."""
     told = [{**packet, "needed": word} for packet, word in zip(packets, need(packets), strict=True)]
-    return why.inspect(pl.DataFrame(told, infer_schema_length=None), pl.DataFrame(events or [], schema=EVENT_TYPES))
+    return why.inspect(retransmissions(told), pl.DataFrame(events or [], schema=EVENT_TYPES))
+
+
+def retransmissions(packets: list[Row]) -> pl.DataFrame:
+    """The engine's table of retransmissions, from nothing but a table of packets: each looks at all before it."""
+    told: list[Row] = []
+    sent: list[Row] = []
+    for row in packets:
+        if sent and not is_next(row, sent[-1]):
+            sent = []
+        if row["retransmission"]:
+            whole = [o for o in sent if start(o) == start(row) and end(o) >= end(row)]
+            parts = [o for o in sent if start(o) < end(row) and end(o) > start(row)]
+            before: Row = (whole or parts or [{}])[-1]
+            kept = ("flow", "direction", "sequence_bytes", "payload_bytes", "cause", "needed", "fate")
+            originals = {
+                f"original_{key}": before.get(name)
+                for key, name in (("s", "sent_s"), ("fate", "fate"), ("where", "where"), ("received_s", "received_s"))
+            }
+            told.append({**{key: row[key] for key in kept}, "time_s": row["sent_s"], **originals})
+        sent.append(row)
+    return pl.DataFrame(told, schema=ROW_TYPES)
+
+
+def is_next(row: Row, last: Row) -> bool:
+    """Whether a packet is of the same connection and direction as the one before it."""
+    same = (row["flow"], row["direction"]) == (last["flow"], last["direction"])
+    return same and bool(row["packet_index"] > last["packet_index"])
 
 
 def need(packets: list[Row]) -> list[bool | None]:
@@ -76,10 +110,7 @@ def need(packets: list[Row]) -> list[bool | None]:
     words: list[bool | None] = []
     sent: list[Row] = []
     for row in packets:
-        last = sent[-1] if sent else row
-        if (row["flow"], row["direction"]) != (last["flow"], last["direction"]) or (
-            row["packet_index"] <= last["packet_index"]
-        ):
+        if sent and not is_next(row, sent[-1]):
             sent = []
         earlier = [other for other in sent if start(other) < end(row) and end(other) > start(row)]
         sent.append(row)
@@ -142,7 +173,7 @@ def test_what_was_lost_is_needed_and_what_arrived_is_not() -> None:
 
 def test_the_engines_own_word_counts() -> None:
     told = [{**packet, "needed": None if packet["cause"] is None else False} for packet in RECOVERY]
-    (flow,) = why.inspect(pl.DataFrame(told, infer_schema_length=None), pl.DataFrame([], schema=EVENT_TYPES)).flows
+    (flow,) = why.inspect(retransmissions(told), pl.DataFrame([], schema=EVENT_TYPES)).flows
     assert [again.needed for again in flow.retransmissions] == [False, False]
 
 
@@ -197,6 +228,7 @@ def test_the_engines_word_is_what_the_packets_say() -> None:
         packets = table.to_dicts()
         words = table.get_column("needed").to_list()
         assert words == need(packets)
+        assert lossy.run(packets=True, seed=seed).frame("retransmissions").filter(data).equals(retransmissions(packets))
         told += words
         last += by_the_last_sending(packets)
         had += by_what_had_arrived(packets)
@@ -334,13 +366,13 @@ def test_the_engines_document_keeps_its_digits() -> None:
 
 
 def test_a_run_that_does_not_say_why() -> None:
-    packets = pl.DataFrame([{**packet, "needed": None} for packet in RECOVERY], infer_schema_length=None)
-    with pytest.raises(UserError, match='no column "cause" of table "packets", no table "window_events"'):
-        why.inspect(packets.drop("cause"), None)
-    with pytest.raises(UserError, match='no column "needed" of table "packets"'):
-        why.inspect(packets.drop("needed"), pl.DataFrame([], schema=EVENT_TYPES))
+    table = retransmissions([{**packet, "needed": None} for packet in RECOVERY])
+    with pytest.raises(UserError, match='no column "cause" of table "retransmissions", no table "window_events"'):
+        why.inspect(table.drop("cause"), None)
+    with pytest.raises(UserError, match='no column "needed" of table "retransmissions"'):
+        why.inspect(table.drop("needed"), pl.DataFrame([], schema=EVENT_TYPES))
     with pytest.raises(UserError, match='no column "event" of table "window_events"'):
-        why.inspect(packets, pl.DataFrame(schema=EVENT_TYPES).drop("event"))
+        why.inspect(table, pl.DataFrame(schema=EVENT_TYPES).drop("event"))
 
 
 @pytest.fixture
@@ -422,15 +454,12 @@ def telling(monkeypatch: pytest.MonkeyPatch) -> RunResult:
     scenario = Scenario.from_file(file).set("duration", "4 s").set("flow.main.cc", "reno")
     scenario = scenario.set("link.bottleneck.forward.queue.reorder.interval", 10)
     result = scenario.run(samples_ms=10, packets=True)
-    packets = result.table("packets")
-    if "cause" not in packets.columns:
-        packets = packets.with_columns(cause=pl.when(pl.col("retransmission")).then(pl.lit("dup-thresh")))
-    again = packets.filter(pl.col("retransmission"))
+    again = result.frame("retransmissions")
     assert again.height > 0
-    start = float(again.get_column("sent_s")[0])
+    start = float(again.get_column("time_s")[0])
     events = pl.DataFrame([event(start, "recovery-entered", 100, 50, 50)], schema=EVENT_TYPES)
     plain = RunResult.frame
-    given = {"packets": packets, "window_events": events}
+    given = {"window_events": events}
     monkeypatch.setattr(RunResult, "frame", lambda self, name: given[name] if name in given else plain(self, name))
     return result
 
@@ -456,10 +485,7 @@ def test_needless_is_what_receivers_count(telling: RunResult) -> None:
 
 
 def test_a_report_without_it_says_nothing(telling: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    packets = telling.table("packets")
-    plain = RunResult.frame
-    given = {"packets": packets.drop("cause")}
-    monkeypatch.setattr(RunResult, "frame", lambda self, name: given[name] if name in given else plain(self, name))
+    monkeypatch.setattr(RunResult, "packet_parts", lambda self, *_: iter([telling.table("packets").clear()]))
     telling.write(tmp_path / "out")
     assert "retransmitted</h2>" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 

@@ -1,6 +1,6 @@
 //! The order of each inner flow at the receiver: every packet at most once, and none waits longer than a bound.
 //!
-//! A packet that has a gap before it waits until the gap is filled, or as long as 98 % of late packets took. Where fewer than a
+//! A packet that has a gap before it waits until the gap is filled, or a little longer than nearly all late packets took. Where fewer than a
 //! tenth of the gaps are filled at all, waiting cannot help, and nothing waits. A packet that arrives after its gap was given up is
 //! delivered late.
 
@@ -132,6 +132,8 @@ pub struct OrderStats {
     pub duplicates: u64,
     /// Gaps given up.
     pub given_up: u64,
+    /// Packets that the sender has given up.
+    pub abandoned: u64,
     /// Most packets that waited.
     pub max_waiting: usize,
 }
@@ -276,6 +278,10 @@ impl Order {
     }
 
     fn release(&mut self, packet: Vec<u8>) {
+        if packet.is_empty() {
+            self.stats.abandoned += 1;
+            return;
+        }
         self.stats.delivered += 1;
         self.ready.push_back(packet);
     }

@@ -10,6 +10,7 @@ mod error;
 mod exchange;
 mod interruptible;
 mod live;
+mod memory;
 mod python_control;
 mod run;
 mod scenario;
@@ -37,7 +38,7 @@ mod _engine {
         live_send_buffer, prepare_live, run_live,
     };
     #[pymodule_export]
-    use super::run::{Run, run, run_many};
+    use super::run::{PacketBatches, Run, run, run_many};
     #[pymodule_export]
     use super::scenario::resolve;
     #[pymodule_export]

@@ -1,16 +1,22 @@
 //! Runs from Python: one with a progress report, or many on all cores.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+use std::{
+    ffi::CString,
+    mem,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
 };
 
 use anabranch::{
-    Body, Finished, Interrupt, Length, Progress, Resolved, Simulation, packet::Direction,
-    record::Tapping, units::Duration,
+    Body, Finished, Interrupt, Length, Progress, Resolved, Simulation,
+    packet::Direction,
+    record::{PacketLog, Tapping},
+    units::Duration,
 };
 use pyo3::{
-    exceptions::{PyRuntimeError, PyValueError},
+    exceptions::{PyKeyError, PyRuntimeError, PyValueError},
     prelude::*,
     types::PyType,
 };
@@ -21,11 +27,12 @@ use crate::{
     depends::Depends,
     error::raise,
     interruptible::{interruptible, quietly},
+    memory,
     python_control::PythonControls,
     scenario::Job,
     stopwatch::{Stopwatch, peak_rss_bytes},
     table::ArrowTable,
-    tables,
+    tables::{self, PACKET_COLUMNS, Position},
 };
 
 /// The result of one run.
@@ -39,6 +46,15 @@ pub struct Run {
 /// What a run of either engine left behind.
 trait Left: Send {
     fn table(&self, name: &str) -> PyResult<ArrowTable>;
+    /// The next rows of the table `packets`, at most so many.
+    fn packets(
+        &self,
+        position: &mut Position,
+        most: usize,
+        columns: &[&'static str],
+    ) -> PyResult<ArrowTable>;
+    /// Packets that were sent when the log of packets was full.
+    fn left_out(&self) -> u64;
     /// A capture, if it was asked for.
     fn pcapng(&self, link: &str, which: &[Direction]) -> Option<Vec<u8>>;
 }
@@ -46,6 +62,18 @@ trait Left: Send {
 impl<B: Body> Left for Finished<B> {
     fn table(&self, name: &str) -> PyResult<ArrowTable> {
         tables::build(self, name)
+    }
+    fn packets(
+        &self,
+        position: &mut Position,
+        most: usize,
+        columns: &[&'static str],
+    ) -> PyResult<ArrowTable> {
+        tables::packets(self, &position.next(self, most), columns)
+    }
+    fn left_out(&self) -> u64 {
+        let log = self.network.probe().log();
+        log.map_or(0, PacketLog::left_out)
     }
     fn pcapng(&self, link: &str, which: &[Direction]) -> Option<Vec<u8>> {
         let place = self.links.iter().position(|(name, _)| name == link)?;
@@ -89,6 +117,30 @@ impl Run {
             finished.table(&name)
         })?
     }
+    /// The table `packets` in parts of `rows` rows, with these columns or all; an empty table is one part.
+    #[pyo3(signature = (rows, columns = None))]
+    #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
+    fn packet_batches(&self, rows: usize, columns: Option<Vec<String>>) -> PyResult<PacketBatches> {
+        let column = |name: &String| {
+            let known = PACKET_COLUMNS.into_iter().find(|known| known == name);
+            known.ok_or_else(|| PyKeyError::new_err(format!("packets have no column {name:?}")))
+        };
+        let columns = match &columns {
+            Some(names) => names.iter().map(column).collect::<PyResult<_>>()?,
+            None => PACKET_COLUMNS.to_vec(),
+        };
+        Ok(PacketBatches {
+            finished: Arc::clone(&self.finished),
+            rows: rows.max(1),
+            columns: columns.into(),
+            position: Arc::default(),
+        })
+    }
+    /// Packets that were sent when the log of packets was full, and are in no table.
+    fn left_out_packets(&self) -> u64 {
+        let finished = self.finished.lock();
+        finished.unwrap_or_else(PoisonError::into_inner).left_out()
+    }
     /// The capture of a link (both directions, or one) as a pcapng file's content. Raises
     /// `ValueError` if it was not asked for.
     #[pyo3(signature = (link, direction = None))]
@@ -100,6 +152,34 @@ impl Run {
             finished
                 .pcapng(&link, &which)
                 .ok_or_else(|| PyValueError::new_err(format!("the link {link:?} was not captured")))
+        })?
+    }
+}
+
+/// Parts of the table `packets`, made one by one.
+#[pyclass(frozen, module = "anabranch._engine")]
+pub struct PacketBatches {
+    finished: Arc<Mutex<Box<dyn Left>>>,
+    rows: usize,
+    columns: Arc<[&'static str]>,
+    /// None before the first part.
+    position: Arc<Mutex<Option<Position>>>,
+}
+
+#[pymethods]
+impl PacketBatches {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<ArrowTable>> {
+        let (finished, at) = (Arc::clone(&self.finished), Arc::clone(&self.position));
+        let (rows, columns) = (self.rows, Arc::clone(&self.columns));
+        quietly(py, move |_| {
+            let finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut at = at.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_first = at.is_none();
+            let part = finished.packets(at.get_or_insert_default(), rows, &columns)?;
+            Ok((is_first || !part.is_empty()).then_some(part))
         })?
     }
 }
@@ -208,6 +288,8 @@ struct Order<'a> {
     recording: Recording,
     captures: Option<&'a Captures>,
     interrupt: &'a Interrupt,
+    /// Remarks that are made before the run; none are wanted of many runs.
+    remarks: Option<&'a Mutex<Vec<String>>>,
 }
 
 fn make(job: &Job, order: &Order<'_>, report: &mut dyn FnMut(f64)) -> Result<Run, Failure> {
@@ -217,6 +299,12 @@ fn make(job: &Job, order: &Order<'_>, report: &mut dyn FnMut(f64)) -> Result<Run
         .resolve(&depends, order.interrupt)
         .map_err(Failure::Scenario)?;
     check_samples(&resolved, recording.samples)?;
+    if let (Some(remarks), Some(remark)) = (order.remarks, memory::remark(&resolved)) {
+        remarks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(remark);
+    }
     let simulation = Simulation::<Length>::new(&resolved)
         .digest(recording.digest)
         .fast_path(recording.fast_path)
@@ -243,6 +331,12 @@ fn make(job: &Job, order: &Order<'_>, report: &mut dyn FnMut(f64)) -> Result<Run
     finished.summary.engine_stats.peak_rss_bytes = peak_rss_bytes();
     let run = Run::new(finished).map_err(|error| Failure::Other(error.to_string()))?;
     Ok(run.depending(&depends))
+}
+
+/// Shows a remark as a warning of the package's own kind.
+fn warn(py: Python<'_>, remark: &str) -> PyResult<()> {
+    let kind = py.import("anabranch.errors")?.getattr("MemoryWarning")?;
+    PyErr::warn(py, &kind, &CString::new(remark)?, 2)
 }
 
 /// Makes one run. `progress` is called many times a second with the share that is done, 0 to 1; what it raises, and
@@ -288,7 +382,12 @@ pub fn run(
     };
     let share = Arc::new(AtomicU64::new(0));
     let reached = Arc::clone(&share);
+    let remarks = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&remarks);
     let mut pulse = |py: Python<'_>| {
+        let told = mem::take(&mut *told.lock().unwrap_or_else(PoisonError::into_inner));
+        told.iter()
+            .try_for_each(|remark: &String| warn(py, remark))?;
         let share = f64::from_bits(share.load(Ordering::Relaxed));
         progress
             .as_ref()
@@ -299,6 +398,7 @@ pub fn run(
             recording,
             captures: captures.as_ref(),
             interrupt,
+            remarks: Some(&remarks),
         };
         make(&job, &order, &mut |share| {
             reached.store(share.to_bits(), Ordering::Relaxed);
@@ -361,6 +461,7 @@ pub fn run_many(
             recording,
             captures: None,
             interrupt,
+            remarks: None,
         };
         let work = |job: &Job| {
             if interrupt.is_raised() {

@@ -27,6 +27,11 @@ impl ArrowTable {
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         Ok(Self { batch })
     }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.batch.num_rows() == 0
+    }
 }
 
 #[pymethods]

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use anabranch::{
     Body, Finished, GroupSample,
     packet::FlowId,
-    record::{PacketRow, WindowRow},
+    record::{Judge, PacketLog, PacketRow, Retransmitted, WindowRow},
     trace::Fate,
     units::{Bytes, Duration, Instant},
 };
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, UInt32Array, UInt64Array, builder::StringViewBuilder,
+};
 use pyo3::{exceptions::PyKeyError, prelude::*};
 use serde_json::{Map, Value};
 
 use crate::table::ArrowTable;
 
 /// The names that [`build`] knows.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 9] = [
     "flows",
     "links",
     "samples",
@@ -25,6 +27,7 @@ pub const NAMES: [&str; 8] = [
     "group_samples",
     "packets",
     "window_events",
+    "retransmissions",
 ];
 
 type Columns = Vec<(&'static str, ArrayRef)>;
@@ -38,8 +41,12 @@ pub fn build<B: Body>(run: &Finished<B>, name: &str) -> PyResult<ArrowTable> {
         "ack_samples" => ack_samples(run),
         "link_samples" => link_samples(run),
         "group_samples" => group_samples(run),
-        "packets" => packets(run),
+        "packets" => {
+            let rows = Position::default().next(run, usize::MAX);
+            columns_of(run, &rows, &PACKET_COLUMNS)
+        }
         "window_events" => window_events(run),
+        "retransmissions" => retransmissions(run),
         _ => {
             return Err(PyKeyError::new_err(format!(
                 "no table {name:?}; there are {}",
@@ -63,8 +70,11 @@ fn counts<T>(rows: &[T], of: impl Fn(&T) -> u64) -> ArrayRef {
 fn some_counts<T>(rows: &[T], of: impl Fn(&T) -> Option<u64>) -> ArrayRef {
     Arc::new(rows.iter().map(of).collect::<UInt64Array>())
 }
-fn strings<T>(rows: &[T], of: impl Fn(&T) -> Option<String>) -> ArrayRef {
-    Arc::new(rows.iter().map(of).collect::<StringArray>())
+/// As views: a short string takes no memory of its own, and long ones are few and kept once.
+fn strings<'a, T>(rows: &'a [T], of: impl Fn(&'a T) -> Option<&'a str>) -> ArrayRef {
+    let mut column = StringViewBuilder::with_capacity(rows.len()).with_deduplicate_strings();
+    column.extend(rows.iter().map(of));
+    Arc::new(column.finish())
 }
 fn flags<T>(rows: &[T], of: impl Fn(&T) -> bool) -> ArrayRef {
     Arc::new(
@@ -132,10 +142,9 @@ fn figures(rows: &[&Value], names_f: &[&'static str], names_c: &[&'static str]) 
 fn flows(flows: &Map<String, Value>) -> Columns {
     let names: Vec<&String> = flows.keys().collect();
     let rows: Vec<&Value> = flows.values().collect();
-    let mut columns: Columns = vec![("flow", strings(&names, |name| Some((*name).clone())))];
+    let mut columns: Columns = vec![("flow", strings(&names, |name| Some(name.as_str())))];
     columns.extend(figures(&rows, &FLOW_FLOATS, &FLOW_COUNTS));
-    let ended = |row: &&Value| row["ended"].as_str().map(str::to_owned);
-    columns.push(("ended", strings(&rows, ended)));
+    columns.push(("ended", strings(&rows, |row| row["ended"].as_str())));
     columns
 }
 
@@ -148,8 +157,8 @@ fn links(links: &Map<String, Value>) -> Columns {
         .collect();
     let values: Vec<&Value> = rows.iter().map(|row| row.2).collect();
     let mut columns: Columns = vec![
-        ("link", strings(&rows, |row| Some(row.0.clone()))),
-        ("direction", strings(&rows, |row| Some(row.1.to_owned()))),
+        ("link", strings(&rows, |row| Some(row.0.as_str()))),
+        ("direction", strings(&rows, |row| Some(row.1))),
     ];
     columns.extend(figures(&values, &LINK_FLOATS, &LINK_COUNTS));
     columns
@@ -175,7 +184,7 @@ fn samples<B: Body>(run: &Finished<B>) -> Columns {
         ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
         (
             "flow",
-            strings(rows, |s| Some(run.network.flow_name(s.flow).to_owned())),
+            strings(rows, |s| Some(run.network.flow_name(s.flow))),
         ),
         (
             "cwnd_packets",
@@ -203,10 +212,7 @@ fn samples<B: Body>(run: &Finished<B>) -> Columns {
             "retransmitted_packets",
             counts(rows, |s| s.retransmitted_packets),
         ),
-        (
-            "state",
-            strings(rows, |s| Some(s.snapshot.state.name().to_owned())),
-        ),
+        ("state", strings(rows, |s| Some(s.snapshot.state.name()))),
     ]
 }
 
@@ -218,7 +224,7 @@ fn ack_samples<B: Body>(run: &Finished<B>) -> Columns {
         ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
         (
             "flow",
-            strings(rows, |s| Some(run.network.flow_name(s.flow).to_owned())),
+            strings(rows, |s| Some(run.network.flow_name(s.flow))),
         ),
         ("connection", counts(rows, |s| s.connection.into())),
         ("acknowledged_bytes", counts(rows, |s| s.acknowledged_bytes)),
@@ -241,10 +247,12 @@ fn ack_samples<B: Body>(run: &Finished<B>) -> Columns {
             "retransmitted_packets",
             counts(rows, |s| s.retransmitted_packets.into()),
         ),
-        ("state", strings(rows, |s| Some(s.state.name().to_owned()))),
+        ("state", strings(rows, |s| Some(s.state.name()))),
         (
             "congestion_control",
-            strings(rows, |s| run.samples.controls.get(s.control).cloned()),
+            strings(rows, |s| {
+                run.samples.controls.get(s.control).map(String::as_str)
+            }),
         ),
     ]
 }
@@ -254,11 +262,11 @@ fn link_samples<B: Body>(run: &Finished<B>) -> Columns {
     let direction = |index: usize| if index == 0 { "forward" } else { "reverse" };
     vec![
         ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
-        ("link", strings(rows, |s| Some(run.links[s.link].0.clone()))),
         (
-            "direction",
-            strings(rows, |s| Some(direction(s.direction).to_owned())),
+            "link",
+            strings(rows, |s| Some(run.links[s.link].0.as_str())),
         ),
+        ("direction", strings(rows, |s| Some(direction(s.direction)))),
         ("queue_packets", counts(rows, |s| s.queue_packets as u64)),
         ("queue_bytes", counts(rows, |s| s.queue_bytes)),
         ("sent_packets", counts(rows, |s| s.sent_packets)),
@@ -268,10 +276,12 @@ fn link_samples<B: Body>(run: &Finished<B>) -> Columns {
 
 fn group_samples<B: Body>(run: &Finished<B>) -> Columns {
     let rows = &run.samples.groups;
-    let name = |s: &GroupSample| Some(run.groups[s.group].0.clone());
     vec![
         ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
-        ("group", strings(rows, name)),
+        (
+            "group",
+            strings(rows, |s: &GroupSample| Some(run.groups[s.group].0.as_str())),
+        ),
         ("wanted_members", counts(rows, |s| s.state.wanted.into())),
         ("active_members", counts(rows, |s| s.state.active[0].into())),
         (
@@ -285,66 +295,175 @@ fn group_samples<B: Body>(run: &Finished<B>) -> Columns {
     ]
 }
 
-fn packets<B: Body>(run: &Finished<B>) -> Columns {
-    let (rows, needed): (Vec<&PacketRow>, Vec<Option<bool>>) = run
-        .network
-        .probe()
-        .log()
-        .map_or_else(Default::default, |log| {
-            let counted = |(row, _): &(&PacketRow, Option<bool>)| row.counts();
-            log.rows().zip(log.needed()).filter(counted).unzip()
-        });
-    let rows = rows.as_slice();
-    let seconds = |at: Instant| at.as_secs_f64();
-    let fate = |row: &PacketRow| match (row.received, row.lost) {
+/// The columns of the table `packets`.
+pub const PACKET_COLUMNS: [&str; 16] = [
+    "flow",
+    "direction",
+    "packet_index",
+    "sequence_bytes",
+    "payload_bytes",
+    "size_bytes",
+    "retransmission",
+    "cause",
+    "needed",
+    "sent_s",
+    "received_s",
+    "fate",
+    "where",
+    "queue_delay_ms",
+    "reordered",
+    "reordering_extent_packets",
+];
+
+/// A packet and whether it was needed.
+type Judged<'a> = (&'a PacketRow, Option<bool>);
+
+/// How far the table `packets` has been read.
+#[derive(Debug, Default)]
+pub struct Position {
+    connection: usize,
+    row: usize,
+    judge: Judge,
+}
+
+impl Position {
+    /// The next packets that count, at most so many; fewer only at the end.
+    pub fn next<'a, B: Body>(&mut self, run: &'a Finished<B>, most: usize) -> Vec<Judged<'a>> {
+        let mut found = Vec::new();
+        let Some(log) = run.network.probe().log() else {
+            return found;
+        };
+        while let Some(rows) = log.connections().get(self.connection) {
+            for row in rows.get(self.row..).unwrap_or_default() {
+                if found.len() == most {
+                    return found;
+                }
+                self.row += 1;
+                let needed = self.judge.next(row);
+                if row.counts() {
+                    found.push((row, needed));
+                }
+            }
+            *self = Self {
+                connection: self.connection + 1,
+                ..Self::default()
+            };
+        }
+        found
+    }
+}
+
+/// These packets as a table with these of [`PACKET_COLUMNS`].
+pub fn packets<B: Body>(
+    run: &Finished<B>,
+    rows: &[Judged<'_>],
+    columns: &[&'static str],
+) -> PyResult<ArrowTable> {
+    ArrowTable::new(columns_of(run, rows, columns))
+}
+
+fn columns_of<B: Body>(
+    run: &Finished<B>,
+    rows: &[Judged<'_>],
+    columns: &[&'static str],
+) -> Columns {
+    let column = |name: &&'static str| (*name, packet_column(run, rows, name));
+    columns.iter().map(column).collect()
+}
+
+fn packet_column<B: Body>(run: &Finished<B>, rows: &[Judged<'_>], name: &str) -> ArrayRef {
+    match name {
+        "flow" => strings(rows, |(row, _)| Some(run.network.flow_name(row.flow))),
+        "direction" => strings(rows, |(row, _)| Some(row.direction.name())),
+        "packet_index" => {
+            let indices = rows.iter().map(|(row, _)| row.index);
+            Arc::new(UInt32Array::from_iter_values(indices))
+        }
+        "sequence_bytes" => counts(rows, |(row, _)| row.sequence),
+        "payload_bytes" => counts(rows, |(row, _)| u64::from(row.payload)),
+        "size_bytes" => counts(rows, |(row, _)| u64::from(row.size)),
+        "retransmission" => flags(rows, |(row, _)| row.retransmission),
+        "cause" => strings(rows, |(row, _)| cause(row)),
+        "needed" => Arc::new(
+            rows.iter()
+                .map(|(_, needed)| *needed)
+                .collect::<BooleanArray>(),
+        ),
+        "sent_s" => floats(rows, |(row, _)| Some(row.sent.as_secs_f64())),
+        "received_s" => floats(rows, |(row, _)| row.received.map(Instant::as_secs_f64)),
+        "fate" => strings(rows, |(row, _)| Some(fate(row))),
+        "where" => strings(rows, |(row, _)| place(run, row)),
+        "queue_delay_ms" => floats(rows, |(row, _)| Some(row.queue_delay.as_millis_f64())),
+        "reordered" => flags(rows, |(row, _)| row.reordered),
+        _ => counts(rows, |(row, _)| row.extent),
+    }
+}
+
+fn cause(row: &PacketRow) -> Option<&'static str> {
+    row.cause.map(anabranch::tcp::RetransmitCause::name)
+}
+
+const fn fate(row: &PacketRow) -> &'static str {
+    match (row.received, row.lost) {
         (Some(_), _) => "delivered",
         (None, Some((_, Fate::Dropped))) => "dropped",
         (None, Some(_)) => "lost",
         (None, None) => "in-flight",
-    };
+    }
+}
+
+/// The element that dropped or lost a packet.
+fn place<'a, B: Body>(run: &'a Finished<B>, row: &PacketRow) -> Option<&'a str> {
+    let lost = row.lost.filter(|_| row.received.is_none());
+    lost.map(|(at, _)| run.network.element_name(at))
+}
+
+/// Each retransmission, and what had become of its octets before.
+fn retransmissions<B: Body>(run: &Finished<B>) -> Columns {
+    let log = run.network.probe().log();
+    let rows: Vec<Retransmitted<'_>> = log.into_iter().flat_map(PacketLog::retransmitted).collect();
+    let rows = rows.as_slice();
     vec![
         (
             "flow",
-            strings(rows, |row| Some(run.network.flow_name(row.flow).to_owned())),
+            strings(rows, |one| Some(run.network.flow_name(one.row.flow))),
         ),
         (
             "direction",
-            strings(rows, |row| Some(row.direction.name().to_owned())),
+            strings(rows, |one| Some(one.row.direction.name())),
         ),
         (
-            "packet_index",
-            Arc::new(
-                rows.iter()
-                    .map(|row| Some(row.index))
-                    .collect::<UInt32Array>(),
-            ),
+            "time_s",
+            floats(rows, |one| Some(one.row.sent.as_secs_f64())),
         ),
-        ("sequence_bytes", counts(rows, |row| row.sequence)),
-        ("payload_bytes", counts(rows, |row| u64::from(row.payload))),
-        ("size_bytes", counts(rows, |row| u64::from(row.size))),
-        ("retransmission", flags(rows, |row| row.retransmission)),
+        ("sequence_bytes", counts(rows, |one| one.row.sequence)),
         (
-            "cause",
-            strings(rows, |row| row.cause.map(|cause| cause.name().to_owned())),
+            "payload_bytes",
+            counts(rows, |one| u64::from(one.row.payload)),
         ),
-        ("needed", Arc::new(BooleanArray::from(needed))),
-        ("sent_s", floats(rows, |row| Some(seconds(row.sent)))),
-        ("received_s", floats(rows, |row| row.received.map(seconds))),
-        ("fate", strings(rows, |row| Some(fate(row).to_owned()))),
+        ("cause", strings(rows, |one| cause(one.row))),
         (
-            "where",
-            strings(rows, |row| {
-                row.lost
-                    .filter(|_| row.received.is_none())
-                    .map(|(at, _)| run.network.element_name(at).to_owned())
+            "needed",
+            Arc::new(rows.iter().map(|one| one.needed).collect::<BooleanArray>()),
+        ),
+        (
+            "original_s",
+            floats(rows, |one| {
+                one.original.map(|before| before.sent.as_secs_f64())
+            }),
+        ),
+        ("original_fate", strings(rows, |one| one.original.map(fate))),
+        (
+            "original_where",
+            strings(rows, |one| {
+                one.original.and_then(|before| place(run, before))
             }),
         ),
         (
-            "queue_delay_ms",
-            floats(rows, |row| Some(row.queue_delay.as_millis_f64())),
+            "original_received_s",
+            floats(rows, |one| one.original?.received.map(Instant::as_secs_f64)),
         ),
-        ("reordered", flags(rows, |row| row.reordered)),
-        ("reordering_extent_packets", counts(rows, |row| row.extent)),
+        ("fate", strings(rows, |one| Some(fate(one.row)))),
     ]
 }
 
@@ -355,10 +474,10 @@ fn window_events<B: Body>(run: &Finished<B>) -> Columns {
     vec![
         (
             "flow",
-            strings(rows, |row| Some(run.network.flow_name(row.flow).to_owned())),
+            strings(rows, |row| Some(run.network.flow_name(row.flow))),
         ),
         ("time_s", floats(rows, |row| Some(row.at.as_secs_f64()))),
-        ("event", strings(rows, |row| Some(row.event().to_owned()))),
+        ("event", strings(rows, |row| Some(row.event()))),
         (
             "cwnd_before_packets",
             floats(rows, |row| Some(packets(row.flow, row.cwnd.0))),

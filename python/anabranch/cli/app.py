@@ -56,6 +56,15 @@ Out = Annotated[
         help="Write results into this directory; nothing is written when left out.",
     ),
 ]
+StoreOption = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        "--store",
+        metavar="DIR",
+        parser=_directory,
+        help="Keep and take finished runs here; sweeps, studies and comparisons share it.",
+    ),
+]
 EngineOption = Annotated[
     str,
     typer.Option(
@@ -155,6 +164,9 @@ def run(
         Optional[float],  # noqa: UP045 - see above
         typer.Option(metavar="MS", help=f"With --out: time between two samples, in ms ({SAMPLES_MS:g} when left out)."),
     ] = None,
+    figures: Annotated[
+        bool, typer.Option("--figures", help="With --out: draw the charts of the report as PDF, SVG and PNG, too.")
+    ] = False,
     fast_path: Annotated[
         bool,
         typer.Option(
@@ -178,8 +190,9 @@ def run(
         ),
     ] = None,
     all_flows: Annotated[
-        bool, typer.Option("--all-flows", help="Print every copy of a flow, however many there are.")
+        bool, typer.Option("--all-flows", help="Print every flow and every copy of it, however many there are.")
     ] = False,
+    all_links: Annotated[bool, typer.Option("--all-links", help="Print every link, however many there are.")] = False,
     wide: Annotated[
         bool, typer.Option("--wide", help="Print tables, a row per flow; they are wider than 80 columns.")
     ] = False,
@@ -230,6 +243,8 @@ def run(
                 allow_tainted,
                 untrusted,
                 wide,
+                figures,
+                all_links,
             ),
         )
 
@@ -261,6 +276,7 @@ def study(
         Optional[int],  # noqa: UP045
         typer.Option(metavar="N", help="With --engine live: runs at most until one is not tainted (2 when left out)."),
     ] = None,
+    store: StoreOption = None,
 ) -> None:
     """Reproduce published studies: claims with verdicts, figures.
 
@@ -270,7 +286,7 @@ def study(
     with exit_status():
         from anabranch.cli.study import StudyOptions, run_studies
 
-        run_studies(names or [], StudyOptions(quick, robustness, json, out, engine, jobs, attempts, all_))
+        run_studies(names or [], StudyOptions(quick, robustness, json, out, engine, jobs, attempts, all_, store))
 
 
 @app.command(
@@ -278,6 +294,8 @@ def study(
     epilog=_example(
         "anabranch sweep scenarios/reordering.toml --repeat 5 --out out/sweep \\",
         "  --grid flow.main.cc=reno,cubic,bbr",
+        "anabranch sweep path.toml --range 'link.a.rate=1..90 Mbit/s:log' --points 64",
+        "anabranch sweep path.toml --until flow.main.goodput_mbit_s:5%",
         "anabranch sweep path.toml --shard 1/2 --out part-1",
         "anabranch sweep merge part-1 part-2 --out whole",
     ),
@@ -305,6 +323,38 @@ def sweep(
         Optional[str],  # noqa: UP045 - see above
         typer.Option("--shard", metavar="I/N", help="Run part I of N into --out; `sweep merge` puts parts together."),
     ] = None,
+    store: StoreOption = None,
+    range_: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Option(
+            "--range",
+            metavar="PATH=LOW..HIGH",
+            help="A range of which --points are run; LOW..HIGH:log for ratios; may be given more than once.",
+        ),
+    ] = None,
+    design: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option(metavar="grid|lhs|sobol", help="How points of the ranges are chosen (sobol when left out)."),
+    ] = None,
+    points: Annotated[
+        Optional[int],  # noqa: UP045 - see above
+        typer.Option(metavar="N", help="Points of the ranges; of a grid, of each range."),
+    ] = None,
+    until: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option(
+            metavar="FIGURE:WIDTH",
+            help="Seeds of each point until its 95 % interval is that wide (0.2, or 5%); --repeat is the most (1000).",
+        ),
+    ] = None,
+    refine: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option(metavar="FIGURE:N", help="N points more where the figure's curve over the one range bends."),
+    ] = None,
+    ray: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option(metavar="ADDRESS", help="Run on a Ray cluster; local starts one here."),
+    ] = None,
     digest: Digest = True,
     untrusted: Untrusted = False,
 ) -> None:
@@ -319,7 +369,22 @@ def sweep(
     with exit_status():
         from anabranch.cli.sweep import SweepOptions, run_merge, run_sweep
 
-        options = SweepOptions(repeat, jobs, json, out, digest, untrusted, shard)
+        options = SweepOptions(
+            repeat,
+            jobs,
+            json,
+            out,
+            digest,
+            untrusted,
+            shard,
+            store,
+            tuple(range_ or ()),
+            design,
+            points,
+            until,
+            refine,
+            ray,
+        )
         if files[0] == Path("merge") and (len(files) > 1 or not files[0].is_file()):
             run_merge(files[1:], set_ or [], grid or [], options)
         else:
@@ -355,6 +420,7 @@ def compare(
     ] = None,
     json: Json = False,
     out: Out = None,
+    store: StoreOption = None,
     untrusted: Untrusted = False,
 ) -> None:
     """Set runs, or sweeps, side by side.
@@ -366,7 +432,7 @@ def compare(
     with exit_status():
         from anabranch.cli.compare import CompareOptions, run_compare
 
-        run_compare(inputs, CompareOptions(measure or [], seed, repeat, json, out, untrusted))
+        run_compare(inputs, CompareOptions(measure or [], seed, repeat, json, out, untrusted, store))
 
 
 @app.command(
@@ -397,6 +463,10 @@ def convert(
         Optional[str],  # noqa: UP045 - see above
         typer.Option("--flow", metavar="NAME", help="The flow that is written; all when left out."),
     ] = None,
+    routing: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--routing", metavar="hops|weights|ecmp", help="Of a topology: by what flows find their way."),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse a conversion that loses something (status 2).")
     ] = False,
@@ -405,12 +475,13 @@ def convert(
     """Convert paths, runs and results from and to other tools.
 
     What the output cannot express is said on standard error. Read: run, scenario, netem, mahimahi, mahimahi-trace,
-    time-rate, iperf3, flent, flowmonitor. Written: scenario, netem, mahimahi, flent, qlog, csv, summary.
+    time-rate, iperf3, flent, flowmonitor, graphml, gml, topohub. Written: scenario, netem, mahimahi, flent, qlog, csv,
+    summary.
     """
     with exit_status():
         from anabranch.cli.convert import ConvertOptions, run_convert
 
-        run_convert(file, ConvertOptions(from_, to, out, link, flow, strict, force))
+        run_convert(file, ConvertOptions(from_, to, out, link, flow, strict, force, routing))
 
 
 @app.command("list", cls=Command, epilog=_example("anabranch list queue"))
@@ -502,16 +573,25 @@ def cc_unload(
         unload_control(name)
 
 
-@app.command(cls=Command, epilog=_example("anabranch bench --json"))
-def bench(json: Json = False) -> None:
+@app.command(cls=Command, epilog=_example("anabranch bench --json", "anabranch bench --commands"))
+def bench(
+    json: Json = False,
+    commands: Annotated[
+        bool, typer.Option("--commands", help="Measure what commands take besides the engine; needs no checkout.")
+    ] = False,
+) -> None:
     """Measure the engine's speed and memory (from a checkout).
 
-    Packets per second of processor time, instructions per packet, bytes per flow.
+    Packets per second of processor time, instructions per packet, bytes per flow. With --commands: start-up, what
+    --out takes per recorded packet, what a sweep takes per run.
     """
     with exit_status():
-        from anabranch.cli.bench import run_bench
+        from anabranch.cli.bench import run_bench, run_commands
 
-        run_bench(json)
+        if commands:
+            run_commands(json)
+        else:
+            run_bench(json)
 
 
 @app.command(cls=Command, epilog=_example("anabranch validate scenarios/live/thin.toml --seeds 2 --keep out/live"))

@@ -1,4 +1,4 @@
-"""``anabranch bench``: hands over to the benchmark program of the checkout."""
+"""``anabranch bench``: hands over to the benchmark program of the checkout, or measures what commands take."""
 
 from __future__ import annotations
 
@@ -29,14 +29,33 @@ def run_bench(json: bool) -> None:
         raise UserError(
             "the benchmark is built with cargo, which is not installed", hint="see the README: `make bench`"
         )
+    output = [sys.executable, str(checkout / "bench" / "output" / "cost.py"), *(["--json"] if json else [])]
     command = [cargo, "run", "--profile", "dist", "-q", "-p", "anabranch-bench", "--", *(["--json"] if json else [])]
     status, printed = _finish(command, checkout)
     if status != 0:
         raise RunFailedError(f"the benchmark failed with status {status}")
+    status, costs = _finish(output, checkout)
+    if status != 0:
+        raise RunFailedError(f"the benchmark of output failed with status {status}")
     if json:
         # One document and nothing else: a program that printed more is caught here, not by the reader.
-        json_module.loads(printed)
-    sys.stdout.write(printed.decode())
+        document = {**json_module.loads(printed), "output": json_module.loads(costs)}
+        sys.stdout.write(json_module.dumps(document, indent=2) + "\n")
+    else:
+        sys.stdout.write(f"{printed.decode()}\n{costs.decode()}")
+
+
+def run_commands(json: bool) -> None:
+    """Measure what commands take besides the engine, in processor time, and print it."""
+    from anabranch import command_cost
+    from anabranch.cli.common import print_json
+
+    rows = command_cost.measured()
+    if json:
+        print_json({"commands": [vars(row) for row in rows]})
+        return
+    for row in rows:
+        sys.stdout.write(f"{row.case:28} {row.value:10.4g} {row.unit}  {row.note}\n")
 
 
 def _finish(command: list[str], directory: Path) -> tuple[int, bytes]:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
 from anabranch.cli.common import styled
+from anabranch.cli.cut import flows_shown, links_shown
 from anabranch.report.format import NONE, ending, figure
 from anabranch.report.remarks import (
     audit,
     copies_of,
     ends_of,
+    few,
     idle_links,
     limit,
     mean,
@@ -50,7 +52,7 @@ _FIGURES = (
 """What a block shows of a flow: the label, the figure, and its unit."""
 
 
-def print_blocks(result: RunResult, out: Console, *, all_flows: bool) -> None:
+def print_blocks(result: RunResult, out: Console, *, all_flows: bool, all_links: bool = False) -> None:
     """Print a run in 80 columns."""
     summary = result.summary
     engine = "live" if summary.get("engine") == "live" else "simulated"
@@ -58,18 +60,22 @@ def print_blocks(result: RunResult, out: Console, *, all_flows: bool) -> None:
     facts = f"seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {engine}"
     _headline(out, ("TAINTED, no result: " if summary.get("tainted") else "") + title, facts)
     copies = {} if all_flows else copies_of(result, _MANY_COPIES)
-    for name, flow in result.flows.items():
+    shown_flows, left_out = flows_shown(result, copies, all_flows=all_flows)
+    for name in shown_flows:
+        flow = result.flows[name]
         table = name.partition("/")[0]
         if table not in copies:
             block(out, name, _about(result, name, ending(flow)), _flow_pairs(flow))
-        elif name == copies[table][0]:
+        else:
             names = copies[table]
             block(out, table, f"{len(names):,} copies, {_about(result, name, ends_of(result, names))}", ())
             write(out, ["  mean (minimum to maximum) of the copies:", *_copies_lines(result, names)])
             write(out, (f"  {told}" for told in times_of_copies(result, names)))
     if copies:
         write(out, ["", "--all-flows prints every copy; --json and --out have them all."])
-    _links(out, result)
+    if left_out:
+        write(out, ["", *wrapped(left_out, "")])
+    _links(out, result, all_links=all_links)
     for name, group in result.groups.items():
         block(out, name, "link group", _group_pairs(group))
     for name, both in result.gateways.items():
@@ -210,12 +216,13 @@ _LINK_HEAD = (("", ""), ("packets", "sent"), ("", "dropped"), ("", "lost"), ("",
               ("mean", "queue"), ("max", "queued"), ("p95 queue", "delay"))  # fmt: skip
 
 
-def _links(out: Console, result: RunResult) -> None:
+def _links(out: Console, result: RunResult, *, all_links: bool) -> None:
     """A line per direction of a link, below the link's name."""
-    idle = idle_links(result)
+    idle = set(idle_links(result))
     rows: list[tuple[str, list[tuple[str, ...]]]] = []
-    for name, directions in result.links.items():
-        cells = [] if name in idle else [_link_row(direction, link) for direction, link in directions.items()]
+    names, left_out = links_shown(result, all_links=all_links)
+    for name in names:
+        cells = [] if name in idle else [_link_row(direction, link) for direction, link in result.links[name].items()]
         rows.append((name, cells))
     all_cells = [*zip(*_LINK_HEAD, strict=True), *(cells for _, lines in rows for cells in lines)]
     if not rows:
@@ -226,6 +233,8 @@ def _links(out: Console, result: RunResult) -> None:
         out.print(styled(_columns(heads, widths)), soft_wrap=True)
     for name, lines in rows:
         write(out, [f"{shown.plain(name)}{'' if lines else ': idle'}", *(_columns(cells, widths) for cells in lines)])
+    if left_out:
+        write(out, wrapped(left_out, ""))
 
 
 def _link_row(direction: str, link: LinkSummary) -> tuple[str, ...]:
@@ -252,7 +261,7 @@ def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _remarks(result: RunResult) -> Iterator[str]:
-    for remark in (*replays(result), *surprises(result)):
+    for remark in (*few(replays(result)), *surprises(result)):
         yield from wrapped(f"- {remark}", "  ")
     if result.live is None:
         for name, lacks in missing(result):

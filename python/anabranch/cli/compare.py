@@ -35,6 +35,7 @@ class CompareOptions:
     json: bool
     out: Path | None
     untrusted: bool = False
+    store: Path | None = None
 
 
 def run_compare(paths: list[Path], options: CompareOptions) -> None:
@@ -61,6 +62,7 @@ def run_compare(paths: list[Path], options: CompareOptions) -> None:
             repeat=options.repeat,
             samples_ms=SAMPLES_MS if options.out is not None else None,
             untrusted=options.untrusted,
+            store=options.store,
             progress=bar.update,
         )
     comparison = compare(inputs, options.measures)

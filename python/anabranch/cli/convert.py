@@ -20,6 +20,7 @@ class ConvertOptions:
     flow: str | None
     strict: bool
     force: bool
+    routing: str | None = None
 
 
 def run_convert(file: Path, options: ConvertOptions) -> None:
@@ -32,7 +33,7 @@ def run_convert(file: Path, options: ConvertOptions) -> None:
     from anabranch.convert import Options, convert, convert_bytes
     from anabranch.errors import UserError
 
-    told = Options(options.source, options.target, options.out, options.link, options.flow)
+    told = Options(options.source, options.target, options.out, options.link, options.flow, options.routing)
     if str(file) == "-":
         converted = convert_bytes("<standard input>", _standard_input(), Path(), told)
     else:

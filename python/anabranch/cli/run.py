@@ -39,6 +39,8 @@ class RunOptions:
     allow_tainted: bool = False
     untrusted: bool = False
     wide: bool = False
+    figures: bool = False
+    all_links: bool = False
 
 
 def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
@@ -111,8 +113,9 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     if options.out is not None:
         from anabranch.report.run_output import write_run
 
-        write_run(result, options.out, [(c.capture, c.inside) for c in captures if c.inside is not None])
-        note(f"wrote {options.out / 'report.html'}, figures and tables")
+        inside = [(c.capture, c.inside) for c in captures if c.inside is not None]
+        write_run(result, options.out, inside, figures=options.figures)
+        note(f"wrote {options.out / 'report.html'}{', figures' if options.figures else ''} and tables")
     for capture in captures:
         whole = capture.inside is not None or capture.write(result.pcapng(capture.capture))
         note(f"wrote {capture.given}" + ("" if whole else " until its reader went away"))
@@ -128,7 +131,9 @@ def _show(result: RunResult, why: Why | None, options: RunOptions, *, to_error: 
         write_json((document if why is None else with_why(document, why)) + "\n")
     else:
         out = console(error=to_error)
-        (print_tables if options.wide else print_blocks)(result, out, all_flows=options.all_flows)
+        (print_tables if options.wide else print_blocks)(
+            result, out, all_flows=options.all_flows, all_links=options.all_links
+        )
         if why is not None:
             (print_all if options.why == "all" else print_summary)(why, out, result)
 
@@ -170,12 +175,16 @@ def _check_together(options: RunOptions) -> None:
         if options.packets is not None:
             name = "--packets" if options.packets else "--no-packets"
             raise UserError(f"{name} {wrote}", hint="give --out DIR, or leave it out")
+        if options.figures:
+            raise UserError(f"--figures {wrote}", hint="give --out DIR, or leave it out")
     if options.snap_length is not None and not options.pcap:
         raise UserError(
             "--snaplen says what --pcap keeps, and there is no --pcap", hint="give --pcap LINK=FILE, or leave it out"
         )
     if options.all_flows and options.json:
         raise UserError("--all-flows is of the printed output; --json has every flow", hint="give one of them")
+    if options.all_links and options.json:
+        raise UserError("--all-links is of the printed output; --json has every link", hint="give one of them")
     if options.wide and options.json:
         raise UserError("--wide is of the printed output, and --json prints none", hint="give one of them")
 

@@ -49,6 +49,7 @@ class StudyOptions:
     jobs: int | None
     attempts: int | None
     all: bool = False
+    store: Path | None = None
 
 
 def run_studies(names: list[str], options: StudyOptions) -> None:
@@ -67,6 +68,8 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     live = is_live(options.engine)
     if options.attempts is not None and not live:
         raise UserError("--attempts is of live runs", hint="--engine live, or leave it out")
+    if options.store is not None and live:
+        raise UserError("--store keeps simulated runs", hint="leave out --engine live, or --store")
     check_jobs(options.jobs)
     if names and options.all:
         raise UserError("--all runs every study that ships, and some are named", hint="give one of them")
@@ -158,11 +161,13 @@ def _run(study: Study, options: StudyOptions, target: Path | None) -> StudyResul
                 jobs=options.jobs,
                 progress=bars.report,
                 keep=target,
+                store=options.store,
                 remark=note,
             )
         except KeyboardInterrupt:
-            if target is not None and (target / "points").is_dir():
-                note(f"finished runs are in {target}; the same command goes on from there")
+            where = options.store or target
+            if where is not None and (where / "points").is_dir():
+                note(f"finished runs are in {where}; the same command goes on from there")
             raise
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     _Estimates = list[tuple[tuple[Any, ...], Estimate | None]]
 
+_MOST_POINTS = 1000
+"""Rows of the printed table; the Parquet table and --json have all points."""
 _MANY_FLOWS = 4
 """From so many flows on, the printed table shows the first ones only; the Parquet table has them all."""
 
@@ -37,6 +39,13 @@ class SweepOptions:
     digest: bool
     untrusted: bool = False
     shard: str | None = None
+    store: Path | None = None
+    ranges: tuple[str, ...] = ()
+    design: str | None = None
+    points: int | None = None
+    until: str | None = None
+    refine: str | None = None
+    ray: str | None = None
 
 
 def run_merge(directories: list[Path], sets: list[str], grids: list[str], options: SweepOptions) -> None:
@@ -84,6 +93,7 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
         if path in grid:
             raise UserError(f"--grid gives {path} twice", hint=f"give its values together: --grid {path}=A,B,C")
         grid[path] = values
+    ranges = _ranges(options.ranges)
     if sets:
         _reject_ignored(scenario, grid, options)
     with Progress("sweep", 1) as bar:
@@ -100,12 +110,19 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
                 digest=options.digest,
                 out=options.out,
                 shard=shard,
+                store=options.store,
+                ranges=ranges,
+                design=options.design,
+                points=options.points,
+                until=options.until,
+                refine=options.refine,
+                ray=options.ray,
                 progress=report,
                 remark=note,
             )
         except KeyboardInterrupt:
-            if options.out is not None:
-                note(f"finished points are in {options.out}; the same command goes on from there")
+            if options.store is not None or options.out is not None:
+                note(f"finished points are in {options.store or options.out}; the same command goes on from there")
             raise
     if shard is not None:
         note(f"shard {options.shard}: {result.frame.height} runs are in {options.out}; put all together: sweep merge")
@@ -122,6 +139,27 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
         print_json(to_json(result))
     else:
         _print(result)
+
+
+def _ranges(texts: tuple[str, ...]) -> dict[str, str]:
+    """Each ``PATH=LOW..HIGH`` as path and range.
+
+    Raises:
+        UserError: One is none, or a path stands there twice.
+    """
+    from anabranch.errors import UserError
+
+    found: dict[str, str] = {}
+    for text in texts:
+        path, equals, value = text.partition("=")
+        if not equals or not path.strip() or not value.strip():
+            raise UserError(
+                f"--range {text!r}: PATH=LOW..HIGH was expected", hint="--range 'link.a.rate=1 Mbit/s..100 Mbit/s:log'"
+            )
+        if path.strip() in found:
+            raise UserError(f"--range gives {path.strip()} twice", hint="give each path once")
+        found[path.strip()] = value.strip()
+    return found
 
 
 def _reject_ignored(scenario: Scenario, grid: dict[str, list[Any]], options: SweepOptions) -> None:
@@ -194,7 +232,8 @@ def _print(result: SweepResult) -> None:
     flows = [f.removeprefix("flow.").removesuffix(".goodput_mbit_s") for f in result.figures()
              if f.startswith("flow.") and f.endswith(".goodput_mbit_s")]  # fmt: skip
     shown = _shown(flows)
-    estimates = [result.estimates(figure) for _, figure in shown]
+    every = [result.estimates(figure) for _, figure in shown]
+    estimates = [column[:_MOST_POINTS] for column in every]
     out = console()
     short = short_names(result.axes)
     varied = [path if name == path else f"{name} ({path})" for name, path in zip(short, result.axes, strict=True)]
@@ -207,9 +246,12 @@ def _print(result: SweepResult) -> None:
     out.print()
     known = [estimate for column in estimates for _, estimate in column if estimate is not None]
     if any(estimate.interval.lower is not None for estimate in known):
-        out.print("±: half of the 95 % interval of the mean over the repeats")
+        rule = "confidence sequence" if result.scenario.is_sequential else "interval"
+        out.print(f"±: half of the 95 % {rule} of the mean over the repeats")
     if any(estimate.deterministic for estimate in known):
         write(out, wrapped(_DETERMINISTIC, ""))
+    if every and len(every[0]) > _MOST_POINTS:
+        out.print(f"{_MOST_POINTS:,} of {len(every[0]):,} points shown; --out keeps them all.")
     if len(flows) > _MANY_FLOWS:
         out.print(f"{_MANY_FLOWS} of {len(flows)} flows shown; --out keeps them all.")
 

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from anabranch import shown
 from anabranch.cli.common import styled
+from anabranch.cli.cut import flows_shown, links_shown
 from anabranch.report.format import end, figure
 from anabranch.report.remarks import (
     audit,
     copies_of,
     ends_of,
+    few,
     limits,
     mean,
     not_modelled,
@@ -30,7 +32,7 @@ _MANY_COPIES = 20
 """So many copies of one flow have a line each; more are summarised."""
 
 
-def print_tables(result: RunResult, out: Console, *, all_flows: bool) -> None:
+def print_tables(result: RunResult, out: Console, *, all_flows: bool, all_links: bool = False) -> None:
     """Print a row per flow and per direction of a link, as wide as they are."""
     from rich import box
     from rich.table import Table
@@ -49,7 +51,9 @@ def print_tables(result: RunResult, out: Console, *, all_flows: bool) -> None:
     for heading in ("flow", *(heading for heading, *_ in columns), *(("ended",) if ended else ())):
         flows.add_column(heading, justify="left" if heading in ("flow", "ended") else "right")
     copies = {} if all_flows else copies_of(result, _MANY_COPIES)
-    for name, flow in result.flows.items():
+    names, left_out = flows_shown(result, copies, all_flows=all_flows)
+    for name in names:
+        flow = result.flows[name]
         table = name.partition("/")[0]
         if table not in copies:
             flows.add_row(
@@ -57,7 +61,7 @@ def print_tables(result: RunResult, out: Console, *, all_flows: bool) -> None:
                 *(figure(of(flow, key), ratio=ratio) for _, key, ratio in columns),
                 *((end(flow),) if ended else ()),
             )
-        elif name == copies[table][0]:
+        else:
             for word, reckon in (("mean", mean), ("least", min), ("most", max)):
                 values = ([of(result.flows[n], key) for n in copies[table]] for _, key, _ in columns)
                 told = ([v for v in column if v is not None] for column in values)
@@ -70,21 +74,11 @@ def print_tables(result: RunResult, out: Console, *, all_flows: bool) -> None:
     out.print(flows)
     if copies:
         out.print("--all-flows prints every copy; --json and --out have them all.")
-    for remark in (*limits(result, copies), *times(result, copies), *replays(result)):
+    if left_out:
+        out.print(left_out, soft_wrap=True)
+    for remark in (*few(limits(result, copies)), *few(times(result, copies)), *few(replays(result))):
         out.print(remark, soft_wrap=True)
-    links = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("link", "direction", "sent\npackets", "dropped", "lost", "reordered", "utilization",
-                    "mean queue\npackets", "max queue\npackets", "p95 queue\ndelay ms"):  # fmt: skip
-        links.add_column(heading, justify="left" if heading in ("link", "direction") else "right")
-    for name, directions in result.links.items():
-        for direction, link in directions.items():
-            links.add_row(
-                name, direction, figure(link.get("sent_packets")), figure(link.get("dropped_packets")),
-                figure(link.get("lost_packets")), figure(link.get("reordered_packets")),
-                figure(link.get("utilization"), ratio=True), figure(link.get("mean_queue_packets")),
-                figure(link.get("max_queue_packets")), figure(link.get("p95_queue_delay_ms")),
-            )  # fmt: skip
-    out.print(links)
+    _print_links(result, out, all_links=all_links)
     if result.groups:
         groups = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for heading in ("group", "mean active\nmembers", "member-\nseconds off", "energy\nJ", "energy\nJ/Gbit",
@@ -123,6 +117,28 @@ def print_tables(result: RunResult, out: Console, *, all_flows: bool) -> None:
         return
     for remark in not_modelled(result):
         out.print(remark, soft_wrap=True)
+
+
+def _print_links(result: RunResult, out: Console, *, all_links: bool) -> None:
+    from rich import box
+    from rich.table import Table
+
+    links = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("link", "direction", "sent\npackets", "dropped", "lost", "reordered", "utilization",
+                    "mean queue\npackets", "max queue\npackets", "p95 queue\ndelay ms"):  # fmt: skip
+        links.add_column(heading, justify="left" if heading in ("link", "direction") else "right")
+    names, left_out = links_shown(result, all_links=all_links)
+    for name in names:
+        for direction, link in result.links[name].items():
+            links.add_row(
+                name, direction, figure(link.get("sent_packets")), figure(link.get("dropped_packets")),
+                figure(link.get("lost_packets")), figure(link.get("reordered_packets")),
+                figure(link.get("utilization"), ratio=True), figure(link.get("mean_queue_packets")),
+                figure(link.get("max_queue_packets")), figure(link.get("p95_queue_delay_ms")),
+            )  # fmt: skip
+    out.print(links)
+    if left_out:
+        out.print(left_out, soft_wrap=True)
 
 
 _FLOW_FIGURES = (

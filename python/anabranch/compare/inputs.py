@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from anabranch.compare.difference import Sample
 from anabranch.compare.measures import COPIES, columns_of, copies_of
+from anabranch.design import Design
 from anabranch.errors import UserError, nearest
 from anabranch.files import MAX_RESULT_BYTES, read_bytes, read_head, read_json
 from anabranch.grid import MAX_POINTS
 from anabranch.limits import MAX_SEED
+from anabranch.maker import FailedRunError, Here, Jobs, Maker, Order
 from anabranch.output import MANIFEST, read_manifest
-from anabranch.points import SWEEP_FILE
+from anabranch.points import Keys, Points, shared
 from anabranch.spoken import argument
 from anabranch.sweep import Point, SweepResult, SweptScenario, runs_frame
+from anabranch.sweep_file import SWEEP_FILE
 
 if TYPE_CHECKING:
     import polars as pl
@@ -152,6 +155,7 @@ def read_inputs(
     repeat: int | None = None,
     samples_ms: float | None = None,
     untrusted: bool = False,
+    store: Path | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> list[Input]:
     """Read every argument, and run those that are scenarios.
@@ -162,6 +166,7 @@ def read_inputs(
         repeat: Run each scenario with so many seeds, from ``seed`` on; they are compared as sweeps are.
         samples_ms: Record how flows of scenarios go over time, every so many milliseconds.
         untrusted: The scenarios' authors are not trusted.
+        store: With ``repeat``, a directory of finished runs that sweeps, studies and comparisons share.
         progress: Called with the share of the scenarios that has been run (0‥1).
 
     Raises:
@@ -172,6 +177,10 @@ def read_inputs(
     _check_together(places, repeat)
     names = _names([place.given for place in places])
     scenarios = {place: _scenario(place, untrusted=untrusted) for place in places if place.kind == "scenario"}
+    if store is not None and repeat is None:
+        raise UserError(
+            f"{argument('store')} keeps the runs of {argument('repeat', 'N')}", hint="give both, or neither"
+        )
     for name, value in (("seed", seed), ("repeat", repeat)):
         if value is not None and not scenarios:
             raise UserError(f"{argument(name, value)} is for scenarios, and none is given", hint="leave it out")
@@ -191,7 +200,7 @@ def read_inputs(
                 progress((done + share) / len(scenarios))
 
         if repeat is not None and seed is not None:
-            result = _repeated(scenarios[place], range(seed, seed + repeat), report)
+            result = _repeated(scenarios[place], range(seed, seed + repeat), report, store)
             inputs.append(Input(name, place.given, "sweep", result))
         else:
             made = scenarios[place].run(seed=seed, samples_ms=samples_ms, progress=report)
@@ -210,21 +219,23 @@ def _check_seeds(seed: int | None, repeat: int | None) -> None:
         raise UserError(f"{repeat} seeds from {seed} on: seeds up to {MAX_SEED} were expected")
 
 
-def _repeated(scenario: Scenario, seeds: range, report: Callable[[float], None]) -> SweepResult:
+def _repeated(scenario: Scenario, seeds: range, report: Callable[[float], None], store: Path | None) -> SweepResult:
     """One run for each seed; the grid of ``[sweep]`` is not run."""
-    from anabranch import _engine
-    from anabranch.limits import thread_count
-
-    runs = _engine.run_many(
-        [(scenario.text, scenario.file, scenario.sets, seed) for seed in seeds],
-        threads=thread_count(None, len(seeds)),
-        untrusted=scenario.untrusted,
-        progress=lambda done: report(done / len(seeds)),
-    )
-    summaries: list[Summary] = [json.loads(run.summary_json) for run in runs]
+    points = Design([], seeds.start, len(seeds))
+    jobs = Jobs(scenario.text, scenario.file, scenario.sets, [], points)
+    keys = Keys(scenario.text, digest=True, untrusted=scenario.untrusted)
+    folder = Path(scenario.file).parent
+    kept = Points(None, folder) if store is None else shared(store, folder)
+    maker = Maker(jobs, keys, kept, Order(True, scenario.untrusted, []))
+    try:
+        figures = maker.make(Here(), lambda done, total: report(done / total))
+    except FailedRunError as failed:
+        raise failed.error from None
+    finally:
+        kept.close()
     resolved = scenario.resolve()
     swept = SweptScenario(resolved.get("title", ""), scenario.sets, resolved.get("resolved_scenario", {}))
-    return _with_means(SweepResult([], runs_frame([], [Point((), seed) for seed in seeds], summaries), swept))
+    return _with_means(SweepResult([], figures.frame([], points), swept))
 
 
 def _check_together(places: Sequence[_Place], repeat: int | None) -> None:

@@ -1,7 +1,7 @@
 """Converts what other tools read and write to scenarios and tables of ours, and back.
 
 :data:`anabranch.convert.formats.FORMATS` lists the formats; each has a module of its own. A reader gives a scenario of
-one link (:class:`~anabranch.convert.content.Description`), a table
+one link or of a topology (:class:`~anabranch.convert.content.Description`), a table
 (:class:`~anabranch.convert.content.Table`) or a run (:class:`~anabranch.convert.content.Run`). A writer takes one of
 them, or one link with every value written out. What the target cannot express becomes a note.
 """
@@ -9,7 +9,7 @@ them, or one link with every value written out. What the target cannot express b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ class Options:
         out: Where the output will be, for its format and the names of files beside it.
         link: Which link is written; the only one when left out.
         flow: Which flow is written; all when left out.
+        routing: How flows of a topology find their way: ``"hops"``, ``"weights"`` or ``"ecmp"``.
     """
 
     source: str | None = None
@@ -44,6 +45,7 @@ class Options:
     out: Path | None = None
     link: str | None = None
     flow: str | None = None
+    routing: str | None = None
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,31 @@ def _source_format(source: Source, options: Options) -> Format:
 
 
 def _convert(source: Source, found: Format, options: Options) -> Converted:
+    if options.routing is not None:
+        source = _routed(source, found, options.routing)
     target = _target_format(source, found, options)
     notes = Notes()
     compressed = options.out is not None and options.out.name.lower().endswith(".gz")
     names = Names(_stem(options.out, target), compressed)
     written = _write(source, found, target, names, notes, options)
     return Converted(target.name, written.content, written.files, tuple(notes.lines), tuple(notes.remarks))
+
+
+def _routed(source: Source, found: Format, routing: str) -> Source:
+    """The source with the routing that is asked for.
+
+    Raises:
+        UserError: There is none of that name, or the input is no topology.
+    """
+    from anabranch.convert import topology
+
+    topology.check_routing(routing)
+    if found.reader is None or not found.reader[0].startswith("topology_"):
+        told = argument("routing", routing)
+        raise UserError(
+            f"{told} is of topologies, and {source.name} has the format `{found.name}`", hint="leave it out"
+        )
+    return replace(source, routing=routing)
 
 
 def _target_format(source: Source, found: Format, options: Options) -> Format:

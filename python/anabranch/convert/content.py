@@ -80,6 +80,8 @@ class Source:
     name: str
     content: bytes
     directory: Path
+    routing: str | None = None
+    """How flows of a topology find their way: a name of :data:`anabranch.convert.topology.ROUTINGS`."""
 
     def text(self) -> Text:
         """The content as text.

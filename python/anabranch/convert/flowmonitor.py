@@ -66,7 +66,7 @@ def _parse(text: Text) -> _Found:
     def start(name: str, attributes: dict[str, str]) -> None:
         parent = found.open[-1] if found.open else ""
         found.open.append(name)
-        at = _offset(text, parser.CurrentLineNumber, parser.CurrentColumnNumber)
+        at = offset(text, parser.CurrentLineNumber, parser.CurrentColumnNumber)
         if not parent and name != "FlowMonitor":
             raise text.error(at, f"the root is <{name}>; <FlowMonitor> was expected")
         found.has_histograms |= name == "bin"
@@ -82,9 +82,7 @@ def _parse(text: Text) -> _Found:
 
     def refuse(*_: object) -> None:
         # Entities could make a small file large.
-        raise text.error(
-            _offset(text, parser.CurrentLineNumber, parser.CurrentColumnNumber), "a DTD; none was expected"
-        )
+        raise text.error(offset(text, parser.CurrentLineNumber, parser.CurrentColumnNumber), "a DTD; none was expected")
 
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda _: found.open.pop()
@@ -93,13 +91,14 @@ def _parse(text: Text) -> _Found:
         parser.Parse(text.text, True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
-        raise text.error(_offset(text, error.lineno, error.offset), f"not valid XML: {reason}") from None
+        raise text.error(offset(text, error.lineno, error.offset), f"not valid XML: {reason}") from None
     except UnicodeEncodeError:
         raise text.error(0, "not valid XML: half a character") from None
     return found
 
 
-def _offset(text: Text, line: int, column: int) -> int:
+def offset(text: Text, line: int, column: int) -> int:
+    """The offset of a place that the XML parser names."""
     at = 0
     for _ in range(line - 1):
         at = text.text.find("\n", at) + 1

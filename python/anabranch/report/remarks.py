@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -168,6 +168,8 @@ def trace(live: LiveSummary) -> str:
     return told + (f"; {traced['lost_records']} more are LOST" if traced["lost_records"] else "")
 
 
+MOST_REMARKS = 20
+"""Remarks of one kind that are shown."""
 LONG_WAIT_MS = 20.0
 """From so much delay on, an unlimited queue is worth a remark."""
 IDLE_SHARE = 0.1
@@ -176,7 +178,24 @@ IDLE_SHARE = 0.1
 
 def surprises(result: RunResult) -> list[str]:
     """What in the scenario makes a figure mean something else than it seems to, a sentence each."""
-    return [*_unlimited_queues(result), *_irrelevant_windows(result), *_idle_links(result), *_idle_times(result)]
+    kinds = (_left_out, _unlimited_queues, _irrelevant_windows, _idle_links, _idle_times)
+    return [remark for kind in kinds for remark in few(kind(result))]
+
+
+def few(remarks: Iterable[str]) -> list[str]:
+    """Remarks of one kind: of many the first, and how many there are besides."""
+    told = list(remarks)
+    more = len(told) - MOST_REMARKS
+    # One line in place of one line says less.
+    return told if more <= 1 else [*told[:MOST_REMARKS], f"{more:,} more remarks of this kind are left out"]
+
+
+def _left_out(result: RunResult) -> Iterator[str]:
+    if result.left_out_packets:
+        yield (
+            f"the table of packets has the first of the run; {result.left_out_packets:,} that were sent later are left "
+            "out, because they would take too much memory"
+        )
 
 
 def _scenario(result: RunResult) -> dict[str, Any]:
@@ -247,7 +266,11 @@ def _irrelevant_windows(result: RunResult) -> Iterator[str]:
 
 
 def _idle_links(result: RunResult) -> Iterator[str]:
-    for name in idle_links(result):
+    idle = idle_links(result)
+    if len(idle) > MOST_REMARKS:
+        yield f"no packet crossed {len(idle):,} links: {', '.join(idle[:MOST_REMARKS])}, …"
+        return
+    for name in idle:
         yield f"{name}: no packet crossed it"
 
 
@@ -269,7 +292,7 @@ def _idle_times(result: RunResult) -> Iterator[str]:
     for flow, span in _spans(result).items():
         for link in _route(result, flow):
             spans_of.setdefault(link, []).append(span)
-    idle = idle_links(result)
+    idle = set(idle_links(result))
     for name, spans in spans_of.items():
         if name in idle or name not in result.links:
             continue

@@ -1,4 +1,4 @@
-"""What ``anabranch run --out`` writes: summary, tables, figures, and one HTML report."""
+"""What ``anabranch run --out`` writes: summary, tables, one HTML report, and figures where they are asked for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.output import whole_directory, write_parquet
+from anabranch.output import whole_directory, write_parquet, write_parquet_parts
 from anabranch.report.columns import RunColumns, sequence_flow
 from anabranch.report.format import end, figure
 from anabranch.report.page import page, table, text
@@ -19,39 +19,56 @@ if TYPE_CHECKING:
     from anabranch.result import RunResult
 
 
-def write_run(result: RunResult, directory: Path, captures: Sequence[tuple[str, Path]] = ()) -> None:
+def write_run(
+    result: RunResult, directory: Path, captures: Sequence[tuple[str, Path]] = (), *, figures: bool = False
+) -> None:
     """Write everything; the directory appears whole or not at all.
 
     Args:
         result: The run.
         directory: Where.
         captures: Captures of the run that are kept with it, and their paths in the directory.
+        figures: Draw each chart as PDF, SVG and PNG, too.
 
     Raises:
         UserError: The directory holds something else.
         RunFailedError: It cannot be written.
     """
-    from anabranch.plot import run as run_figures
-    from anabranch.plot.style import house_style, save
-    from anabranch.result import TABLES
+    from anabranch.result import PART_ROWS, TABLES
 
     columns = RunColumns(result)
     with whole_directory(directory, "run") as aside:
         (aside / "summary.json").write_text(result.summary_json.rstrip() + "\n", encoding="utf-8")
-        for name in filter(result.has_table, TABLES):
+        if result.recorded("packets") and _has_packets(result):
+            write_parquet_parts(aside / "packets.parquet", result.packet_parts(), PART_ROWS)
+        for name in TABLES:
+            if name == "packets" or not result.has_table(name):
+                continue
             frame = result.frame(name)
             # A table that was not recorded is left out: an empty one would say that nothing happened.
             # Window events are recorded with the packets: then none means that nothing happened.
             recorded = name in ("flows", "links") or (name == "window_events" and _says_why(result))
             if frame.height > 0 or recorded:
                 write_parquet(aside / f"{name}.parquet", frame)
-        with house_style():
-            for name, drawn in run_figures.figures(columns):
-                save(drawn, aside / "figures" / name)
+        if figures:
+            _draw(columns, aside / "figures")
         (aside / "report.html").write_text(html_report(result, columns), encoding="utf-8")
         for capture, path in captures:
             (aside / path).parent.mkdir(parents=True, exist_ok=True)
             (aside / path).write_bytes(result.pcapng(capture))
+
+
+def _draw(columns: RunColumns, directory: Path) -> None:
+    from anabranch.plot import run as run_figures
+    from anabranch.plot.style import house_style, save
+
+    with house_style():
+        for name, drawn in run_figures.figures(columns):
+            save(drawn, directory / name)
+
+
+def _has_packets(result: RunResult) -> bool:
+    return next(result.packet_parts(["flow"], 1)).height > 0
 
 
 def html_tables(result: RunResult) -> str:
@@ -122,8 +139,7 @@ def _remarks(result: RunResult) -> list[str]:
 def _says_why(result: RunResult) -> bool:
     if result.live is not None and (result.live["trace"]["detail"] is None or result.live["trace"]["lost_records"]):
         return False
-    packets = result.frame("packets")
-    return packets.height > 0 and "cause" in packets.columns and result.has_table("window_events")
+    return _has_packets(result) and result.has_table("window_events")
 
 
 def _chart(chart: Chart) -> str:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MAX_EPISODES = 200
 """Rows of the table of one flow. All are in what `--why --json` prints."""
+MAX_TABLES = 12
+"""Flows that have such a table: as many as a chart has lines. Of the others the counts are shown."""
 MAX_TOLD = 20_000
 """Retransmissions that can be clicked; the report of a run that sends more again than this would not open."""
 HINT = "Click a retransmission to see why it was sent."
@@ -42,13 +44,12 @@ def episodes(why: Why) -> str:
     """A table of episodes for each flow that sent something again."""
     parts = ["<h2>Why packets were retransmitted</h2>"]
     head = ("", "episode", "from (s)", "to (s)", "retransmitted", "needed", "spurious", "triggered by", "the window")
-    for flow in why.flows:
-        if not flow.episodes:
-            continue
-        shown = flow.episodes[:MAX_EPISODES]
-        cut = f" The first {len(shown)} of {len(flow.episodes)}." if len(shown) < len(flow.episodes) else ""
+    for place, flow in enumerate(flow for flow in why.flows if flow.episodes):
+        shown = flow.episodes[: MAX_EPISODES if place < MAX_TABLES else 0]
+        cut = f" The first {len(shown)} of {len(flow.episodes)}." if 0 < len(shown) < len(flow.episodes) else ""
         parts.append(f"<p><b>{as_text(flow.flow)}</b>: {as_text(text.headline(flow))}.{cut}</p>")
-        parts.append(table(head, (_row(number, episode) for number, episode in enumerate(shown, 1)), left=2))
+        if shown:
+            parts.append(table(head, (_row(number, episode) for number, episode in enumerate(shown, 1)), left=2))
     return "".join(parts) if len(parts) > 1 else f"{parts[0]}<p>Nothing was retransmitted.</p>"
 
 

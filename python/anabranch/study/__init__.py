@@ -174,6 +174,7 @@ class Study:
         jobs: int | None = None,
         progress: Callable[[str, int, int], None] | None = None,
         keep: str | Path | None = None,
+        store: str | Path | None = None,
         remark: Callable[[str], None] | None = None,
     ) -> StudyResult:
         """Run everything and judge every claim: plainly, with start jitter, and on its wrong system.
@@ -186,13 +187,17 @@ class Study:
             progress: Called with (what, finished, total).
             keep: Directory of the results, which keeps finished runs: after an interrupt the same call goes on from
                 there. :meth:`StudyResult.write` is to be called with it.
-            remark: Called with a sentence for each run in ``keep`` that cannot be used and is made again.
+            store: Directory of finished runs that sweeps, studies and comparisons share, instead of ``keep``.
+            remark: Called with a sentence for each run that cannot be used and is made again.
 
         Raises:
             ScenarioError: A scenario of the study is wrong.
             UserError: The study asks for a figure that does not exist.
         """
-        kept = None if keep is None else Kept(Path(keep), self.definition.directory, remark)
+        kept = None
+        if keep is not None or store is not None:
+            own, common = (None if place is None else Path(place) for place in (keep, store))
+            kept = Kept(own, self.definition.directory, remark, common)
         pool = Pool(self.definition, jobs, kept)
         return self._judged(pool, quick=quick, robustness=robustness, figures=figures, progress=progress)
 

@@ -1,51 +1,72 @@
 """Finished runs of a study on disk, so that one that was interrupted goes on where it stopped.
 
-A run's file is as that of a sweep's point (:mod:`anabranch.points`) and is used under the same conditions. It has what
-the study keeps of the run, not the whole summary.
+A run is kept as that of a sweep (:mod:`anabranch.points`), under the same key, and is used under the same conditions.
+Of one that was sampled the store has what the study keeps, instead of the whole summary.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.build import fingerprint
-from anabranch.output import STUDY_POINT, follow, read_manifest, write_manifest
-from anabranch.points import FOLDER, Points
+from anabranch.output import follow, read_manifest, write_manifest
+from anabranch.points import FOLDER, Depends, Keys, Points, build_name, shared
+from anabranch.segments import segments
 
 if TYPE_CHECKING:
     import polars as pl
 
     from anabranch.study.results import Outcome
 
-FORMAT = 1
-"""Of what is kept of a run."""
+FORMAT = 2
+"""Of what is kept of a sampled run."""
+
+Summarised = tuple[dict[str, Any], list[tuple[str, str]]]
+"""The summary of a run, and the files that it has read."""
 
 
 class Kept:
     """The finished runs of a study in a directory, which is made with the first of them.
 
     Args:
-        directory: Where the study's results go.
+        directory: Where the study's results go; without ``store`` they have the runs, too.
         folder: The directory of the study.
         remark: Called with a sentence for each run that cannot be used.
+        store: A directory of runs that sweeps, studies and comparisons share.
     """
 
-    def __init__(self, directory: Path, folder: Path, remark: Callable[[str], None] | None = None) -> None:
-        self.directory = follow(directory)
-        self._points = Points(self.directory, folder, remark, content="figures", suffix=f"-{_build()}", encode=_compact)
-        self._begun = False
+    def __init__(
+        self,
+        directory: Path | None,
+        folder: Path,
+        remark: Callable[[str], None] | None = None,
+        store: Path | None = None,
+    ) -> None:
+        self.directory = None if directory is None or store is not None else follow(directory)
+        self._points = shared(store, folder, remark) if store is not None else Points(self.directory, folder, remark)
+        self._begun = self.directory is None
+        self._keys: dict[str, Keys] = {}
 
-    def read(self, key: str) -> Outcome | None:
-        """What was kept of a run; ``None`` if nothing was, or it cannot be used."""
+    def key(self, text: str, sets: Sequence[str], seed: int | None, *more: Any) -> bytes:
+        """The key of a run; ``more`` is what else is kept of it than its summary."""
+        if text not in self._keys:
+            self._keys[text] = Keys(text, digest=True)
+        return self._keys[text].of(sets, seed, *more)
+
+    def summary(self, key: bytes) -> Summarised | None:
+        """The summary of a run; ``None`` if it is not kept, or cannot be used."""
+        found = self._points.entry(key)
+        return None if found is None else (found[0], sorted(found[1].items()))
+
+    def outcome(self, key: bytes) -> Outcome | None:
+        """What was kept of a sampled run; ``None`` if nothing was, or it cannot be used."""
         from anabranch.study.results import Outcome
 
         kept = self._points.read(key)
@@ -55,25 +76,21 @@ class Kept:
         tables = {name: _frame(text) for name, text in kept["tables"].items()}
         return Outcome(kept["figures"], kept["digest"], tables, demands, tuple(map(tuple, kept["depends"])))
 
-    def write(self, key: str, outcome: Outcome, depends: Sequence[tuple[str, str]]) -> None:
-        """Keep what a run gave; ``depends`` are the files that it has read."""
+    def write(self, runs: Iterable[tuple[bytes, str | bytes, Depends]]) -> None:
+        """Keep runs, each as key, summary or :func:`content`, and the files that it has read."""
         self._begin()
-        kept = {
-            "figures": dict(outcome.figures),
-            "digest": outcome.digest,
-            # JSON has neither infinity nor not-a-number.
-            "demands": {name: v if math.isfinite(v) else str(v) for name, v in outcome.demands.items()},
-            "tables": {name: _text(frame) for name, frame in outcome.tables.items()},
-            "depends": [list(read) for read in outcome.depends],
-        }
-        self._points.write(key, kept, depends)
+        self._points.write(runs)
 
     def said(self) -> None:
         """Say of how many runs nothing was said."""
         self._points.said()
 
+    def close(self) -> None:
+        """Write through to the disk what was kept."""
+        self._points.close()
+
     def _begin(self) -> None:
-        if self._begun:
+        if self._begun or self.directory is None:
             return
         self._begun = True
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -81,34 +98,28 @@ class Kept:
             write_manifest(self.directory, "study", (), is_complete=False)
 
 
-def key(job: tuple[str, list[str], int], samples_ms: float | None, tables: Sequence[str], distributions: bool) -> str:
-    """A hash of all that the outcome of a run depends on and that is known before it is made.
-
-    Args:
-        job: The scenario's text, what is set over it, and the seed.
-        samples_ms: How often samples were recorded.
-        tables: Which tables are kept.
-        distributions: Whether the distributions of reordering are.
-    """
-    content = json.dumps([FORMAT, fingerprint(), *job, samples_ms, list(tables), distributions])
-    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+def content(outcome: Outcome) -> bytes:
+    """What is kept of a sampled run."""
+    kept = {
+        "figures": dict(outcome.figures),
+        "digest": outcome.digest,
+        # JSON has neither infinity nor not-a-number.
+        "demands": {name: v if math.isfinite(v) else str(v) for name, v in outcome.demands.items()},
+        "tables": {name: _text(frame) for name, frame in outcome.tables.items()},
+        "depends": [list(read) for read in outcome.depends],
+    }
+    return _compact(kept)
 
 
 def carry_over(directory: Path, aside: Path) -> None:
     """Let new results have the finished runs of this build that ``directory`` has: the next call uses them."""
-    for path in sorted((follow(directory) / FOLDER).glob(f"*-{_build()}.json")):
-        if STUDY_POINT.fullmatch(path.name):
-            (aside / FOLDER).mkdir(exist_ok=True)
-            try:
-                os.link(path, aside / FOLDER / path.name)
-            except OSError:
-                # A file system without links.
-                shutil.copyfile(path, aside / FOLDER / path.name)
-
-
-def _build() -> str:
-    """The build of the engine, in few characters: points of others are not carried over."""
-    return hashlib.sha256(fingerprint().encode()).hexdigest()[:8]
+    for path in segments(follow(directory) / FOLDER, build_name()):
+        (aside / FOLDER).mkdir(exist_ok=True)
+        try:
+            os.link(path, aside / FOLDER / path.name)
+        except OSError:
+            # A file system without links.
+            shutil.copyfile(path, aside / FOLDER / path.name)
 
 
 def _compact(value: Any) -> bytes:

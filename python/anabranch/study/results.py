@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import fairness
 from anabranch.errors import UserError, nearest
+from anabranch.figures import PARTS, flatten
 from anabranch.limits import check_jobs, thread_count
 from anabranch.study.definition import Definition, Experiment, Quantity, Wrong, as_sets, fill
 from anabranch.study.series import Cell, Key, NoValueError, Series
-from anabranch.sweep import PARTS, flatten
 
 if TYPE_CHECKING:
     import polars as pl
@@ -164,12 +164,28 @@ class Pool:
                     samples_ms=samples_ms,
                     progress=report,
                 )
-                for job, run in zip(chunk, runs, strict=True):
-                    outcome = self._outcome(run, job.samples_ms is not None)
-                    self.outcomes[job.key] = outcome
-                    if self.kept is not None:
-                        self.kept.write(self._kept_key(job), outcome, run.depends)
+                outcomes = [
+                    self._outcome(run, job.samples_ms is not None) for job, run in zip(chunk, runs, strict=True)
+                ]
+                self.outcomes.update(zip((job.key for job in chunk), outcomes, strict=True))
+                self._keep(chunk, runs, outcomes)
                 made += len(chunk)
+        if self.kept is not None:
+            self.kept.close()
+
+    def _keep(self, jobs: Sequence[Job], runs: Sequence[_engine.Run], outcomes: Sequence[Outcome]) -> None:
+        from anabranch.study.keep import content
+
+        if self.kept is None:
+            return
+        self.kept.write(
+            (
+                self._kept_key(self.kept, job),
+                run.summary_json if job.samples_ms is None else content(outcome),
+                run.depends,
+            )
+            for job, run, outcome in zip(jobs, runs, outcomes, strict=True)
+        )
 
     def _recall(self, jobs: Sequence[Job]) -> int:
         """Take what an earlier call has kept of ``jobs``; how many of them it had."""
@@ -177,19 +193,26 @@ class Pool:
             return 0
         found = 0
         for job in jobs:
-            outcome = self.kept.read(self._kept_key(job))
+            outcome = self._kept_outcome(self.kept, job)
             if outcome is not None:
                 self.outcomes[job.key] = outcome
                 found += 1
         self.kept.said()
         return found
 
-    def _kept_key(self, job: Job) -> str:
-        from anabranch.study.keep import key
+    def _kept_outcome(self, kept: Kept, job: Job) -> Outcome | None:
+        key = self._kept_key(kept, job)
+        if job.samples_ms is not None:
+            return kept.outcome(key)
+        found = kept.summary(key)
+        return None if found is None else self._of_summary(found[0], {}, found[1])
+
+    def _kept_key(self, kept: Kept, job: Job) -> bytes:
+        from anabranch.study.keep import FORMAT
 
         text, _, sets, seed = self._task(job)
-        tables = self._tables() if job.samples_ms is not None else []
-        return key((text, sets, seed or 0), job.samples_ms, tables, self._distributions)
+        sampled = (FORMAT, job.samples_ms, self._tables(), self._distributions)
+        return kept.key(text, sets, seed, *(sampled if job.samples_ms is not None else ()))
 
     def results(self, jobs: Sequence[Job]) -> Results:
         """The outcomes of ``jobs``, which have been made."""
@@ -212,10 +235,14 @@ class Pool:
     def _outcome(self, run: _engine.Run, samples: bool) -> Outcome:
         import polars as pl
 
-        summary = json.loads(run.summary_json)
         tables = {name: pl.DataFrame(run.table(name)) for name in (self._tables() if samples else ())}
-        demands = fairness.demands_of(summary["resolved_scenario"], list(summary["flows"]))
         depends = sorted((os.path.relpath(file, self.definition.directory), hashed) for file, hashed in run.depends)
+        return self._of_summary(json.loads(run.summary_json), tables, depends)
+
+    def _of_summary(
+        self, summary: Any, tables: Mapping[str, pl.DataFrame], depends: Sequence[tuple[str, str]]
+    ) -> Outcome:
+        demands = fairness.demands_of(summary["resolved_scenario"], list(summary["flows"]))
         figures = flatten(summary, distributions=self._distributions)
         return Outcome(figures, summary.get("digest"), tables, demands, tuple(depends))
 

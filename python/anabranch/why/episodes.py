@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import UserError
-from anabranch.why.retransmissions import COLUMNS as PACKET_COLUMNS
+from anabranch.why.retransmissions import COLUMNS as ROW_COLUMNS
 from anabranch.why.retransmissions import Retransmission, retransmissions
 from anabranch.why.window import AFTERWARDS, BEGINS, ENDS, WindowEvent, window_events
 from anabranch.why.window import COLUMNS as EVENT_COLUMNS
@@ -22,9 +23,9 @@ OPENING = "opening"
 """SYNs and their answers that were retransmitted."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Episode:
-    """One recovery, timeout, restart or probe: what was retransmitted in it and what the window did."""
+    """One recovery, timeout, restart or probe: what was retransmitted in it and what the window did, each by time."""
 
     kind: str
     events: list[WindowEvent] = field(default_factory=list)
@@ -33,19 +34,16 @@ class Episode:
     @property
     def start_s(self) -> float:
         """When the first thing happened."""
-        return min(self._times())
+        return min(items[0].time_s for items in (self.events, self.retransmissions) if items)
 
     @property
     def end_s(self) -> float:
         """When the last thing happened."""
-        return max(self._times())
+        return max(items[-1].time_s for items in (self.events, self.retransmissions) if items)
 
     def timeline(self) -> list[WindowEvent | Retransmission]:
         """Everything in the order in which it happened."""
         return in_order(self.events, self.retransmissions)
-
-    def _times(self) -> list[float]:
-        return [item.time_s for item in self.timeline()]
 
     @property
     def needed(self) -> int:
@@ -95,21 +93,22 @@ def in_order(events: Sequence[WindowEvent], again: Sequence[Retransmission]) -> 
     that did to the window decides what may be sent.
     """
     timeline: list[WindowEvent | Retransmission] = [*events, *again]
-    timeline.sort(key=lambda item: (item.time_s, isinstance(item, Retransmission)))
+    # The sort is stable: events stay first.
+    timeline.sort(key=attrgetter("time_s"))
     return timeline
 
 
-def inspect(packets: pl.DataFrame, events: pl.DataFrame | None) -> Why:
+def inspect(table: pl.DataFrame, events: pl.DataFrame | None) -> Why:
     """Explain every retransmission of a run.
 
     Args:
-        packets: The table ``packets``.
+        table: The table ``retransmissions``.
         events: The table ``window_events``; ``None`` where there is none.
 
     Raises:
         UserError: A table or a column is missing: the run did not record why.
     """
-    missing = [f'column "{name}" of table "packets"' for name in PACKET_COLUMNS if name not in packets.columns]
+    missing = [f'column "{name}" of table "retransmissions"' for name in ROW_COLUMNS if name not in table.columns]
     if events is None:
         missing.append('table "window_events"')
     else:
@@ -120,7 +119,7 @@ def inspect(packets: pl.DataFrame, events: pl.DataFrame | None) -> Why:
             hint="the engine has to record both; install the one that belongs to this version of the package",
         )
     again: dict[str, list[Retransmission]] = {}
-    for item in retransmissions(packets):
+    for item in retransmissions(table):
         again.setdefault(item.flow, []).append(item)
     windows = window_events(events)
     names = dict.fromkeys([*again, *windows])

@@ -21,7 +21,7 @@ AFTERWARDS = frozenset({"undo", "tlp"})
 """Events that tell of the episode before them, even where it is over."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WindowEvent:
     """Something that changed the congestion window.
 

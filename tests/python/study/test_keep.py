@@ -11,13 +11,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from anabranch import Study, UserError, _engine
+from anabranch import Study, UserError, _engine, points
 from anabranch.output import check_target
-from anabranch.study import keep
-from anabranch.study.keep import Kept
+from anabranch.segments import Block, scan
+from anabranch.study.keep import Kept, content
 from anabranch.study.results import Outcome
 
 from ..command import Call
+from ..kept import kept_points
 
 STUDY = """\
 title = "Reno and CUBIC under random loss"
@@ -86,7 +87,13 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
 
 
 def files(directory: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(directory)): p.read_bytes() for p in directory.rglob("*") if p.is_file()}
+    """But the finished runs, and the list that names their files."""
+    found = {
+        str(p.relative_to(directory)): p.read_bytes()
+        for p in directory.rglob("*.*")
+        if p.suffix != ".points" and p.is_file()
+    }
+    return {name: content for name, content in found.items() if name != "anabranch.json"}
 
 
 def test_an_interrupted_study_goes_on_and_gives_the_same_files(
@@ -97,7 +104,7 @@ def test_an_interrupted_study_goes_on_and_gives_the_same_files(
     done = anabranch("study", study, "--jobs", 1, "--out", out)
     assert done.status == 130
     assert done.err == f"finished runs are in {out}; the same command goes on from there\nerror: interrupted\n"
-    assert counter.made == len(list((out / "points").iterdir())) == 16
+    assert counter.made == len(kept_points(out)) == 16
     assert json.loads((out / "anabranch.json").read_bytes())["complete"] is False
     done = anabranch("study", study, "--jobs", 1, "--out", out)
     assert done.status == 0, done.err
@@ -105,6 +112,7 @@ def test_an_interrupted_study_goes_on_and_gives_the_same_files(
     assert "40 runs" in done.out
     assert anabranch("study", study, "--out", tmp_path / "whole").status == 0
     assert files(out) == files(tmp_path / "whole")
+    assert kept_points(out).keys() == kept_points(tmp_path / "whole").keys()
 
 
 def test_the_same_call_again_makes_no_run(study: Path, tmp_path: Path, anabranch: Call, counter: Counter) -> None:
@@ -132,24 +140,31 @@ def test_runs_of_another_build_are_not_carried_over(
 ) -> None:
     out = tmp_path / "out"
     assert anabranch("study", study, "--out", out).status == 0
-    before = {p.name for p in (out / "points").iterdir()}
-    monkeypatch.setattr(keep, "fingerprint", lambda: "another")
+    before = kept_points(out)
+    monkeypatch.setattr(points, "fingerprint", lambda: "another")
     assert anabranch("study", study, "--out", out).status == 0
-    after = {p.name for p in (out / "points").iterdir()}
+    after = kept_points(out)
     assert counter.made == 80
     assert len(before) == len(after) == 40
-    assert not before & after
+    assert not set(before) & set(after)
 
 
 def test_a_spoilt_run_is_made_again_and_named(study: Path, tmp_path: Path, anabranch: Call, counter: Counter) -> None:
     out = tmp_path / "out"
     assert anabranch("study", study, "--out", out).status == 0
-    spoilt = sorted((out / "points").iterdir())[3]
-    spoilt.write_text("{")
+    (spoilt,) = (out / "points").iterdir()
+    blocks = [block for block in scan(spoilt) if isinstance(block, Block)]
+    content = bytearray(spoilt.read_bytes())
+    content[blocks[1].body + 5] ^= 0xFF
+    # A file of its own: the results are linked to where they were made.
+    spoilt.unlink()
+    spoilt.write_bytes(content)
     done = anabranch("study", study, "--out", out)
     assert done.status == 0
-    assert f"{spoilt} is not whole JSON; the point is made again\n" in done.err
-    assert counter.made == 41
+    assert (
+        f"{spoilt} is damaged at byte {blocks[0].body + blocks[0].length}; what was there is made again\n" in done.err
+    )
+    assert counter.made == 40 + len(blocks[1].keys)
 
 
 def test_files_of_others_are_left_alone(study: Path, tmp_path: Path, anabranch: Call, counter: Counter) -> None:
@@ -174,10 +189,10 @@ def test_a_study_goes_on_in_the_working_directory(
     assert anabranch("study", study, "--jobs", 1, "--out", ".").status == 130
     assert anabranch("study", study, "--jobs", 1, "--out", ".").status == 0
     assert counter.made == 40
-    assert len(list((out / "points").iterdir())) == 40
+    assert len(kept_points(out)) == 40
     manifest = json.loads((out / "anabranch.json").read_bytes())
     assert "complete" not in manifest
-    assert len([name for name in manifest["files"] if name.startswith("points/")]) == 40
+    assert len([name for name in manifest["files"] if name.startswith("points/")]) == 2
 
 
 def test_a_mistake_before_the_first_run_leaves_no_directory(study: Path, tmp_path: Path, anabranch: Call) -> None:
@@ -209,9 +224,11 @@ def test_what_is_kept_is_read_as_it_was(tmp_path: Path) -> None:
         (("trace.txt", "hash"),),
     )
     kept = Kept(tmp_path / "out", tmp_path)
-    assert kept.read("0" * 64) is None
-    kept.write("0" * 64, outcome, [])
-    again = Kept(tmp_path / "out", tmp_path).read("0" * 64)
+    key = kept.key("text", [], 1)
+    assert kept.outcome(key) is None
+    kept.write([(key, content(outcome), [])])
+    kept.close()
+    again = Kept(tmp_path / "out", tmp_path).outcome(key)
     assert again is not None
     assert (again.figures, again.digest, again.depends) == (outcome.figures, outcome.digest, outcome.depends)
     assert again.tables["samples"].equals(samples)

@@ -64,24 +64,47 @@ impl Octets {
     }
 
     /// The octets `from..to` left for the first time; what had their numbers is past.
+    ///
+    /// Neighbours with the same end are one entry: a transfer without a loss takes no more memory than a packet.
     fn begin(&mut self, from: u64, to: u64, sent: Sent) {
         self.cut(from);
         self.cut(to);
         while let Some((&start, _)) = self.0.range(from..to).next() {
             self.0.remove(&start);
         }
-        self.0.insert(from, (to, sent));
+        if let Some((_, (end, before))) = self.0.range_mut(..from).next_back()
+            && (*end, *before) == (from, sent)
+        {
+            *end = to;
+        } else {
+            self.0.insert(from, (to, sent));
+        }
     }
 }
 
-/// For each of `rows`, all that left one end of a connection in order of sending: whether it was
-/// needed. `None` for what was no retransmission of data or of a SYN, and where the run ended too early to tell.
-pub(super) fn needed(rows: &[PacketRow]) -> Vec<Option<bool>> {
-    if !rows.iter().any(|row| row.retransmission) {
-        return vec![None; rows.len()];
+/// Says of each packet that left one end of a connection, in order of sending, whether it was needed.
+#[derive(Debug, Default)]
+pub struct Judge(Octets);
+
+impl Judge {
+    /// Whether the next packet was needed. `None` for what was no retransmission of data or of a SYN, and where the run
+    /// ended too early to tell.
+    pub fn next(&mut self, row: &PacketRow) -> Option<bool> {
+        match self.before(row)? {
+            Sent::Lost => Some(true),
+            Sent::OnItsWay => None,
+            Sent::Arrived => Some(false),
+        }
     }
-    let mut octets = Octets::default();
-    let judge = |row: &PacketRow| {
+
+    /// Whether some of a packet's octets have left before.
+    pub(super) fn has_left(&self, row: &PacketRow) -> bool {
+        let (from, to) = (row.sequence, row.sequence + u64::from(row.payload));
+        from < to && self.0.least(from, to).is_some()
+    }
+
+    /// The least of what became of the octets of a retransmission before it left.
+    fn before(&mut self, row: &PacketRow) -> Option<Sent> {
         // A SYN takes the number before the first octet.
         if row.payload == 0 && row.sequence > 0 {
             return None;
@@ -89,18 +112,22 @@ pub(super) fn needed(rows: &[PacketRow]) -> Vec<Option<bool>> {
         let (from, to) = (row.sequence, row.sequence + u64::from(row.payload.max(1)));
         let sent = Sent::of(row);
         if !row.retransmission {
-            octets.begin(from, to, sent);
+            self.0.begin(from, to, sent);
             return None;
         }
-        let before = octets.least(from, to);
-        octets.note(from, to, sent);
-        match before? {
-            Sent::Lost => Some(true),
-            Sent::OnItsWay => None,
-            Sent::Arrived => Some(false),
-        }
-    };
-    rows.iter().map(judge).collect()
+        let before = self.0.least(from, to);
+        self.0.note(from, to, sent);
+        before
+    }
+}
+
+/// For each of `rows`, all that left one end of a connection in order of sending: whether it was needed.
+pub(super) fn needed(rows: &[PacketRow]) -> Vec<Option<bool>> {
+    if !rows.iter().any(|row| row.retransmission) {
+        return vec![None; rows.len()];
+    }
+    let mut judge = Judge::default();
+    rows.iter().map(|row| judge.next(row)).collect()
 }
 
 #[cfg(test)]
@@ -195,5 +222,23 @@ mod tests {
         // Another transfer has taken the place: its numbers begin anew.
         let next = of(&[(0, 10, false, '+'), (0, 10, false, '-'), (0, 10, true, '+')]);
         assert_eq!(next, [None, None, Some(true)]);
+    }
+
+    /// Losses alone make entries, and what repaired them.
+    #[test]
+    fn memory_grows_with_losses_alone() {
+        let mut judge = Judge::default();
+        for k in 0..10_000 {
+            judge.next(&row(
+                k * 10,
+                k * 10 + 10,
+                false,
+                if k == 500 { '-' } else { '+' },
+            ));
+        }
+        assert_eq!(judge.0.0.len(), 3);
+        assert_eq!(judge.next(&row(5_000, 5_010, true, '+')), Some(true));
+        assert_eq!(judge.next(&row(5_000, 5_010, true, '+')), Some(false));
+        assert_eq!(judge.next(&row(4_990, 5_000, true, '+')), Some(false));
     }
 }

@@ -7,7 +7,14 @@ use anabranch_core::{
 };
 use anabranch_tcp::{RetransmitCause, WindowEvent};
 
-use super::{needed::needed, window_events::WindowRow};
+use super::{
+    needed::needed,
+    retransmitted::{Retransmitted, retransmitted},
+    window_events::WindowRow,
+};
+
+/// Packets that a log holds, pure acknowledgments among them: some 5 GB.
+pub const MOST_ROWS: usize = 50_000_000;
 
 /// The life of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,13 +61,32 @@ impl PacketRow {
 }
 
 /// The rows of a run, by connection and direction, in order of sending.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PacketLog {
     rows: Vec<Vec<PacketRow>>,
     windows: Vec<WindowRow>,
+    /// Rows that may still be added.
+    room: usize,
+    left_out: u64,
+}
+
+impl Default for PacketLog {
+    fn default() -> Self {
+        Self::with_room(MOST_ROWS)
+    }
 }
 
 impl PacketLog {
+    /// A log that holds so many rows: the first that are sent.
+    #[must_use]
+    pub const fn with_room(room: usize) -> Self {
+        Self {
+            rows: Vec::new(),
+            windows: Vec::new(),
+            room,
+            left_out: 0,
+        }
+    }
     fn slot(connection: ConnectionId, direction: Direction) -> usize {
         connection.0 as usize * 2 + direction as usize
     }
@@ -90,10 +116,7 @@ impl PacketLog {
         (sequence, payload, cause): (u64, u32, Option<RetransmitCause>),
     ) {
         let slot = Self::slot(packet.connection, packet.direction);
-        if self.rows.len() <= slot {
-            self.rows.resize_with(slot + 1, Vec::new);
-        }
-        self.rows[slot].push(PacketRow {
+        let row = PacketRow {
             flow,
             connection: packet.connection,
             direction: packet.direction,
@@ -109,7 +132,17 @@ impl PacketLog {
             queue_delay: Duration::ZERO,
             reordered: false,
             extent: 0,
-        });
+        };
+        // A full log stays full, so that the rows of a connection have no gaps.
+        if self.room == 0 {
+            self.left_out += u64::from(row.counts());
+            return;
+        }
+        self.room -= 1;
+        if self.rows.len() <= slot {
+            self.rows.resize_with(slot + 1, Vec::new);
+        }
+        self.rows[slot].push(row);
     }
     pub(super) fn fate(
         &mut self,
@@ -155,6 +188,20 @@ impl PacketLog {
     pub fn rows(&self) -> impl Iterator<Item = &PacketRow> {
         self.rows.iter().flatten()
     }
+    /// The rows of each connection and direction.
+    #[must_use]
+    pub fn connections(&self) -> &[Vec<PacketRow>] {
+        &self.rows
+    }
+    /// Packets with data, and retransmitted SYNs, that were sent when the log was full.
+    #[must_use]
+    pub const fn left_out(&self) -> u64 {
+        self.left_out
+    }
+    /// The retransmissions of every connection, in the order of [`Self::rows`].
+    pub fn retransmitted(&self) -> impl Iterator<Item = Retransmitted<'_>> {
+        self.rows.iter().flat_map(|rows| retransmitted(rows))
+    }
     /// Whether each of [`Self::rows`] was needed, as far as the run has shown: a retransmission was if
     /// some of its octets, or its SYN, did not arrive by an earlier sending. `None` for what was no such
     /// retransmission, and for what repeats something that was still in flight.
@@ -184,5 +231,43 @@ impl PacketLog {
     #[must_use]
     pub fn windows(&self) -> &[WindowRow] {
         &self.windows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::packet::Ecn;
+
+    use super::*;
+
+    fn packet(connection: u32, index: u32) -> Packet<()> {
+        Packet {
+            connection: ConnectionId(connection),
+            index,
+            size: 1_500,
+            hop: 0,
+            direction: Direction::Forward,
+            retransmission: false,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+            tunnel: anabranch_core::tunnel::Header::default(),
+            payload: (),
+        }
+    }
+
+    #[test]
+    fn a_full_log_keeps_the_first_packets_and_counts_the_others() {
+        let mut log = PacketLog::with_room(3);
+        for (connection, index) in [(0, 0), (1, 0), (0, 1), (0, 2), (1, 1)] {
+            let packet = packet(connection, index);
+            log.sent(Instant::START, FlowId(0), &packet, (0, 1_460, None));
+            log.reordered(packet.connection, packet.direction, index, 1);
+        }
+        let kept: Vec<_> = log
+            .rows()
+            .map(|row| (row.connection.0, row.index))
+            .collect();
+        assert_eq!(kept, [(0, 0), (0, 1), (1, 0)]);
+        assert_eq!(log.left_out(), 2);
     }
 }

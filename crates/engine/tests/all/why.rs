@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_core::{body::Length, packet::Direction};
-use anabranch_engine::record::PacketRow;
+use anabranch_engine::record::{PacketRow, Retransmitted};
 use anabranch_engine::{Finished, Simulation};
 use anabranch_scenario::{Extensions, Scenario};
 
@@ -92,6 +92,59 @@ fn needed_is_what_the_fates_of_all_earlier_sendings_say() {
         spurious += told.iter().filter(|told| **told == Some(false)).count();
     }
     assert!(needed > 50 && spurious > 5, "{needed}, {spurious}");
+}
+
+/// Looks at every packet before each.
+fn searched(rows: &[PacketRow]) -> Vec<(PacketRow, Option<PacketRow>)> {
+    let counted: Vec<&PacketRow> = rows.iter().filter(|row| row.counts()).collect();
+    let end = |row: &PacketRow| row.sequence + u64::from(row.payload);
+    let mut found = Vec::new();
+    for (number, row) in counted
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| row.retransmission)
+    {
+        let before = &counted[..number];
+        let whole = |other: &&&PacketRow| other.sequence == row.sequence && end(other) >= end(row);
+        let part = |other: &&&PacketRow| other.sequence < end(row) && end(other) > row.sequence;
+        let original = before
+            .iter()
+            .rfind(whole)
+            .or_else(|| before.iter().rfind(part));
+        found.push(((*row).clone(), original.map(|other| (*other).clone())));
+    }
+    found
+}
+
+#[test]
+fn an_original_is_the_last_packet_with_the_same_octets() {
+    let mut count = 0;
+    for (stack, reorder) in [("linux", ""), ("linux", REORDER), ("ns3-2018", REORDER)] {
+        let finished = run(stack, "cubic", reorder, "");
+        let log = finished.network.probe().log().expect("it was asked for");
+        let plain = |one: Retransmitted<'_>| (one.row.clone(), one.original.cloned());
+        let told: Vec<_> = log.retransmitted().map(plain).collect();
+        let expected: Vec<_> = log
+            .connections()
+            .iter()
+            .flat_map(|rows| searched(rows))
+            .collect();
+        assert_eq!(told, expected, "{stack}{reorder}");
+        let needed = log.needed();
+        let of_rows = log
+            .rows()
+            .zip(needed)
+            .filter(|(row, _)| row.retransmission && row.counts());
+        let needed: Vec<_> = of_rows.map(|(_, needed)| needed).collect();
+        assert_eq!(
+            log.retransmitted()
+                .map(|one| one.needed)
+                .collect::<Vec<_>>(),
+            needed
+        );
+        count += told.len();
+    }
+    assert!(count > 100, "{count}");
 }
 
 /// Fails for a log that begins late, misses a kind of event or loses what a transfer noted that is

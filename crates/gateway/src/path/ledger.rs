@@ -206,7 +206,9 @@ impl Ledger {
     }
 
     fn on_arrived(&mut self, number: u64, before: Option<(u64, Instant)>, outcome: &mut Outcome) {
-        let Some((sent, fate)) = self.index(number).and_then(|index| self.sent.get_mut(index))
+        let Some((sent, fate)) = self
+            .index(number)
+            .and_then(|index| self.sent.get_mut(index))
         else {
             return;
         };

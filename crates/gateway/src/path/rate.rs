@@ -43,6 +43,7 @@ const KEEPS_UP: f64 = 0.9;
 /// At the start, where what is sent doubles, it is full if it delivers less than this part, and this much.
 const KEEPS_UP_AT_START: f64 = 0.75;
 const MANY_OCTETS: usize = 30_000;
+const FULL_OCTETS: usize = 100_000;
 /// A round is so many times as long as the jitter, at least.
 const ROUND_JITTER: f64 = 8.0;
 /// Delivery is measured by the receiver's clock where a round is so many times as long as the jitter.
@@ -87,6 +88,26 @@ struct Round {
     least_queue_s: f64,
 }
 
+/// What a round shows.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one answer, and none excludes another"
+)]
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    delivery: f64,
+    /// The least queue, and the one that is aimed for.
+    queue: f64,
+    target: f64,
+    is_busy: bool,
+    is_much: bool,
+    is_long: bool,
+    is_loss: bool,
+    keeps_up: bool,
+    /// Octets that arrived, if they are far fewer than were sent.
+    full: usize,
+}
+
 /// Rounds in a row with a long queue.
 #[derive(Debug, Clone, Copy)]
 struct Long {
@@ -126,6 +147,9 @@ pub struct RateControl {
     long: Option<Long>,
     busy_since: Option<Instant>,
     is_congested: bool,
+    signal: bool,
+    /// Octets that arrived in rounds in a row of which the start had sent far more.
+    full: usize,
 }
 
 impl Default for RateControl {
@@ -151,6 +175,8 @@ impl Default for RateControl {
             long: None,
             busy_since: None,
             is_congested: false,
+            signal: false,
+            full: 0,
         }
     }
 }
@@ -227,7 +253,11 @@ impl RateControl {
 
     fn queue_s(&self) -> f64 {
         let queue = self.delay_s.map_or(0.0, |delay| delay - self.base());
-        if queue.is_finite() { queue.max(0.0) } else { 0.0 }
+        if queue.is_finite() {
+            queue.max(0.0)
+        } else {
+            0.0
+        }
     }
 
     fn target_s(&self) -> f64 {
@@ -299,7 +329,12 @@ impl RateControl {
         self.round.lost = self.round.lost.saturating_sub(octets);
     }
 
-    /// Whether the last round met congestion. What is lost then is left for the inner sender to see (RFC 9265 §3).
+    /// Whether the last round lost packets by congestion, once for each such round.
+    pub fn take_signal(&mut self) -> bool {
+        std::mem::take(&mut self.signal)
+    }
+
+    /// Whether the last round lost packets by congestion.
     #[must_use]
     pub const fn is_congested(&self) -> bool {
         self.is_congested
@@ -346,95 +381,117 @@ impl RateControl {
     }
 
     fn adapt(&mut self, round: &Round, past_s: f64, sent: f64) {
+        let seen = self.judge(round, past_s, sent);
+        self.is_congested = seen.is_loss;
+        self.signal |= seen.is_loss;
+        self.doubt_the_base(&seen, past_s * (1.0 - sent / seen.delivery));
+        self.busy_since = self
+            .busy_since
+            .or(Some(round.since))
+            .filter(|_| seen.is_busy);
+        if self.is_starting {
+            self.start(&seen);
+        } else if seen.is_busy || seen.delivery > self.delivery {
+            self.delivery += (seen.delivery - self.delivery) * 0.5;
+        }
+        if !self.is_starting {
+            self.follow(&seen, past_s);
+        }
+    }
+
+    /// What a round shows.
+    fn judge(&mut self, round: &Round, past_s: f64, sent: f64) -> Seen {
         let delivery = round.arrived as f64 / self.took(round, past_s);
-        let sent_least = sent.min(self.sent_before);
-        let keeps_up = delivery > (KEEPS_UP - self.jitter_s / past_s) * sent_least;
-        self.sent_before = sent;
+        let sent_least = sent.min(std::mem::replace(&mut self.sent_before, sent));
+        let (queue, target) = (round.least_queue_s, self.target_s());
         let is_busy = sent > BUSY * self.rate;
-        let target = self.target_s();
-        let queue = round.least_queue_s;
-        // A queue where little was sent is jitter, or not ours.
-        let is_much = is_busy || round.arrived > MANY_OCTETS;
-        let is_long = queue.is_finite() && queue > target && is_much;
+        let is_much = round.arrived > MANY_OCTETS;
         let loss = round.loss();
         let is_loss =
             round.losses >= LOSSES_LEAST && loss > UNUSUAL * self.usual_loss + UNUSUAL_SHARE;
         self.usual_loss += (loss - self.usual_loss) / if is_loss { 4.0 } else { 8.0 };
-        self.is_congested = is_loss;
-        self.doubt_the_base(is_long, queue, past_s * (1.0 - sent / delivery));
-        self.busy_since = self.busy_since.or(Some(round.since)).filter(|_| is_busy);
-        self.careful = if is_loss {
-            CAREFUL
-        } else {
-            self.careful.saturating_sub(1)
-        };
-        if self.is_starting {
-            let is_full =
-                round.arrived > MANY_OCTETS && delivery < KEEPS_UP_AT_START * sent_least;
-            let is_congested = is_long && is_much && !keeps_up || is_loss || is_full;
-            self.start(delivery, is_busy, is_congested);
-            if std::env::var_os("TRACE_RATE").is_some() {
-            eprintln!("{:p} {:.3} START rate {:.2} delivery {:.2} ({:.2}) queue {:.1}/{:.1} ms loss {loss:.3} n {} busy {is_busy} past {:.0} flat {} flight {}", self, self.round.since.saturating_since(Instant::START).as_secs_f64(), self.rate*8e-6, delivery*8e-6, self.delivery*8e-6, round.least_queue_s*1e3, target*1e3, round.losses, past_s*1e3,self.flat, self.in_flight);
+        Seen {
+            delivery,
+            queue,
+            target,
+            is_busy,
+            is_much,
+            // A queue where little was sent is jitter, or not ours.
+            is_long: queue.is_finite() && queue > target && (is_busy || is_much),
+            is_loss,
+            keeps_up: delivery > (KEEPS_UP - self.jitter_s / past_s) * sent_least,
+            full: if is_much && delivery < KEEPS_UP_AT_START * sent_least {
+                round.arrived
+            } else {
+                0
+            },
         }
-            if self.is_starting {
-                return;
-            }
-        } else if is_busy || delivery > self.delivery {
-            self.delivery += (delivery - self.delivery) * 0.5;
-        }
-        let is_short = is_busy && keeps_up && queue < SHORT * target && !is_loss;
-        self.short = match (is_short, is_long || is_loss) {
+    }
+
+    /// A round after the start: the rate follows the delivery.
+    fn follow(&mut self, seen: &Seen, past_s: f64) {
+        let is_short =
+            seen.is_busy && seen.keeps_up && seen.queue < SHORT * seen.target && !seen.is_loss;
+        self.short = match (is_short, seen.is_long || seen.is_loss) {
             (true, _) => self.short + 1,
             // Jitter may be all that is wrong.
             (false, false) => self.short / 2,
             (false, true) => 0,
         };
-        let most = if self.careful > 0 {
+        self.careful = if seen.is_loss {
+            CAREFUL
+        } else {
+            self.careful.saturating_sub(1)
+        };
+        let most = if seen.is_loss {
+            BACK
+        } else if self.careful > 0 {
             GAIN_AFTER_LOSS
         } else {
-            1.0 + (GAIN_FIRST - 1.0) * f64::from(1 << self.short.saturating_sub(1).min(8))
+            let doubled = f64::from(1_u32 << self.short.saturating_sub(1).min(8));
+            (1.0 + (GAIN_FIRST - 1.0) * doubled).min(GAIN_MOST)
         };
-        let most = if is_loss { BACK } else { most.min(GAIN_MOST) };
-        let wanted = if queue.is_finite() {
-            1.0 + GAIN * (target - queue) / past_s
+        let wanted = if is_short {
+            most
+        } else if seen.queue.is_finite() {
+            1.0 + GAIN * (seen.target - seen.queue) / past_s
         } else {
             1.0
         };
-        // In short rounds one of them says little of a queue that is shorter than it should be.
-        let wanted = if is_short { wanted.max(most) } else { wanted };
-        let gain = wanted.clamp(GAIN_LEAST, most.max(GAIN_LEAST));
+        let gain = wanted.clamp(GAIN_LEAST, most);
         let rate = self.delivery * gain;
-        if is_busy && (is_long || is_loss || !keeps_up) {
+        if seen.is_busy && (seen.is_long || seen.is_loss || !seen.keeps_up) {
             self.rate = rate;
-        } else if is_busy {
+        } else if seen.is_busy {
             // What is sent may have been less than could be.
             self.rate = self.rate.max(rate);
-        } else if is_much && !keeps_up && gain < 1.0 {
+        } else if seen.is_much && !seen.keeps_up && gain < 1.0 {
             self.rate = self.rate.min(rate);
         }
-        self.limit();
-        if std::env::var_os("TRACE_RATE").is_some() {
-            eprintln!("{:p} {:.3} rate {:.2} delivery {:.2} ({:.2}) queue {:.1}/{:.1} ms loss {loss:.3} usual {:.3} busy {is_busy} past {:.0} short {} gain {gain:.3} flight {}", self, self.round.since.saturating_since(Instant::START).as_secs_f64(), self.rate*8e-6, delivery*8e-6, self.delivery*8e-6, round.least_queue_s*1e3, target*1e3, self.usual_loss, past_s*1e3,self.short, self.in_flight);
-        }
+        let most = (HEADROOM * self.delivery).clamp(INITIAL, MOST);
+        self.rate = self.rate.clamp(LEAST, most);
     }
 
     /// A round of the start, which ends where more does not deliver more.
-    fn start(&mut self, delivery: f64, is_busy: bool, is_congested: bool) {
-        if is_busy {
-            let grows = delivery > GROWS * self.delivery;
+    fn start(&mut self, seen: &Seen) {
+        if seen.is_busy {
+            let grows = seen.delivery > GROWS * self.delivery;
             self.flat = if grows { 0 } else { self.flat + 1 };
         }
-        if is_congested || self.flat >= FLAT {
+        // A burst of few packets at the end of a round looks like a full path, but not twice.
+        self.full = if seen.full > 0 {
+            self.full + seen.full
+        } else {
+            0
+        };
+        let is_full = self.full > FULL_OCTETS;
+        let is_over = seen.is_long && !seen.keeps_up || seen.is_loss || is_full;
+        if is_over || self.flat >= FLAT {
             self.is_starting = false;
-            self.delivery = delivery;
-            return;
+            self.delivery = seen.delivery;
+        } else {
+            self.delivery = self.delivery.max(seen.delivery);
         }
-        self.delivery = self.delivery.max(delivery);
-    }
-
-    fn limit(&mut self) {
-        let most = (HEADROOM * self.delivery).max(INITIAL).min(MOST);
-        self.rate = self.rate.clamp(LEAST, most);
     }
 
     /// The seconds in which a round's packets arrived.
@@ -452,19 +509,19 @@ impl RateControl {
     }
 
     /// A queue that does not become shorter while less is sent than arrives is none, or not ours: the path has become longer.
-    fn doubt_the_base(&mut self, is_long: bool, queue: f64, drained_s: f64) {
-        if !is_long {
+    fn doubt_the_base(&mut self, seen: &Seen, drained_s: f64) {
+        if !seen.is_long {
             self.long = None;
             return;
         }
         let base = self.base();
         let long = self.long.get_or_insert(Long {
-            queue_s: queue,
+            queue_s: seen.queue,
             drained_s: 0.0,
         });
         long.drained_s += drained_s.max(0.0);
         if long.drained_s > DOUBT * long.queue_s {
-            self.base_s = [base + queue.min(long.queue_s); 2];
+            self.base_s = [base + seen.queue.min(long.queue_s); 2];
             self.long = None;
         }
     }

@@ -119,7 +119,13 @@ impl Tunnel {
         }
     }
 
+    /// A packet of a flow; an empty one is lost for good.
     fn on_packet(&mut self, place: Place, packet: &[u8]) {
+        if packet.is_empty() {
+            return self
+                .order
+                .on_packet(place, packet, self.now, &mut self.pool);
+        }
         let Some(summary) = inner::read(packet) else {
             self.counters.malformed += 1;
             return;
@@ -193,10 +199,14 @@ impl Tunnel {
                 path.rate.on_unknown(sent.octets);
             }
             match sent.kept {
-                Some(kept) if !path.rate.is_congested() && !kept.is_protected => {
+                Some(kept) if kept.is_protected => self.pool.put(kept.packet),
+                Some(mut kept) => {
+                    // The inner sender must see congestion (RFC 9265 §3), and at once: one loss a round, for which nobody waits.
+                    if path.rate.take_signal() {
+                        kept.packet.clear();
+                    }
                     self.lanes.repair(kept, &mut self.pool);
                 }
-                Some(kept) => self.pool.put(kept.packet),
                 None => {}
             }
         }

@@ -365,8 +365,14 @@ impl Tunnel {
     /// a while, and what it adds to them outweighs the delay.
     fn is_worth(&self, path: &Path, later_s: f64, octets: usize, tier: Usable) -> bool {
         let mut faster = 0.0;
-        for (_, other) in self.of_tier(octets, tier).filter(|(_, other)| delay(other) < delay(path)) {
-            let busy = other.rate.busy_since().map(|since| self.now.saturating_since(since));
+        for (_, other) in self
+            .of_tier(octets, tier)
+            .filter(|(_, other)| delay(other) < delay(path))
+        {
+            let busy = other
+                .rate
+                .busy_since()
+                .map(|since| self.now.saturating_since(since));
             if busy.is_none_or(|busy| busy.as_secs_f64() < PATIENCE * later_s) {
                 return false;
             }

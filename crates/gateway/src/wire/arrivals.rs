@@ -46,10 +46,14 @@ impl Arrivals {
     pub fn numbers(&self, highest: u64) -> impl Iterator<Item = u64> {
         let words = self.words();
         let newest = highest / 64;
-        words.iter().enumerate().rev().flat_map(move |(back, &word)| {
-            let first = newest.checked_sub(back as u64).map(|word| word * 64);
-            let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
-            bits.filter_map(move |bit| Some(first? + bit))
-        })
+        words
+            .iter()
+            .enumerate()
+            .rev()
+            .flat_map(move |(back, &word)| {
+                let first = newest.checked_sub(back as u64).map(|word| word * 64);
+                let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
+                bits.filter_map(move |bit| Some(first? + bit))
+            })
     }
 }

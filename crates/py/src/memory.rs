@@ -1,0 +1,93 @@
+//! Whether what unlimited queues may hold fits into this machine's memory.
+
+use std::{collections::BTreeMap, fs};
+
+use anabranch::{
+    Resolved,
+    scenario::{Hop, Protocol, ResolvedFlow, Step},
+    units::{Rate, text::Limit},
+};
+
+/// What a queued packet takes: its place in the pool and in the queue, and what its sender keeps of it.
+const OF_A_PACKET: u64 = 400;
+/// Octets of a full packet without headers, about.
+const PAYLOAD: u64 = 1_448;
+const PICOS_PER_S: u128 = 1_000_000_000_000;
+
+/// A remark where flows may fill unlimited queues with more packets than there is memory for.
+pub fn remark(resolved: &Resolved) -> Option<String> {
+    let available = available_bytes()?;
+    let packets = packets(resolved);
+    let needed = packets.saturating_mul(OF_A_PACKET);
+    (needed > available / 2).then(|| {
+        format!(
+            "the unlimited queues of this scenario may hold up to {packets} packets, some {:.1} GB of memory, and \
+             {:.1} GB are available: give links a `queue` with a `limit`",
+            needed as f64 / 1e9,
+            available as f64 / 1e9
+        )
+    })
+}
+
+/// The most packets that unlimited queues can hold: the windows of the flows that meet one, and not more than the fastest
+/// link of these flows sends in the run.
+fn packets(resolved: &Resolved) -> u64 {
+    let mut by_fastest: BTreeMap<_, u64> = BTreeMap::new();
+    for flow in resolved
+        .flows
+        .iter()
+        .filter(|flow| meets_unlimited(resolved, flow))
+    {
+        let hops = flow.route.iter().filter_map(|step| match step {
+            Step::Link(hop) => Some((rate(resolved, *hop)?, hop.link, hop.direction as usize)),
+            Step::Gateway { .. } => None,
+        });
+        let held = by_fastest.entry(hops.max()).or_default();
+        *held = held.saturating_add(window(flow) / u64::from(flow.stack.mss.max(1)));
+    }
+    let bounded = by_fastest.into_iter().map(|(fastest, held)| {
+        let sent = fastest.map_or(u64::MAX, |(rate, ..)| {
+            let bits = u128::from(rate.bits_per_s()) * u128::from(resolved.duration.as_picos());
+            u64::try_from(bits / PICOS_PER_S / 8).unwrap_or(u64::MAX) / PAYLOAD
+        });
+        held.min(sent)
+    });
+    bounded.fold(0, u64::saturating_add)
+}
+
+fn rate(resolved: &Resolved, hop: Hop) -> Option<Rate> {
+    resolved.links[hop.link].directions[hop.direction as usize].rate
+}
+
+/// Octets that a flow may have in the network.
+fn window(flow: &ResolvedFlow) -> u64 {
+    if flow.protocol == Protocol::Tcp {
+        let settings = &flow.stack;
+        settings
+            .send_buffer_bytes()
+            .min(settings.receive_window_bytes())
+    } else {
+        u64::MAX
+    }
+}
+
+fn meets_unlimited(resolved: &Resolved, flow: &ResolvedFlow) -> bool {
+    flow.route.iter().any(|step| match step {
+        Step::Link(hop) => {
+            let direction = &resolved.links[hop.link].directions[hop.direction as usize];
+            direction.rate.is_some() && direction.queue.limit() == Some(Limit::Unlimited)
+        }
+        // A gateway's routes are links of their own, and what waits there is bounded by the same window.
+        Step::Gateway { .. } => false,
+    })
+}
+
+/// The memory that may be had without swapping, where the system says so.
+fn available_bytes() -> Option<u64> {
+    let told = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = told
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
