@@ -246,3 +246,25 @@ fn add_address(tun: &SyncDevice, own: IpNet) -> io::Result<()> {
         IpAddr::V6(address) => tun.add_address_v6(address, own.prefix_len()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{BATCH, Delivered, HEADROOM};
+
+    /// Without room the packets of a flow are written one by one.
+    #[test]
+    fn each_delivered_packet_has_room_for_a_whole_batch() {
+        let mut delivered = Delivered::default();
+        for _ in 0..2 {
+            while !delivered.is_full() {
+                delivered.add(&[0x45; 1_400]);
+            }
+            assert_eq!(delivered.packets.len(), BATCH);
+            for packet in &delivered.packets {
+                assert_eq!(packet.len(), HEADROOM + 1_400);
+                assert!(packet.capacity() >= 2 * HEADROOM + 65_535);
+            }
+            delivered.count = 0;
+        }
+    }
+}
