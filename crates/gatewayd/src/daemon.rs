@@ -151,7 +151,7 @@ impl Gateway {
     fn run(&mut self, outside: &mut Outside) -> io::Result<()> {
         loop {
             self.flush();
-            self.follow_mtu()?;
+            self.follow_mtu();
             let ready = self.wait(outside)?;
             if ready.ends && outside.ends.read(&mut [0]).is_ok() {
                 return Ok(());
@@ -427,12 +427,12 @@ impl Gateway {
         self.dropped.not_sent = self.batches.not_sent;
     }
 
-    /// The interface's MTU is the smallest of the tunnels that are up, so that the kernel tells senders.
-    fn follow_mtu(&mut self) -> io::Result<()> {
+    /// The interface's MTU is the smallest of the tunnels that are up, so that the kernel tells senders. A change takes a descriptor;
+    /// without one the next turn tries again.
+    fn follow_mtu(&mut self) {
         let up = self.peers.iter().filter(|peer| peer.tunnel.is_up());
-        match up.map(|peer| peer.tunnel.inner_mtu()).min() {
-            Some(mtu) => self.device.set_mtu(octets(mtu)),
-            None => Ok(()),
+        if let Some(mtu) = up.map(|peer| peer.tunnel.inner_mtu()).min() {
+            let _ = self.device.set_mtu(octets(mtu));
         }
     }
 

@@ -140,7 +140,14 @@ fn clocks_that_differ_do_not_matter() {
         return;
     }
     let mut hosts = hosts();
-    let shifted = ["unshare", "--time", "--fork", "--kill-child", "--monotonic", "1000000"];
+    let shifted = [
+        "unshare",
+        "--time",
+        "--fork",
+        "--kill-child",
+        "--monotonic",
+        "1000000",
+    ];
     hosts[0].start();
     start_under(&mut hosts[1], &shifted);
     wait("both paths", || are_active(&hosts, 2));
