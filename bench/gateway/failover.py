@@ -13,6 +13,7 @@ import argparse
 import ctypes
 import itertools
 import json
+import math
 import os
 import selectors
 import socket
@@ -292,9 +293,9 @@ def rows(phase: Phase, begin: float) -> list[dict[str, Any]]:
 
 
 def percentile(values: list[float], share: float) -> float:
-    """Return the least value that so many do not exceed."""
+    """Return the least value that this share does not exceed."""
     ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    return ordered[math.ceil(share * len(ordered)) - 1]
 
 
 def table(found: list[dict[str, Any]]) -> None:
