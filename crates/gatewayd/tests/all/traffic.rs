@@ -1,6 +1,7 @@
 //! What a tunnel carries, over two to four paths, and what the host may lack.
 
 use std::{
+    fmt::Write as _,
     fs,
     net::{SocketAddr, UdpSocket},
     os::unix::net::UnixStream,
@@ -101,8 +102,8 @@ fn three_and_four_paths_carry_one_transfer() {
                 host.ip(&["addr", "add", &address, "dev", &name]);
                 host.ip(&["link", "set", &name, "up"]);
             }
-            paths.push_str(&format!("[path.p{link}]\ninterface = \"{name}\"\n"));
-            endpoints.push_str(&format!(", \"10.{link}.0.2:51900\""));
+            let _ = write!(paths, "[path.p{link}]\ninterface = \"{name}\"\n");
+            let _ = write!(endpoints, ", \"10.{link}.0.2:51900\"");
         }
         change(&hosts[0], "10.2.0.2:51900\"", &endpoints);
         change(&hosts[0], "[status]", &format!("{paths}[status]"));
@@ -164,7 +165,7 @@ fn a_gateway_without_descriptors_left_still_forwards() {
     wait("an answer", || ping(&hosts));
     let pid = hosts[1].gateway.as_ref().expect("it is up").id();
     let is_free = |number: &u32| !Path::new(&format!("/proc/{pid}/fd/{number}")).exists();
-    let free = (0..).find(is_free).expect("some number is free");
+    let free = (0..1_000).find(is_free).expect("some number is free");
     let limited = Command::new("prlimit")
         .arg(format!("--pid={pid}"))
         .arg(format!("--nofile={limit}:{limit}", limit = free + 3))
