@@ -242,6 +242,18 @@ impl Tunnel {
         (usable.map(|path| path.mtu.size()).max().unwrap_or(BASE) - OVERHEAD) & !1
     }
 
+    /// Whether there is a session.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.handshakes.is_up()
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
     /// Counters and the state of each path.
     #[must_use]
     pub fn stats(&self) -> Stats {

@@ -25,7 +25,7 @@ use crate::{
     batch::Batches,
     config::{self, Config},
     confine::{Account, confine},
-    device::{self, Batch, Device, HEADROOM},
+    device::{self, Batch, Delivered, Device},
     links::{Links, Watch},
     log::Log,
     metrics::Metrics,
@@ -60,7 +60,7 @@ struct Gateway {
     received: Vec<u8>,
     batch: Batch,
     batches: Batches,
-    delivered: Vec<Vec<u8>>,
+    delivered: Delivered,
 }
 
 /// Runs until a signal ends it.
@@ -104,7 +104,7 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
         received: vec![0; LARGEST],
         batch: Batch::default(),
         batches: Batches::default(),
-        delivered: Vec::new(),
+        delivered: Delivered::default(),
     };
     let name = gateway.config.gateway.interface.0.clone();
     gateway.log.say(&format!("{name} is up"));
@@ -151,7 +151,7 @@ impl Gateway {
     fn run(&mut self, outside: &mut Outside) -> io::Result<()> {
         loop {
             self.flush();
-            self.follow_mtu()?;
+            self.follow_mtu();
             let ready = self.wait(outside)?;
             if ready.ends && outside.ends.read(&mut [0]).is_ok() {
                 return Ok(());
@@ -305,7 +305,11 @@ impl Gateway {
     fn take_batches(&mut self, batch: &mut Batch) -> io::Result<()> {
         for _ in 0..BATCHES {
             match self.device.receive(batch) {
-                Ok(()) => batch.packets().for_each(|packet| self.on_packet(packet)),
+                Ok(()) => {
+                    let now = self.now();
+                    let packets = batch.packets();
+                    packets.for_each(|packet| self.on_packet(packet, now));
+                }
                 Err(error) if is_transient(&error) => break,
                 // A packet that cannot be split.
                 Err(error) if error.raw_os_error().is_none() => self.dropped.not_ip += 1,
@@ -316,8 +320,7 @@ impl Gateway {
         Ok(())
     }
 
-    fn on_packet(&mut self, packet: &[u8]) {
-        let now = self.now();
+    fn on_packet(&mut self, packet: &[u8], now: Instant) {
         let Some(destination) = destination(packet) else {
             self.dropped.not_ip += 1;
             return;
@@ -330,7 +333,9 @@ impl Gateway {
             self.dropped.no_peer += 1;
             return;
         };
-        match peer.tunnel.handle_inner(packet.to_vec(), now) {
+        let mut buffer = peer.tunnel.buffer();
+        buffer.extend_from_slice(packet);
+        match peer.tunnel.handle_inner(buffer, now) {
             Ok(()) => {}
             Err(Refused::NotIp) => self.dropped.not_ip += 1,
             Err(Refused::TooBig(_)) => self.dropped.too_big += 1,
@@ -367,7 +372,7 @@ impl Gateway {
             }
             Ok(Message::Initiation(_)) => {
                 let is_refused = |peer: &mut Peer| {
-                    let refused = |peer: &Peer| peer.tunnel.stats().counters.refused_initiations;
+                    let refused = |peer: &Peer| peer.tunnel.counters().refused_initiations;
                     let before = refused(peer);
                     peer.tunnel.handle(datagram, route, arrived, now);
                     refused(peer) > before
@@ -400,43 +405,40 @@ impl Gateway {
         peer.tunnel.handle(datagram, route, arrived, now);
     }
 
-    /// Sends and delivers what the tunnels have.
+    /// Sends and delivers what the tunnels have. All of it is done at one time: the tunnel does what is due once per time.
     fn flush(&mut self) {
-        let start = self.start;
-        let mut delivered = std::mem::take(&mut self.delivered);
+        let now = self.now();
         for peer in &mut self.peers {
-            while let Some(packet) = peer.tunnel.poll_deliver(since(start)) {
-                let mut buffer = vec![0; HEADROOM];
-                buffer.extend_from_slice(&packet);
-                delivered.push(buffer);
-                if delivered.len() == device::BATCH {
-                    self.dropped.not_delivered += deliver(&mut self.device, &mut delivered);
+            while let Some(packet) = peer.tunnel.poll_deliver(now) {
+                self.delivered.add(&packet);
+                peer.tunnel.recycle(packet);
+                if self.delivered.is_full() {
+                    self.dropped.not_delivered += self.device.send(&mut self.delivered);
                 }
             }
-            while let Some(transmit) = peer.tunnel.poll_transmit(since(start), &mut self.buffer) {
+            while let Some(transmit) = peer.tunnel.poll_transmit(now, &mut self.buffer) {
                 peer.traffic[transmit.path.index()].sent += self.buffer.len() as u64;
                 self.batches
                     .add(transmit.route, &self.buffer, &mut self.ways);
             }
         }
-        self.dropped.not_delivered += deliver(&mut self.device, &mut delivered);
-        self.delivered = delivered;
+        self.dropped.not_delivered += self.device.send(&mut self.delivered);
         self.batches.flush(&mut self.ways);
         self.dropped.not_sent = self.batches.not_sent;
     }
 
-    /// The interface's MTU is the smallest of the tunnels that are up, so that the kernel tells senders.
-    fn follow_mtu(&mut self) -> io::Result<()> {
-        let up = self.peers.iter().filter(|peer| peer.tunnel.stats().is_up);
-        match up.map(|peer| peer.tunnel.inner_mtu()).min() {
-            Some(mtu) => self.device.set_mtu(octets(mtu)),
-            None => Ok(()),
+    /// The interface's MTU is the smallest of the tunnels that are up, so that the kernel tells senders. A change takes a descriptor;
+    /// without one the next turn tries again.
+    fn follow_mtu(&mut self) {
+        let up = self.peers.iter().filter(|peer| peer.tunnel.is_up());
+        if let Some(mtu) = up.map(|peer| peer.tunnel.inner_mtu()).min() {
+            let _ = self.device.set_mtu(octets(mtu));
         }
     }
 
     fn report(&self) -> Report {
         let mut rejected = self.rejected;
-        for counters in self.peers.iter().map(|peer| peer.tunnel.stats().counters) {
+        for counters in self.peers.iter().map(|peer| peer.tunnel.counters()) {
             rejected.replayed += counters.replayed;
             rejected.unauthentic += counters.unauthentic;
             rejected.malformed += counters.malformed;
@@ -498,16 +500,6 @@ impl Gateway {
 fn since(start: time::Instant) -> Instant {
     let nanos = start.elapsed().as_nanos();
     Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-}
-
-/// Gives packets to the kernel. How often it refused.
-fn deliver(device: &mut Device, packets: &mut Vec<Vec<u8>>) -> u64 {
-    if packets.is_empty() {
-        return 0;
-    }
-    let refused = device.send(packets).is_err();
-    packets.clear();
-    refused.into()
 }
 
 /// What can be read.

@@ -134,18 +134,51 @@ impl Device {
         Ok(())
     }
 
-    /// Gives packets to the kernel; each begins after [`HEADROOM`]. Those of one flow are put together.
-    pub fn send(&mut self, packets: &mut [Vec<u8>]) -> io::Result<()> {
-        self.tun
-            .send_multiple(&mut self.table, packets, HEADROOM)
-            .map(drop)
+    /// Gives packets to the kernel. Those of one flow are put together. How often the kernel refused.
+    pub fn send(&mut self, delivered: &mut Delivered) -> u64 {
+        let packets = &mut delivered.packets[..std::mem::take(&mut delivered.count)];
+        if packets.is_empty() {
+            return 0;
+        }
+        let sent = self.tun.send_multiple(&mut self.table, packets, HEADROOM);
+        sent.is_err().into()
     }
 }
 
 /// Octets before a packet, where its header for the kernel goes.
-pub const HEADROOM: usize = VIRTIO_NET_HDR_LEN;
+const HEADROOM: usize = VIRTIO_NET_HDR_LEN;
 /// Packets of a batch.
-pub const BATCH: usize = IDEAL_BATCH_SIZE;
+const BATCH: usize = IDEAL_BATCH_SIZE;
+
+/// Octets that a flow's packets take when they are put together.
+const TOGETHER: usize = 2 * HEADROOM + (1 << 16);
+
+/// Packets for the kernel. Their buffers are used again, and have room for what is put together: without it each packet is written by itself.
+#[derive(Default)]
+pub struct Delivered {
+    packets: Vec<Vec<u8>>,
+    count: usize,
+}
+
+impl Delivered {
+    /// Adds a packet.
+    pub fn add(&mut self, packet: &[u8]) {
+        if self.count == self.packets.len() {
+            self.packets.push(Vec::with_capacity(TOGETHER));
+        }
+        let buffer = &mut self.packets[self.count];
+        buffer.clear();
+        buffer.resize(HEADROOM, 0);
+        buffer.extend_from_slice(packet);
+        self.count += 1;
+    }
+
+    /// Whether it is to be sent before more are added.
+    pub fn is_full(&self) -> bool {
+        self.count == BATCH
+    }
+}
+
 /// Octets of the largest packet that an operator may set as MTU.
 const LARGEST: usize = 9_216;
 
@@ -211,5 +244,27 @@ fn add_address(tun: &SyncDevice, own: IpNet) -> io::Result<()> {
     match own.addr() {
         IpAddr::V4(address) => tun.add_address_v4(address, own.prefix_len()),
         IpAddr::V6(address) => tun.add_address_v6(address, own.prefix_len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BATCH, Delivered, HEADROOM};
+
+    /// Without room the packets of a flow are written one by one.
+    #[test]
+    fn each_delivered_packet_has_room_for_a_whole_batch() {
+        let mut delivered = Delivered::default();
+        for _ in 0..2 {
+            while !delivered.is_full() {
+                delivered.add(&[0x45; 1_400]);
+            }
+            assert_eq!(delivered.packets.len(), BATCH);
+            for packet in &delivered.packets {
+                assert_eq!(packet.len(), HEADROOM + 1_400);
+                assert!(packet.capacity() >= 2 * HEADROOM + 65_535);
+            }
+            delivered.count = 0;
+        }
     }
 }

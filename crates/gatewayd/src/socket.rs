@@ -36,6 +36,9 @@ const BUFFER: usize = 4 << 20;
 /// The most that a datagram's stamp is believed to be old: the clock of the stamps may be set.
 const OLDEST: Duration = Duration::from_secs(1);
 
+/// Octets of the stamp and the size that come with datagrams.
+const CONTROL: usize = 128;
+
 /// Destinations without GSO that are remembered.
 const DESTINATIONS: usize = 64;
 
@@ -163,7 +166,7 @@ impl PathSocket {
     /// Takes datagrams that the kernel has put together, or one.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         let mut slices = [IoSliceMut::new(buffer)];
-        let mut control = nix::cmsg_space!(TimeSpec, i32);
+        let mut control = [0; CONTROL];
         let received = recvmsg::<SockaddrStorage>(
             self.socket.as_raw_fd(),
             &mut slices,

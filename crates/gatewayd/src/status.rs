@@ -17,6 +17,7 @@ use std::{
 };
 
 use anabranch_core::system::words;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -315,12 +316,20 @@ impl StatusSocket {
 
     /// Takes new clients, and answers those that have asked. A client that does not read gets what its buffer takes.
     pub fn serve(&mut self, mut answer: impl FnMut(Request) -> String) {
-        while let Ok((client, _)) = self.listener.accept() {
-            if client.set_nonblocking(true).is_ok() {
-                if self.clients.len() == CLIENTS {
+        loop {
+            match self.listener.accept() {
+                Ok((client, _)) if client.set_nonblocking(true).is_ok() => {
+                    if self.clients.len() == CLIENTS {
+                        self.clients.remove(0);
+                    }
+                    self.clients.push(client);
+                }
+                Ok(_) => {}
+                // Without a descriptor left the oldest gives way too; otherwise the listener would stay readable.
+                Err(error) if is_out_of_descriptors(&error) && !self.clients.is_empty() => {
                     self.clients.remove(0);
                 }
-                self.clients.push(client);
+                Err(_) => break,
             }
         }
         self.clients.retain_mut(|client| {
@@ -336,6 +345,10 @@ impl StatusSocket {
             }
         });
     }
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    error.raw_os_error().map(Errno::from_raw_os_error) == Some(Errno::MFILE)
 }
 
 impl Drop for StatusSocket {

@@ -1,11 +1,11 @@
 //! A session: its keys, the next number of each path, and what arrived on each.
 
 use anabranch_core::units::Instant;
-use chacha20poly1305::{AeadInPlace, ChaCha20Poly1305, KeyInit, Nonce, Tag};
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use std::fmt;
 
 use super::{handshake::SessionKeys, replay::Window};
-use crate::wire::{HEADER, Header, Inner, PATHS, PathId, TAG};
+use crate::wire::{HEADER, Header, Inner, PATHS, PathId};
 
 /// Messages that a path may carry under one key. A session is replaced long before.
 pub const MESSAGE_LIMIT: u64 = 1 << 60;
@@ -22,8 +22,9 @@ pub struct Session {
     pub initiator: bool,
     /// When the handshake was complete here.
     pub since: Instant,
-    send: ChaCha20Poly1305,
-    receive: ChaCha20Poly1305,
+    /// Absent if the library had no such cipher: nothing is sealed or opened then.
+    send: Option<LessSafeKey>,
+    receive: Option<LessSafeKey>,
     next: [u64; PATHS],
     windows: [Option<Window>; PATHS],
 }
@@ -53,8 +54,8 @@ impl Session {
             peer_boot: keys.peer_boot,
             initiator,
             since,
-            send: ChaCha20Poly1305::new(&keys.send.into()),
-            receive: ChaCha20Poly1305::new(&keys.receive.into()),
+            send: key(&keys.send),
+            receive: key(&keys.receive),
             next: [0; PATHS],
             windows: Default::default(),
         }
@@ -100,9 +101,10 @@ impl Session {
         self.next[path.index()] += 1;
         let tag = self
             .send
-            .encrypt_in_place_detached(&nonce(header), &head, &mut datagram[HEADER..])
+            .as_ref()?
+            .seal_in_place_separate_tag(nonce(header), Aad::from(&head), &mut datagram[HEADER..])
             .ok()?;
-        datagram.extend_from_slice(&tag);
+        datagram.extend_from_slice(tag.as_ref());
         Some(number)
     }
 
@@ -121,16 +123,16 @@ impl Session {
             return None;
         }
         let (head, sealed) = datagram.split_at_mut_checked(HEADER)?;
-        let (sealed, tag) = sealed.split_at_mut_checked(sealed.len().checked_sub(TAG)?)?;
-        let tag = Tag::clone_from_slice(tag);
-        self.receive
-            .decrypt_in_place_detached(&nonce(header), head, sealed, &tag)
+        let opened = self
+            .receive
+            .as_ref()?
+            .open_in_place(nonce(header), Aad::from(&*head), sealed)
             .ok()?;
         // Only now: a forged number must not push authentic ones out of the window.
         self.windows[header.path.index()]
             .get_or_insert_default()
             .mark(header.number)
-            .then_some(sealed)
+            .then_some(opened)
     }
 }
 
@@ -138,7 +140,12 @@ fn nonce(header: Header) -> Nonce {
     let mut octets = [0; 12];
     octets[3] = header.path.number();
     octets[4..].copy_from_slice(&header.number.to_be_bytes());
-    octets.into()
+    Nonce::assume_unique_for_key(octets)
+}
+
+fn key(octets: &[u8; 32]) -> Option<LessSafeKey> {
+    let key = UnboundKey::new(&CHACHA20_POLY1305, octets);
+    key.ok().map(LessSafeKey::new)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod changes;
 mod hostile;
 mod namespaces;
+mod traffic;
 
 use std::{
     fs,

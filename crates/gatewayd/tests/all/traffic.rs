@@ -1,0 +1,183 @@
+//! What a tunnel carries, over two to four paths, and what the host may lack.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    net::{SocketAddr, UdpSocket},
+    os::unix::net::UnixStream,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use rustix::net::sockopt::set_ip_tos;
+
+use super::namespaces::{GATEWAY, Host, both_up, content, hosts, may_run, ping, transfer, wait};
+
+const CALLS: &str = "[class.calls]\nmatch = { dscp = 46 }\nmode = \"interactive\"\n";
+const PACKETS: u32 = 100;
+
+fn change(host: &Host, part: &str, instead: &str) {
+    let file = host.folder.path().join("gw.toml");
+    let text = fs::read_to_string(&file).expect("it is there");
+    assert!(text.contains(part), "{text}");
+    fs::write(file, text.replace(part, instead)).expect("it is written");
+}
+
+/// Sends a call's packets from the first host to the second; calls `midway` after half of them. How often each arrived.
+fn call(hosts: &[Host; 2], midway: impl FnOnce()) -> Vec<u32> {
+    let receiver = hosts[1].inside(|| UdpSocket::bind("10.9.0.2:6000").expect("it is free"));
+    let receiver = receiver.join().expect("no panic");
+    let wait = Some(Duration::from_secs(2));
+    receiver.set_read_timeout(wait).expect("a socket");
+    let sender = hosts[0].inside(|| UdpSocket::bind("10.9.0.1:0").expect("it is free"));
+    let sender = sender.join().expect("no panic");
+    set_ip_tos(&sender, 46 << 2).expect("a socket");
+    let to: SocketAddr = "10.9.0.2:6000".parse().expect("an address");
+    let listener = thread::spawn(move || {
+        let mut counts = vec![0; PACKETS as usize];
+        let mut buffer = [0; 400];
+        while let Ok(200) = receiver.recv(&mut buffer) {
+            let number = u32::from_be_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]);
+            counts[number as usize] += 1;
+        }
+        counts
+    });
+    let mut midway = Some(midway);
+    for number in 0..PACKETS {
+        if number == PACKETS / 2 {
+            midway.take().into_iter().for_each(|midway| midway());
+        }
+        let mut packet = [0; 200];
+        packet[..4].copy_from_slice(&number.to_be_bytes());
+        sender.send_to(&packet, to).expect("it is taken");
+        thread::sleep(Duration::from_millis(20));
+    }
+    listener.join().expect("no panic")
+}
+
+fn are_active(hosts: &[Host; 2], count: usize) -> bool {
+    hosts.iter().all(|host| {
+        let status = host.status();
+        let paths = status["peers"]["other"]["paths"].as_object();
+        paths.is_some_and(|paths| {
+            paths.len() == count && paths.values().all(|path| path["state"] == "active")
+        })
+    })
+}
+
+#[test]
+fn a_call_outlives_a_path_and_each_packet_arrives_once() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = hosts();
+    for host in &mut hosts {
+        change(host, "[status]", &format!("{CALLS}[status]"));
+        host.start();
+    }
+    wait("both paths", || are_active(&hosts, 2));
+    // The far end of the cable, so that both ends lose their carrier.
+    let counts = call(&hosts, || hosts[1].ip(&["link", "set", "w1", "down"]));
+    assert_eq!(counts, vec![1; PACKETS as usize]);
+}
+
+#[test]
+fn three_and_four_paths_carry_one_transfer() {
+    if !may_run() {
+        return;
+    }
+    for count in [3, 4_usize] {
+        let mut hosts = hosts();
+        let there = hosts[1].space.id().to_string();
+        let (mut paths, mut endpoints) = (String::new(), String::from("10.2.0.2:51900\""));
+        for link in 3..=count {
+            let name = format!("w{link}");
+            hosts[0].ip(&[
+                "link", "add", &name, "type", "veth", "peer", "name", &name, "netns", &there,
+            ]);
+            for (end, host) in hosts.iter().enumerate() {
+                let address = format!("10.{link}.0.{}/24", end + 1);
+                host.ip(&["addr", "add", &address, "dev", &name]);
+                host.ip(&["link", "set", &name, "up"]);
+            }
+            let _ = write!(paths, "[path.p{link}]\ninterface = \"{name}\"\n");
+            let _ = write!(endpoints, ", \"10.{link}.0.2:51900\"");
+        }
+        change(&hosts[0], "10.2.0.2:51900\"", &endpoints);
+        change(&hosts[0], "[status]", &format!("{paths}[status]"));
+        for host in &mut hosts {
+            host.start();
+        }
+        wait("all paths", || are_active(&hosts, count));
+        assert!(transfer(&hosts, || {}) == content(), "the content differs");
+        let status = hosts[0].status();
+        let paths = status["peers"]["other"]["paths"].as_object();
+        let sent = |path: &serde_json::Value| path["sent_bytes"].as_u64().expect("a counter");
+        assert!(paths.expect("paths").values().all(|path| sent(path) > 0));
+    }
+}
+
+/// Starts a gateway under a program that changes what the system gives it.
+fn start_under(host: &mut Host, words: &[&str]) {
+    let gateway = host
+        .command(words[0])
+        .args(&words[1..])
+        .args([GATEWAY, "up", "gw.toml"])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    host.gateway = Some(gateway);
+    wait("the gateway", || host.ask(&[]).status.success());
+}
+
+#[test]
+fn clocks_that_differ_do_not_matter() {
+    let probe = Command::new("unshare")
+        .args(["--time", "--fork", "--monotonic", "1000000", "true"])
+        .status();
+    if !may_run() || !probe.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let mut hosts = hosts();
+    let shifted = [
+        "unshare",
+        "--time",
+        "--fork",
+        "--kill-child",
+        "--monotonic",
+        "1000000",
+    ];
+    hosts[0].start();
+    start_under(&mut hosts[1], &shifted);
+    wait("both paths", || are_active(&hosts, 2));
+    assert!(transfer(&hosts, || {}) == content(), "the content differs");
+}
+
+/// The limit leaves room for some clients, and then for none: the tunnel goes on, and status is back when they have gone.
+#[test]
+fn a_gateway_without_descriptors_left_still_forwards() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    wait("an answer", || ping(&hosts));
+    let pid = hosts[1].gateway.as_ref().expect("it is up").id();
+    let is_free = |number: &u32| !Path::new(&format!("/proc/{pid}/fd/{number}")).exists();
+    let free = (0..1_000).find(is_free).expect("some number is free");
+    let limited = Command::new("prlimit")
+        .arg(format!("--pid={pid}"))
+        .arg(format!("--nofile={limit}:{limit}", limit = free + 3))
+        .status();
+    assert!(limited.expect("it runs").success());
+    let socket = hosts[1].folder.path().join("status.sock");
+    let clients: Vec<UnixStream> = (0..20)
+        .map_while(|_| UnixStream::connect(&socket).ok())
+        .collect();
+    assert!(clients.len() >= 4);
+    assert!(transfer(&hosts, || {}) == content(), "the content differs");
+    drop(clients);
+    wait("status", || hosts[1].ask(&[]).status.success());
+    assert!(ping(&hosts));
+}
