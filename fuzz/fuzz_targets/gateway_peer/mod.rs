@@ -120,7 +120,8 @@ impl Peer {
             .session
             .seal(path, Inner { kind }, content, &mut self.buffer);
         if sealed.is_some() {
-            self.tunnel.handle(&mut self.buffer, route(), self.now, self.now);
+            self.tunnel
+                .handle(&mut self.buffer, route(), self.now, self.now);
         }
     }
 

@@ -170,7 +170,8 @@ impl<B: Body> End<B> {
         let from = self.way.opposite();
         if let Some(mut octets) = self.crossing.receive(from, usize::from(route), number) {
             let now = self.local(now);
-            self.tunnel.handle(&mut octets, route_to(from, route), now, now);
+            self.tunnel
+                .handle(&mut octets, route_to(from, route), now, now);
         }
     }
 
