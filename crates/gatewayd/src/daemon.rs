@@ -102,7 +102,7 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
         rejected: Rejected::default(),
         buffer: Vec::new(),
         received: vec![0; LARGEST],
-        batch: Batch::default(),
+        batch: Batch::new(),
         batches: Batches::default(),
         delivered: Delivered::default(),
     };

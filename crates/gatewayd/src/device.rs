@@ -182,7 +182,8 @@ impl Delivered {
 /// Octets of the largest packet that an operator may set as MTU.
 const LARGEST: usize = 9_216;
 
-/// Packets from the kernel.
+/// Packets from the kernel. The default has no room for any, so that taking one out of its place costs nothing.
+#[derive(Default)]
 pub struct Batch {
     raw: Vec<u8>,
     packets: Vec<Vec<u8>>,
@@ -190,8 +191,9 @@ pub struct Batch {
     count: usize,
 }
 
-impl Default for Batch {
-    fn default() -> Self {
+impl Batch {
+    /// Room for as many as come at once.
+    pub fn new() -> Self {
         Self {
             raw: vec![0; HEADROOM + (1 << 16)],
             packets: vec![vec![0; LARGEST]; BATCH],
@@ -199,9 +201,7 @@ impl Default for Batch {
             count: 0,
         }
     }
-}
 
-impl Batch {
     /// The packets.
     pub fn packets(&self) -> impl Iterator<Item = &[u8]> {
         let packets = self.packets.iter().zip(&self.sizes);
