@@ -26,8 +26,8 @@ _PATH = _FEC | {"anabranch-fec"}
 _SCENARIO = _PATH | {"anabranch-path"}
 # Captures are read by workloads (replays) and by what analyses them.
 _ENGINE = _SCENARIO | {"anabranch-capture", "anabranch-document", "anabranch-scenario"}
-# The tunnel's core knows queues and addresses; the simulator and the daemon are its two shells.
-_GATEWAY = frozenset({"anabranch-core", "anabranch-path"})
+# The tunnel's core knows queues, codes and addresses; the simulator and the daemon are its two shells.
+_GATEWAY = frozenset({"anabranch-core", "anabranch-fec", "anabranch-path"})
 # Files are opened outside the engine; their errors have the words of the core.
 _SHELL = _ENGINE | {"anabranch-engine", "anabranch-files"}
 _FACADE = _SHELL | {"anabranch-bpf", "anabranch-live", "anabranch-gateway"}

@@ -2,8 +2,8 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::order::FLOWS;
-
+/// Flows: senders hash into as many.
+pub const FLOWS: u16 = 1_024;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const SYN: u8 = 2;

@@ -10,10 +10,13 @@ use std::{
     collections::{BTreeMap, BinaryHeap, VecDeque},
 };
 
-use crate::{blocks::NearPlace, inner, pool::Pool, wire::Place};
+use crate::{
+    blocks::NearPlace,
+    inner::{self, FLOWS},
+    pool::Pool,
+    wire::Place,
+};
 
-/// Flows: senders hash into as many.
-pub const FLOWS: u16 = 1_024;
 /// Packets and octets that wait at most, of all flows.
 const PACKETS: usize = 4_096;
 const OCTETS: usize = 4 << 20;

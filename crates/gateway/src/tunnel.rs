@@ -16,8 +16,8 @@ use std::collections::VecDeque;
 use crate::{
     blocks::Rebuilder,
     crypto::{Entropy, Keys},
-    inner::{self, Prefix},
-    order::{FLOWS, Order},
+    inner::{self, FLOWS, Prefix},
+    order::Order,
     path::{BASE, Outcome, Path, Paths, Route},
     policy::{Role, Rule},
     pool::Pool,

@@ -169,7 +169,8 @@ class Tables:
         Args:
             name: Its name in results.
             between: The two ends.
-            routes: The links to split over, by name: two or more between the two ends. They carry nothing else.
+            routes: The links to split over, by name: two or more between the two ends, or one or more of a tunnel. They
+                carry nothing else.
             kind: What stands at the two ends: a splitter and a restorer of the study, or the tunnel that
                 ``anabranch-gateway`` runs. (one of ``"split"``, ``"tunnel"``)
             split: Which route the next packet takes, in each direction by itself. ``kind = "split"`` needs it. (a name,

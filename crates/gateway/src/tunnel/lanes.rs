@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 
 use crate::{
     blocks::Protector,
-    inner::Summary,
-    order::FLOWS,
+    inner::{FLOWS, Summary},
     path::Kept,
     policy::{Class, Match, Rule},
     pool::Pool,

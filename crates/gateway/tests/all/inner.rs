@@ -1,9 +1,6 @@
 //! IP packets: flows, the MSS option and prefixes.
 
-use anabranch_gateway::{
-    inner::{Prefix, clamp_mss, read},
-    order::FLOWS,
-};
+use anabranch_gateway::inner::{FLOWS, Prefix, clamp_mss, read};
 use proptest::prelude::*;
 
 fn sum(octets: &[u8]) -> u32 {

@@ -1,4 +1,4 @@
-//! `docs/reference/gateway-vectors.json`: every message that follows from given keys, boot numbers and indices.
+//! `docs/gateway/vectors.json`: every message that follows from given keys, boot numbers and indices.
 //!
 //! `ANABRANCH_WRITE_VECTORS=1` writes the file anew.
 
@@ -18,7 +18,7 @@ use std::{fmt::Write as _, fs, net::SocketAddr};
 
 const FILE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/reference/gateway-vectors.json"
+    "/../../docs/gateway/vectors.json"
 );
 
 /// Octets in hexadecimal.

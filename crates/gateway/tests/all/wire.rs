@@ -1,4 +1,4 @@
-//! The wire format: golden octets of `docs/reference/gateway-protocol.md`, round trips, and any octets at all.
+//! The wire format: golden octets of `docs/gateway/protocol.md`, round trips, and any octets at all.
 
 use anabranch_gateway::{
     policy::Role,
