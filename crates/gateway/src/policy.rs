@@ -2,22 +2,11 @@
 
 use core::{net::IpAddr, ops::RangeInclusive};
 
+pub use crate::wire::Role;
 use crate::{
     inner::{Prefix, Summary},
     wire::PathId,
 };
-
-/// When a path is used. The greater of the two ends' roles holds at both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Role {
-    /// Always.
-    #[default]
-    Active,
-    /// Where no active path delivers.
-    Backup,
-    /// Where no other path delivers. Until then it carries only the probes that liveness needs.
-    Metered,
-}
 
 /// How packets are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

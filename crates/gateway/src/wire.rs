@@ -9,7 +9,7 @@ mod handshake;
 mod inner;
 
 pub use arrivals::{Arrivals, WORDS};
-pub use control::{Control, Entry, Report};
+pub use control::{Control, Entry, Report, Role};
 pub use handshake::{
     COOKIE_REPLY, CookieReply, INITIATION, Initiation, MAC, NOISE_INITIATION, NOISE_RESPONSE,
     RESPONSE, Response,

@@ -4,7 +4,6 @@
 //! arrive.
 
 use super::{Arrivals, PATHS, PathId, WORDS, WireError, eight, four, path, two};
-use crate::policy::Role;
 
 /// Octets of an entry without words of arrivals.
 const ENTRY: usize = 24;
@@ -20,6 +19,18 @@ const BACKUP: u8 = 4;
 const METERED: u8 = 8;
 /// The number of words stands in the bits above these.
 const WORDS_SHIFT: u8 = 4;
+
+/// When a path is used. The greater of the two ends' roles holds at both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Role {
+    /// Always.
+    #[default]
+    Active,
+    /// Where no active path delivers.
+    Backup,
+    /// Where no other path delivers. Until then it carries only the probes that liveness needs.
+    Metered,
+}
 
 /// What one end knows of a path on which it receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
