@@ -39,11 +39,11 @@ pub(super) fn gateways(
             ));
         }
         let ends = ends(resolver, graph, name, table)?;
-        let routes = routes(resolver, graph, &gateways, (name, table), ends)?;
         let elements = match table.kind {
             GatewayKind::Split => split_ends(resolver, (name, table))?,
             GatewayKind::Tunnel => tunnel_ends(resolver, (name, table))?,
         };
+        let routes = routes(resolver, graph, &gateways, (name, table), ends)?;
         gateways.push(ResolvedGateway {
             name: name.clone(),
             ends,
