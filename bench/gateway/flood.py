@@ -1,4 +1,4 @@
-"""A TCP transfer through the tunnel while strangers send handshakes: python bench/gateway/flood.py.
+"""A TCP transfer through the tunnel while unknown senders send handshakes: python bench/gateway/flood.py.
 
 Runs as root, after `cargo build --profile dist -p anabranch-gatewayd`. The live engine carries two paths of 50 Mbit/s
 and 10 ms; the flood arrives by a wire of its own, so that it takes the gateway's time and not the paths' rate. There

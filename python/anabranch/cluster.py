@@ -68,7 +68,7 @@ class Ray:
             raise UserError(f"{self._told}: Ray is not installed", hint="pip install 'anabranch[ray]'")
         if address not in (LOCAL, "auto"):
             _check_reachable(address, self._told)
-        # Ray reports its use to its makers unless it is told not to.
+        # Ray reports its use to its makers unless that is switched off.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         self._ray: Any = importlib.import_module("ray")
         place: dict[str, Any] = {"address": address}

@@ -65,7 +65,7 @@ def test_stopping_when_narrow_keeps_the_coverage(draw: Draw, width: float) -> No
 
 
 def test_stopping_students_interval_loses_the_coverage() -> None:
-    """The wrong method fails the rule above: whoever looks at every number leaves the interval."""
+    """The wrong method fails the rule above: looking at every number leaves the interval."""
     values = normal(np.random.default_rng(1), 500, 300)
     counts = np.arange(2, 301)
     means = np.cumsum(values, 1)[:, 1:] / counts

@@ -47,7 +47,7 @@ impl Device {
             let builder = DeviceBuilder::new().name(&name).mtu(mtu);
             builder.offload(offload).build_sync()
         };
-        // A kernel without offloads passes packets one by one.
+        // A kernel without offloads passes each packet by itself.
         let tun = build(true)
             .or_else(|_| build(false))
             .map_err(|error| failed("", &error))?;
@@ -251,7 +251,7 @@ fn add_address(tun: &SyncDevice, own: IpNet) -> io::Result<()> {
 mod tests {
     use super::{BATCH, Delivered, HEADROOM};
 
-    /// Without room the packets of a flow are written one by one.
+    /// Without room the packets of a flow are written separately.
     #[test]
     fn each_delivered_packet_has_room_for_a_whole_batch() {
         let mut delivered = Delivered::default();

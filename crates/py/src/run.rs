@@ -156,7 +156,7 @@ impl Run {
     }
 }
 
-/// Parts of the table `packets`, made one by one.
+/// Parts of the table `packets`, made separately.
 #[pyclass(frozen, module = "anabranch._engine")]
 pub struct PacketBatches {
     finished: Arc<Mutex<Box<dyn Left>>>,

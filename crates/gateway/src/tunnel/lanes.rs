@@ -27,7 +27,7 @@ pub(super) struct Staged {
     pub is_repair: bool,
 }
 
-/// The rate of what leaves, over the last window or what has passed of the present one, whichever is more.
+/// The rate of what is sent, over the last window or what has passed of the present one, whichever is more.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Meter {
     since: Instant,

@@ -99,7 +99,7 @@ fn apply(network: &mut Network, event: Event) {
         // The end that begins is behind an address translator.
         Event::NewPort { path } => network.ports[0][path] += 100,
         Event::Restart { end } => network.restart(end),
-        // Garbage, initiations of strangers, and what was carried before: whole, cut and altered.
+        // Garbage, initiations of unknown senders, and what was carried before: whole, cut and altered.
         Event::Hostile { end, count } => {
             for at in 0..count {
                 let mut path = u8::try_from(at % 3).expect("small");

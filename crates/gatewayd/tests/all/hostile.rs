@@ -1,4 +1,4 @@
-//! What networks and strangers do: rebinding, replay, garbage, small MTUs, too many clients.
+//! What networks and unknown senders do: rebinding, replay, garbage, small MTUs, too many clients.
 
 use std::{
     fs,
