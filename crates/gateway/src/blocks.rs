@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
     inner,
+    path::Kept,
     pool::Pool,
     wire::{Place, Repair},
 };
@@ -17,8 +18,10 @@ use crate::{
 pub const SOURCES: usize = 200;
 /// Octets of a symbol before the packet.
 const PLACE: usize = 4;
-/// Blocks that the receiver collects at a time.
-const COLLECTED: usize = 16;
+/// Blocks that the receiver collects at a time, and whose losses the sender watches.
+const COLLECTED: usize = 64;
+/// Packets and repair packets that the receiver holds at most.
+const HELD: usize = 16 * SOURCES;
 /// Repair packets that wait to be sent, at most.
 const WAITING: usize = 4 * SOURCES;
 
@@ -39,13 +42,24 @@ fn symbol(place: Place, packet: &[u8], pool: &mut Pool) -> Vec<u8> {
     symbol
 }
 
-/// The open block of a sender, and the repair packets of those before it.
+/// The losses of a block that was sent.
+#[derive(Debug, Default)]
+struct Losses {
+    block: u16,
+    /// Repair packets that were not lost, once they are made.
+    repairs: Option<usize>,
+    lost: Vec<Kept>,
+}
+
+/// The open block of a sender, the repair packets of those before it, and their losses.
 #[derive(Debug, Default)]
 pub struct Protector {
     sources: Vec<Vec<u8>>,
     block: u16,
     closes: Option<Instant>,
     repairs: VecDeque<(Repair, Vec<u8>)>,
+    /// Of the last blocks, the newest at the end.
+    losses: VecDeque<Losses>,
 }
 
 impl Protector {
@@ -69,10 +83,57 @@ impl Protector {
             *next = next.wrapping_add(1).max(1);
             self.block = *next;
             self.closes = Some(closes);
+            self.watch(pool);
         }
         let index = u8::try_from(self.sources.len()).unwrap_or(u8::MAX);
         self.sources.push(symbol(place, packet, pool));
         (self.block, index)
+    }
+
+    /// Watches the losses of the open block in place of the oldest.
+    fn watch(&mut self, pool: &mut Pool) {
+        let oldest = (self.losses.len() >= COLLECTED).then(|| self.losses.pop_front());
+        let mut losses = oldest.flatten().unwrap_or_default();
+        for kept in losses.lost.drain(..) {
+            pool.put(kept.packet);
+        }
+        (losses.block, losses.repairs) = (self.block, None);
+        self.losses.push_back(losses);
+    }
+
+    fn losses(&mut self, block: u16) -> Option<&mut Losses> {
+        self.losses.iter_mut().rev().find(|one| one.block == block)
+    }
+
+    /// A packet of a block was lost. Gives it back if the block is no longer watched.
+    pub fn on_lost(&mut self, kept: Kept) -> Option<Kept> {
+        let block = kept.part.map_or(0, |(block, _)| block);
+        let Some(losses) = self.losses(block) else {
+            return Some(kept);
+        };
+        losses.lost.push(kept);
+        None
+    }
+
+    /// A repair packet of a block was lost.
+    pub fn on_repair_lost(&mut self, block: u16) {
+        if let Some(Losses {
+            repairs: Some(repairs),
+            ..
+        }) = self.losses(block)
+        {
+            *repairs = repairs.saturating_sub(1);
+        }
+    }
+
+    /// Takes out a packet of a block that has lost more than its repair packets can bring back.
+    pub fn take_excess(&mut self) -> Option<Kept> {
+        let is_too_many = |losses: &&mut Losses| {
+            losses
+                .repairs
+                .is_some_and(|repairs| losses.lost.len() > repairs)
+        };
+        self.losses.iter_mut().find(is_too_many)?.lost.pop()
     }
 
     /// Packets in the open block.
@@ -110,6 +171,10 @@ impl Protector {
                 self.repairs.push_back((repair, pool.copy(rest)));
             }
         }
+        let block = self.block;
+        if let Some(losses) = self.losses(block) {
+            losses.repairs = Some(of.into());
+        }
         for source in self.sources.drain(..) {
             pool.put(source);
         }
@@ -133,13 +198,23 @@ struct Block {
     since: Instant,
     sources: Vec<Option<Vec<u8>>>,
     repairs: Vec<(u8, Vec<u8>)>,
+    /// How many of both there are.
+    held: usize,
     /// How many packets and repair packets it has.
     shape: Option<(u8, u8)>,
     is_done: bool,
 }
 
 impl Block {
-    fn finish(&mut self, pool: &mut Pool) {
+    /// It is another block from now on. Gives how many packets it no longer holds.
+    fn begin(&mut self, now: Instant, pool: &mut Pool) -> usize {
+        let held = self.finish(pool);
+        (self.since, self.shape, self.is_done) = (now, None, false);
+        held
+    }
+
+    /// It needs its packets no longer. Gives how many it held.
+    fn finish(&mut self, pool: &mut Pool) -> usize {
         self.is_done = true;
         for source in self.sources.drain(..).flatten() {
             pool.put(source);
@@ -147,19 +222,26 @@ impl Block {
         for (_, repair) in self.repairs.drain(..) {
             pool.put(repair);
         }
+        std::mem::take(&mut self.held)
     }
 
     /// The symbols that are missing, once there are repair packets enough.
     fn rebuild(&self) -> Option<Vec<(usize, Vec<u8>)>> {
         let (count, of) = self.shape?;
         let count = usize::from(count);
-        let sources: Vec<_> = (0..count)
-            .map(|index| self.sources.get(index)?.as_deref())
-            .collect();
-        let present = sources.iter().flatten().count();
+        if self.held < count {
+            return None;
+        }
+        let present = self.sources.iter().take(count).flatten().count();
+        if present == count {
+            return Some(Vec::new());
+        }
         if present + self.repairs.len() < count {
             return None;
         }
+        let sources: Vec<_> = (0..count)
+            .map(|index| self.sources.get(index)?.as_deref())
+            .collect();
         let cover = |key: u8| Cover {
             first: 0,
             count,
@@ -179,34 +261,38 @@ impl Block {
 #[derive(Debug, Default)]
 pub struct Rebuilder {
     blocks: BTreeMap<u16, Block>,
+    /// Packets and repair packets of all blocks.
+    held: usize,
+    /// Room of blocks that were forgotten.
+    spare: Vec<Block>,
 }
 
 impl Rebuilder {
     /// Packets and repair packets that it holds.
     #[must_use]
-    pub fn held(&self) -> usize {
-        let held = |block: &Block| block.sources.iter().flatten().count() + block.repairs.len();
-        self.blocks.values().map(held).sum()
+    pub const fn held(&self) -> usize {
+        self.held
     }
 
     fn block(&mut self, number: u16, now: Instant, pool: &mut Pool) -> &mut Block {
-        if !self.blocks.contains_key(&number) && self.blocks.len() >= COLLECTED {
+        while self.held >= HELD
+            || self.blocks.len() >= COLLECTED && !self.blocks.contains_key(&number)
+        {
             let oldest = self.blocks.iter().min_by_key(|(_, block)| block.since);
-            if let Some(number) = oldest.map(|(&number, _)| number)
-                && let Some(mut block) = self.blocks.remove(&number)
-            {
-                block.finish(pool);
+            let Some((&oldest, _)) = oldest else { break };
+            if let Some(mut block) = self.blocks.remove(&oldest) {
+                self.held -= block.begin(now, pool);
+                self.spare.push(block);
             }
         }
-        let fresh = || Block {
-            since: now,
-            ..Block::default()
-        };
-        let block = self.blocks.entry(number).or_insert_with(fresh);
+        let block = self.blocks.entry(number).or_insert_with(|| {
+            let mut block = self.spare.pop().unwrap_or_default();
+            block.begin(now, pool);
+            block
+        });
         // Numbers are used again after 65,535 blocks.
         if now.saturating_since(block.since) > LIFE {
-            block.finish(pool);
-            *block = fresh();
+            self.held -= block.begin(now, pool);
         }
         block
     }
@@ -230,6 +316,8 @@ impl Rebuilder {
         }
         if block.sources[index].is_none() {
             block.sources[index] = Some(symbol(place, packet, pool));
+            block.held += 1;
+            self.held += 1;
         }
         self.attempt(number, pool)
     }
@@ -253,6 +341,8 @@ impl Rebuilder {
         parity.extend(repair.place);
         parity.extend_from_slice(content);
         block.repairs.push((repair.key, parity));
+        block.held += 1;
+        self.held += 1;
         self.attempt(repair.block, pool)
     }
 
@@ -263,7 +353,7 @@ impl Rebuilder {
         let Some(rebuilt) = block.rebuild() else {
             return Vec::new();
         };
-        block.finish(pool);
+        self.held -= block.finish(pool);
         rebuilt
             .iter()
             .filter_map(|(_, symbol)| packet(symbol))
@@ -273,6 +363,7 @@ impl Rebuilder {
     /// The other end has restarted.
     pub fn restart(&mut self) {
         self.blocks.clear();
+        self.held = 0;
     }
 }
 

@@ -25,6 +25,7 @@ use crate::{
 };
 use handshakes::Handshakes;
 use lanes::Lanes;
+use protection::Paces;
 
 /// Datagrams of handshakes that wait to be sent, at most.
 const OUTBOX: usize = 64;
@@ -98,6 +99,7 @@ pub struct Tunnel {
     lanes: Lanes,
     /// The next number of each flow.
     numbers: Box<[u32]>,
+    paces: Paces,
     /// The pace has held a packet back since the queue was last empty.
     is_held_back: bool,
     copy: Option<Copy>,
@@ -139,6 +141,7 @@ impl Tunnel {
             paths,
             lanes: Lanes::new(&config.rules, seed),
             numbers: vec![0; usize::from(FLOWS)].into_boxed_slice(),
+            paces: Paces::default(),
             is_held_back: false,
             copy: None,
             pool: Pool::default(),

@@ -70,6 +70,8 @@ struct Wire {
 }
 
 struct Network {
+    /// One of so many datagrams is lost on each path.
+    lost_of: u64,
     now: Instant,
     ends: [Tunnel; 2],
     wires: [[Wire; 2]; 2],
@@ -119,7 +121,7 @@ impl Network {
             let path = transmit.path.index();
             let wire = &mut self.wires[end][path];
             wire.count += 1;
-            if wire.count % 50 == 49 {
+            if wire.count % self.lost_of == self.lost_of - 1 {
                 continue;
             }
             let mut octets = wire.free.pop().unwrap_or_else(|| Vec::with_capacity(1_500));
@@ -135,8 +137,9 @@ impl Network {
     }
 }
 
-fn network() -> Network {
+fn network(lost_of: u64) -> Network {
     Network {
+        lost_of,
         now: Instant::START,
         ends: [tunnel(0), tunnel(1)],
         wires: Default::default(),
@@ -146,9 +149,9 @@ fn network() -> Network {
     }
 }
 
-#[test]
-fn ten_thousand_packets_allocate_nothing() {
-    let mut network = network();
+/// Allocations while at least 10,000 packets are delivered at each end, of both ends, and the network then.
+fn allocations(lost_of: u64) -> (u64, Network) {
+    let mut network = network(lost_of);
     // Both paths are busy, the path MTU is known, and each flow has waited for a gap.
     for _ in 0..30_000 {
         network.step();
@@ -160,16 +163,33 @@ fn ten_thousand_packets_allocate_nothing() {
             network.step();
         }
     });
-    for (end, before) in network
-        .ends
-        .iter()
-        .zip(before.iter().zip(network.delivered))
-    {
-        let delivered = before.1 - before.0;
+    for (before, after) in before.iter().zip(network.delivered) {
+        let delivered = after - before;
         assert!(delivered >= 10_000, "{delivered} delivered");
-        let counters = end.stats().counters;
-        assert!(counters.retransmitted > 100, "{counters:?}");
     }
     assert!(network.ends[0].stats().counters.copies - copies >= 240);
-    assert_eq!(allocated.count_total, 0, "{allocated:?}");
+    (allocated.count_total, network)
+}
+
+#[test]
+fn ten_thousand_packets_allocate_nothing() {
+    // Fewer are lost than repair packets are made for.
+    let (allocations, network) = allocations(601);
+    for end in &network.ends {
+        let counters = end.stats().counters;
+        assert!(
+            counters.retransmitted > 50 && counters.protected == 0,
+            "{counters:?}"
+        );
+    }
+    assert_eq!(allocations, 0);
+}
+
+#[test]
+fn protection_allocates_less_than_once_a_packet() {
+    let (allocations, network) = allocations(50);
+    let counters = network.ends[0].stats().counters;
+    assert!(counters.rebuilt > 500, "{counters:?}");
+    // Of both ends: fewer than packets, as the code's tables are those of a block.
+    assert!(allocations < 20_000, "{allocations}");
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::{
     pool::Pool,
-    wire::{Place, Report},
+    wire::{Kind, Place, Report},
 };
 
 /// Entries at most: 1 Gbit/s for 100 ms.
@@ -34,8 +34,24 @@ pub struct Kept {
     pub attempts: u8,
     /// The lane that it waits in.
     pub lane: u8,
-    /// It is retransmitted only if its path dies: other packets repair its loss.
-    pub is_protected: bool,
+    /// Its block and its index there, if repair packets protect it.
+    pub part: Option<(u16, u8)>,
+}
+
+impl Kept {
+    /// What carries it.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        let place = self.place;
+        match self.part {
+            None => Kind::Packet(place),
+            Some((block, index)) => Kind::Protected {
+                place,
+                block,
+                index,
+            },
+        }
+    }
 }
 
 /// Something sent.
@@ -47,10 +63,14 @@ pub struct Sent {
     pub at: Instant,
     /// Octets of the datagram.
     pub octets: usize,
+    /// Octets in flight on the path then.
+    pub in_flight: usize,
     /// Its arrival is reported soon: not that of control messages, and perhaps not that of probes of the path MTU.
     pub expects_report: bool,
     /// The packet, where it can be retransmitted.
     pub kept: Option<Kept>,
+    /// The lane and the block of a repair packet.
+    pub repairs: Option<(u8, u16)>,
 }
 
 /// What a report decided.
@@ -62,8 +82,8 @@ pub struct Outcome {
     pub spurious: usize,
     /// Those that are presumed lost, oldest first.
     pub lost: Vec<Sent>,
-    /// When the highest number was sent, if it is higher than any before.
-    pub advanced: Option<Instant>,
+    /// When the highest number was sent, if it is higher than any before, and what was in flight then.
+    pub advanced: Option<(Instant, usize)>,
 }
 
 impl Outcome {
@@ -184,23 +204,23 @@ impl Ledger {
         self.outstanding == 0
     }
 
-    /// Takes a report in, and says in `outcome` what it decides.
-    pub fn on_report(&mut self, report: &Report, outcome: &mut Outcome) {
+    /// Takes a report in, and says in `outcome` what it decides. A packet sent `window` later that arrived shows a loss by itself.
+    pub fn on_report(&mut self, report: &Report, window: Duration, outcome: &mut Outcome) {
         outcome.clear();
         self.reordering = self.reordering.saturating_sub(self.reordering / FORGET);
         let before = self.reported;
         if let Some(index) = self.index(report.highest)
             && before.is_none_or(|(before, _)| report.highest > before)
         {
-            let at = self.sent[index].0.at;
-            outcome.advanced = Some(at);
+            let Sent { at, in_flight, .. } = self.sent[index].0;
+            outcome.advanced = Some((at, in_flight));
             self.reported = Some((report.highest, at));
         }
         for number in report.arrivals.numbers(report.highest) {
             self.on_arrived(number, before, outcome);
         }
         if let Some((highest, at)) = self.reported {
-            self.presume(highest, at, outcome);
+            self.presume(highest, at, window, outcome);
             self.settle(at);
         }
     }
@@ -233,13 +253,15 @@ impl Ledger {
         });
     }
 
-    fn presume(&mut self, highest: u64, at: Instant, outcome: &mut Outcome) {
-        while self.undecided + PACKET_THRESHOLD <= highest
+    fn presume(&mut self, highest: u64, at: Instant, window: Duration, outcome: &mut Outcome) {
+        while self.undecided < highest
             && let Some(index) = self.index(self.undecided)
             && let Some((sent, fate)) = self.sent.get_mut(index)
         {
             if *fate == Fate::Outstanding {
-                if at.saturating_since(sent.at) < self.reordering {
+                let overtaken = at.saturating_since(sent.at);
+                let is_far = self.undecided + PACKET_THRESHOLD <= highest || overtaken >= window;
+                if overtaken < self.reordering || !is_far {
                     return;
                 }
                 *fate = Fate::Lost;

@@ -171,10 +171,11 @@ impl Liveness {
         matches!(self.state, State::Dead { .. })
     }
 
-    /// A packet was sent whose arrival will be reported.
-    pub fn on_sent(&mut self, now: Instant) {
+    /// A packet was sent whose arrival will be reported. A probe follows after `tail`, if any, unless another packet does or all is reported.
+    pub fn on_sent(&mut self, now: Instant, tail: Option<Duration>) {
         self.waiting = self.waiting.or(Some(now));
-        self.probe = now + self.probe_interval(now);
+        let interval = self.probe_interval(now);
+        self.probe = now + tail.map_or(interval, |tail| tail.min(interval));
     }
 
     /// A higher number is reported than before, which was sent at `sent`; `waiting` is when the next one was sent.
@@ -198,7 +199,12 @@ impl Liveness {
             other => other,
         };
         self.ever_reported = true;
-        self.probe = self.probe.min(now + self.probe_interval(now));
+        let probe = now + self.probe_interval(now);
+        self.probe = if waiting.is_none() {
+            probe
+        } else {
+            self.probe.min(probe)
+        };
     }
 
     const fn working(&self) -> State {

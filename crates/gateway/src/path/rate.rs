@@ -50,6 +50,8 @@ const ROUND_JITTER: f64 = 8.0;
 const CLEAR: f64 = 16.0;
 /// A round is congested by loss that exceeds the usual by this factor and share, and has this many losses.
 const UNUSUAL: f64 = 2.0;
+/// The usual loss is that of so many octets, about.
+const USUAL_OCTETS: f64 = 1e6;
 const UNUSUAL_SHARE: f64 = 0.03;
 const LOSSES_LEAST: u32 = 4;
 /// The rate after such a round, as a part of the delivery rate.
@@ -131,6 +133,8 @@ pub struct RateControl {
     base_s: [f64; 2],
     base_since: Instant,
     delay_s: Option<f64>,
+    /// What was in flight when the packets were sent that had this delay, smoothed likewise.
+    flight_then: f64,
     /// The newest delay, and the mean difference of one from the next: a queue changes more slowly.
     newest_s: Option<f64>,
     jitter_s: f64,
@@ -164,6 +168,7 @@ impl Default for RateControl {
             base_s: [f64::INFINITY; 2],
             base_since: Instant::START,
             delay_s: None,
+            flight_then: 0.0,
             newest_s: None,
             jitter_s: 0.0,
             round: Round::new(Instant::START, None),
@@ -212,6 +217,12 @@ impl RateControl {
         self.rate
     }
 
+    /// Whether it may carry far more than was sent so far.
+    #[must_use]
+    pub const fn is_starting(&self) -> bool {
+        self.is_starting
+    }
+
     /// Octets in flight.
     #[must_use]
     pub const fn in_flight(&self) -> usize {
@@ -222,6 +233,19 @@ impl RateControl {
     #[must_use]
     pub const fn delay_s(&self) -> Option<f64> {
         self.delay_s
+    }
+
+    /// The one-way delay in seconds of a packet that is sent now: the smoothed one, less the queue that this end had made then, and with the
+    /// one that what is in flight makes.
+    #[must_use]
+    pub fn expected_delay_s(&self, feedback: Option<Duration>) -> Option<f64> {
+        let empty_s = self.empty_s(feedback);
+        let ahead = if self.is_starting { 2.0 } else { 1.0 };
+        let delivery = (ahead * self.delivery).max(INITIAL);
+        let own_queue_s = |flight: f64| (flight / delivery - empty_s).max(0.0);
+        let delay =
+            self.delay_s? + own_queue_s(self.in_flight as f64) - own_queue_s(self.flight_then);
+        Some(delay.max(self.base()))
     }
 
     /// When the next packet may leave by the pace; `None` while too much is in flight for the time until reports are handled.
@@ -292,7 +316,7 @@ impl RateControl {
     }
 
     /// The newest arrived at this time of the receiver's clock, in microseconds, and took so many seconds.
-    pub fn on_delay(&mut self, arrived: u32, sample: f64, now: Instant) {
+    pub fn on_delay(&mut self, arrived: u32, sample: f64, in_flight: usize, now: Instant) {
         self.round.to = arrived;
         self.round.from.get_or_insert(arrived);
         // No queue is that long: a clock has been stopped or set.
@@ -311,6 +335,7 @@ impl RateControl {
         self.jitter_s += ((sample - before).abs() - self.jitter_s) / 16.0;
         let delay = self.delay_s.get_or_insert(sample);
         *delay += (sample - *delay) / 8.0;
+        self.flight_then += (in_flight as f64 - self.flight_then) / 8.0;
         self.round.least_queue_s = self.round.least_queue_s.min(sample - self.base());
     }
 
@@ -411,7 +436,9 @@ impl RateControl {
         let loss = round.loss();
         let is_loss =
             round.losses >= LOSSES_LEAST && loss > UNUSUAL * self.usual_loss + UNUSUAL_SHARE;
-        self.usual_loss += (loss - self.usual_loss) / if is_loss { 4.0 } else { 8.0 };
+        // A round of few packets says little of a small share.
+        let part = (round.arrived + round.lost) as f64 / USUAL_OCTETS;
+        self.usual_loss += (loss - self.usual_loss) * if is_loss { 0.25 } else { part.min(0.125) };
         Seen {
             delivery,
             queue,
@@ -467,7 +494,7 @@ impl RateControl {
         } else if seen.is_busy {
             // What is sent may have been less than could be.
             self.rate = self.rate.max(rate);
-        } else if seen.is_much && !seen.keeps_up && gain < 1.0 {
+        } else if gain < 1.0 && (seen.is_long || seen.is_much && !seen.keeps_up) {
             self.rate = self.rate.min(rate);
         }
         let most = (HEADROOM * self.delivery).clamp(INITIAL, MOST);
@@ -476,7 +503,7 @@ impl RateControl {
 
     /// A round of the start, which ends where more does not deliver more.
     fn start(&mut self, seen: &Seen) {
-        if seen.is_busy {
+        if seen.is_busy || seen.is_long {
             let grows = seen.delivery > GROWS * self.delivery;
             self.flat = if grows { 0 } else { self.flat + 1 };
         }

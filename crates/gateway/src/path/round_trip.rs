@@ -6,6 +6,8 @@ use anabranch_core::units::Duration;
 const LATE_UNKNOWN: Duration = Duration::from_millis(250);
 /// A report waits for others, and for a timer of the other end's host.
 const SLACK: Duration = Duration::from_millis(30);
+/// The least time after which a later packet shows a loss: timers of hosts are no better.
+const REORDERING_LEAST: Duration = Duration::from_millis(5);
 /// From late to dead.
 const SILENCE: Duration = Duration::from_millis(120);
 const LATE_MAX: Duration = Duration::from_secs(1);
@@ -46,6 +48,14 @@ impl RoundTrip {
     #[must_use]
     pub fn srtt(&self) -> Option<Duration> {
         self.smoothed.map(|(srtt, _)| srtt)
+    }
+
+    /// A packet that was sent so much later and arrived shows that one is lost (RFC 8985 §6.2.1, step 4), if the path's own reordering is
+    /// less.
+    #[must_use]
+    pub fn reordering(&self) -> Duration {
+        let srtt = self.srtt().unwrap_or(LATE_UNKNOWN);
+        (srtt / 4).max(REORDERING_LEAST)
     }
 
     /// How long after sending a report is late.

@@ -84,6 +84,21 @@ impl Lane {
             && self.protector.next_octets().is_none()
     }
 
+    fn repair(&mut self, kept: Kept, pool: &mut Pool) {
+        if kept.attempts < ATTEMPTS && self.repairs.len() < REPAIRS {
+            self.repairs.push_back(kept);
+        } else {
+            pool.put(kept.packet);
+        }
+    }
+
+    /// Retransmits what repair packets cannot bring back.
+    pub(super) fn take_excess(&mut self, pool: &mut Pool) {
+        while let Some(kept) = self.protector.take_excess() {
+            self.repair(kept, pool);
+        }
+    }
+
     /// Octets of the datagram that leaves next, at least.
     pub(super) fn next_octets(&self) -> usize {
         let staged = self.staged.as_ref().map(|staged| staged.kept.packet.len());
@@ -174,10 +189,27 @@ impl Lanes {
     /// Queues a packet for retransmission, unless there are too many or it was retransmitted often enough.
     pub(super) fn repair(&mut self, kept: Kept, pool: &mut Pool) {
         match self.get_mut(kept.lane) {
-            Some(lane) if kept.attempts < ATTEMPTS && lane.repairs.len() < REPAIRS => {
-                lane.repairs.push_back(kept);
-            }
-            _ => pool.put(kept.packet),
+            Some(lane) => lane.repair(kept, pool),
+            None => pool.put(kept.packet),
+        }
+    }
+
+    /// A packet of a block was lost. It is retransmitted unless the block's repair packets bring it back.
+    pub(super) fn on_protected_lost(&mut self, kept: Kept, pool: &mut Pool) {
+        let Some(lane) = self.get_mut(kept.lane) else {
+            return pool.put(kept.packet);
+        };
+        if let Some(kept) = lane.protector.on_lost(kept) {
+            lane.repair(kept, pool);
+        }
+        lane.take_excess(pool);
+    }
+
+    /// A repair packet was lost.
+    pub(super) fn on_repair_lost(&mut self, lane: u8, block: u16, pool: &mut Pool) {
+        if let Some(lane) = self.get_mut(lane) {
+            lane.protector.on_repair_lost(block);
+            lane.take_excess(pool);
         }
     }
 

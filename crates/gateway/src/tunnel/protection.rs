@@ -1,17 +1,18 @@
 //! Which packets repair packets protect, and with how many.
 //!
 //! A retransmission costs what was lost, and nothing more. So repair packets protect only what a retransmission would reach too late:
-//! where the round trip of every path that is used is longer than the lane's traffic can wait. Packets that are sent twice need
-//! none.
+//! where the round trip of every path that is used is longer than the lane's traffic can wait, or where a flow would always wait for one.
+//! Losses that the repair packets of a block cannot bring back are retransmitted. Packets that are sent twice need no protection.
 
 use anabranch_core::units::{Duration, Instant};
 
 use super::{Tunnel, lanes::Lanes};
 use crate::{
     blocks::SOURCES,
+    inner::FLOWS,
     path::{Kept, Pattern, Usable},
     policy::Class,
-    wire::Kind,
+    wire::Place,
 };
 
 /// The loss below which there are no repair packets.
@@ -28,6 +29,50 @@ const BULK: [Duration; 2] = [Duration::from_millis(350), Duration::from_millis(2
 /// The same of interactive traffic (ITU-T G.114 has 150 ms for the whole way).
 const INTERACTIVE: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(60)];
 
+/// A flow that begins so many bursts of losses in the time of a retransmission waits all the time, and its delay is a round trip longer.
+const GAPS: f64 = 0.25;
+/// Its blocks take a quarter of a round trip, or this.
+const BLOCK_LEAST: Duration = Duration::from_millis(10);
+/// The window of [`Paces`].
+const PACE: Duration = Duration::from_millis(200);
+
+/// Packets per second of each flow, over the last window or what has passed of the present one, whichever is more.
+#[derive(Debug)]
+pub(super) struct Paces(Box<[Pace]>);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Pace {
+    since: Instant,
+    number: u32,
+    per_s: f64,
+}
+
+impl Default for Paces {
+    fn default() -> Self {
+        Self(vec![Pace::default(); usize::from(FLOWS)].into())
+    }
+}
+
+impl Paces {
+    /// A packet takes its place; gives its flow's packets per second.
+    fn add(&mut self, place: Place, now: Instant) -> f64 {
+        let Some(flow) = self.0.get_mut(usize::from(place.flow)) else {
+            return 0.0;
+        };
+        let past = now.saturating_since(flow.since);
+        let packets = f64::from(place.number.wrapping_sub(flow.number));
+        if past < PACE {
+            return flow.per_s.max(packets / PACE.as_secs_f64());
+        }
+        *flow = Pace {
+            since: now,
+            number: place.number,
+            per_s: packets / past.as_secs_f64(),
+        };
+        flow.per_s
+    }
+}
+
 /// How long a class can wait, and how long its blocks are.
 const fn times(class: Class) -> [Duration; 2] {
     match class {
@@ -37,38 +82,37 @@ const fn times(class: Class) -> [Duration; 2] {
 }
 
 impl Tunnel {
-    /// The kind of a packet that leaves for the first time: it joins a block if it is to be protected.
-    pub(super) fn protect(&mut self, kept: &mut Kept, octets: usize) -> Kind {
-        let plain = Kind::Packet(kept.place);
-        let Some(closes) = self.block_end(kept.lane, octets) else {
-            return plain;
+    /// A packet that leaves for the first time joins a block if it is to be protected.
+    pub(super) fn protect(&mut self, kept: &mut Kept, octets: usize) {
+        let per_s = self.paces.add(kept.place, self.now);
+        let Some(closes) = self.block_end(kept.lane, octets, per_s) else {
+            return;
         };
-        let pool = &mut self.pool;
-        let Some((block, index)) = self.lanes.protect(kept, closes, pool) else {
-            return plain;
-        };
-        kept.is_protected = true;
+        kept.part = self.lanes.protect(kept, closes, &mut self.pool);
+        let Some((_, index)) = kept.part else { return };
         self.counters.protected += 1;
         if usize::from(index) + 1 == SOURCES {
             self.close_block(kept.lane);
         }
-        Kind::Protected {
-            place: kept.place,
-            block,
-            index,
-        }
     }
 
-    /// When a block that begins now is to end; `None` where a lane's packets need no protection.
-    fn block_end(&self, lane: u8, octets: usize) -> Option<Instant> {
+    /// When a block that begins now is to end; `None` where the packets of a flow with so many a second need no protection.
+    fn block_end(&self, lane: u8, octets: usize, per_s: f64) -> Option<Instant> {
         let [deadline, length] = times(self.lanes.get(lane)?.class);
         let tier = self.tier(octets)?;
         let pattern = self.pattern(octets, tier)?;
         let first = self.of_tier(octets, tier);
         let shortest = first.filter_map(|(_, path)| path.round_trip.srtt()).min()?;
-        let is_late = shortest + DETECTION > deadline;
-        let has_copies = self.copy.is_some();
-        (is_late && !has_copies && pattern.share() >= LEAST).then(|| self.now + length)
+        if self.copy.is_some() || pattern.share() < LEAST {
+            return None;
+        }
+        let retransmitted = shortest + DETECTION;
+        if retransmitted > deadline {
+            return Some(self.now + length);
+        }
+        // There is always a gap that the receiver waits for.
+        let gaps = pattern.begins * per_s * retransmitted.as_secs_f64();
+        (gaps > GAPS).then(|| self.now + (shortest / 4).clamp(BLOCK_LEAST, length))
     }
 
     /// The loss of the paths of a kind together, by their rates. None counts as long as one of them loses by congestion: the inner
@@ -114,6 +158,7 @@ impl Tunnel {
         };
         let repairs = pattern.map_or(0, |pattern| repairs(lane.protector.len(), &pattern));
         lane.protector.close(repairs, &mut self.pool);
+        lane.take_excess(&mut self.pool);
     }
 }
 

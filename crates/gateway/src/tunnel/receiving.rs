@@ -169,8 +169,9 @@ impl Tunnel {
             return;
         };
         let outcome = &mut self.scratch.outcome;
-        path.ledger.on_report(report, outcome);
-        if let Some(sent) = outcome.advanced {
+        path.ledger
+            .on_report(report, path.round_trip.reordering(), outcome);
+        if let Some((sent, _)) = outcome.advanced {
             let held = Duration::from_micros(u64::from(report.held));
             path.round_trip
                 .sample(arrived.saturating_since(sent).saturating_sub(held));
@@ -178,9 +179,9 @@ impl Tunnel {
             path.liveness.on_report(now, sent, path.ledger.waiting());
         }
         path.loss.on_arrived(outcome.arrived.len());
-        if let Some(sent) = outcome.advanced {
+        if let Some((sent, in_flight)) = outcome.advanced {
             let delay = relative_delay(report.arrived, sent, &mut self.clock_difference);
-            path.rate.on_delay(report.arrived, delay, now);
+            path.rate.on_delay(report.arrived, delay, in_flight, now);
         }
         for sent in outcome.arrived.drain(..) {
             path.rate.on_arrived(sent.octets);
@@ -198,8 +199,13 @@ impl Tunnel {
             } else {
                 path.rate.on_unknown(sent.octets);
             }
+            if let Some((lane, block)) = sent.repairs {
+                self.lanes.on_repair_lost(lane, block, &mut self.pool);
+            }
             match sent.kept {
-                Some(kept) if kept.is_protected => self.pool.put(kept.packet),
+                Some(kept) if kept.part.is_some() => {
+                    self.lanes.on_protected_lost(kept, &mut self.pool);
+                }
                 Some(mut kept) => {
                     // The inner sender must see congestion (RFC 9265 §3), and at once: one loss a round, for which nobody waits.
                     if path.rate.take_signal() {

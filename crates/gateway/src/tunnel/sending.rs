@@ -1,6 +1,7 @@
 //! Datagrams that leave: control messages first, then probes, then packets on the path where they arrive first.
 
-use anabranch_core::units::Instant;
+use anabranch_core::units::{Duration, Instant};
+use std::cmp::Ordering;
 
 use super::{
     Copy, OUTBOX, Transmit, Tunnel, is_due,
@@ -16,24 +17,36 @@ use crate::{
 /// Interactive traffic up to this share of a path's rate is small: it is not paced, and a copy of it is cheap.
 const SMALL: f64 = 0.1;
 
+/// The end of so many packets outstanding is probed for losses.
+const BURST: usize = 4;
+
 /// What a datagram carries.
 enum Content<'a> {
     Octets(&'a [u8]),
     /// A packet that can be retransmitted.
     Kept(Kept),
+    /// A repair packet of a lane.
+    Repair(u8, &'a [u8]),
 }
 
 impl Content<'_> {
     fn octets(&self) -> &[u8] {
         match self {
-            Self::Octets(octets) => octets,
+            Self::Octets(octets) | Self::Repair(_, octets) => octets,
             Self::Kept(kept) => &kept.packet,
+        }
+    }
+
+    const fn repairs(&self, kind: Kind) -> Option<(u8, u16)> {
+        match (self, kind) {
+            (Self::Repair(lane, _), Kind::Repair(repair)) => Some((*lane, repair.block)),
+            _ => None,
         }
     }
 
     fn kept(self) -> Option<Kept> {
         match self {
-            Self::Octets(_) => None,
+            Self::Octets(_) | Self::Repair(..) => None,
             Self::Kept(kept) => Some(kept),
         }
     }
@@ -100,7 +113,9 @@ impl Tunnel {
             number,
             at: now,
             octets,
+            in_flight: path.rate.in_flight(),
             expects_report,
+            repairs: content.repairs(kind),
             kept: content.kept(),
         };
         let uncounted = path.ledger.add(sent, &mut self.pool);
@@ -111,7 +126,11 @@ impl Tunnel {
                 .on_probe(number, octets, now, path.round_trip.late());
         }
         if expects_report {
-            path.liveness.on_sent(now);
+            let is_burst = kind != Kind::Probe && path.ledger.len() >= BURST;
+            // The estimate may grow until the report.
+            let window = path.round_trip.reordering();
+            let tail = is_burst.then(|| window + window / 4);
+            path.liveness.on_sent(now, tail);
         }
         self.counters.datagrams += 1;
         Some(Transmit { path: id, route })
@@ -217,7 +236,7 @@ impl Tunnel {
         let (repair, content) = self.lanes.get_mut(number)?.protector.pop()?;
         self.counters.repairs += 1;
         self.lanes.on_sent(number, octets, self.now);
-        let content_of = Content::Octets(&content);
+        let content_of = Content::Repair(number, &content);
         let transmit = self.send(id, Kind::Repair(repair), content_of, buffer);
         self.pool.put(content);
         transmit
@@ -253,11 +272,10 @@ impl Tunnel {
                     packet,
                 });
             }
-            let kind = if is_repair {
-                Kind::Packet(kept.place)
-            } else {
-                self.protect(&mut kept, octets)
-            };
+            if !is_repair {
+                self.protect(&mut kept, octets);
+            }
+            let kind = kept.kind();
             return self.send(id, kind, Content::Kept(kept), buffer);
         }
     }
@@ -287,7 +305,7 @@ impl Tunnel {
                     packet,
                     attempts: 0,
                     lane: number,
-                    is_protected: false,
+                    part: None,
                 }
             };
             lane.staged = Some(Staged { kept, is_repair });
@@ -345,25 +363,32 @@ impl Tunnel {
         if let Some((id, path)) = self.pinned(number, octets) {
             return self.is_ready(path).then_some(id);
         }
-        let by_delay = |a: &(PathId, &Path), b: &(PathId, &Path)| delay(a.1).total_cmp(&delay(b.1));
-        let (id, fastest) = self.of_tier(octets, tier).min_by(by_delay)?;
+        let (id, fastest) = self.of_tier(octets, tier).min_by(by_arrival)?;
         if self.is_interactive(number) && self.is_small(number, fastest) {
             return Some(id);
         }
         let backlog_s = (self.lanes.backlog() as f64 + octets as f64) / fastest.rate.rate();
+        let srtt_s = fastest.round_trip.srtt().map_or(0.0, Duration::as_secs_f64);
+        let bound_s = if fastest.rate.is_starting() {
+            backlog_s.min(srtt_s / 4.0)
+        } else {
+            backlog_s
+        };
         let is_gain = |path: &Path| {
-            let later_s = delay(path) - delay(fastest);
-            later_s <= backlog_s || self.is_worth(path, later_s, octets, tier)
+            let later_s = expected_delay(path) - expected_delay(fastest);
+            later_s <= bound_s || self.is_worth(path, octets, tier)
         };
         self.of_tier(octets, tier)
             .filter(|(_, path)| self.is_ready(path) && is_gain(path))
-            .min_by(by_delay)
+            .min_by(by_arrival)
             .map(|(id, _)| id)
     }
 
-    /// Whether a path that is slower by `later_s` raises the throughput by enough: all faster ones have been used to their rates for
+    /// Whether a slower path raises the throughput by enough: all faster ones have been used to their rates for
     /// a while, and what it adds to them outweighs the delay.
-    fn is_worth(&self, path: &Path, later_s: f64, octets: usize, tier: Usable) -> bool {
+    fn is_worth(&self, path: &Path, octets: usize, tier: Usable) -> bool {
+        let least = self.of_tier(octets, tier).map(|(_, other)| delay(other));
+        let later_s = delay(path) - least.fold(f64::INFINITY, f64::min);
         let mut faster = 0.0;
         for (_, other) in self
             .of_tier(octets, tier)
@@ -413,6 +438,16 @@ impl Tunnel {
         });
         lanes.min()
     }
+}
+
+fn by_arrival(a: &(PathId, &Path), b: &(PathId, &Path)) -> Ordering {
+    expected_delay(a.1).total_cmp(&expected_delay(b.1))
+}
+
+/// The one-way delay in seconds of a packet that is sent now, with an offset that all paths share.
+fn expected_delay(path: &Path) -> f64 {
+    let feedback = path.round_trip.feedback();
+    path.rate.expected_delay_s(feedback).unwrap_or(0.0)
 }
 
 /// The one-way delay in seconds, with an offset that all paths share.

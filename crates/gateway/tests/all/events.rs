@@ -134,7 +134,7 @@ fn check_memory(network: &Network) {
         let stats = network.stats(end);
         assert!(stats.queued <= 2 * 2_048 && stats.waiting <= 4_096);
         assert!(stats.repairing <= 2 * 512 && stats.answering <= 64);
-        assert!(stats.buffers <= 2_048 && stats.collected <= 16 * 456);
+        assert!(stats.buffers <= 2_048 && stats.collected <= 16 * 200);
         assert!(stats.paths.len() <= 16);
         for path in stats.paths {
             assert!(path.outstanding <= 8_192 && path.kept_octets <= 4 << 20);

@@ -110,7 +110,7 @@ proptest! {
             path.advance(at(now), LATE, DEAD);
             model.time(now);
             prop_assert_eq!(name(path.state()), model.name, "at {}", now);
-            path.on_sent(at(now));
+            path.on_sent(at(now), None);
             model.unreported.push(now);
             if action >= lossy {
                 // The newest packet is reported a moment later.
@@ -191,7 +191,7 @@ proptest! {
         let mut spurious = 0;
         for (highest, mut words) in reports {
             for _ in 0..9 {
-                let sent = Sent { number: next, at: at(next), octets: 100, expects_report: true, kept: None };
+                let sent = Sent { number: next, at: at(next), octets: 100, in_flight: 0, expects_report: true, kept: None, repairs: None };
                 prop_assert_eq!(ledger.add(sent, &mut pool), 0);
                 next += 1;
             }
@@ -199,7 +199,7 @@ proptest! {
             newest = newest.max(highest);
             let arrivals = Arrivals::new(words);
             let report = Report { version: 0, loss: 0, highest, arrived: 0, held: 0, arrivals };
-            ledger.on_report(&report, &mut outcome);
+            ledger.on_report(&report, Duration::from_secs(3_600), &mut outcome);
             // Those presumed lost before which this report shows; it counts each once at most.
             let late = arrivals.numbers(highest).filter(|number| lost.remove(number)).count();
             prop_assert_eq!(outcome.spurious % 100, 0);

@@ -283,6 +283,28 @@ fn losses_are_repaired_and_order_is_kept() {
 }
 
 #[test]
+fn the_lost_end_of_a_burst_is_retransmitted_within_two_round_trips() {
+    let mut network = Network::new(14, vec![[Wire::default(); 2]], false);
+    network.flow(0, 1, MS * 10, MS * 1_000);
+    network.run(MS * 2_000);
+    // Nothing follows that would show the loss.
+    network.flow(0, 1, MS, MS * 20);
+    network.run(MS * 14);
+    network.wires[0][0].is_dead = true;
+    network.run(MS * 8);
+    network.wires[0][0].is_dead = false;
+    let before = network.delivered[1].len();
+    let sent = network.now;
+    network.run(MS * 200);
+    assert!(before < network.check_once(1));
+    assert_eq!(network.check_once(1), 120);
+    // A quarter of a round trip until the probe, and 10 ms that its report may wait.
+    let last = network.delivered[1].iter().map(|packet| packet.at).max();
+    let took = last.map(|last| last.saturating_since(sent));
+    assert!(took.is_some_and(|took| took <= MS * 80), "{took:?}");
+}
+
+#[test]
 fn the_path_mtu_is_found_within_three_seconds() {
     for mtu in [1_200, 1_280, 1_344, 1_400, 1_452, 1_472] {
         let small = Wire {
