@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use anabranch_core::{
     body::Body,
+    digest::Digest,
     interrupt::Interrupt,
     packet::{ConnectionId, PacketId},
     trace::{ElementId, Fate},
@@ -173,6 +174,11 @@ impl<B: Body> Network<B> {
     pub fn gateway_report(&self, middlebox: MiddleboxId) -> Option<multipath::Report> {
         self.middleboxes[middlebox.0 as usize].middlebox.report()
     }
+    /// The digest of what has been observed, if one is kept.
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        self.fabric.probe.digest(self.fabric.pool.places())
+    }
     /// Captures from here on.
     pub fn tap(&mut self, taps: Taps) {
         self.fabric.probe.tap(taps);
@@ -274,12 +280,11 @@ impl<B: Body> Network<B> {
 
     fn reach_middlebox(&mut self, index: usize, id: PacketId) {
         let element = self.middleboxes[index].element;
-        self.fabric.probe.observe(
-            self.fabric.now,
-            element,
-            &self.fabric.pool[id],
-            Fate::Passed,
-        );
+        let packet = &mut self.fabric.pool[id];
+        self.fabric
+            .probe
+            .observe(self.fabric.now, element, packet, Fate::Passed);
+        self.fabric.probe.close(packet);
         let mut packet = self.fabric.pool.take(id, Transport::Datagram(B::default()));
         packet.hop += 1;
         self.middleboxes[index]
@@ -317,7 +322,7 @@ impl<B: Body> Network<B> {
                 self.fabric.made += 1;
                 self.fabric
                     .probe
-                    .observe(self.fabric.now, slot.element, &packet, fate);
+                    .observe(self.fabric.now, slot.element, &mut packet, fate);
             }
             let port = port.map(|port| slot.ports[usize::from(port)]);
             let id = self.fabric.pool.insert(packet);
