@@ -12,6 +12,7 @@ use anabranch_core::units::Bytes;
 pub use super::window::{Count, Window};
 use super::{
     Ack, Congestion, CongestionControl, Idle, Init, Recovered, Rto, Signal, Spurious, Unvalidated,
+    Wants,
     hystart::{Exit, Kind, Settings, Verdict},
     params::{OrStack, ReductionBase, SlowStartLimit},
 };
@@ -358,6 +359,12 @@ impl<L: Law> CongestionControl for Classic<L> {
     fn ssthresh(&self) -> Option<Bytes> {
         let ssthresh = self.law.ssthresh(&self.window);
         (ssthresh < L::Count::UNLIMITED).then(|| ssthresh.bytes(self.smss))
+    }
+    fn wants(&self) -> Wants {
+        Wants {
+            sent: false,
+            ..Wants::default()
+        }
     }
     fn state(&self) -> Vec<(&'static str, f64)> {
         self.law.state()
