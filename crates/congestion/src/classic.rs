@@ -141,8 +141,8 @@ impl Setup {
 pub struct Classic<L: Law> {
     pub(super) law: L,
     window: Window<L::Count>,
-    /// Window and state of the law before the last reduction (RFC 4015 §3).
-    undo: Option<(Window<L::Count>, L::Saved)>,
+    /// Window and state of the law before the last reduction (RFC 4015 §3). Boxed: a control on a path without losses has none.
+    undo: Option<Box<(Window<L::Count>, L::Saved)>>,
     smss: Bytes,
     initial_cwnd: L::Count,
     reduce_from: ReductionBase,
@@ -183,7 +183,7 @@ impl<L: Law> Classic<L> {
     }
 
     fn save(&mut self) {
-        self.undo = Some((self.window, self.law.saved()));
+        self.undo = Some(Box::new((self.window, self.law.saved())));
     }
 
     fn reset_hystart(&mut self) {
@@ -305,7 +305,7 @@ impl<L: Law> CongestionControl for Classic<L> {
     }
 
     fn on_spurious(&mut self, _event: &Spurious) {
-        if let Some((window, saved)) = self.undo.take() {
+        if let Some((window, saved)) = self.undo.take().map(|undo| *undo) {
             let restored = self.window.cwnd < window.cwnd;
             if restored {
                 self.window = window;
