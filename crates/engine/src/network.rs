@@ -241,7 +241,7 @@ impl<B: Body> Network<B> {
                         Some((packet, Target::Served(link))) => {
                             self.fabric.enter_served(link as usize, packet);
                         }
-                        Some((packet, _)) => self.reach(packet),
+                        Some((packet, target)) => self.reach(packet, target),
                         None => {}
                     },
                     _ => self.fabric.completion(index),
@@ -260,17 +260,23 @@ impl<B: Body> Network<B> {
                     _ => self.spawn(index),
                 }
             }
-            while let Some(packet) = self.fabric.reached.pop_front() {
-                self.reach(packet);
-            }
+            self.reach_all();
         }
         true
     }
 
-    /// A packet reaches the next element of its route, now.
+    /// All that is at no link reaches what is next on its route, now.
+    #[inline]
+    fn reach_all(&mut self) {
+        while let Some(packet) = self.fabric.reached.pop_front() {
+            self.reach(packet, self.fabric.target(packet));
+        }
+    }
+
+    /// A packet reaches the next element of its route, which is `target`, now.
     #[inline(never)]
-    fn reach(&mut self, packet: PacketId) {
-        match self.fabric.target(packet) {
+    fn reach(&mut self, packet: PacketId, target: Target) {
+        match target {
             Target::End => self.reach_end(packet),
             Target::Middlebox(index) => self.reach_middlebox(index as usize, packet),
             Target::Processing(host) => self.fabric.process(host as usize, packet),

@@ -307,9 +307,7 @@ impl<B: Body> Network<B> {
     pub fn wake(&mut self, flow: FlowId, end: Direction) {
         if let Some(connection) = self.flows[flow.0 as usize].connection {
             self.after_agent(connection as usize * 2 + end as usize);
-            while let Some(packet) = self.fabric.reached.pop_front() {
-                self.reach(packet);
-            }
+            self.reach_all();
         }
     }
 
