@@ -1,7 +1,8 @@
 """Write the digests anew, from the installed package.
 
-With ``--robustness`` also what the studies' robustness was computed from, which the digests of their runs are part of. That is right only where
-the digest has changed and no result has: otherwise compute the robustness anew (``anabranch study NAME --robustness``).
+With ``--robustness`` also what the studies' robustness was computed from, which the digests of their runs are part of.
+That is right only where the digest has changed and no result has: otherwise compute the robustness anew
+(``anabranch study NAME --robustness``).
 """
 
 from __future__ import annotations
