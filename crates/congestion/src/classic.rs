@@ -136,13 +136,16 @@ impl Setup {
     }
 }
 
+/// Window and state of a law before a reduction.
+type Before<L> = (Window<<L as Law>::Count>, <L as Law>::Saved);
+
 /// A window-based control: the frame around its law.
 #[derive(Debug)]
 pub struct Classic<L: Law> {
     pub(super) law: L,
     window: Window<L::Count>,
     /// Window and state of the law before the last reduction (RFC 4015 §3). Boxed: a control on a path without losses has none.
-    undo: Option<Box<(Window<L::Count>, L::Saved)>>,
+    undo: Option<Box<Before<L>>>,
     smss: Bytes,
     initial_cwnd: L::Count,
     reduce_from: ReductionBase,
