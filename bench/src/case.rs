@@ -302,7 +302,7 @@ mod tests {
         let digest = |kind| {
             let mut network = Case::new(kind, 10).network(end, true).expect("a network");
             network.run_through(Instant::START + end);
-            network.probe().digest()
+            network.digest()
         };
         assert!(digest(Kind::Plain).is_some());
         assert_eq!(digest(Kind::Plain), digest(Kind::General));

@@ -125,7 +125,7 @@ fn run_network(case: &Case, task: Task) -> Findings {
             }
             findings.peak_bytes = cost::heap_peak_bytes().saturating_sub(heap_before);
             findings.packets = network.delivered_packets();
-            findings.digest = network.probe().digest().map(|digest| digest.to_string());
+            findings.digest = network.digest().map(|digest| digest.to_string());
         }
     }
     findings
@@ -150,7 +150,7 @@ fn run_scenario(contract: &Contract, task: Task) -> Findings {
     for _ in 0..runs {
         let finished = contract.run(matches!(task, Task::Observe(_)));
         findings.packets += finished.network.delivered_packets();
-        let digest = finished.network.probe().digest();
+        let digest = finished.network.digest();
         findings.digest = digest.map(|digest| digest.to_string());
         let packets = finished.network.delivered_packets();
         findings.events_per_packet = finished.network.events() as f64 / packets as f64;

@@ -1,11 +1,21 @@
-"""Write the digests anew, from the installed package."""
+"""Write the digests anew, from the installed package.
+
+With ``--robustness`` also what the studies' robustness was computed from, which the digests of their runs are part of.
+That is right only where the digest has changed and no result has: otherwise compute the robustness anew
+(``anabranch study NAME --robustness``).
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 from anabranch import _engine
+from anabranch.output import to_json, write_whole
+from anabranch.study import Study
+from anabranch.study.results import Condition, Pool
+from anabranch.study.robustness import asked, inputs_digest
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGESTS = Path(__file__).with_name("digests.tsv")
@@ -53,6 +63,20 @@ def digest(file: str, sets: list[str]) -> str:
     return str(json.loads(run.summary_json)["digest"])
 
 
+def renew_robustness(file: Path) -> None:
+    """Write anew what a study's robustness was computed from."""
+    definition = Study.load(file.parent).definition
+    pool = Pool(definition)
+    jobs = asked(definition, pool, Condition())
+    pool.make(jobs)
+    kept = json.loads(file.read_text())
+    kept["computed_from"] = inputs_digest(definition, pool.results(jobs))
+    write_whole(file, to_json(kept))
+
+
 if __name__ == "__main__":
     lines = ["\t".join([file, digest(file, sets), *sets]) for file, sets in CASES]
     DIGESTS.write_text("\n".join(lines) + "\n")
+    if "--robustness" in sys.argv[1:]:
+        for study in sorted(ROOT.glob("studies/*/robustness.json")):
+            renew_robustness(study)

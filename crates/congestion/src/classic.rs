@@ -12,6 +12,7 @@ use anabranch_core::units::Bytes;
 pub use super::window::{Count, Window};
 use super::{
     Ack, Congestion, CongestionControl, Idle, Init, Recovered, Rto, Signal, Spurious, Unvalidated,
+    Wants,
     hystart::{Exit, Kind, Settings, Verdict},
     params::{OrStack, ReductionBase, SlowStartLimit},
 };
@@ -135,13 +136,16 @@ impl Setup {
     }
 }
 
+/// Window and state of a law before a reduction.
+type Before<L> = (Window<<L as Law>::Count>, <L as Law>::Saved);
+
 /// A window-based control: the frame around its law.
 #[derive(Debug)]
 pub struct Classic<L: Law> {
     pub(super) law: L,
     window: Window<L::Count>,
-    /// Window and state of the law before the last reduction (RFC 4015 §3).
-    undo: Option<(Window<L::Count>, L::Saved)>,
+    /// Window and state of the law before the last reduction (RFC 4015 §3). Boxed: a control on a path without losses has none.
+    undo: Option<Box<Before<L>>>,
     smss: Bytes,
     initial_cwnd: L::Count,
     reduce_from: ReductionBase,
@@ -182,7 +186,7 @@ impl<L: Law> Classic<L> {
     }
 
     fn save(&mut self) {
-        self.undo = Some((self.window, self.law.saved()));
+        self.undo = Some(Box::new((self.window, self.law.saved())));
     }
 
     fn reset_hystart(&mut self) {
@@ -304,7 +308,7 @@ impl<L: Law> CongestionControl for Classic<L> {
     }
 
     fn on_spurious(&mut self, _event: &Spurious) {
-        if let Some((window, saved)) = self.undo.take() {
+        if let Some((window, saved)) = self.undo.take().map(|undo| *undo) {
             let restored = self.window.cwnd < window.cwnd;
             if restored {
                 self.window = window;
@@ -358,6 +362,12 @@ impl<L: Law> CongestionControl for Classic<L> {
     fn ssthresh(&self) -> Option<Bytes> {
         let ssthresh = self.law.ssthresh(&self.window);
         (ssthresh < L::Count::UNLIMITED).then(|| ssthresh.bytes(self.smss))
+    }
+    fn wants(&self) -> Wants {
+        Wants {
+            sent: false,
+            ..Wants::default()
+        }
     }
     fn state(&self) -> Vec<(&'static str, f64)> {
         self.law.state()

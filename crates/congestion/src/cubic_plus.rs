@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Spurious, TimerLoss, TimerRule, Unvalidated,
+    Rto, Spurious, TimerLoss, TimerRule, Unvalidated, Wants,
     cubic::{Cubic, CubicLaw, cubic_params},
     params::{Packets, Share},
 };
@@ -180,6 +180,9 @@ impl CongestionControl for CubicPlus {
     }
     fn on_unvalidated(&mut self, event: &Unvalidated) {
         self.cubic.on_unvalidated(event);
+    }
+    fn wants(&self) -> Wants {
+        self.cubic.wants()
     }
     #[inline]
     fn cwnd(&self) -> Bytes {

@@ -14,6 +14,7 @@ use anabranch_core::{
 };
 
 mod arithmetic;
+mod attached;
 pub mod classic;
 mod event;
 pub mod hystart;
@@ -26,6 +27,7 @@ mod window;
 
 pub use self::{
     arithmetic::Arithmetic,
+    attached::Attached,
     event::{
         Ack, Congestion, Idle, IdleRestart, Lost, RateSample, Recovered, Rto, Sent, Signal,
         Spurious, TimerLoss, Unvalidated,
@@ -88,13 +90,25 @@ pub trait CongestionControl: fmt::Debug + Send {
     }
 }
 
-/// What a control wants computed for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What a control wants computed for it, or wants to hear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wants {
+    /// [`CongestionControl::on_sent`].
+    pub sent: bool,
     /// [`Ack::rate`], which costs the endpoint two stamps per segment.
     pub rate_samples: bool,
     /// [`CongestionControl::on_lost`], which needs `rate_samples` as well.
     pub losses: bool,
+}
+
+impl Default for Wants {
+    fn default() -> Self {
+        Self {
+            sent: true,
+            rate_samples: false,
+            losses: false,
+        }
+    }
 }
 
 /// Makes a control from outside the workspace.
@@ -149,6 +163,23 @@ impl Config {
     #[must_use]
     pub fn needs_exact_marks(&self) -> bool {
         each!(self, params => params.needs_exact_marks(), custom => false)
+    }
+}
+
+impl Control {
+    /// The window and the timer.
+    fn answers(&self) -> (Bytes, Instant) {
+        let (cwnd, timer) = each!(self, c => (c.cwnd(), c.timer()));
+        (cwnd, timer.unwrap_or(Instant::NEVER))
+    }
+    /// The same after an acknowledgment.
+    #[inline]
+    fn answers_after(&mut self, ack: &Ack) -> (Bytes, Instant) {
+        let (cwnd, timer) = each!(self, c => {
+            c.on_ack(ack);
+            (c.cwnd(), c.timer())
+        });
+        (cwnd, timer.unwrap_or(Instant::NEVER))
     }
 }
 

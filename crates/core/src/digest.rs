@@ -1,39 +1,66 @@
 //! A hash over packet observations that does not depend on the order in which they are met.
 //!
 //! Folding links into arithmetic changes when the engine computes an observation, never the
-//! observation. Each is hashed by itself and the hashes are added (mod 2^128), so the digest is a
-//! function of the multiset of observations.
+//! observation. What is observed of one packet adds up in its [`Trail`], and the trails of all packets,
+//! each hashed with the packet's name, add up in the [`Digest`]. Both sums wrap, so the digest is a function
+//! of what was observed of each packet.
 
-use crate::trace::Observation;
+use crate::{
+    packet::{ConnectionId, Direction},
+    trace::{ElementId, Fate},
+    units::Instant,
+};
+
+/// What has been observed of one packet and is not in the digest yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Trail(u64);
+
+impl Trail {
+    /// Adds one observation.
+    #[inline]
+    pub fn add(&mut self, at: Instant, element: ElementId, fate: Fate) {
+        let what = (u64::from(element.0) << 8) | u64::from(fate as u8);
+        let term = fold(
+            at.as_picos() ^ 0x9e37_79b9_7f4a_7c15,
+            what ^ 0xc2b2_ae3d_27d4_eb4f,
+        );
+        self.0 = self.0.wrapping_add(term);
+    }
+    /// Whether nothing has been added.
+    #[must_use]
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
 
 /// The running digest of a run's observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Digest {
-    low: u64,
-    high: u64,
-}
+pub struct Digest(u128);
 
 impl Digest {
-    /// Adds one observation.
+    /// Adds the trail of the packet `index` of a connection and direction.
     #[inline]
-    pub fn add(&mut self, o: &Observation) {
-        let place = (u64::from(o.element.0) << 32) | u64::from(o.connection.0);
-        let what = (o.packet << 8) | (u64::from(o.fate as u8) << 1) | u64::from(o.direction as u8);
-        let a = fold(
-            o.at.as_picos() ^ 0x9e37_79b9_7f4a_7c15,
-            place ^ 0xc2b2_ae3d_27d4_eb4f,
+    pub fn add(
+        &mut self,
+        (connection, direction, index): (ConnectionId, Direction, u32),
+        trail: Trail,
+    ) {
+        // There are fewer than 2^31 connections, and one number for what is of none.
+        let name =
+            ((u64::from(connection.0) << 32) | u64::from(index)) ^ ((direction as u64) << 63);
+        let hash = fold(
+            trail.0 ^ 0x9e37_79b9_7f4a_7c15,
+            name ^ 0x1656_67b1_9e37_79f9,
         );
-        let b = fold(what ^ 0x1656_67b1_9e37_79f9, a ^ 0x2545_f491_4f6c_dd1d);
-        self.low = self.low.wrapping_add(fold(a ^ 0x27d4_eb2f_1656_67c5, b));
-        self.high = self
-            .high
-            .wrapping_add(fold(b ^ 0x8542_55ea_60e8_5215, a ^ 0x5851_f42d_4c95_7f2d));
+        let wide = u128::from(hash) * u128::from(hash ^ 0x2545_f491_4f6c_dd1d);
+        self.0 = self.0.wrapping_add(wide);
     }
 }
 
 impl std::fmt::Display for Digest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:016x}{:016x}", self.high, self.low)
+        write!(f, "{:032x}", self.0)
     }
 }
 
@@ -48,44 +75,63 @@ fn fold(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        packet::{ConnectionId, Direction},
-        trace::{ElementId, Fate},
-        units::Instant,
-    };
 
-    fn observation(at: u64, packet: u64, fate: Fate) -> Observation {
-        Observation {
-            at: Instant::from_nanos(at),
-            element: ElementId(3),
-            connection: ConnectionId(1),
-            direction: Direction::Forward,
-            packet,
-            fate,
+    type Observation = (u64, u32, Fate);
+    const PACKET: (ConnectionId, Direction, u32) = (ConnectionId(1), Direction::Forward, 7);
+
+    fn trail(observations: &[Observation]) -> Trail {
+        let mut trail = Trail::default();
+        for &(at, element, fate) in observations {
+            trail.add(Instant::from_nanos(at), ElementId(element), fate);
         }
+        trail
+    }
+
+    fn digest(packets: &[((ConnectionId, Direction, u32), Trail)]) -> Digest {
+        let mut digest = Digest::default();
+        for &(packet, trail) in packets {
+            digest.add(packet, trail);
+        }
+        digest
     }
 
     #[test]
-    fn order_does_not_matter_and_everything_else_does() {
-        let (a, b) = (
-            observation(1, 1, Fate::Passed),
-            observation(2, 2, Fate::Dropped),
-        );
-        let of = |list: &[Observation]| {
-            let mut digest = Digest::default();
-            for o in list {
-                digest.add(o);
-            }
-            digest
-        };
-        assert_eq!(of(&[a, b]), of(&[b, a]));
+    fn a_trail_knows_time_element_and_fate_but_no_order() {
+        let (a, b) = ((1, 3, Fate::Passed), (2, 3, Fate::Dropped));
+        assert_eq!(trail(&[a, b]), trail(&[b, a]));
         for other in [
-            observation(3, 2, Fate::Dropped),
-            observation(2, 3, Fate::Dropped),
-            observation(2, 2, Fate::Lost),
+            (3, 3, Fate::Dropped),
+            (2, 4, Fate::Dropped),
+            (2, 3, Fate::Lost),
         ] {
-            assert_ne!(of(&[a, b]), of(&[a, other]));
+            assert_ne!(trail(&[a, b]), trail(&[a, other]), "{other:?}");
         }
-        assert_ne!(of(&[a]), of(&[a, a, a]));
+        assert_ne!(trail(&[a]), trail(&[a, a, a]));
+        // Two links that exchange the times at which a packet enters them.
+        let exchanged = [(1, 4, Fate::Passed), (2, 3, Fate::Passed)];
+        assert_ne!(
+            trail(&[(1, 3, Fate::Passed), (2, 4, Fate::Passed)]),
+            trail(&exchanged)
+        );
+    }
+
+    #[test]
+    fn a_digest_knows_whose_trail_it_is_but_no_order() {
+        let (one, two) = (
+            trail(&[(1, 1, Fate::Passed)]),
+            trail(&[(2, 1, Fate::Passed)]),
+        );
+        let (connection, direction, index) = PACKET;
+        let next = (connection, direction, index + 1);
+        let of = digest(&[(PACKET, one), (next, two)]);
+        assert_eq!(of, digest(&[(next, two), (PACKET, one)]));
+        assert_ne!(of, digest(&[(PACKET, two), (next, one)]));
+        for other in [
+            (ConnectionId(2), direction, index),
+            (connection, Direction::Reverse, index),
+            (connection, direction, index + 2),
+        ] {
+            assert_ne!(of, digest(&[(other, one), (next, two)]), "{other:?}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Packets in flight: a small header that queues and links look at, and a payload that they
 //! do not.
 
-use crate::tunnel::Header;
+use crate::{digest::Trail, tunnel::Header};
 
 /// A flow of the scenario: one copy of one `[flow.NAME]`, in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,6 +104,8 @@ pub struct Packet<P> {
     pub ecn: Ecn,
     /// Differentiated services code point (RFC 2474).
     pub dscp: u8,
+    /// What was observed of it; read where a digest is kept.
+    pub trail: Trail,
     /// What a gateway's tunnel says of it; means something between the two ends of a gateway alone, and
     /// elsewhere is what an earlier packet left.
     pub tunnel: Header,
@@ -184,6 +186,11 @@ impl<P> Pool<P> {
     #[inline]
     pub fn free(&mut self, id: PacketId) {
         self.free.push(id);
+    }
+    /// All places, those of packets in flight and those that are free.
+    #[must_use]
+    pub fn places(&self) -> &[Packet<P>] {
+        &self.slots
     }
 }
 

@@ -1,9 +1,4 @@
-//! What is observed of a packet, where, and when.
-
-use crate::{
-    packet::{ConnectionId, Direction},
-    units::Instant,
-};
+//! What is observed of a packet, and where.
 
 /// An element of the compiled network (a queue, an impairment, an endpoint), numbered in the
 /// order of the scenario file, whatever the engine folds.
@@ -40,21 +35,4 @@ pub enum Fate {
     Rebuilt,
     /// A link sent it again by itself.
     Resent,
-}
-
-/// One observation of one packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Observation {
-    /// When.
-    pub at: Instant,
-    /// Where.
-    pub element: ElementId,
-    /// Whose.
-    pub connection: ConnectionId,
-    /// Which way it travels.
-    pub direction: Direction,
-    /// Which: counted per connection and direction, in order of sending, from 0.
-    pub packet: u64,
-    /// What happened.
-    pub fate: Fate,
 }

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use anabranch_core::{
     body::Body,
+    digest::Digest,
     interrupt::Interrupt,
     packet::{ConnectionId, PacketId},
     trace::{ElementId, Fate},
@@ -173,6 +174,11 @@ impl<B: Body> Network<B> {
     pub fn gateway_report(&self, middlebox: MiddleboxId) -> Option<multipath::Report> {
         self.middleboxes[middlebox.0 as usize].middlebox.report()
     }
+    /// The digest of what has been observed, if one is kept.
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        self.fabric.probe.digest(self.fabric.pool.places())
+    }
     /// Captures from here on.
     pub fn tap(&mut self, taps: Taps) {
         self.fabric.probe.tap(taps);
@@ -235,7 +241,7 @@ impl<B: Body> Network<B> {
                         Some((packet, Target::Served(link))) => {
                             self.fabric.enter_served(link as usize, packet);
                         }
-                        Some((packet, _)) => self.reach(packet),
+                        Some((packet, target)) => self.reach(packet, target),
                         None => {}
                     },
                     _ => self.fabric.completion(index),
@@ -254,17 +260,23 @@ impl<B: Body> Network<B> {
                     _ => self.spawn(index),
                 }
             }
-            while let Some(packet) = self.fabric.reached.pop_front() {
-                self.reach(packet);
-            }
+            self.reach_all();
         }
         true
     }
 
-    /// A packet reaches the next element of its route, now.
+    /// All that is at no link reaches what is next on its route, now.
+    #[inline]
+    fn reach_all(&mut self) {
+        while let Some(packet) = self.fabric.reached.pop_front() {
+            self.reach(packet, self.fabric.target(packet));
+        }
+    }
+
+    /// A packet reaches the next element of its route, which is `target`, now.
     #[inline(never)]
-    fn reach(&mut self, packet: PacketId) {
-        match self.fabric.target(packet) {
+    fn reach(&mut self, packet: PacketId, target: Target) {
+        match target {
             Target::End => self.reach_end(packet),
             Target::Middlebox(index) => self.reach_middlebox(index as usize, packet),
             Target::Processing(host) => self.fabric.process(host as usize, packet),
@@ -274,12 +286,11 @@ impl<B: Body> Network<B> {
 
     fn reach_middlebox(&mut self, index: usize, id: PacketId) {
         let element = self.middleboxes[index].element;
-        self.fabric.probe.observe(
-            self.fabric.now,
-            element,
-            &self.fabric.pool[id],
-            Fate::Passed,
-        );
+        let packet = &mut self.fabric.pool[id];
+        self.fabric
+            .probe
+            .observe(self.fabric.now, element, packet, Fate::Passed);
+        self.fabric.probe.close(packet);
         let mut packet = self.fabric.pool.take(id, Transport::Datagram(B::default()));
         packet.hop += 1;
         self.middleboxes[index]
@@ -317,7 +328,7 @@ impl<B: Body> Network<B> {
                 self.fabric.made += 1;
                 self.fabric
                     .probe
-                    .observe(self.fabric.now, slot.element, &packet, fate);
+                    .observe(self.fabric.now, slot.element, &mut packet, fate);
             }
             let port = port.map(|port| slot.ports[usize::from(port)]);
             let id = self.fabric.pool.insert(packet);

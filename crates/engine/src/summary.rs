@@ -582,7 +582,7 @@ impl Summary {
             seed: about.seed,
             engine: "sim",
             duration_s: network.end().as_secs_f64(),
-            digest: network.probe().digest().map(|digest| digest.to_string()),
+            digest: network.digest().map(|digest| digest.to_string()),
             anabranch_version: env!("CARGO_PKG_VERSION"),
             resolved_scenario: about.resolved_scenario,
             platform: about.platform,

@@ -32,7 +32,7 @@ use crate::{
     settings::Settings,
     state::{Event, State},
 };
-use anabranch_congestion::{CongestionControl, Control, TimerRule};
+use anabranch_congestion::{Control, TimerRule};
 
 /// Which end opens the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,15 +149,11 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     #[inline]
     pub fn deadline(&self) -> Instant {
-        let mut at = self
-            .snd
+        self.snd
             .timer_at
             .min(self.rcv.ack.deadline())
-            .min(self.snd.paced_until);
-        if let Some(timer) = self.snd.control.timer() {
-            at = at.min(timer);
-        }
-        at
+            .min(self.snd.paced_until)
+            .min(self.snd.control.deadline())
     }
 
     #[cold]

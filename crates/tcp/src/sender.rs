@@ -49,7 +49,9 @@ use crate::{
     stats::SenderStats,
     window_validation::Validation,
 };
-use anabranch_congestion::{CongestionControl, Control, IdleRestart, TimerRule, rate::RateSampler};
+use anabranch_congestion::{
+    Attached, CongestionControl, Control, IdleRestart, TimerRule, rate::RateSampler,
+};
 
 /// The sending half. See the module.
 #[derive(Debug)]
@@ -122,7 +124,7 @@ pub(crate) struct Sender<B: Body> {
     pub(crate) recovery: RecoveryState,
     pub(crate) board: Scoreboard,
     pub(crate) buffer: SendBuffer<B>,
-    pub(crate) control: Control,
+    pub(crate) control: Attached,
     pub(crate) cold: Box<Cold>,
 }
 
@@ -330,7 +332,7 @@ impl<B: Body> Sender<B> {
             recovery: RecoveryState::new(first),
             board,
             buffer: SendBuffer::new(first + 1),
-            control,
+            control: Attached::new(control),
             cold: Box::new(Cold {
                 first_octet: first + 1,
                 timer_rule: None,

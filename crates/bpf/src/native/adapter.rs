@@ -348,7 +348,7 @@ impl CongestionControl for Adapter {
     fn wants(&self) -> Wants {
         Wants {
             rate_samples: self.sets_its_window(),
-            losses: false,
+            ..Wants::default()
         }
     }
 }

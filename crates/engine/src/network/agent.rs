@@ -5,6 +5,7 @@ use std::{ops::Range, sync::Arc};
 use anabranch_congestion::{self as cc};
 use anabranch_core::{
     body::Body,
+    digest::Trail,
     packet::{ConnectionId, Direction, Ecn, FlowId, Packet, PacketId},
     reordering::Arrival,
     trace::{ElementId, Fate},
@@ -235,7 +236,7 @@ impl<B: Body> Network<B> {
             connections,
             ..
         } = self;
-        let packet = &fabric.pool[id];
+        let packet = &mut fabric.pool[id];
         let place = packet.connection.0 as usize;
         let forward = packet.direction == Direction::Forward;
         // The sender's end of a connection is 2n, the receiver's 2n + 1.
@@ -248,7 +249,7 @@ impl<B: Body> Network<B> {
         let number = conn.number(packet.direction, packet.index);
         if conn.is_stale(packet.direction, number) {
             // A late packet of a transfer that is over, whose place another has taken.
-            fabric.pool.free(id);
+            fabric.free(id);
             return;
         }
         let mut arrival = None;
@@ -283,7 +284,7 @@ impl<B: Body> Network<B> {
                 }
             }
         }
-        fabric.pool.free(id);
+        fabric.free(id);
         self.after_agent(index);
     }
 
@@ -306,9 +307,7 @@ impl<B: Body> Network<B> {
     pub fn wake(&mut self, flow: FlowId, end: Direction) {
         if let Some(connection) = self.flows[flow.0 as usize].connection {
             self.after_agent(connection as usize * 2 + end as usize);
-            while let Some(packet) = self.fabric.reached.pop_front() {
-                self.reach(packet);
-            }
+            self.reach_all();
         }
     }
 
@@ -446,9 +445,7 @@ impl<B: Body> Way<'_, B> {
             note_retransmission(conn, &packet.payload, endpoint);
         }
         self.address(conn, id);
-        if self.fabric.probe.is_on() {
-            self.observe_sent(conn, id, 0, departure.retransmission);
-        }
+        self.observe_sent(conn, id, 0, departure.retransmission);
         self.fabric.go_on(id);
         true
     }
@@ -463,9 +460,7 @@ impl<B: Body> Way<'_, B> {
             ..blank()
         });
         self.address(conn, id);
-        if self.fabric.probe.is_on() {
-            self.observe_sent(conn, id, offset, None);
-        }
+        self.observe_sent(conn, id, offset, None);
         self.fabric.go_on(id);
     }
 
@@ -487,9 +482,7 @@ impl<B: Body> Way<'_, B> {
             ..blank()
         });
         self.address(conn, id);
-        if self.fabric.probe.is_on() {
-            self.observe_sent(conn, id, 0, out.retransmission);
-        }
+        self.observe_sent(conn, id, 0, out.retransmission);
         self.fabric.go_on(id);
     }
 
@@ -506,7 +499,8 @@ impl<B: Body> Way<'_, B> {
         packet.direction = self.direction;
     }
 
-    #[inline(never)]
+    /// A packet is sent; `offset` octets of the stream come before, where it is not TCP's.
+    #[inline]
     fn observe_sent(
         &mut self,
         conn: &Connection,
@@ -517,26 +511,40 @@ impl<B: Body> Way<'_, B> {
         let Fabric {
             now, probe, pool, ..
         } = self.fabric;
-        let packet = &pool[id];
-        probe.observe(*now, self.element, packet, Fate::Sent);
+        probe.observe(*now, self.element, &mut pool[id], Fate::Sent);
         if probe.logs() {
-            // The numbers that travel have 32 bits; a stream may be longer.
-            let last = probe
-                .last_sent(packet.connection, packet.direction)
-                .filter(|row| {
-                    let number = conn.number(row.direction, row.index);
-                    !conn.is_stale(row.direction, number)
-                })
-                .map_or(0, |row| row.sequence);
-            let iss = conn.iss[self.direction as usize];
-            let place = |seq: u32| near(last, seq.wrapping_sub(iss));
-            let (sequence, payload) = match &packet.payload {
-                Transport::Tcp(segment) => (place(segment.seq), segment.body.len()),
-                Transport::Redundant(redundant) => (place(redundant.first), 0),
-                Transport::Datagram(body) => (offset, body.len()),
-            };
-            probe.sent(*now, conn.flow, packet, (sequence, payload, cause));
+            self.log_sent(conn, id, offset, cause);
         }
+    }
+
+    #[inline(never)]
+    fn log_sent(
+        &mut self,
+        conn: &Connection,
+        id: PacketId,
+        offset: u64,
+        cause: Option<RetransmitCause>,
+    ) {
+        let Fabric {
+            now, probe, pool, ..
+        } = self.fabric;
+        let packet = &pool[id];
+        // The numbers that travel have 32 bits; a stream may be longer.
+        let last = probe
+            .last_sent(packet.connection, packet.direction)
+            .filter(|row| {
+                let number = conn.number(row.direction, row.index);
+                !conn.is_stale(row.direction, number)
+            })
+            .map_or(0, |row| row.sequence);
+        let iss = conn.iss[self.direction as usize];
+        let place = |seq: u32| near(last, seq.wrapping_sub(iss));
+        let (sequence, payload) = match &packet.payload {
+            Transport::Tcp(segment) => (place(segment.seq), segment.body.len()),
+            Transport::Redundant(redundant) => (place(redundant.first), 0),
+            Transport::Datagram(body) => (offset, body.len()),
+        };
+        probe.sent(*now, conn.flow, packet, (sequence, payload, cause));
     }
 }
 
@@ -588,6 +596,7 @@ fn blank<B: Body>() -> Packet<Transport<B>> {
         retransmission: false,
         ecn: Ecn::NotEct,
         dscp: 0,
+        trail: Trail::default(),
         tunnel: Header::default(),
         payload: Transport::Tcp(Segment::default()),
     }

@@ -134,7 +134,8 @@ pub(super) struct Flow<B: Body> {
 /// Sums over the finished connections of a flow.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    pub(super) base: Base,
+    /// Made when the first of them is over.
+    pub(super) base: Option<Box<Base>>,
     pub(super) ip_bytes: u64,
     pub(super) spurious: u64,
     pub(super) delivered_bytes: u64,
@@ -142,6 +143,12 @@ pub(super) struct Totals {
     pub(super) started: u64,
     /// The measured time is over.
     pub(super) frozen: bool,
+}
+
+impl Totals {
+    fn sums(&self) -> Base {
+        self.base.as_deref().cloned().unwrap_or_default()
+    }
 }
 
 /// Transfers of a workload of many.
@@ -345,7 +352,7 @@ impl<B: Body> Network<B> {
         let sums = counters.since(conn.base.take().as_deref());
         let totals = &mut self.flows[conn.flow.0 as usize].totals;
         if !totals.frozen {
-            totals.base.add(&sums);
+            totals.base.get_or_insert_default().add(&sums);
         }
     }
     /// The connections of a flow that are not over.
@@ -375,7 +382,7 @@ impl<B: Body> Network<B> {
         let flow = &self.flows[id.0 as usize];
         let conn = &mut self.connections[connection];
         let sums = if conn.settled {
-            flow.totals.base.clone()
+            flow.totals.sums()
         } else {
             counters.since(conn.base.as_deref())
         };
@@ -437,7 +444,7 @@ impl<B: Body> Network<B> {
             mut spurious,
             ..
         } = self.flows[id.0 as usize].totals;
-        let mut sums = self.flows[id.0 as usize].totals.base.clone();
+        let mut sums = self.flows[id.0 as usize].totals.sums();
         for connection in live {
             let counters = self.counters(connection);
             let conn = &self.connections[connection];

@@ -269,6 +269,13 @@ impl<B: Body> Fabric<B> {
         self.arrivals.push(Entry::placed(at, source, NO_RING));
     }
 
+    /// A packet is no more.
+    #[inline]
+    pub(super) fn free(&mut self, packet: PacketId) {
+        self.probe.close(&mut self.pool[packet]);
+        self.pool.free(packet);
+    }
+
     /// What comes next on a packet's route.
     #[inline]
     pub(super) fn target(&self, packet: PacketId) -> Target {
@@ -327,7 +334,7 @@ impl<B: Body> Fabric<B> {
                     self.probe.observe(at, slot.element, packet, Fate::Dropped);
                     // A drop computed ahead of the end has not happened when the run ends.
                     if at <= self.window.end() {
-                        self.pool.free(id);
+                        self.free(id);
                     } else {
                         self.past_the_end += 1;
                     }
@@ -511,7 +518,7 @@ impl<B: Body> Fabric<B> {
             served::Completed::Lost { at, packet } => {
                 // A loss past the end has not happened when the run ends.
                 if at <= self.window.end() {
-                    self.pool.free(packet);
+                    self.free(packet);
                 } else {
                     self.past_the_end += 1;
                 }
@@ -520,7 +527,7 @@ impl<B: Body> Fabric<B> {
                 self.probe.observe(
                     self.now,
                     self.links[index].element,
-                    &self.pool[packet],
+                    &mut self.pool[packet],
                     Fate::Resent,
                 );
             }
@@ -539,7 +546,7 @@ impl<B: Body> Fabric<B> {
                 Verdict::Duplicate => Fate::Duplicated,
             };
             self.probe
-                .observe(step.at, step.element, &self.pool[packet], fate);
+                .observe(step.at, step.element, &mut self.pool[packet], fate);
         }
     }
 
@@ -589,28 +596,36 @@ impl<B: Body> Fabric<B> {
         for outcome in outcomes.drain(..) {
             match outcome {
                 Outcome::Dropped(item) => {
-                    self.probe
-                        .observe(self.now, element, &self.pool[item.packet], Fate::Dropped);
+                    self.probe.observe(
+                        self.now,
+                        element,
+                        &mut self.pool[item.packet],
+                        Fate::Dropped,
+                    );
                     if accepted == Some(item.packet) {
                         accepted = None;
                     }
-                    self.pool.free(item.packet);
+                    self.free(item.packet);
                 }
                 Outcome::Marked(item) => {
                     self.pool[item.packet].ecn = Ecn::Ce;
-                    self.probe
-                        .observe(self.now, element, &self.pool[item.packet], Fate::Marked);
+                    self.probe.observe(
+                        self.now,
+                        element,
+                        &mut self.pool[item.packet],
+                        Fate::Marked,
+                    );
                 }
                 Outcome::Moved(item) => {
                     self.probe
-                        .observe(self.now, element, &self.pool[item.packet], Fate::Moved);
+                        .observe(self.now, element, &mut self.pool[item.packet], Fate::Moved);
                 }
             }
         }
         self.outcomes = outcomes;
         if let Some(packet) = accepted {
             self.probe
-                .observe(self.now, element, &self.pool[packet], Fate::Passed);
+                .observe(self.now, element, &mut self.pool[packet], Fate::Passed);
         }
     }
 }

@@ -236,7 +236,7 @@ impl PacketLog {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_core::packet::Ecn;
+    use anabranch_core::{digest::Trail, packet::Ecn};
 
     use super::*;
 
@@ -250,6 +250,7 @@ mod tests {
             retransmission: false,
             ecn: Ecn::NotEct,
             dscp: 0,
+            trail: Trail::default(),
             tunnel: anabranch_core::tunnel::Header::default(),
             payload: (),
         }

@@ -4,7 +4,7 @@ use anabranch_core::{
     body::Body,
     digest::Digest,
     packet::{ConnectionId, Direction, FlowId, Packet},
-    trace::{ElementId, Fate, Observation},
+    trace::{ElementId, Fate},
     units::{Duration, Instant},
 };
 use anabranch_fec::transport::Transport;
@@ -19,11 +19,13 @@ use super::{
 #[derive(Debug)]
 pub struct Probe {
     end: Instant,
+    /// What happens from here on is not observed: the run is over then, or nothing observes.
+    closed_at: Instant,
     digest: Option<Digest>,
     log: Option<PacketLog>,
-    /// What is rarely there: one look tells that none of it is.
     aside: Option<Box<Aside>>,
-    on: bool,
+    /// There is a log or something aside.
+    records: bool,
 }
 
 #[derive(Debug, Default)]
@@ -48,30 +50,42 @@ impl Probe {
     /// Observers for a run that ends at `end`: what links compute ahead of it is not observed.
     #[must_use]
     pub fn new(end: Instant, digest: bool, log: bool) -> Self {
-        Self {
+        let mut probe = Self {
             end,
+            closed_at: Instant::START,
             digest: digest.then(Digest::default),
             log: log.then(PacketLog::default),
             aside: None,
-            on: digest || log,
+            records: log,
+        };
+        if digest || log {
+            probe.open();
         }
+        probe
+    }
+    /// Something observes from here on.
+    fn open(&mut self) {
+        self.closed_at = self.end.saturating_add(Duration::from_picos(1));
+    }
+    fn aside(&mut self) -> &mut Aside {
+        self.records = true;
+        self.open();
+        self.aside.get_or_insert_default()
     }
     /// Whether anything is observed.
     #[must_use]
     #[inline]
     pub fn is_on(&self) -> bool {
-        self.on
+        self.closed_at > Instant::START
     }
     /// Captures what these taps are to see. Their links must be such that packets enter them one by
     /// one (`LinkSpec::may_change`).
     pub fn tap(&mut self, taps: Taps) {
-        self.aside.get_or_insert_default().taps = Some(taps);
-        self.on = true;
+        self.aside().taps = Some(taps);
     }
     /// Counts fates from here on.
     pub fn keep_tally(&mut self) {
-        self.aside.get_or_insert_default().tally = Some(Tally::default());
-        self.on = true;
+        self.aside().tally = Some(Tally::default());
     }
     /// A packet reaches a link that is not plain; what the link does with it is observed next.
     #[inline]
@@ -90,8 +104,18 @@ impl Probe {
     }
     /// Something happened to a packet at an element.
     #[inline]
-    pub fn observe<P>(&mut self, at: Instant, element: ElementId, packet: &Packet<P>, fate: Fate) {
-        if self.on {
+    pub fn observe<P>(
+        &mut self,
+        at: Instant,
+        element: ElementId,
+        packet: &mut Packet<P>,
+        fate: Fate,
+    ) {
+        if at >= self.closed_at {
+            return;
+        }
+        packet.trail.add(at, element, fate);
+        if self.records {
             self.record(
                 at,
                 element,
@@ -102,6 +126,7 @@ impl Probe {
             );
         }
     }
+    #[inline(never)]
     fn record(
         &mut self,
         at: Instant,
@@ -111,20 +136,6 @@ impl Probe {
         index: u32,
         fate: Fate,
     ) {
-        if at > self.end {
-            return;
-        }
-        if let Some(digest) = &mut self.digest {
-            let packet = u64::from(index);
-            digest.add(&Observation {
-                at,
-                element,
-                connection,
-                direction,
-                packet,
-                fate,
-            });
-        }
         if let Some(log) = &mut self.log {
             log.fate(connection, direction, index, at, element, fate);
         }
@@ -135,6 +146,16 @@ impl Probe {
             if let Some(tally) = &mut aside.tally {
                 tally.0[fate as usize] += 1;
             }
+        }
+    }
+    /// Nothing more will be observed of a packet as it is: it is no more, or no element of the network has it.
+    #[inline]
+    pub fn close<P>(&mut self, packet: &mut Packet<P>) {
+        if let Some(digest) = &mut self.digest
+            && !packet.trail.is_empty()
+        {
+            let name = (packet.connection, packet.direction, packet.index);
+            digest.add(name, std::mem::take(&mut packet.trail));
         }
     }
     /// A packet waited in a queue.
@@ -177,10 +198,15 @@ impl Probe {
     pub fn logs(&self) -> bool {
         self.log.is_some()
     }
-    /// The digest, if one was kept.
+    /// The digest, if one was kept; `open` are packets that may not be closed yet.
     #[must_use]
-    pub fn digest(&self) -> Option<Digest> {
-        self.digest
+    pub(crate) fn digest<P>(&self, open: &[Packet<P>]) -> Option<Digest> {
+        let mut digest = self.digest?;
+        for packet in open.iter().filter(|packet| !packet.trail.is_empty()) {
+            let name = (packet.connection, packet.direction, packet.index);
+            digest.add(name, packet.trail);
+        }
+        Some(digest)
     }
     /// The log, if one was kept.
     #[must_use]

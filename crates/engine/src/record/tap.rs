@@ -319,7 +319,7 @@ fn address(node: usize) -> [u8; 4] {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_core::{body::Length, packet::Ecn, tunnel::Header};
+    use anabranch_core::{body::Length, digest::Trail, packet::Ecn, tunnel::Header};
 
     use super::*;
 
@@ -355,6 +355,7 @@ mod tests {
                 retransmission: false,
                 ecn: Ecn::NotEct,
                 dscp: 0,
+                trail: Trail::default(),
                 tunnel: Header::default(),
                 payload: Transport::Datagram(Length(100)),
             };

@@ -5,6 +5,7 @@ use std::fmt;
 
 use anabranch_core::{
     body::Body,
+    digest::Trail,
     packet::{ConnectionId, Direction, Ecn, Packet},
     trace::Fate,
     tunnel::Header,
@@ -223,6 +224,7 @@ impl<B: Body> End<B> {
             retransmission: false,
             ecn: Ecn::NotEct,
             dscp: 0,
+            trail: Trail::default(),
             tunnel: Header {
                 route: path.number(),
                 number,

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_core::{
     body::Body,
+    digest::Trail,
     packet::{ConnectionId, Direction, Ecn, Packet},
     trace::Fate,
     tunnel::{self, Content, Header},
@@ -204,6 +205,7 @@ impl<B: Body> Entrance<B> {
             retransmission: false,
             ecn: Ecn::NotEct,
             dscp: 0,
+            trail: Trail::default(),
             tunnel: header,
             payload: Transport::Datagram(B::default()),
         };

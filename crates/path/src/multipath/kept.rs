@@ -108,6 +108,7 @@ impl<B: Body> Kept<B> {
 mod tests {
     use anabranch_core::{
         body::Length,
+        digest::Trail,
         packet::{ConnectionId, Direction, Ecn, Packet},
         tunnel::Header,
     };
@@ -126,6 +127,7 @@ mod tests {
             retransmission: false,
             ecn: Ecn::NotEct,
             dscp: 0,
+            trail: Trail::default(),
             tunnel: Header {
                 route_number: number,
                 ..Header::default()

@@ -1,10 +1,11 @@
 use super::*;
+use anabranch_congestion::Attached;
 use anabranch_core::body::Length;
 
 /// Thousands of connections may lie idle; what only trouble needs is made when it comes.
 #[test]
 fn an_idle_endpoint_is_small() {
-    let control = size_of::<Control>();
+    let control = size_of::<Attached>();
     let bytes = size_of::<Endpoint<Length>>()
         + size_of::<Cold>()
         + size_of::<crate::sender::Cold>()

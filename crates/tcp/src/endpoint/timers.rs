@@ -17,7 +17,7 @@ impl<B: Body> Endpoint<B> {
         if now >= self.snd.paced_until {
             self.snd.paced_until = Instant::NEVER;
         }
-        if self.snd.control.timer().is_some_and(|at| now >= at) {
+        if now >= self.snd.control.deadline() {
             self.snd.control.on_timer(now);
         }
         if now >= self.snd.timer_at {

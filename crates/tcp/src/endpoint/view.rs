@@ -75,7 +75,7 @@ impl<B: Body> Endpoint<B> {
     /// The congestion control.
     #[must_use]
     pub const fn control(&self) -> &Control {
-        &self.snd.control
+        self.snd.control.control()
     }
 
     /// The switches.

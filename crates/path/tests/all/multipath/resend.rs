@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_core::{
     body::{Body, Octets},
+    digest::Trail,
     packet::{ConnectionId, Direction, Ecn, Packet, PacketId},
     rng::Stream,
     tunnel::{Header, Report},
@@ -88,6 +89,7 @@ fn packet(index: u32, len: u32) -> Held<Octets> {
         retransmission: false,
         ecn: Ecn::NotEct,
         dscp: 0,
+        trail: Trail::default(),
         tunnel: Header::default(),
         payload: Transport::Tcp(Segment {
             seq: 1_000 * index,

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::{
     body::{Body, Octets},
+    digest::Trail,
     packet::{ConnectionId, Direction, Ecn, Packet},
     tunnel::Header,
     units::{Duration, Instant, Rate},
@@ -213,6 +214,7 @@ fn send(trial: &Trial, entrance: &mut Entrance<Octets>, order: Order) -> (Arriva
             retransmission: false,
             ecn: Ecn::NotEct,
             dscp: 0,
+            trail: Trail::default(),
             tunnel: Header::default(),
             payload: if order == Order::Tunnel {
                 Transport::Datagram(body.clone())

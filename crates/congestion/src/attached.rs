@@ -1,0 +1,115 @@
+//! A control at work for a connection, which asks for the window more often than the window changes.
+
+use anabranch_core::units::{Bytes, Instant, Rate};
+
+use super::{
+    Ack, Congestion, CongestionControl, Control, Idle, Lost, Recovered, Rto, Sent, Spurious,
+    TimerLoss, Unvalidated, Wants,
+};
+
+/// A [`Control`] with its window and its timer as of the last event: a control changes by events alone.
+#[derive(Debug)]
+pub struct Attached {
+    cwnd: Bytes,
+    timer: Instant,
+    hears_sent: bool,
+    control: Control,
+}
+
+impl Attached {
+    /// A control before its first event.
+    #[must_use]
+    pub fn new(control: Control) -> Self {
+        let (cwnd, timer) = control.answers();
+        Self {
+            cwnd,
+            timer,
+            hears_sent: control.wants().sent,
+            control,
+        }
+    }
+
+    /// The control itself.
+    #[must_use]
+    pub const fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// As [`CongestionControl::timer`]; [`Instant::NEVER`] for none.
+    #[must_use]
+    #[inline]
+    pub const fn deadline(&self) -> Instant {
+        self.timer
+    }
+
+    fn after<T>(&mut self, event: impl FnOnce(&mut Control) -> T) -> T {
+        let result = event(&mut self.control);
+        (self.cwnd, self.timer) = self.control.answers();
+        result
+    }
+}
+
+impl CongestionControl for Attached {
+    #[inline]
+    fn on_sent(&mut self, sent: &Sent) {
+        if self.hears_sent {
+            self.after(|control| control.on_sent(sent));
+        }
+    }
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        (self.cwnd, self.timer) = self.control.answers_after(ack);
+    }
+    fn on_congestion(&mut self, event: &Congestion) {
+        self.after(|control| control.on_congestion(event));
+    }
+    fn on_rto(&mut self, event: &Rto) {
+        self.after(|control| control.on_rto(event));
+    }
+    fn on_timer_loss(&mut self, event: &TimerLoss) {
+        self.after(|control| control.on_timer_loss(event));
+    }
+    fn on_lost(&mut self, event: &Lost) {
+        self.after(|control| control.on_lost(event));
+    }
+    fn on_recovered(&mut self, event: &Recovered) {
+        self.after(|control| control.on_recovered(event));
+    }
+    fn on_spurious(&mut self, event: &Spurious) {
+        self.after(|control| control.on_spurious(event));
+    }
+    fn on_lost_syns(&mut self) {
+        self.after(CongestionControl::on_lost_syns);
+    }
+    fn on_idle(&mut self, event: &Idle) {
+        self.after(|control| control.on_idle(event));
+    }
+    fn on_unvalidated(&mut self, event: &Unvalidated) {
+        self.after(|control| control.on_unvalidated(event));
+    }
+    fn on_timer(&mut self, now: Instant) {
+        self.after(|control| control.on_timer(now));
+    }
+    fn timer(&self) -> Option<Instant> {
+        (self.timer != Instant::NEVER).then_some(self.timer)
+    }
+    #[inline]
+    fn cwnd(&self) -> Bytes {
+        debug_assert_eq!(self.cwnd, self.control.cwnd(), "{:?}", self.control);
+        self.cwnd
+    }
+    #[inline]
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.control.ssthresh()
+    }
+    #[inline]
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.control.pacing_rate()
+    }
+    fn wants(&self) -> Wants {
+        self.control.wants()
+    }
+    fn state(&self) -> Vec<(&'static str, f64)> {
+        self.control.state()
+    }
+}
