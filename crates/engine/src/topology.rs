@@ -10,7 +10,7 @@ use anabranch_core::{
 };
 use anabranch_path::{
     host::Host,
-    link::service::Traced,
+    link::service::Capacity,
     multipath::{Entrance, EntranceParts, Exit, ExitParts, Meter, Peer, restore, split},
 };
 use anabranch_tcp::Settings;
@@ -494,9 +494,12 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> Link
         .map(|impaired| impaired.config.clone())
         .collect();
     spec.up = part.up;
-    if let Some(trace) = &part.trace {
-        spec.service = Some(Box::new(Traced::new(Arc::clone(trace))));
-    }
+    spec.delays = part
+        .delays
+        .as_ref()
+        .map(|delays| Arc::clone(&delays.table));
+    spec.overtake = part.overtake;
+    spec.service = part.trace.as_ref().map(Capacity::service);
     spec
 }
 

@@ -9,7 +9,7 @@ use anabranch_core::{
 
 use super::{
     Change, Hop, ResolvedDirection, ResolvedGateway, ResolvedLink, Resolver, What,
-    link::{self, Kept},
+    link::{self, Kept, Traces},
     round_trip,
     route::Routes,
     wire::Wire,
@@ -87,11 +87,13 @@ pub(super) fn changes(
             for direction in Direction::BOTH {
                 let before = &mut now[link_index][direction as usize];
                 let kept = Kept {
-                    trace: before.trace.clone(),
-                    impair: std::mem::take(&mut before.impair),
+                    traces: Traces {
+                        capacity: before.trace.clone(),
+                        delays: before.delays.clone(),
+                    },
+                    impair: Some(std::mem::take(&mut before.impair)),
                 };
-                let mut after =
-                    link::direction(&later, &wire, direction, before.base_rtt, Some(kept))?;
+                let mut after = link::direction(&later, &wire, direction, before.base_rtt, kept)?;
                 if !path.names().contains(&"queue") {
                     // A limit of one bdp stays the bytes that it was when it was set.
                     after.queue = before.queue.clone();
@@ -217,7 +219,7 @@ fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<
     if before.rate != after.rate {
         what.push(What::Rate(after.rate));
     }
-    if before.delay != after.delay {
+    if (before.delay, &before.delays) != (after.delay, &after.delays) {
         what.push(What::Delay(after.delay));
     }
     if before.queue != after.queue {

@@ -40,7 +40,8 @@ impl Wire {
             link: Link {
                 between: group.between.clone(),
                 rate: group.rate,
-                delay: group.delay,
+                delay: Some(group.delay.into()),
+                overtake: false,
                 queue: group.queue.clone(),
                 impair: group.impair.clone(),
                 service: group.service.clone(),

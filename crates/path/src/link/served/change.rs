@@ -64,10 +64,10 @@ impl ServedLink {
         }
     }
 
-    /// Changes the propagation delay; packets never overtake those sent before.
+    /// Changes the propagation delay of packets that leave from now on.
     pub fn set_delay(&mut self, delay: Duration) {
         debug_assert!(!self.ahead, "a link that changes is built as one");
-        self.delay = delay;
+        self.propagation = delay.into();
     }
     /// Changes the queue's limit; `false` if its discipline has none.
     pub fn set_limit(&mut self, limit: Limit) -> bool {
