@@ -108,8 +108,7 @@ impl ServedLink {
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         let fixed = matches!(parts.service, AnyService::Fixed(_));
-        let reorders =
-            parts.overtake || parts.impairments.iter().any(|i| i.impairment.reorders());
+        let reorders = parts.overtake || parts.impairments.iter().any(|i| i.impairment.reorders());
         Self {
             queue: parts.queue,
             service: parts.service,

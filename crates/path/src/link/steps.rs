@@ -291,8 +291,8 @@ fn fields(at: Range<usize>, line: &str) -> Vec<Field<'_>> {
 
 /// What each field behind the time is.
 fn columns(first: &[Field<'_>], needed: Column) -> Result<(Vec<Column>, bool), Misread> {
-    let whole = first.first().map_or(0, |(at, _)| at.start)
-        ..first.last().map_or(0, |(at, _)| at.end);
+    let whole =
+        first.first().map_or(0, |(at, _)| at.start)..first.last().map_or(0, |(at, _)| at.end);
     if first.first().is_some_and(|(_, word)| is_number(word)) {
         let columns = match (first.len(), needed) {
             (2, needed) => vec![needed],
@@ -329,8 +329,15 @@ fn columns(first: &[Field<'_>], needed: Column) -> Result<(Vec<Column>, bool), M
 fn time((at, word): &Field<'_>, before: Option<Duration>) -> Result<Duration, Misread> {
     let time = format!("{word} s").parse::<Duration>();
     let Some(time) = time.ok().filter(|_| is_number(word)) else {
-        let expected = format!("a number of seconds from 0 to {}", MAX_DURATION.as_picos() / 1_000_000_000_000);
-        return Err(Misread::new(at.clone(), format!("{word:?} is no time"), expected));
+        let expected = format!(
+            "a number of seconds from 0 to {}",
+            MAX_DURATION.as_picos() / 1_000_000_000_000
+        );
+        return Err(Misread::new(
+            at.clone(),
+            format!("{word:?} is no time"),
+            expected,
+        ));
     };
     match before {
         None if !time.is_zero() => Err(Misread::new(
@@ -405,10 +412,18 @@ impl Table {
             }
         }
         if starts.is_empty() {
-            return Err(Misread::new(end, "the trace has names but no values", needed.example()));
+            return Err(Misread::new(
+                end,
+                "the trace has names but no values",
+                needed.example(),
+            ));
         }
         if starts.last().is_some_and(|last| *last > MAX_DURATION / 2) {
-            return Err(Misread::new(end, "the trace is too long", "53 days at most"));
+            return Err(Misread::new(
+                end,
+                "the trace is too long",
+                "53 days at most",
+            ));
         }
         if needed == Column::Rate && rates.iter().all(|rate| *rate == 0) {
             return Err(Misread::new(

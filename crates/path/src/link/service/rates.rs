@@ -46,7 +46,8 @@ impl Rates {
     #[must_use]
     pub fn mean_rate(&self) -> Rate {
         let rate = self.total() / u128::from(self.steps.round().as_picos());
-        Rate::new(u64::try_from(rate.max(1)).unwrap_or(u64::MAX)).unwrap_or(Rate::from_mbit_per_s(1))
+        Rate::new(u64::try_from(rate.max(1)).unwrap_or(u64::MAX))
+            .unwrap_or(Rate::from_mbit_per_s(1))
     }
 
     /// What it carries from the start to `now`.
@@ -98,7 +99,10 @@ impl Service for Stepped {
     }
 
     fn capacity(&self, from: Instant, to: Instant) -> f64 {
-        let carried = self.0.carried_by(to).saturating_sub(self.0.carried_by(from));
+        let carried = self
+            .0
+            .carried_by(to)
+            .saturating_sub(self.0.carried_by(from));
         carried as f64 / PER_BIT as f64
     }
 }
