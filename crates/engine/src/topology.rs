@@ -494,10 +494,7 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> Link
         .map(|impaired| impaired.config.clone())
         .collect();
     spec.up = part.up;
-    spec.delays = part
-        .delays
-        .as_ref()
-        .map(|delays| Arc::clone(&delays.table));
+    spec.delays = part.delays.as_ref().map(|delays| Arc::clone(&delays.table));
     spec.overtake = part.overtake;
     spec.service = part.trace.as_ref().map(Capacity::service);
     spec

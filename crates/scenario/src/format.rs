@@ -85,6 +85,10 @@ pub struct At {
 pub struct Link {
     /// The two ends; `forward` is from the first to the second.
     pub between: [String; 2],
+    /// A ready path (`anabranch list paths`): its values hold where this table gives none. A value here holds for both directions,
+    /// whatever the path gives for one; a table without `kind` is put over the path's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// How fast it sends.
     #[serde(default)]
     pub rate: LinkRate,

@@ -28,7 +28,9 @@ use super::{
     path::no_such,
     reading::read,
     tree::{Node, Value},
-    types::{Capacity, Delays, cc, control, fec, impair, lacp, queue, restore, split, tcp, workload},
+    types::{
+        Capacity, Delays, cc, control, fec, impair, lacp, queue, restore, split, tcp, workload,
+    },
     unavailable,
 };
 

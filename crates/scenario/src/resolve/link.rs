@@ -9,7 +9,8 @@ use anabranch_core::{
 use anabranch_path::group::Spread;
 
 use super::{
-    Hop, ResolvedDelays, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink, Resolver, Step,
+    Hop, ResolvedDelays, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink,
+    Resolver, Step,
     route::{Graph, Routes},
     side_file,
     wire::{self, Wire},
@@ -98,7 +99,10 @@ impl<'a> Effective<'a> {
                     return Err(resolver.error(
                         path,
                         "a delay cannot begin to follow a trace in mid-run".to_owned(),
-                        vec!["expected a duration; a trace holds from the start of the run".to_owned()],
+                        vec![
+                            "expected a duration; a trace holds from the start of the run"
+                                .to_owned(),
+                        ],
                     ));
                 }
                 _ => Some(read_delays(resolver, wire, path, file)?),

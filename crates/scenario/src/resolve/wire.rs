@@ -39,6 +39,7 @@ impl Wire {
             name: name.to_owned(),
             link: Link {
                 between: group.between.clone(),
+                path: None,
                 rate: group.rate,
                 delay: Some(group.delay.into()),
                 overtake: false,

@@ -72,9 +72,7 @@ impl LinkPlacing<'_> {
                 service: spec
                     .service
                     .map_or(AnyService::Fixed(Fixed::new(spec.rate)), AnyService::Boxed),
-                propagation: spec
-                    .delays
-                    .map_or(spec.delay.into(), Propagation::traced),
+                propagation: spec.delays.map_or(spec.delay.into(), Propagation::traced),
                 overtake: spec.overtake,
                 impairments,
                 up: spec.up,
