@@ -75,7 +75,11 @@ fn one() -> u64 {
 pub struct At {
     /// When.
     pub time: Duration,
-    /// What: `{ "link.isp1.up" = false }`.
+    /// How long until it is made again, until the run ends; without one it is made once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Duration>,
+    /// What: `{ "link.isp1.up" = false }`. `up`, `rate`, `delay`, parameters of the queue and of impairments
+    /// (`link.isp1.impair.0.rate`).
     pub set: Named<Anything>,
 }
 

@@ -340,6 +340,8 @@ pub enum What {
     Delay(Duration),
     /// Parameters of the queue; its kind stays.
     Queue(Box<queue::Config>),
+    /// Parameters of the impairment at this place in the list; its kind stays.
+    Impair(usize, Box<impair::Config>),
 }
 
 impl Resolved {
