@@ -61,11 +61,11 @@ fn packets_take_the_delay_at_which_they_leave() {
             10
         };
         let due = sent + serialization + Duration::from_millis(late);
-        // What leaves after the delay has fallen waits for those under way.
-        let due = if sent < Instant::from_millis(1_040) {
-            due.max(Instant::from_millis(1_049).min(sent + Duration::from_millis(60)))
-        } else {
+        // The last to leave before the delay fell comes in at 1.05 s; those behind it wait for it.
+        let due = if sent < Instant::from_millis(1_000) {
             due
+        } else {
+            due.max(Instant::from_millis(1_050))
         };
         let off = received
             .saturating_since(due)
@@ -154,9 +154,14 @@ fn losses_and_queues_follow_what_changes() {
     let at = "[[at]]\ntime = \"0.5 s\"\nset = { \"link.wan.forward.impair.0.rate\" = 1 }\n\
               [[at]]\ntime = \"1 s\"\nset = { \"link.wan.forward.impair.0.rate\" = 0 }\n";
     let link = "rate = \"1 Gbit/s\"\ndelay = \"1 ms\"\nforward.impair = [{ kind = \"bernoulli-loss\", rate = 0 }]";
-    let lossy = run(&scenario(link, at), &[], true);
-    let lost = lossy.summary.links["wan"]["forward"]["lost_packets"].as_u64();
-    assert_eq!(lost, Some(500));
+    let mut lossy = run(&scenario(link, at), &[], true);
+    // An impairment judges a packet at the far end, after the delay.
+    let is_lost = |sent: Instant| (499..999).contains(&(sent.as_picos() / 1_000_000_000));
+    let wrong = times(&mut lossy)
+        .iter()
+        .filter(|(sent, received)| received.is_none() != is_lost(*sent))
+        .count();
+    assert!(wrong <= 4, "{wrong} packets");
     // A CoDel whose target is far away drops nothing; from half-way on it has one that bites.
     let at = "[[at]]\ntime = \"1 s\"\nset = { \"link.wan.queue.target\" = \"5 ms\", \"link.wan.queue.interval\" = \"20 ms\" }";
     let link = "rate = \"9.5 Mbit/s\"\ndelay = \"1 ms\"\nqueue = { kind = \"codel\", target = \"10 s\", interval = \"20 s\" }";
