@@ -33,7 +33,7 @@ pub enum Service {
 pub struct TraceFile {
     /// The file; its path counts from where the scenario's file is.
     pub file: String,
-    /// Whether the trace begins again at its end, or how often it is played in all. A round of times in seconds ends as long
+    /// Whether the trace begins again at its end, as it does by default, or how often it is played in all. A round of times in seconds ends as long
     /// after the last line as that is after the line before it; one of mahimahi's format with its last line.
     #[serde(default, skip_serializing_if = "Repeat::is_always")]
     pub repeat: Repeat,
