@@ -20,6 +20,7 @@ KINDS = {
     "reorder": ("Reordering inside a queue", "`reorder` of a queue"),
     "stack": ("Stack profiles", "`stack` of a flow"),
     "workload": ("Workloads", "`workload` of a flow"),
+    "path": ("Ready paths", "`path` of a link"),
 }
 
 
@@ -70,8 +71,14 @@ def _entry(entry: Mapping[str, Any]) -> list[str]:
         out.append(table(head, [_parameter(parameter) for parameter in parameters]))
     if details := entry.get("details"):
         reasons = details.get("reasons", {})
-        shown = {key: item for key, item in details.items() if key not in ("reasons", "not_modelled")}
-        out.append(table(("", "value", "why"), [(code(k), value(v), reasons.get(k, "")) for k, v in shown.items()]))
+        shown = {key: item for key, item in details.items() if key not in ("reasons", "not_modelled", "assumed")}
+        if entry["kind"] == "path":
+            out.append(table(("key", "value"), [(code(k), value(v)) for k, v in shown.items()]))
+        else:
+            rows = [(code(k), value(v), reasons.get(k, "")) for k, v in shown.items()]
+            out.append(table(("", "value", "why"), rows))
+        if assumed := details.get("assumed"):
+            out.append("Assumed, because no source says so:\n\n" + "".join(f"- {cell(line)}\n" for line in assumed))
         if missing := details.get("not_modelled"):
             out.append("Not modelled in this version:\n\n" + "".join(f"- {cell(line)}\n" for line in missing))
     return out

@@ -21,6 +21,10 @@ pub const BESIDE: &str = "beside:";
 /// Marks a newtype in whose place a word may stand: `or:WORD`.
 pub const OR: &str = "or:";
 
+/// Marks a newtype that is a table, or in whose place a plain value may stand: the table arrives as the newtype, the
+/// value as an option that is there.
+pub const TABLE_OR_VALUE: &str = "table-or-value";
+
 /// The names that exist at each seam besides the built-in ones.
 pub trait Names {
     /// Those that other crates added.
@@ -196,6 +200,9 @@ impl<'de> Deserializer<'de> for De<'_> {
                 main: Some(main),
                 beside,
             }));
+        }
+        if name == TABLE_OR_VALUE && self.node.as_table().is_none() {
+            return visitor.visit_some(self);
         }
         if let Some(word) = name.strip_prefix(OR) {
             return visitor

@@ -204,13 +204,14 @@ impl<B: Body> Network<B> {
 
     /// Handles all that is due before `until`.
     pub fn run_before(&mut self, until: Instant) {
-        while let Some(&(at, change)) = self.changes.front()
+        while let Some(at) = self.changes.front().map(|(at, _)| *at)
             && at < until
         {
             self.run_events_before(at);
-            self.changes.pop_front();
             self.fabric.now = at;
-            self.apply(change);
+            if let Some((_, change)) = self.changes.pop_front() {
+                self.apply(change);
+            }
         }
         self.run_events_before(until);
         // Events that a driver asked for exclusively leave the clock just before it.

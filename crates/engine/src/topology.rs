@@ -10,7 +10,7 @@ use anabranch_core::{
 };
 use anabranch_path::{
     host::Host,
-    link::service::Traced,
+    link::service::Capacity,
     multipath::{Entrance, EntranceParts, Exit, ExitParts, Meter, Peer, restore, split},
 };
 use anabranch_tcp::Settings;
@@ -86,14 +86,15 @@ pub fn compile<B: Body>(
     compile_tapped(resolved, engine, hosts, None)
 }
 
-/// What a change in mid-run is to the network; none where a queue without a limit gets one that has none.
-fn changed(what: &What, id: LinkId) -> Option<Change> {
-    Some(match what {
+/// What a change in mid-run is to the network.
+fn changed(what: &What, id: LinkId) -> Change {
+    match what {
         What::Up(up) => Change::Up(id, *up),
         What::Rate(rate) => Change::Rate(id, *rate),
         What::Delay(delay) => Change::Delay(id, *delay),
-        What::Queue(queue) => Change::Limit(id, queue.limit()?),
-    })
+        What::Queue(queue) => Change::Queue(id, queue.clone()),
+        What::Impair(place, config) => Change::Impair(id, *place, config.clone()),
+    }
 }
 
 /// Compiles a scenario some of whose links are captured. These are never computed ahead; the
@@ -101,7 +102,6 @@ fn changed(what: &What, id: LinkId) -> Option<Change> {
 ///
 /// # Errors
 /// With the name of a pair of hosts that fits no flow.
-#[expect(clippy::too_many_lines, reason = "one step after the other")]
 pub fn compile_tapped<B: Body>(
     resolved: &Resolved,
     engine: Engine,
@@ -142,9 +142,7 @@ pub fn compile_tapped<B: Body>(
         .collect();
     for change in &resolved.changes {
         let id = links[change.link].1[change.direction as usize];
-        if let Some(what) = changed(&change.what, id) {
-            builder.change(change.time, what);
-        }
+        builder.change(change.time, changed(&change.what, id));
     }
     let processing: Vec<Option<Stop>> = resolved
         .nodes
@@ -494,9 +492,9 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> Link
         .map(|impaired| impaired.config.clone())
         .collect();
     spec.up = part.up;
-    if let Some(trace) = &part.trace {
-        spec.service = Some(Box::new(Traced::new(Arc::clone(trace))));
-    }
+    spec.delays = part.delays.as_ref().map(|delays| Arc::clone(&delays.table));
+    spec.overtake = part.overtake;
+    spec.service = part.trace.as_ref().map(Capacity::service);
     spec
 }
 

@@ -120,6 +120,22 @@ impl Config {
     }
 }
 
+impl AnyImpairment {
+    /// Takes other parameters in mid-run; a channel stays in its state. The kind is the same, and so is whether packets may
+    /// leave in another order than they came.
+    pub fn change(&mut self, to: &Config) {
+        let mut next = to.build();
+        match (&mut next, &*self) {
+            (Self::BernoulliLoss(next), Self::BernoulliLoss(before)) => next.follow(before),
+            (Self::GilbertElliott(next), Self::GilbertElliott(before)) => next.follow(before),
+            (Self::FourStateLoss(next), Self::FourStateLoss(before)) => next.follow(before),
+            (Self::Jitter(next), Self::Jitter(before)) => next.follow(before),
+            _ => {}
+        }
+        *self = next;
+    }
+}
+
 impl Impairment for AnyImpairment {
     #[inline]
     fn judge(&mut self, now: Instant, packet: View, draw: &mut Draw) -> Verdict {

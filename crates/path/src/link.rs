@@ -6,11 +6,14 @@
 //! On a path where both apply they do the same to every packet; a test compares them.
 
 pub mod plain;
+pub mod propagation;
 pub mod served;
 pub mod service;
 pub mod statistics;
+pub mod steps;
 
 pub use crate::window::Window;
 pub use plain::PlainLink;
+pub use propagation::{Delays, Propagation};
 pub use served::ServedLink;
 pub use statistics::Statistics;

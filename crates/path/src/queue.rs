@@ -146,6 +146,13 @@ pub trait QueueDiscipline: fmt::Debug + Send {
     fn set_limit(&mut self, _limit: Limit) -> bool {
         false
     }
+    /// Takes those of the parameters that can change in mid-run ([`QueueParams::CHANGEABLE`]), and keeps its state and what
+    /// waits. The kind is the same.
+    fn change(&mut self, to: &Config) {
+        if let Some(limit) = to.limit() {
+            self.set_limit(limit);
+        }
+    }
     /// The link sends at another rate from now on. For those that reckon with it.
     fn set_rate(&mut self, _rate: Option<Rate>) {}
 }
@@ -158,6 +165,8 @@ pub type Custom = component::Custom<Factory>;
 
 /// What the parameters of every built-in discipline can say.
 pub trait QueueParams: Default {
+    /// The keys that can change in mid-run.
+    const CHANGEABLE: &'static [&'static str] = &["limit"];
     /// How much may wait in all.
     fn limit(&self) -> Limit;
     /// The same, to be changed.
@@ -234,6 +243,14 @@ impl Config {
     pub fn decides_late(&self) -> bool {
         each!(self, params => params.decides_late(), custom => false)
     }
+    /// The keys that can change in mid-run.
+    #[must_use]
+    pub fn changeable(&self) -> &'static [&'static str] {
+        fn of<P: QueueParams>(_: &P) -> &'static [&'static str] {
+            P::CHANGEABLE
+        }
+        each!(self, params => of(params), custom => &[])
+    }
     /// Puts the bandwidth-delay product in.
     pub fn set_bdp(&mut self, bdp: Bytes) {
         each!(self, params => params.set_bdp(bdp), custom => {});
@@ -301,6 +318,9 @@ impl QueueDiscipline for Discipline {
     }
     fn set_limit(&mut self, limit: Limit) -> bool {
         each!(self, q => q.set_limit(limit))
+    }
+    fn change(&mut self, to: &Config) {
+        each!(self, q => q.change(to));
     }
     fn set_rate(&mut self, rate: Option<Rate>) {
         each!(self, q => q.set_rate(rate));

@@ -15,11 +15,13 @@ use schemars::Schema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::library;
+
 /// A component as it is listed and explained.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
     /// The family: `cc`, `queue`, `reorder`, `impair`, `control`, `split`, `restore`, `remedy`, `fec`, `workload`,
-    /// `stack`.
+    /// `stack`, `path`.
     pub kind: &'static str,
     /// The name that scenario files use.
     pub name: String,
@@ -117,7 +119,23 @@ pub fn catalog() -> Vec<Entry> {
     );
     entries.extend(workloads());
     entries.extend(tcp::profiles().iter().map(stack));
+    entries.extend(library::described().into_iter().map(path));
     entries
+}
+
+fn path(path: library::Described) -> Entry {
+    let sources = path.sources.into_iter();
+    Entry {
+        kind: "path",
+        name: path.name.to_owned(),
+        title: path.title,
+        summary: path.summary,
+        sources: sources
+            .map(|(id, items)| SourceEntry { id, items })
+            .collect(),
+        parameters: Vec::new(),
+        details: path.details,
+    }
 }
 
 fn sources(list: &[Source]) -> Vec<SourceEntry> {

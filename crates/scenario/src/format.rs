@@ -3,8 +3,10 @@
 
 mod open;
 mod queue;
+mod trace;
 
 pub use self::open::{Anything, SweepTable};
+pub use self::trace::{Delay, DelayKind, Service, TraceFile};
 pub use anabranch_document::Named;
 pub use queue::Queue;
 
@@ -18,7 +20,7 @@ use serde::{
 };
 
 use super::{
-    kind::{Kind, Seam},
+    kind::Kind,
     types::{cc, control, fec, impair, lacp, restore, split, tcp, workload},
 };
 
@@ -73,7 +75,11 @@ fn one() -> u64 {
 pub struct At {
     /// When.
     pub time: Duration,
-    /// What: `{ "link.isp1.up" = false }`.
+    /// How long until it is made again, until the run ends; without one it is made once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Duration>,
+    /// What: `{ "link.isp1.up" = false }`. `up`, `rate`, `delay`, parameters of the queue and of impairments
+    /// (`link.isp1.impair.0.rate`).
     pub set: Named<Anything>,
 }
 
@@ -83,12 +89,21 @@ pub struct At {
 pub struct Link {
     /// The two ends; `forward` is from the first to the second.
     pub between: [String; 2],
+    /// A ready path (`anabranch list paths`): its values hold where this table gives none. A value here holds for both directions,
+    /// whatever the path gives for one; a table without `kind` is put over the path's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// How fast it sends.
     #[serde(default)]
     pub rate: LinkRate,
-    /// How long a packet travels once it is sent.
-    #[serde(default)]
-    pub delay: Duration,
+    /// How long a packet travels once it is sent, always or by a trace; without one as the delays beside the rates of
+    /// `service` say, or 0 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delay>,
+    /// Whether a packet that leaves after the delay has fallen may overtake those under way, whose delay is the one at which they
+    /// left. Otherwise it waits for them: the link keeps order.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub overtake: bool,
     /// What waits for the link; without one an unlimited drop-tail queue.
     #[serde(default)]
     pub queue: Queue,
@@ -113,6 +128,14 @@ fn yes() -> bool {
     true
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 /// What one direction of a link does otherwise; each value replaces the link's as a whole.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -120,9 +143,12 @@ pub struct OneWay {
     /// How fast it sends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<LinkRate>,
-    /// How long a packet travels once it is sent.
+    /// How long a packet travels once it is sent, always or by a trace.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay: Option<Duration>,
+    pub delay: Option<Delay>,
+    /// Whether a packet that leaves after the delay has fallen may overtake those under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overtake: Option<bool>,
     /// What waits for the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
@@ -135,34 +161,6 @@ pub struct OneWay {
     /// Whether it works.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up: Option<bool>,
-}
-
-/// How a link's capacity behaves.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Service {
-    /// It is always `rate`.
-    #[default]
-    Fixed,
-    /// It follows a trace.
-    Trace(TraceFile),
-}
-
-/// A capacity trace in mahimahi's format, which stands in the place of `rate`: each line a time in whole milliseconds
-/// at which 1,500 bytes can be delivered, in order; behind the last it begins again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TraceFile {
-    /// The file; its path counts from where the scenario's file is.
-    pub file: String,
-}
-
-impl Seam for Service {
-    const NAME: &'static str = "service";
-    const MARK: &'static str = "kind:service";
-    fn custom(&self) -> Option<(&str, &serde_json::Value)> {
-        None
-    }
 }
 
 impl<T: Default> Default for Kind<T> {

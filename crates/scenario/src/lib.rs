@@ -14,6 +14,7 @@ pub mod catalog;
 mod extensions;
 pub mod format;
 mod kind;
+mod library;
 mod path;
 mod reading;
 mod resolve;
@@ -28,8 +29,9 @@ pub use extensions::Extensions;
 pub use format::{Family, Policy, Protocol};
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
-    Attached, Change, GatewayEnds, Hop, Replayed, Resolved, ResolvedDirection, ResolvedFlow,
-    ResolvedGateway, ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What, Written,
+    Attached, Change, GatewayEnds, Hop, Replayed, Resolved, ResolvedDelays, ResolvedDirection,
+    ResolvedFlow, ResolvedGateway, ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What,
+    Written,
 };
 pub use sweep::Sweep;
 
@@ -155,7 +157,9 @@ impl Scenario {
     /// part of the format but not available in this version. All errors are reported that do not follow from others, up
     /// to 20.
     pub fn resolve(&self, seed: Option<u64>) -> Result<Resolved, Error> {
-        let (root, sources, extensions) = (&self.root, &self.sources, &self.extensions);
+        let (sources, extensions) = (&self.sources, &self.extensions);
+        let expanded = library::expanded(&self.root);
+        let root = &*expanded.map_err(|fault| sources.fault(fault, self.root.place))?;
         resolve::resolve(root, sources, extensions, seed)
             .map_err(|first| resolve::every_error(root, sources, extensions, seed, first))
     }

@@ -7,6 +7,7 @@ use anabranch_path::queue;
 
 use super::{
     error::{Fault, Place, choice},
+    library,
     tree::{Entry, Node, Table, Value, parse_value},
 };
 
@@ -96,6 +97,10 @@ impl Path {
     /// from its link is copied before a part of it changes; a bare name becomes a table with that
     /// `kind` before a parameter is put beside it.
     pub(super) fn set(&self, root: &mut Node, value: Node) -> Result<(), Fault> {
+        let library = self.library(root);
+        if let Some(library) = &library {
+            self.copy_list(root, library);
+        }
         self.copy_inherited(root);
         let unknown = self.unknown_table(root);
         let (last, way) = self.segments.split_last().expect("a path has a segment");
@@ -109,7 +114,9 @@ impl Path {
                 return Err(unknown.unwrap_or_else(|| self.empty_list(depth)));
             }
             let next = &self.segments[depth + 1];
-            let kind = self.default_kind(depth).filter(|_| next.name != "kind");
+            let kind = self
+                .default_kind(depth)
+                .filter(|_| next.name != "kind" && !library.as_ref().is_some_and(has_queue));
             node = step(node, segment, next, kind.as_deref())?;
         }
         match &mut node.value {
@@ -142,6 +149,31 @@ impl Path {
             ["link" | "group", _, "queue"] | ["link" | "group", _, "forward" | "reverse", "queue"]
         );
         queue.then(|| queue::Config::default().name().to_owned())
+    }
+
+    /// The values of the ready path of the link that this leads into.
+    fn library(&self, root: &Node) -> Option<Node> {
+        match self.names()[..] {
+            ["link", name, _, _, ..] => library::values(root.find(&["link", name])?),
+            _ => None,
+        }
+    }
+
+    /// `link.NAME.impair.…` of a link with a ready path: gives the link its own copy of the path's list.
+    fn copy_list(&self, root: &mut Node, library: &Node) {
+        let names = self.names();
+        let Some(depth) = names.iter().position(|name| LISTS.contains(name)) else {
+            return;
+        };
+        let inherited = (depth == 3).then(|| library.find(&[names[3]])).flatten();
+        let list = library.find(&names[2..=depth]).or(inherited);
+        if let Some(list) = list.filter(|_| root.find(&names[..=depth]).is_none()) {
+            let whole = Self {
+                segments: self.segments[..=depth].to_vec(),
+            };
+            // If this fails, so does setting the whole path, with the better place.
+            let _ = whole.set(root, list.clone());
+        }
     }
 
     /// The fault of a path into a link, a flow, … that is not there. One may be made, so this is
@@ -197,6 +229,13 @@ impl Path {
         // If this fails, so does setting the whole path, with the better place.
         let _ = short.set(root, inherited);
     }
+}
+
+/// Whether a ready path has a queue, of which a part is set then.
+fn has_queue(library: &Node) -> bool {
+    [&["queue"][..], &["forward", "queue"], &["reverse", "queue"]]
+        .iter()
+        .any(|path| library.find(path).is_some())
 }
 
 /// Goes from `node` to what `segment` names, and makes that fit to hold `next`. What is not there becomes a table, of this `kind` if

@@ -23,12 +23,14 @@ use anabranch_document::every::{Joints, Wrong, errors};
 use super::{
     Extensions,
     error::{Error, Fault, Place, Sources},
-    format::{Family, File, Policy, PowerModel, Protocol, Spread},
+    format::{Family, File, Policy, PowerModel, Protocol, Spread, TraceFile},
     kind::{Kind, Seam},
     path::no_such,
     reading::read,
     tree::{Node, Value},
-    types::{Trace, cc, control, fec, impair, lacp, queue, restore, split, tcp, workload},
+    types::{
+        Capacity, Delays, cc, control, fec, impair, lacp, queue, restore, split, tcp, workload,
+    },
     unavailable,
 };
 
@@ -118,10 +120,14 @@ pub struct ResolvedGroup {
 pub struct ResolvedDirection {
     /// How fast it sends; `None` where packets take no time. Of a trace, its mean.
     pub rate: Option<Rate>,
-    /// The instants at which it can deliver, where it has no fixed rate.
-    pub trace: Option<Arc<Trace>>,
-    /// How long a packet travels once it is sent.
+    /// What it can deliver when, where it has no fixed rate.
+    pub trace: Option<Capacity>,
+    /// How long a packet travels once it is sent. Of a trace, the mean.
     pub delay: Duration,
+    /// How long when, where that is not always the same.
+    pub delays: Option<ResolvedDelays>,
+    /// Whether a packet that leaves after the delay has fallen may overtake those under way.
+    pub overtake: bool,
     /// The largest base round-trip time of the flows that cross, for limits in bdp; the link's own
     /// there and back if none does.
     pub base_rtt: Duration,
@@ -134,6 +140,24 @@ pub struct ResolvedDirection {
     pub impair: Vec<ResolvedImpairment>,
     /// Whether it works at the start.
     pub up: bool,
+}
+
+/// A delay that follows a trace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedDelays {
+    /// Where it is.
+    pub file: TraceFile,
+    /// What it says.
+    pub table: Arc<Delays>,
+}
+
+impl ResolvedDirection {
+    /// The least time that a packet travels.
+    #[must_use]
+    pub fn least_delay(&self) -> Duration {
+        let traced = self.delays.as_ref().map(|delays| delays.table.least());
+        traced.unwrap_or(self.delay)
+    }
 }
 
 /// An impairment.
@@ -316,6 +340,8 @@ pub enum What {
     Delay(Duration),
     /// Parameters of the queue; its kind stays.
     Queue(Box<queue::Config>),
+    /// Parameters of the impairment at this place in the list; its kind stays.
+    Impair(usize, Box<impair::Config>),
 }
 
 impl Resolved {

@@ -4,6 +4,7 @@ use super::{
     Extensions,
     error::{Error, Fault, Sources},
     format::{File, Flow, Gateway, Group, Host, Link},
+    library,
     path::{Path, no_such},
     reading::read,
     resolve,
@@ -171,6 +172,7 @@ fn attempt(
     };
     let mut small = nest(section, nest(name, one));
     path.set(&mut small, value.clone()).map_err(fail)?;
+    let small = library::expanded(&small).map_err(fail)?;
     let node = small.find(&[section, name]).expect("it was put there");
     match section {
         "link" => read::<Link>(node, extensions).map(drop),
@@ -193,5 +195,6 @@ fn attempt_whole(
     let mut whole = root.clone();
     path.set(&mut whole, value.clone())
         .map_err(|fault| sources.fault(fault, value.place))?;
+    let whole = library::expanded(&whole).map_err(|fault| sources.fault(fault, value.place))?;
     resolve::typed(&whole, sources, extensions).map(|_: File| ())
 }

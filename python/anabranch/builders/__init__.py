@@ -13,6 +13,7 @@ Arguments are the keys of the scenario format, with ``_`` for ``-``; what is lef
 __all__ = [
     "cc",
     "control",
+    "delay",
     "fec",
     "impair",
     "parts",

@@ -11,18 +11,22 @@ from anabranch.component import Builder, Component, build
 def bernoulli_loss(
     *,
     rate: float | None = None,
+    max_burst: int | None = None,
 ) -> Component:
     """Bernoulli loss.
 
-    Loses each packet independently with one probability.
+    Loses each packet independently with one probability, if need be with a cap on losses in a row.
 
     Args:
         rate: Probability that a packet is lost, 0 to 1. (0 to 1; default ``0.0``)
+        max_burst: The most packets that are lost in a row: the next one gets through, whatever is drawn for it, so
+            that fewer than ``rate`` are lost in all. None: no cap. (at least 1)
     """
     return build(
         Builder("impair.bernoulli_loss", "link.component.impair", in_list=True, kind="bernoulli-loss"),
         {
             "rate": rate,
+            "max_burst": max_burst,
         },
     )
 

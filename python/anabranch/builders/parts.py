@@ -11,7 +11,8 @@ from anabranch.component import Builder, Component, Value, build
 def one_way(
     *,
     rate: str | None = None,
-    delay: str | None = None,
+    delay: str | Mapping[str, Value] | None = None,
+    overtake: bool | None = None,
     queue: str | Mapping[str, Value] | None = None,
     impair: Sequence[str | Mapping[str, Value]] | None = None,
     service: str | Mapping[str, Value] | None = None,
@@ -24,8 +25,9 @@ def one_way(
     Args:
         rate: How fast it sends. (rate or "unlimited" in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s,
             Tbit/s, Tibit/s; 1 bit/s to unlimited)
-        delay: How long a packet travels once it is sent. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
-            9223372.036854775807 s)
+        delay: How long a packet travels once it is sent, always or by a trace. (a name, or a table of
+            :mod:`anabranch.builders.delay`)
+        overtake: Whether a packet that leaves after the delay has fallen may overtake those under way.
         queue: What waits for the link. (a name, or a table of :mod:`anabranch.builders.queue`)
         impair: What befalls packets in flight, in this order. (each a name, or a table of
             :mod:`anabranch.builders.impair`)
@@ -37,6 +39,7 @@ def one_way(
         {
             "rate": rate,
             "delay": delay,
+            "overtake": overtake,
             "queue": queue,
             "impair": impair,
             "service": service,

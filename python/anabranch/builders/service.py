@@ -17,17 +17,25 @@ def fixed() -> Component:
 def trace(
     *,
     file: str,
+    repeat: bool | int | None = None,
 ) -> Component:
     """Trace.
 
-    It follows a trace.
+    It follows a trace, which stands in the place of ``rate``. The file is in mahimahi's format, each line a time in
+    whole milliseconds at which 1,500 bytes can be delivered; or each line is a time in seconds and a rate in Mbit/s
+    from then on, and perhaps a delay in milliseconds, with commas or blanks between, below an optional line of
+    their names, ``time_s,rate_mbit_s,delay_ms``. Behind the end of a trace that ends nothing is sent any more.
 
     Args:
         file: The file; its path counts from where the scenario's file is.
+        repeat: Whether the trace begins again at its end, or how often it is played in all. A round of times in
+            seconds ends as long after the last line as that is after the line before it; one of mahimahi's format
+            with its last line. (1 to 4294967295)
     """
     return build(
         Builder("service.trace", "link.component.service", kind="trace"),
         {
             "file": file,
+            "repeat": repeat,
         },
     )

@@ -24,8 +24,10 @@ class Tables:
         name: str,
         *,
         between: tuple[str, str],
+        path: str | None = None,
         rate: str | None = None,
-        delay: str | None = None,
+        delay: str | Mapping[str, Value] | None = None,
+        overtake: bool | None = None,
         queue: str | Mapping[str, Value] | None = None,
         impair: Sequence[str | Mapping[str, Value]] | None = None,
         service: str | Mapping[str, Value] | None = None,
@@ -40,10 +42,15 @@ class Tables:
         Args:
             name: Its name in results.
             between: The two ends; ``forward`` is from the first to the second.
+            path: A ready path (``anabranch list paths``): its values hold where this table gives none. A value here
+                holds for both directions, whatever the path gives for one; a table without ``kind`` is put over the
+                path's.
             rate: How fast it sends. (rate or "unlimited" in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s,
                 Tbit/s, Tibit/s; 1 bit/s to unlimited; default ``"unlimited"``)
-            delay: How long a packet travels once it is sent. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
-                9223372.036854775807 s; default ``"0 s"``)
+            delay: How long a packet travels once it is sent, always or by a trace; without one as the delays beside the
+                rates of ``service`` say, or 0 s. (a name, or a table of :mod:`anabranch.builders.delay`)
+            overtake: Whether a packet that leaves after the delay has fallen may overtake those under way, whose delay
+                is the one at which they left. Otherwise it waits for them: the link keeps order.
             queue: What waits for the link; without one an unlimited drop-tail queue. (a name, or a table of
                 :mod:`anabranch.builders.queue`; default ``{"kind": "drop-tail", "limit": "unlimited"}``)
             impair: What befalls packets in flight, in this order. (each a name, or a table of
@@ -62,8 +69,10 @@ class Tables:
             name,
             {
                 "between": between,
+                "path": path,
                 "rate": rate,
                 "delay": delay,
+                "overtake": overtake,
                 "queue": queue,
                 "impair": impair,
                 "service": service,

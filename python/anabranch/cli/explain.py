@@ -60,7 +60,7 @@ _KINDS = {
     "impair": "Impairments of a link",
     "control": "Controls of a link group", "split": "Splitters of a gateway", "restore": "Restorers of a gateway",
     "remedy": "Remedies for reordering", "fec": "Error correction", "workload": "Workloads", "stack": "Stack profiles",
-    "service": "Capacity of a link", "study": "Studies",
+    "path": "Ready paths of a link", "service": "Capacity of a link", "delay": "Delay of a link", "study": "Studies",
 }  # fmt: skip
 """What is listed, by kind."""
 _MOST_NAME = 22
@@ -78,6 +78,8 @@ def list_kinds(kind: str | None, json: bool) -> None:
     items = registry()
     kinds = list(dict.fromkeys(item["kind"] for item in items))
     if kind is not None:
+        if kind not in kinds and kind.removesuffix("s") in kinds:
+            kind = kind.removesuffix("s")
         if kind not in kinds:
             raise UserError(f'there is no kind "{kind}"', hint=nearest(kind, kinds))
         items = [item for item in items if item["kind"] == kind]
@@ -229,6 +231,27 @@ def _print_profile(details: dict[str, Any]) -> None:
             write(out, wrapped(f"- {line}", "  "))
 
 
+def _print_path(item: dict[str, Any]) -> None:
+    """The values of a ready path, what is assumed of it, and how a scenario names it."""
+    out = console()
+    write(out, ["", "Values"])
+    for key, value in item["details"].items():
+        if key != "assumed":
+            write(out, labelled(key, _inline(value)))
+    write(out, ["", "Assumed, because no source says so"])
+    for line in item["details"].get("assumed", []):
+        write(out, wrapped(f"- {line}", "  "))
+    named = f'path = "{item["name"]}"'
+    write(out, ["", "In a scenario", "  [link.NAME]", f"  {named}", '  between = ["network", "subscriber"]'])
+
+
+def _inline(value: Any) -> str:
+    """A value as a scenario has it."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_inline(one)}" for key, one in value.items()) + " }"
+    return json_module.dumps(value, ensure_ascii=False)
+
+
 def _print(item: dict[str, Any]) -> None:
     out = console()
     first, *more = wrapped(f"{item['name']} ({item['kind']}): {item['title']}", "  ")
@@ -247,6 +270,8 @@ def _print(item: dict[str, Any]) -> None:
             write(out, _entry_of(p["name"], _type(p), _bounds(p), p.get("default"), p["description"]))
     if item["kind"] == "stack":
         _print_profile(item["details"])
+    elif item["kind"] == "path":
+        _print_path(item)
     elif details := {key: value for key, value in item.get("details", {}).items() if key != "aliases"}:
         write(out, ["", "Claims" if item["kind"] == "study" else "Details"])
         for key, value in details.items():

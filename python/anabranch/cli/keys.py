@@ -68,7 +68,7 @@ def keys(document: Mapping[str, Any]) -> Iterator[Key]:
 def components(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """What the schema names by ``kind`` and the registry does not have, in the registry's form."""
     definitions: Mapping[str, Any] = document["$defs"]
-    for table in ("service",):
+    for table in ("service", "delay"):
         for form in definitions.get(table, {}).get("anyOf", []):
             own = dict(form.get("properties", {}))
             for name in own.pop("kind", {}).get("enum", []):

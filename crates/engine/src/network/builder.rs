@@ -194,11 +194,7 @@ impl<B: Body> Builder<B> {
     }
     /// Adds a change at `at`. The links it names become ones that may change.
     pub fn change(&mut self, at: Instant, change: Change) -> &mut Self {
-        if let Change::Up(link, _)
-        | Change::Rate(link, _)
-        | Change::Delay(link, _)
-        | Change::Limit(link, _) = change
-        {
+        if let Some(link) = change.link() {
             self.links[link.0 as usize].may_change = true;
         }
         self.changes.push((at, change));

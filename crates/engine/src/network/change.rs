@@ -6,10 +6,12 @@ use anabranch_core::{
     units::{Duration, Instant, Rate, text::Limit},
 };
 
+use anabranch_path::{impair, queue};
+
 use super::{LinkId, Network, fabric::LinkKind};
 
 /// Something that happens to the network at a time of its own, before all else at that instant.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// A link direction goes up or down.
     Up(LinkId, bool),
@@ -19,10 +21,29 @@ pub enum Change {
     Delay(LinkId, Duration),
     /// Its queue's limit changes.
     Limit(LinkId, Limit),
+    /// The parameters of its queue change, of the same kind.
+    Queue(LinkId, Box<queue::Config>),
+    /// The parameters of the impairment at this place in its list change, of the same kind.
+    Impair(LinkId, usize, Box<impair::Config>),
     /// The measured time of a flow begins.
     BeginMeasuring(FlowId),
     /// The measured time of a flow ends.
     EndMeasuring(FlowId),
+}
+
+impl Change {
+    /// The link that changes.
+    pub(super) const fn link(&self) -> Option<LinkId> {
+        match self {
+            Self::Up(link, _)
+            | Self::Rate(link, _)
+            | Self::Delay(link, _)
+            | Self::Limit(link, _)
+            | Self::Queue(link, _)
+            | Self::Impair(link, _, _) => Some(*link),
+            Self::BeginMeasuring(_) | Self::EndMeasuring(_) => None,
+        }
+    }
 }
 
 impl<B: Body> Network<B> {
@@ -33,12 +54,9 @@ impl<B: Body> Network<B> {
     pub(super) fn apply(&mut self, change: Change) {
         let now = self.fabric.now;
         let link = match change {
-            Change::Up(link, _)
-            | Change::Rate(link, _)
-            | Change::Delay(link, _)
-            | Change::Limit(link, _) => link,
             Change::BeginMeasuring(flow) => return self.begin_measuring(flow),
             Change::EndMeasuring(flow) => return self.end_measuring(flow),
+            ref change => change.link().expect("all others are of a link"),
         };
         let index = link.0 as usize;
         let LinkKind::Served(served) = &mut self.fabric.links[index].kind else {
@@ -51,6 +69,8 @@ impl<B: Body> Network<B> {
             Change::Limit(_, limit) => {
                 served.link.set_limit(limit);
             }
+            Change::Queue(_, queue) => served.link.set_queue(&queue),
+            Change::Impair(_, place, config) => served.link.set_impairment(place, &config),
             Change::BeginMeasuring(_) | Change::EndMeasuring(_) => {}
         }
         if served.link.has_outcomes() {

@@ -32,6 +32,7 @@ mod support;
 mod tables;
 mod taps;
 mod trace;
+mod traced_links;
 mod tunnel;
 mod udp;
 mod why;

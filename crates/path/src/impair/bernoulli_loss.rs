@@ -1,4 +1,4 @@
-//! Independent loss: every packet is lost with the same probability.
+//! Independent loss: every packet is lost with the same probability, or no more than so many in a row.
 //!
 //! # Differs from Linux
 //! - `tc netem loss random` draws from one stream per qdisc in arrival order; here the n-th packet's
@@ -6,6 +6,8 @@
 //!
 //! # Not implemented
 //! - Correlation (`netem loss random P C`), which does not do what it says; see `gilbert-elliott`.
+
+use std::num::NonZeroU32;
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -21,25 +23,31 @@ use super::{ImpairParams, Impairment, Verdict, View};
 pub const META: Meta = Meta {
     name: "bernoulli-loss",
     title: "Bernoulli loss",
-    summary: "Loses each packet independently with one probability.",
+    summary: "Loses each packet independently with one probability, if need be with a cap on losses in a row.",
     sources: &[Source {
         id: "tc-netem(8)",
         items: &["loss random"],
     }],
 };
 
-/// Bernoulli loss has one parameter.
+/// Parameters of Bernoulli loss.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     /// Probability that a packet is lost, 0 to 1.
     pub rate: Fraction,
+    /// The most packets that are lost in a row: the next one gets through, whatever is drawn for it, so that fewer than
+    /// `rate` are lost in all. None: no cap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "NonZeroU32")]
+    pub max_burst: Option<NonZeroU32>,
 }
 
 impl Default for Params {
     fn default() -> Self {
         Self {
             rate: Fraction::ZERO,
+            max_burst: None,
         }
     }
 }
@@ -50,6 +58,9 @@ impl ImpairParams for Params {}
 #[derive(Debug)]
 pub struct BernoulliLoss {
     rate: f64,
+    max_burst: u32,
+    /// Packets lost since the last that got through.
+    burst: u32,
 }
 
 impl BernoulliLoss {
@@ -58,15 +69,23 @@ impl BernoulliLoss {
     pub fn new(params: &Params) -> Self {
         Self {
             rate: params.rate.get(),
+            max_burst: params.max_burst.map_or(u32::MAX, NonZeroU32::get),
+            burst: 0,
         }
+    }
+    /// Goes on where `before` ends.
+    pub(super) fn follow(&mut self, before: &Self) {
+        self.burst = before.burst;
     }
 }
 
 impl Impairment for BernoulliLoss {
     fn judge(&mut self, _now: Instant, _packet: View, draw: &mut Draw) -> Verdict {
-        if draw.chance(self.rate) {
+        if draw.chance(self.rate) && self.burst < self.max_burst {
+            self.burst = self.burst.saturating_add(1);
             Verdict::Lose
         } else {
+            self.burst = 0;
             Verdict::Pass
         }
     }
@@ -81,6 +100,7 @@ mod tests {
     fn loses_its_share() {
         let mut loss = BernoulliLoss::new(&Params {
             rate: Fraction::new(0.01),
+            max_burst: None,
         });
         let stream = Stream::new(1, "link.a.forward.impair.bernoulli-loss.0");
         let n = 200_000_u32;
@@ -96,5 +116,28 @@ mod tests {
             .count();
         // Four standard deviations of a binomial: 4 * sqrt(n p (1 - p)) = 178.
         assert!((gone as f64 - 2000.0).abs() < 178.0, "{gone}");
+    }
+
+    #[test]
+    fn no_more_than_the_cap_are_lost_in_a_row() {
+        for cap in [1, 2, 7] {
+            let mut loss = BernoulliLoss::new(&Params {
+                rate: Fraction::new(0.9),
+                max_burst: NonZeroU32::new(cap),
+            });
+            let stream = Stream::new(2, "link.a.forward.impair.bernoulli-loss.0");
+            let (mut longest, mut row) = (0, 0);
+            for index in 0..10_000 {
+                let view = View {
+                    size: 1500,
+                    ecn: Ecn::NotEct,
+                    index,
+                };
+                let verdict = loss.judge(Instant::START, view, &mut stream.at(index));
+                row = if verdict == Verdict::Lose { row + 1 } else { 0 };
+                longest = longest.max(row);
+            }
+            assert_eq!(longest, cap);
+        }
     }
 }

@@ -164,6 +164,11 @@ impl FourStateLoss {
         }
     }
 
+    /// Goes on where `before` ends.
+    pub(super) fn follow(&mut self, before: &Self) {
+        self.state = before.state;
+    }
+
     /// A state drawn from the stationary distribution: where the chain leaves each state as often as it enters it.
     fn stationary(&self, u: f64) -> State {
         // Times that of the gap.

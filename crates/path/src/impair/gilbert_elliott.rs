@@ -207,6 +207,10 @@ impl GilbertElliott {
             bad: None,
         }
     }
+    /// Goes on where `before` ends.
+    pub(super) fn follow(&mut self, before: &Self) {
+        self.bad = before.bad;
+    }
 }
 
 impl Impairment for GilbertElliott {

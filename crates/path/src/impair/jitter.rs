@@ -159,6 +159,11 @@ impl Jitter {
         }
     }
 
+    /// Goes on where `before` ends.
+    pub(super) fn follow(&mut self, before: &Self) {
+        (self.came, self.latest) = (before.came, before.latest);
+    }
+
     /// The delay that is drawn for a packet of this number that comes at `now`.
     fn drawn(&mut self, now: Instant, index: u64, draw: &mut Draw) -> Duration {
         let before = self.came.replace(now);

@@ -12,14 +12,12 @@ mod change;
 mod exit;
 mod group;
 
-use anabranch_core::{
-    rng::Stream,
-    units::{Duration, Instant},
-};
+use anabranch_core::{rng::Stream, units::Instant};
 
 pub use self::exit::{Completed, Exit, Impaired, Impairing};
 
 use super::{
+    propagation::Propagation,
     service::{AnyService, Service},
     statistics::Statistics,
 };
@@ -36,7 +34,7 @@ use crate::{
 pub struct ServedLink {
     queue: Queue,
     service: AnyService,
-    delay: Duration,
+    propagation: Propagation,
     impairments: Vec<Impaired>,
     up: bool,
     /// Fates are told when transmissions begin.
@@ -88,7 +86,9 @@ pub struct Parts {
     /// How they are sent.
     pub service: AnyService,
     /// Propagation delay.
-    pub delay: Duration,
+    pub propagation: Propagation,
+    /// Whether a packet that leaves after the delay has fallen may overtake those under way.
+    pub overtake: bool,
     /// What the path does to them after it.
     pub impairments: Vec<Impaired>,
     /// Whether the link works at the start.
@@ -108,11 +108,11 @@ impl ServedLink {
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         let fixed = matches!(parts.service, AnyService::Fixed(_));
-        let reorders = parts.impairments.iter().any(|i| i.impairment.reorders());
+        let reorders = parts.overtake || parts.impairments.iter().any(|i| i.impairment.reorders());
         Self {
             queue: parts.queue,
             service: parts.service,
-            delay: parts.delay,
+            propagation: parts.propagation,
             impairments: parts.impairments,
             ahead: parts.up && !parts.may_change && fixed && parts.group.is_none(),
             busy_until: Instant::START,

@@ -3,16 +3,24 @@
 //! `fixed` is built in; capacity traces ([`trace`]) and links that retransmit at their own layer implement
 //! [`Service`] and travel as [`AnyService::Boxed`].
 
+pub mod rates;
 pub mod trace;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use anabranch_core::{
     rng::Draw,
+    side_file::Misread,
     units::{Duration, Instant, Rate, SerializationDelay},
 };
 
+pub use rates::{Rates, Stepped};
 pub use trace::{Trace, Traced};
+
+use super::{
+    propagation::Delays,
+    steps::{Column, Repeat, Table, is_table},
+};
 
 /// A link's capacity over time.
 pub trait Service: fmt::Debug + Send {
@@ -35,6 +43,50 @@ pub trait Service: fmt::Debug + Send {
     /// link sends the same packet again after `pause`, using capacity again.
     fn retransmit(&mut self, _now: Instant, _draw: &mut Draw) -> Option<Duration> {
         None
+    }
+}
+
+/// A capacity over time, as a file gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Capacity {
+    /// The instants at which something can be delivered.
+    Opportunities(Arc<Trace>),
+    /// A rate at each time.
+    Rates(Arc<Rates>),
+}
+
+impl Capacity {
+    /// Reads a file's text: opportunities or a table of rates, which may have a delay beside each.
+    ///
+    /// # Errors
+    /// With the first line that does not fit.
+    pub fn parse(text: &str, repeat: Repeat) -> Result<(Self, Option<Delays>), Misread> {
+        if !is_table(text) {
+            let trace = Trace::parse(text)?.repeated(repeat);
+            return Ok((Self::Opportunities(Arc::new(trace)), None));
+        }
+        let table = Table::parse(text, repeat, Column::Rate)?;
+        let delays = table
+            .delays
+            .map(|delays| Delays::new(table.steps.clone(), delays));
+        let rates = Rates::new(table.steps, table.rates.unwrap_or_default());
+        Ok((Self::Rates(Arc::new(rates)), delays))
+    }
+    /// What it delivers per time in the long run, in whole bits per second and one at least.
+    #[must_use]
+    pub fn mean_rate(&self) -> Rate {
+        match self {
+            Self::Opportunities(trace) => trace.mean_rate(),
+            Self::Rates(rates) => rates.mean_rate(),
+        }
+    }
+    /// It at work, at the start of a run.
+    #[must_use]
+    pub fn service(&self) -> Box<dyn Service> {
+        match self {
+            Self::Opportunities(trace) => Box::new(Traced::new(Arc::clone(trace))),
+            Self::Rates(rates) => Box::new(Stepped(Arc::clone(rates))),
+        }
     }
 }
 

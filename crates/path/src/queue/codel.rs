@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::control::{Control, Settings, Waiting};
 
 use super::{
-    Contradiction, Init, Item, QueueContext, QueueDiscipline, QueueParams,
+    Config, Contradiction, Init, Item, QueueContext, QueueDiscipline, QueueParams,
     bounded::{ControlTime, MarkAbove, PacketSize},
     fifos::Line,
 };
@@ -104,6 +104,8 @@ pub(super) fn check(target: ControlTime, interval: ControlTime) -> Result<(), Co
 }
 
 impl QueueParams for Params {
+    const CHANGEABLE: &'static [&'static str] =
+        &["limit", "target", "interval", "mtu", "ecn", "ce_threshold"];
     fn limit(&self) -> Limit {
         self.limit
     }
@@ -115,6 +117,18 @@ impl QueueParams for Params {
     }
     fn check(&self) -> Result<(), Contradiction> {
         check(self.target, self.interval)
+    }
+}
+
+impl Params {
+    fn settings(&self) -> Settings {
+        Settings {
+            target: self.target.get(),
+            interval: self.interval.get(),
+            mtu: self.mtu.get().get(),
+            ecn: self.ecn,
+            ce_threshold: self.ce_threshold.0,
+        }
     }
 }
 
@@ -133,13 +147,7 @@ impl Codel {
     pub fn new(params: &Params, _init: &Init<'_>) -> Self {
         Self {
             limit: params.limit,
-            settings: Settings {
-                target: params.target.get(),
-                interval: params.interval.get(),
-                mtu: params.mtu.get().get(),
-                ecn: params.ecn,
-                ce_threshold: params.ce_threshold.0,
-            },
+            settings: params.settings(),
             control: Control::NEW,
             line: Line::default(),
         }
@@ -194,5 +202,11 @@ impl QueueDiscipline for Codel {
     fn set_limit(&mut self, limit: Limit) -> bool {
         self.limit = limit;
         true
+    }
+    fn change(&mut self, to: &Config) {
+        if let Config::Codel(params) = to {
+            self.limit = params.limit;
+            self.settings = params.settings();
+        }
     }
 }

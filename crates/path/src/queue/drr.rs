@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Init, Item, QueueContext, QueueDiscipline, QueueParams,
+    Config, Init, Item, QueueContext, QueueDiscipline, QueueParams,
     bounded::{Quantum, Queues},
     fifos::{Fifo, List, Store},
     flow_hash::{Index, Perturbed},
@@ -68,6 +68,7 @@ impl Default for Params {
 }
 
 impl QueueParams for Params {
+    const CHANGEABLE: &'static [&'static str] = &["limit", "quantum"];
     fn limit(&self) -> Limit {
         self.limit
     }
@@ -263,5 +264,10 @@ impl QueueDiscipline for Drr {
     fn set_limit(&mut self, limit: Limit) -> bool {
         self.limit = limit;
         true
+    }
+    fn change(&mut self, to: &Config) {
+        if let Config::Drr(params) = to {
+            (self.limit, self.quantum) = (params.limit, params.quantum.get().get());
+        }
     }
 }

@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Contradiction, Init, Item, QueueContext, QueueDiscipline, QueueParams,
+    Config, Contradiction, Init, Item, QueueContext, QueueDiscipline, QueueParams,
     bounded::{ControlTime, MarkAbove, MemoryLimit, PacketSize, Quantum, QueueCount},
     codel::{self, Control, Settings, Waiting},
     fifos::{Fifo, List, Store},
@@ -95,6 +95,16 @@ impl Default for Params {
 }
 
 impl QueueParams for Params {
+    const CHANGEABLE: &'static [&'static str] = &[
+        "limit",
+        "memory_limit",
+        "quantum",
+        "target",
+        "interval",
+        "mtu",
+        "ecn",
+        "ce_threshold",
+    ];
     fn limit(&self) -> Limit {
         self.limit
     }
@@ -109,6 +119,25 @@ impl QueueParams for Params {
     }
     fn check(&self) -> Result<(), Contradiction> {
         codel::check(self.target, self.interval)
+    }
+}
+
+impl Params {
+    fn memory_limit(&self) -> Limit {
+        self.memory_limit.0.map_or(Limit::Unlimited, Limit::Bytes)
+    }
+    fn quantum(&self) -> i64 {
+        // At most a million.
+        i64::try_from(self.quantum.get().get()).unwrap_or(i64::MAX)
+    }
+    fn settings(&self) -> Settings {
+        Settings {
+            target: self.target.get(),
+            interval: self.interval.get(),
+            mtu: self.mtu.get().get(),
+            ecn: self.ecn,
+            ce_threshold: self.ce_threshold.0,
+        }
     }
 }
 
@@ -168,16 +197,9 @@ impl FqCodel {
         };
         Self {
             limit: params.limit,
-            memory_limit: params.memory_limit.0.map_or(Limit::Unlimited, Limit::Bytes),
-            // At most a million.
-            quantum: i64::try_from(params.quantum.get().get()).unwrap_or(i64::MAX),
-            settings: Settings {
-                target: params.target.get(),
-                interval: params.interval.get(),
-                mtu: params.mtu.get().get(),
-                ecn: params.ecn,
-                ce_threshold: params.ce_threshold.0,
-            },
+            memory_limit: params.memory_limit(),
+            quantum: params.quantum(),
+            settings: params.settings(),
             hash: None,
             store: Store::new(),
             queues: vec![empty; count],
@@ -287,5 +309,13 @@ impl QueueDiscipline for FqCodel {
     fn set_limit(&mut self, limit: Limit) -> bool {
         self.limit = limit;
         true
+    }
+    fn change(&mut self, to: &Config) {
+        if let Config::FqCodel(params) = to {
+            self.limit = params.limit;
+            self.memory_limit = params.memory_limit();
+            self.quantum = params.quantum();
+            self.settings = params.settings();
+        }
     }
 }

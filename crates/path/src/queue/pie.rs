@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Init, Item, QueueContext, QueueDiscipline, QueueParams,
+    Config, Init, Item, QueueContext, QueueDiscipline, QueueParams,
     bounded::{BurstTime, ControlTime, Hertz, PacketSize},
     fifos::Line,
 };
@@ -103,6 +103,18 @@ impl Default for Params {
 }
 
 impl QueueParams for Params {
+    const CHANGEABLE: &'static [&'static str] = &[
+        "limit",
+        "target",
+        "update_interval",
+        "alpha",
+        "beta",
+        "max_burst",
+        "mean_packet_size",
+        "derandomize",
+        "ecn",
+        "mark_ecnth",
+    ];
     fn limit(&self) -> Limit {
         self.limit
     }
@@ -379,5 +391,19 @@ impl QueueDiscipline for Pie {
     fn set_limit(&mut self, limit: Limit) -> bool {
         self.limit = limit;
         true
+    }
+    fn change(&mut self, to: &Config) {
+        if let Config::Pie(params) = to {
+            self.limit = params.limit;
+            self.target = params.target.get().as_secs_f64();
+            self.update_interval = params.update_interval.get();
+            self.alpha = params.alpha.get();
+            self.beta = params.beta.get();
+            self.max_burst = params.max_burst.get();
+            self.short = 2 * params.mean_packet_size.get().get();
+            self.derandomize = params.derandomize;
+            self.ecn = params.ecn;
+            self.mark_ecnth = params.mark_ecnth.get();
+        }
     }
 }

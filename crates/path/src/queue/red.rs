@@ -50,7 +50,7 @@ mod early;
 mod params;
 mod weighed;
 
-pub(super) use self::params::red_params;
+pub(super) use self::params::{CHANGEABLE, red_params};
 pub use self::{
     adaptive::{Adaptive, AdaptiveTable},
     early::Factor,

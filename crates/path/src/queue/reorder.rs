@@ -148,6 +148,10 @@ impl Queue {
     pub fn set_limit(&mut self, limit: Limit) -> bool {
         self.discipline.set_limit(limit)
     }
+    /// Takes other parameters in mid-run, of the same kind.
+    pub fn change(&mut self, to: &super::Config) {
+        self.discipline.change(to);
+    }
     /// The link sends at another rate from now on.
     pub fn set_rate(&mut self, rate: Option<Rate>) {
         self.discipline.set_rate(rate);

@@ -22,7 +22,7 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Contradiction, Init, Item, QueueContext, QueueDiscipline, QueueParams, fifos::Line};
+use super::{Config, Contradiction, Init, Item, QueueContext, QueueDiscipline, QueueParams, fifos::Line};
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
@@ -65,6 +65,7 @@ impl Default for Params {
 }
 
 impl QueueParams for Params {
+    const CHANGEABLE: &'static [&'static str] = &["limit", "threshold"];
     fn limit(&self) -> Limit {
         self.limit
     }
@@ -180,5 +181,10 @@ impl QueueDiscipline for ThresholdMark {
     fn set_limit(&mut self, limit: Limit) -> bool {
         self.limit = limit;
         true
+    }
+    fn change(&mut self, to: &Config) {
+        if let Config::ThresholdMark(params) = to {
+            (self.limit, self.threshold) = (params.limit, params.threshold);
+        }
     }
 }

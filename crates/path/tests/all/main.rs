@@ -4,6 +4,7 @@
 mod group;
 mod heavy;
 mod impair;
+mod link_steps;
 mod link_trace;
 mod multipath;
 mod queue;

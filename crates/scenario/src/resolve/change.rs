@@ -4,24 +4,25 @@ use std::collections::BTreeMap;
 
 use anabranch_core::{
     packet::Direction,
-    units::{Instant, text::LinkRate},
+    units::{Duration, Instant, text::LinkRate},
 };
+use anabranch_path::impair::Impairment as _;
 
 use super::{
     Change, Hop, ResolvedDirection, ResolvedGateway, ResolvedLink, Resolver, What,
-    link::{self, Kept},
+    link::{self, Kept, Traces},
     round_trip,
     route::Routes,
     wire::Wire,
 };
 use crate::{
-    error::{Error, Fault, nearest},
+    error::{Error, Fault, Place, nearest},
     format::{Anything, At, File, Group, Named, Queue},
     kind::Kind,
     path::{Path, no_such},
     reading::read,
     tree::{Entry, Node},
-    types::queue,
+    types::{impair, queue},
 };
 
 /// All changes. Each is set in the tree like a value on the command line; what then differs on
@@ -36,44 +37,40 @@ pub(super) fn changes(
     if file.at.is_empty() {
         return Ok(Vec::new());
     }
-    let mut order: Vec<(usize, &At)> = file.at.iter().enumerate().collect();
-    order.sort_by_key(|(_, at)| at.time);
+    let order = occurrences(resolver, file)?;
     let mut tree = resolver.root.clone();
     let mut now: Vec<[ResolvedDirection; 2]> =
         links.iter().map(|link| link.directions.clone()).collect();
     let mut changes = Vec::new();
-    for (nth, &(position, at)) in order.iter().enumerate() {
+    for (nth, &(time, position)) in order.iter().enumerate() {
         let index = position.to_string();
-        if at.time >= file.duration {
-            return Err(resolver.error(
-                &["at", &index, "time"],
-                format!(
-                    "this change at {} is never made: the run ends at {}",
-                    at.time, file.duration
-                ),
-                vec!["expected a time before `duration`".to_owned()],
-            ));
-        }
         let set = resolver
             .root
             .find(&["at", &index, "set"])
             .and_then(Node::as_table);
         let mut given = Given::default();
+        let mut touched: Vec<Touched> = Vec::new();
+        // All of them are set before anything is read: one alone may not go with what was there before.
         for entry in set.into_iter().flat_map(|table| &table.0) {
             let place = entry.key_place;
             let fail = |fault: Fault| resolver.sources.fault(fault, place);
             let path = Path::of_key(&entry.key, place).map_err(fail)?;
-            let link_index = changeable(&path, entry, links, resolver.root)
+            let link = changeable(&path, entry, links, resolver.root)
                 .map_err(|fault| fail(fault.at(place)))?;
             given
                 .add(&path, entry)
                 .map_err(|fault| fail(fault.at(place)))?;
             path.set(&mut tree, entry.node.clone()).map_err(fail)?;
-            let later = Resolver {
-                root: &tree,
-                ..*resolver
-            };
-            let link = &links[link_index];
+            Touched::add(&mut touched, link, place, &path);
+        }
+        let later = Resolver {
+            root: &tree,
+            ..*resolver
+        };
+        for touched in touched {
+            let place = touched.place;
+            let fail = |fault: Fault| resolver.sources.fault(fault, place);
+            let link = &links[touched.link];
             let name = &link.name;
             let node = tree
                 .find(&[link.section(), name])
@@ -85,31 +82,31 @@ pub(super) fn changes(
                 Wire::of_link(name, read(node, resolver.extensions).map_err(fail)?)
             };
             for direction in Direction::BOTH {
-                let before = &mut now[link_index][direction as usize];
+                let before = &mut now[touched.link][direction as usize];
                 let kept = Kept {
-                    trace: before.trace.clone(),
-                    impair: std::mem::take(&mut before.impair),
+                    traces: Traces {
+                        capacity: before.trace.clone(),
+                        delays: before.delays.clone(),
+                    },
+                    impair: (!touched.impair).then(|| before.impair.clone()),
                 };
-                let mut after =
-                    link::direction(&later, &wire, direction, before.base_rtt, Some(kept))?;
-                if !path.names().contains(&"queue") {
+                let mut after = link::direction(&later, &wire, direction, before.base_rtt, kept)?;
+                if !touched.queue {
                     // A limit of one bdp stays the bytes that it was when it was set.
                     after.queue = before.queue.clone();
                 }
                 let differences =
                     differences(before, &after).map_err(|what| fail(cannot(&what).at(place)))?;
                 changes.extend(differences.into_iter().map(|what| Change {
-                    time: Instant::START.saturating_add(at.time),
-                    link: link_index,
+                    time: Instant::START.saturating_add(time),
+                    link: touched.link,
                     direction,
                     what,
                 }));
                 *before = after;
             }
         }
-        let more_at_once = order
-            .get(nth + 1)
-            .is_some_and(|(_, next)| next.time == at.time);
+        let more_at_once = order.get(nth + 1).is_some_and(|(next, _)| *next == time);
         let direction = |hop: &Hop| &now[hop.link][hop.direction as usize];
         if let Some(flow) = round_trip::without_time(file, gateways, routes, direction)
             && !more_at_once
@@ -122,6 +119,80 @@ pub(super) fn changes(
         }
     }
     Ok(changes)
+}
+
+/// A link that an `[[at]]` changes.
+struct Touched {
+    link: usize,
+    /// The first key that does.
+    place: Place,
+    queue: bool,
+    impair: bool,
+}
+
+impl Touched {
+    fn add(all: &mut Vec<Self>, link: usize, place: Place, path: &Path) {
+        let position = all.iter().position(|one| one.link == link);
+        let at = position.unwrap_or_else(|| {
+            all.push(Self {
+                link,
+                place,
+                queue: false,
+                impair: false,
+            });
+            all.len() - 1
+        });
+        let names = path.names();
+        all[at].queue |= names.contains(&"queue");
+        all[at].impair |= names.contains(&"impair");
+    }
+}
+
+/// The most changes of one run. Each is worked out before the run begins.
+const MAX_CHANGES: u64 = 100_000;
+
+/// When each `[[at]]` is made, in order of time, those of one time in the order of the file.
+fn occurrences(resolver: &Resolver<'_>, file: &File) -> Result<Vec<(Duration, usize)>, Error> {
+    let mut order = Vec::new();
+    let mut left = MAX_CHANGES;
+    for (position, at) in file.at.iter().enumerate() {
+        let index = position.to_string();
+        if at.time >= file.duration {
+            return Err(resolver.error(
+                &["at", &index, "time"],
+                format!(
+                    "this change at {} is never made: the run ends at {}",
+                    at.time, file.duration
+                ),
+                vec!["expected a time before `duration`".to_owned()],
+            ));
+        }
+        let Some(every) = at.every else {
+            order.push((at.time, position));
+            continue;
+        };
+        let wrong = |message: String, help: String| {
+            Err(resolver.error(&["at", &index, "every"], message, vec![help]))
+        };
+        if every.is_zero() {
+            return wrong(
+                "this change is made every 0 s".to_owned(),
+                "expected a duration above zero, for example \"15 s\"".to_owned(),
+            );
+        }
+        let span = (file.duration - at.time).as_picos();
+        let count = span.div_ceil(every.as_picos());
+        if count > left {
+            return wrong(
+                format!("with this change there are more than {MAX_CHANGES} of them"),
+                "expected a longer time, or a trace for what changes so often".to_owned(),
+            );
+        }
+        left -= count;
+        order.extend((0..count).map(|n| (at.time + every * n, position)));
+    }
+    order.sort();
+    Ok(order)
 }
 
 /// What one `[[at]]` sets, by section, link and key of the link.
@@ -189,7 +260,9 @@ fn changeable(
         .unwrap_or(rest)
     {
         ["rate"] if links[link].group.is_some() => Err(cannot(&path.text())),
-        ["up" | "rate" | "delay" | "queue"] | ["queue", "limit"] => Ok(link),
+        ["up" | "rate" | "delay" | "queue"] => Ok(link),
+        ["queue", key, ..] if !["kind", "reorder"].contains(key) => Ok(link),
+        ["impair", _, key, ..] if *key != "kind" => Ok(link),
         key @ [_, ..] => {
             let mut fault = cannot(&path.text());
             fault.help.extend(
@@ -202,11 +275,11 @@ fn changeable(
 }
 
 /// The keys of a link, or of one direction, that a change may set.
-const CHANGEABLE: &[&str] = &["up", "rate", "delay", "queue.limit"];
+const CHANGEABLE: &[&str] = &["up", "rate", "delay", "queue.limit", "impair.0.rate"];
 
 fn cannot(what: &str) -> Fault {
     Fault::new(format!("`{what}` cannot change in mid-run"))
-        .help("what can: `up`, `rate`, `delay` and `queue.limit` of a link or of its `forward` or `reverse`; of a group all but `rate`")
+        .help("what can: `up`, `rate`, `delay`, parameters of the queue and of impairments (`queue.limit`, `impair.0.rate`) of a link or of its `forward` or `reverse`; of a group all but `rate`")
 }
 
 fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<Vec<What>, String> {
@@ -217,14 +290,14 @@ fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<
     if before.rate != after.rate {
         what.push(What::Rate(after.rate));
     }
-    if before.delay != after.delay {
+    if (before.delay, &before.delays) != (after.delay, &after.delays) {
         what.push(What::Delay(after.delay));
     }
     if before.queue != after.queue {
         if before.queue.name() != after.queue.name() {
             return Err("queue.kind".to_owned());
         }
-        if let Some(key) = other_difference(&before.queue, &after.queue) {
+        if let Some(key) = fixed_difference(&before.queue, &after.queue) {
             return Err(key);
         }
         what.push(What::Queue(Box::new(after.queue.clone())));
@@ -232,16 +305,36 @@ fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<
     if before.reorder != after.reorder {
         return Err("queue.reorder".to_owned());
     }
+    for (place, (before, after)) in before.impair.iter().zip(&after.impair).enumerate() {
+        let (before, after) = (&before.config, &after.config);
+        if before == after {
+            continue;
+        }
+        // Where packets may overtake each other is built into the link.
+        if before.build().reorders() != after.build().reorders() {
+            return Err(format!("impair.{place}.reorder"));
+        }
+        what.push(What::Impair(place, Box::new(after.clone())));
+    }
     Ok(what)
 }
 
-/// What differs between two queues of one kind besides the limit: nothing else can change.
-fn other_difference(before: &queue::Config, after: &queue::Config) -> Option<String> {
+/// The first key in which two queues of one kind differ and that cannot change.
+fn fixed_difference(before: &queue::Config, after: &queue::Config) -> Option<String> {
     let table = |queue: &queue::Config| {
         let table = serde_json::to_value(Kind::BuiltIn(queue.clone()));
         table.expect("parameters are made of text, numbers and tables")
     };
+    let changeable = before.changeable();
     let (before, after) = (table(before), table(after));
+    // An average that is there already is in packets or in bytes, as the thresholds are.
+    let other_unit = |key: &str| {
+        let in_packets = |table: &serde_json::Value| {
+            let text = table.get(key).and_then(serde_json::Value::as_str);
+            text.is_some_and(|text| text.ends_with("packets"))
+        };
+        key == "min_threshold" && in_packets(&before) != in_packets(&after)
+    };
     let keys = |table: &serde_json::Value| -> Vec<String> {
         let table = table.as_object();
         table
@@ -252,7 +345,10 @@ fn other_difference(before: &queue::Config, after: &queue::Config) -> Option<Str
     keys(&before)
         .into_iter()
         .chain(keys(&after))
-        .find(|key| key != "limit" && before.get(key) != after.get(key))
+        .find(|key| {
+            let may = changeable.contains(&key.as_str()) && !other_unit(key);
+            !may && before.get(key) != after.get(key)
+        })
         .map(|key| format!("queue.{key}"))
 }
 
@@ -270,6 +366,10 @@ pub(super) fn write_out(file: &mut File, changes: &[Change], links: &[ResolvedLi
                 serde_json::to_value(rate.map_or(LinkRate::Unlimited, LinkRate::Rate)),
             ),
             What::Delay(delay) => ("delay", serde_json::to_value(delay)),
+            What::Impair(place, config) => {
+                impairment(&mut at, change, link, (*place, config));
+                continue;
+            }
             What::Queue(queue) => (
                 "queue",
                 serde_json::to_value(Queue {
@@ -278,23 +378,53 @@ pub(super) fn write_out(file: &mut File, changes: &[Change], links: &[ResolvedLi
                 }),
             ),
         };
-        let value = Anything(value.expect("values are made of text, numbers and tables"));
-        let path = format!(
-            "{}.{}.{}.{key}",
-            link.section(),
-            quoted(&link.name),
-            way.name()
-        );
-        let time = change.time - Instant::START;
-        match at.last_mut().filter(|last| last.time == time) {
-            Some(last) => last.set.0.push((path, value)),
-            None => at.push(At {
-                time,
-                set: Named(vec![(path, value)]),
-            }),
-        }
+        let value = value.expect("values are made of text, numbers and tables");
+        add(&mut at, change, link, key, value);
     }
     file.at = at;
+}
+
+/// Adds what is set to the table of its time.
+fn add(
+    at: &mut Vec<At>,
+    change: &Change,
+    link: &ResolvedLink,
+    key: &str,
+    value: serde_json::Value,
+) {
+    let (section, name, way) = (link.section(), quoted(&link.name), change.direction.name());
+    let entry = (format!("{section}.{name}.{way}.{key}"), Anything(value));
+    let time = change.time - Instant::START;
+    match at.last_mut().filter(|last| last.time == time) {
+        Some(last) => last.set.0.push(entry),
+        None => at.push(At {
+            time,
+            every: None,
+            set: Named(vec![entry]),
+        }),
+    }
+}
+
+/// Adds the parameters of an impairment one by one: its kind cannot be set.
+fn impairment(
+    at: &mut Vec<At>,
+    change: &Change,
+    link: &ResolvedLink,
+    (place, config): (usize, &impair::Config),
+) {
+    let table = serde_json::to_value(Kind::BuiltIn(config.clone()));
+    let table = table.expect("parameters are made of text, numbers and tables");
+    for (key, value) in table.as_object().into_iter().flatten() {
+        if key != "kind" {
+            add(
+                at,
+                change,
+                link,
+                &format!("impair.{place}.{key}"),
+                value.clone(),
+            );
+        }
+    }
 }
 
 /// The name as a part of a path.

@@ -9,23 +9,25 @@ use anabranch_core::{
 use anabranch_path::group::Spread;
 
 use super::{
-    Hop, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink, Resolver, Step,
+    Hop, ResolvedDelays, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink,
+    Resolver, Step,
     route::{Graph, Routes},
     side_file,
     wire::{self, Wire},
 };
 use crate::{
     error::{Error, Fault},
-    format::{File, OneWay, Queue, Service},
+    format::{Delay, DelayKind, File, OneWay, Queue, Service, TraceFile},
     kind::Kind,
     path::no_such,
-    types::{Trace, impair, queue},
+    types::{Capacity, Delays, impair, queue},
 };
 
 /// The values of one direction, and the path of each in the file.
 struct Effective<'a> {
     rate: LinkRate,
-    delay: Duration,
+    delay: (Option<&'a Delay>, Vec<&'a str>),
+    overtake: bool,
     queue: (&'a Queue, Vec<&'a str>),
     impair: (&'a [Kind<impair::Config>], Vec<&'a str>),
     service: (&'a Kind<Service>, Vec<&'a str>),
@@ -48,6 +50,7 @@ impl<'a> Effective<'a> {
                 vec![section, name, key]
             }
         };
+        let own_delay = own.and_then(|own| own.delay.as_ref());
         let own_queue = own.and_then(|own| own.queue.as_ref());
         let own_impair = own.and_then(|own| own.impair.as_ref());
         let own_service = own.and_then(|own| own.service.as_ref());
@@ -55,7 +58,11 @@ impl<'a> Effective<'a> {
         Self {
             rate: own_rate.unwrap_or(link.rate),
             rate_path: path("rate", own_rate.is_some()),
-            delay: own.and_then(|own| own.delay).unwrap_or(link.delay),
+            delay: (
+                own_delay.or(link.delay.as_ref()),
+                path("delay", own_delay.is_some()),
+            ),
+            overtake: own.and_then(|own| own.overtake).unwrap_or(link.overtake),
             queue: (
                 own_queue.unwrap_or(&link.queue),
                 path("queue", own_queue.is_some()),
@@ -72,16 +79,48 @@ impl<'a> Effective<'a> {
         }
     }
 
-    /// The trace that the link's capacity follows, if it does; it is not read where it is there already.
-    fn trace(
+    /// What the link's capacity and its delay follow. What is `there` already is not read.
+    fn traces(
         &self,
         resolver: &Resolver<'_>,
         wire: &Wire,
-        there: Option<Arc<Trace>>,
-    ) -> Result<Option<Arc<Trace>>, Error> {
+        there: Option<Traces>,
+    ) -> Result<Traces, Error> {
+        let is_later = there.is_some();
+        let (was, delays_were) = there.map_or((None, None), |there| (there.capacity, there.delays));
+        let (capacity, column) = self.capacity(resolver, wire, (was, delays_were.clone()))?;
+        let (delay, path) = &self.delay;
+        let delays = match delay {
+            None => column,
+            Some(Delay::Fixed(_)) => None,
+            Some(Delay::Kind(DelayKind::Trace(file))) => match delays_were {
+                Some(delays) if delays.file == *file => Some(delays),
+                _ if is_later => {
+                    return Err(resolver.error(
+                        path,
+                        "a delay cannot begin to follow a trace in mid-run".to_owned(),
+                        vec![
+                            "expected a duration; a trace holds from the start of the run"
+                                .to_owned(),
+                        ],
+                    ));
+                }
+                _ => Some(read_delays(resolver, wire, path, file)?),
+            },
+        };
+        Ok(Traces { capacity, delays })
+    }
+
+    /// The trace that the link's capacity follows, if it does, and the delays beside it.
+    fn capacity(
+        &self,
+        resolver: &Resolver<'_>,
+        wire: &Wire,
+        there: (Option<Capacity>, Option<ResolvedDelays>),
+    ) -> Result<(Option<Capacity>, Option<ResolvedDelays>), Error> {
         let (service, path) = &self.service;
         let Service::Trace(trace) = resolver.build(service, path)? else {
-            return Ok(None);
+            return Ok((None, None));
         };
         let refuse = |path: &[&str], message: &str, help: &str| {
             Err(resolver.error(path, message.to_owned(), vec![help.to_owned()]))
@@ -100,24 +139,74 @@ impl<'a> Effective<'a> {
                 "expected `rate` or a trace; where only one direction has a trace, `rate` in the other (`forward.rate`, `reverse.rate`)",
             );
         }
-        if there.is_some() {
+        if there.0.is_some() {
             return Ok(there);
         }
         let place = [&path[..], &["file"]].concat();
         let named = side_file::Named {
             path: &place,
             file: &trace.file,
-            noun: "a trace: a time in whole milliseconds on each line",
+            noun: "a trace: a time in whole milliseconds on each line, or a time in seconds and a rate in Mbit/s",
         };
-        side_file::text(resolver, named, Trace::parse).map(|trace| Some(Arc::new(trace)))
+        let parse = |text: &str| Capacity::parse(text, trace.repeat);
+        let (capacity, column) = side_file::text(resolver, named, parse)?;
+        let delays = column.map(|table| ResolvedDelays {
+            file: trace,
+            table: Arc::new(table),
+        });
+        Ok((Some(capacity), delays))
+    }
+
+    /// How long a packet travels; of a trace, the mean.
+    fn mean_delay(&self, traces: &Traces) -> Duration {
+        match &self.delay.0 {
+            Some(Delay::Fixed(delay)) => *delay,
+            _ => traces
+                .delays
+                .as_ref()
+                .map_or(Duration::ZERO, |delays| delays.table.mean()),
+        }
     }
 }
 
-/// What comes from files beside the scenario's, and no change in mid-run touches.
+fn read_delays(
+    resolver: &Resolver<'_>,
+    wire: &Wire,
+    path: &[&str],
+    file: &TraceFile,
+) -> Result<ResolvedDelays, Error> {
+    if wire.section == "group" {
+        return Err(resolver.error(
+            path,
+            "the members of a group have a fixed delay".to_owned(),
+            vec!["expected a duration, or a link".to_owned()],
+        ));
+    }
+    let place = [path, &["file"]].concat();
+    let named = side_file::Named {
+        path: &place,
+        file: &file.file,
+        noun: "a trace: a time in seconds and a delay in milliseconds on each line",
+    };
+    let table = side_file::text(resolver, named, |text| Delays::parse(text, file.repeat))?;
+    Ok(ResolvedDelays {
+        file: file.clone(),
+        table: Arc::new(table),
+    })
+}
+
+/// What capacity and delay follow, from files beside the scenario's.
+#[derive(Debug, Clone)]
+pub(super) struct Traces {
+    pub capacity: Option<Capacity>,
+    pub delays: Option<ResolvedDelays>,
+}
+
+/// What is there already: from files, and impairments that no change touches.
 #[derive(Debug)]
 pub(super) struct Kept {
-    pub trace: Option<Arc<Trace>>,
-    pub impair: Vec<ResolvedImpairment>,
+    pub traces: Traces,
+    pub impair: Option<Vec<ResolvedImpairment>>,
 }
 
 /// One direction of `link`; a limit of so many bandwidth-delay products takes `rtt` for the delay. What was `kept`
@@ -127,16 +216,14 @@ pub(super) fn direction(
     wire: &Wire,
     direction: Direction,
     rtt: Duration,
-    kept: Option<Kept>,
+    kept: Kept,
 ) -> Result<ResolvedDirection, Error> {
     let name = &wire.name;
     let effective = Effective::of(wire, direction);
-    let (there, impair) = match kept {
-        Some(Kept { trace, impair }) => (trace, Some(impair)),
-        None => (None, None),
-    };
-    let trace = effective.trace(resolver, wire, there)?;
-    let rate = match &trace {
+    let Kept { traces, impair } = kept;
+    let traces = effective.traces(resolver, wire, Some(traces))?;
+    let delay = effective.mean_delay(&traces);
+    let rate = match &traces.capacity {
         Some(trace) => Some(trace.mean_rate()),
         None => effective.rate.rate(),
     };
@@ -168,8 +255,10 @@ pub(super) fn direction(
     };
     Ok(ResolvedDirection {
         rate,
-        trace,
-        delay: effective.delay,
+        trace: traces.capacity,
+        delay,
+        delays: traces.delays,
+        overtake: effective.overtake,
         base_rtt: rtt,
         queue,
         reorder: queue_spec.reorder,
@@ -306,7 +395,16 @@ pub(super) fn links(
     gateways: &[ResolvedGateway],
     routes: &[Routes],
 ) -> Result<Vec<ResolvedLink>, Error> {
-    let delay = |hop: &Hop| Effective::of(&wires[hop.link], hop.direction).delay;
+    let read = |wire| -> Result<[Traces; 2], Error> {
+        let [forward, reverse] =
+            Direction::BOTH.map(|way| Effective::of(wire, way).traces(resolver, wire, None));
+        Ok([forward?, reverse?])
+    };
+    let traces = wires.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let delay = |hop: &Hop| {
+        let effective = Effective::of(&wires[hop.link], hop.direction);
+        effective.mean_delay(&traces[hop.link][hop.direction as usize])
+    };
     let longest = |step: &Step| {
         let delays = step.hops(gateways).map(|hop| delay(&hop));
         delays.max().unwrap_or(Duration::ZERO)
@@ -339,7 +437,11 @@ pub(super) fn links(
                 .fold(Duration::ZERO, saturating_add);
             let one = |way: Direction| {
                 let rtt = largest[index][way as usize].unwrap_or(own);
-                let built = direction(resolver, wire, way, rtt, None)?;
+                let kept = Kept {
+                    traces: traces[index][way as usize].clone(),
+                    impair: None,
+                };
+                let built = direction(resolver, wire, way, rtt, kept)?;
                 check_flows(resolver, file, wire, way, &built.queue)?;
                 check_spread(resolver, file, wire, way, &built.queue)?;
                 Ok(built)
@@ -364,6 +466,7 @@ pub(super) fn write_out(file: &mut File, links: &[ResolvedLink]) {
     for ((_, table), link) in file.link.0.iter_mut().zip(plain) {
         let ways = [&table.forward, &table.reverse];
         let [forward, reverse] = both_ways(link, ways, &table.service);
+        table.delay.get_or_insert(Duration::ZERO.into());
         table.forward = Some(forward);
         table.reverse = Some(reverse);
     }
@@ -403,7 +506,11 @@ fn one_way(direction: &ResolvedDirection, service: Kind<Service>) -> OneWay {
             Some(rate) if direction.trace.is_none() => LinkRate::Rate(rate),
             _ => LinkRate::Unlimited,
         }),
-        delay: Some(direction.delay),
+        delay: Some(match &direction.delays {
+            Some(delays) => Delay::Kind(DelayKind::Trace(delays.file.clone())),
+            None => direction.delay.into(),
+        }),
+        overtake: direction.overtake.then_some(true),
         queue: Some(Queue {
             discipline: Kind::BuiltIn(direction.queue.clone()),
             reorder: direction.reorder,

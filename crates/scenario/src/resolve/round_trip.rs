@@ -22,7 +22,7 @@ pub(super) fn without_time<'a>(
     let takes_time = |hop: &Hop| {
         let direction = direction(hop);
         let sending = direction.rate.map(|rate| LEAST_PACKET / rate);
-        !direction.delay.is_zero() || sending.is_some_and(|time| !time.is_zero())
+        !direction.least_delay().is_zero() || sending.is_some_and(|time| !time.is_zero())
     };
     // Of a gateway's routes the fastest counts.
     let takes_time = |step: &Step| step.hops(gateways).all(|hop| takes_time(&hop));

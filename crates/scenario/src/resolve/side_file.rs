@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use anabranch_core::side_file::Misread;
 
 use super::Resolver;
-use crate::error::{Error, Place, Sources};
+use crate::{
+    error::{Error, Place, Sources},
+    library,
+};
 
 /// The largest text, in bytes: 64 MiB. Days of a fast link's trace fit.
 const MAX_TEXT_BYTES: u64 = 64 << 20;
@@ -27,12 +30,20 @@ pub(super) struct Named<'a> {
 impl Named<'_> {
     /// Where the file is.
     pub(super) fn place(&self, resolver: &Resolver<'_>) -> PathBuf {
+        if library::file(self.file).is_some() {
+            return PathBuf::from(self.file);
+        }
         let beside = Path::new(resolver.sources.file()).parent();
         beside.unwrap_or(Path::new("")).join(self.file)
     }
 
     /// The one way to the content of a file that a scenario names.
     fn content(&self, resolver: &Resolver<'_>, most: u64) -> Result<Vec<u8>, Error> {
+        if let Some(content) = library::file(self.file) {
+            return content
+                .map(|text| text.as_bytes().to_vec())
+                .map_err(|why| self.refuse(resolver, &why));
+        }
         let place = self.place(resolver);
         let refused = |why: String| self.refuse(resolver, &format!("cannot be read: {why}"));
         let content = resolver.extensions.read(&place, most).map_err(refused)?;

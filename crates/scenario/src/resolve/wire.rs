@@ -39,8 +39,10 @@ impl Wire {
             name: name.to_owned(),
             link: Link {
                 between: group.between.clone(),
+                path: None,
                 rate: group.rate,
-                delay: group.delay,
+                delay: Some(group.delay.into()),
+                overtake: false,
                 queue: group.queue.clone(),
                 impair: group.impair.clone(),
                 service: group.service.clone(),

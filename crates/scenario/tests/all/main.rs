@@ -7,3 +7,4 @@ mod recording;
 mod resolve;
 mod schema;
 mod size;
+mod traces;

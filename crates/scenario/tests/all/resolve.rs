@@ -653,6 +653,7 @@ fn changes_come_in_order_of_time_and_touch_what_they_name() {
                 What::Rate(rate) => format!("rate {}", rate.map_or(0, Rate::bits_per_s)),
                 What::Delay(delay) => format!("delay {delay}"),
                 What::Queue(queue) => format!("{queue:?}"),
+                What::Impair(place, config) => format!("{place} {config:?}"),
             };
             format!(
                 "{} {} {what}",

@@ -9,7 +9,7 @@ use anabranch_core::{
 use anabranch_path::{
     group::Members,
     link::{
-        PlainLink, ServedLink, Window,
+        PlainLink, Propagation, ServedLink, Window,
         served::{Impaired, Parts},
         service::{AnyService, Fixed},
     },
@@ -72,7 +72,8 @@ impl LinkPlacing<'_> {
                 service: spec
                     .service
                     .map_or(AnyService::Fixed(Fixed::new(spec.rate)), AnyService::Boxed),
-                delay: spec.delay,
+                propagation: spec.delays.map_or(spec.delay.into(), Propagation::traced),
+                overtake: spec.overtake,
                 impairments,
                 up: spec.up,
                 may_change: spec.may_change,

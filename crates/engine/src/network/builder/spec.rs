@@ -12,7 +12,7 @@ use anabranch_path::{
     group::{Spread, control, energy::PowerModel, lacp, members::LowPowerIdle},
     host::Host,
     impair,
-    link::service::Service,
+    link::{propagation::Delays, service::Service},
     middlebox::Middlebox,
     queue,
     queue::reorder::Reorder,
@@ -29,8 +29,12 @@ pub struct LinkSpec {
     pub name: String,
     /// `None`: packets take no time to send.
     pub rate: Option<Rate>,
-    /// Propagation delay.
+    /// Propagation delay. Where it follows a table, its mean.
     pub delay: Duration,
+    /// The table that it follows.
+    pub delays: Option<Arc<Delays>>,
+    /// Whether a packet that leaves after the delay has fallen may overtake those under way.
+    pub overtake: bool,
     /// Queue discipline.
     pub queue: queue::Config,
     /// Reordering inside the queue.
@@ -88,6 +92,8 @@ impl LinkSpec {
             name: name.into(),
             rate,
             delay,
+            delays: None,
+            overtake: false,
             queue: queue::Config::DropTail(queue::drop_tail::Params::default()),
             reorder: None,
             impairments: Vec::new(),
@@ -149,6 +155,7 @@ impl LinkSpec {
         let plain = self.reorder.is_none()
             && self.impairments.is_empty()
             && self.service.is_none()
+            && self.delays.is_none()
             && self.up
             && !self.may_change
             && self.group.is_none();

@@ -6,6 +6,7 @@ use super::{
     super::service::{AnyService, Fixed, Service},
     ServedLink,
 };
+use crate::{impair, queue};
 
 impl ServedLink {
     /// Changes the rate under the packet being sent, and tells the queue.
@@ -64,10 +65,22 @@ impl ServedLink {
         }
     }
 
-    /// Changes the propagation delay; packets never overtake those sent before.
+    /// Changes the propagation delay of packets that leave from now on.
     pub fn set_delay(&mut self, delay: Duration) {
         debug_assert!(!self.ahead, "a link that changes is built as one");
-        self.delay = delay;
+        self.propagation = delay.into();
+    }
+    /// Changes the queue's parameters, of the same kind.
+    pub fn set_queue(&mut self, to: &queue::Config) {
+        self.queue.change(to);
+    }
+    /// Changes the parameters of the impairment at this place in the list, of the same kind.
+    ///
+    /// # Panics
+    /// If there is none, or if it reorders now and did not before.
+    pub fn set_impairment(&mut self, place: usize, to: &impair::Config) {
+        debug_assert!(!self.ahead, "a link that changes is built as one");
+        self.impairments[place].impairment.change(to);
     }
     /// Changes the queue's limit; `false` if its discipline has none.
     pub fn set_limit(&mut self, limit: Limit) -> bool {

@@ -100,7 +100,7 @@ impl ServedLink {
         (size, ecn): (u32, Ecn),
         impairing: &mut Vec<Impairing>,
     ) -> Travel {
-        let mut at = now + self.delay;
+        let mut at = now + self.propagation.at(now);
         let mut duplicate = false;
         let mut in_order = true;
         for impaired in &mut self.impairments {

@@ -29,7 +29,7 @@ impl ServedLink {
     /// How long something travels once it is sent.
     #[must_use]
     pub fn delay(&self) -> anabranch_core::units::Duration {
-        self.delay
+        self.propagation.latest()
     }
 
     fn group(&mut self) -> &mut Members {

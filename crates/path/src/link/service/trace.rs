@@ -3,15 +3,13 @@
 //! Each line of the file is a time in whole milliseconds from the start, and an opportunity to deliver 1,500
 //! bytes. Accounting is by the byte: a packet that is larger than what is left of an opportunity takes the rest from
 //! the next, and what is left of it behind a packet goes to those that wait at that instant. What nobody waits for is
-//! wasted. Behind its last line the trace begins again, counted from the time on that line.
+//! wasted. Behind its last line the trace begins again, counted from the time on that line, or ends.
 //!
 //! # Differs from mahimahi
 //! - An opportunity at the very instant of a packet's arrival is the packet's; mahimahi sees arrivals as its process
 //!   gets to them.
 //! - `#` begins a comment.
-//!
-//! # Not implemented
-//! - Ending with the trace (`mm-link --once`).
+//! - Behind the end of a trace that is not repeated (`mm-link --once`) nothing is sent and the run goes on; mahimahi ends.
 
 use std::sync::Arc;
 
@@ -20,7 +18,7 @@ use anabranch_core::{
     units::{Duration, Instant, Rate},
 };
 
-use super::Service;
+use super::{super::steps::Repeat, Service};
 
 /// Bits of one opportunity.
 const OPPORTUNITY: u64 = 1_500 * 8;
@@ -35,6 +33,7 @@ const LATEST_MS: u64 = u32::MAX as u64;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Trace {
     times_ms: Box<[u32]>,
+    repeat: Repeat,
 }
 
 impl Trace {
@@ -78,8 +77,16 @@ impl Trace {
             )),
             Some(_) => Ok(Self {
                 times_ms: times.into(),
+                repeat: Repeat::Always,
             }),
         }
+    }
+
+    /// The same, played so often.
+    #[must_use]
+    pub fn repeated(mut self, repeat: Repeat) -> Self {
+        self.repeat = repeat;
+        self
     }
 
     /// How long it takes until it begins again.
@@ -111,6 +118,9 @@ impl Trace {
     /// When opportunity `number` comes, counted on through all repetitions.
     fn time(&self, number: u64) -> Instant {
         let (round, place) = (number / self.len(), number % self.len());
+        if !self.repeat.plays(round) {
+            return Instant::NEVER;
+        }
         let place = usize::try_from(place).expect("it is below a length");
         let ms = u128::from(round) * u128::from(self.last_ms()) + u128::from(self.times_ms[place]);
         let ps = u64::try_from(ms * u128::from(MS)).unwrap_or(u64::MAX);
@@ -136,7 +146,10 @@ impl Trace {
             // The next round's, too, if it begins with one at 0.
             count += self.times_ms.partition_point(|ms| *ms == 0) as u64;
         }
-        count
+        match self.repeat {
+            Repeat::Always => count,
+            Repeat::Times(times) => count.min(u64::from(times) * self.len()),
+        }
     }
 }
 

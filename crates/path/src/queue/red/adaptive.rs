@@ -120,6 +120,10 @@ impl Adapting {
             next: Instant::START + table.interval,
         }
     }
+    pub(super) fn set_thresholds(&mut self, min: f64, max: f64) {
+        let share = |share: Fraction| min + share.get() * (max - min);
+        self.target = self.table.target.map(share);
+    }
     /// The probability from now on.
     pub(super) fn adapt(&mut self, now: Instant, average: f64, max_probability: f64) -> f64 {
         if now < self.next {

@@ -36,6 +36,9 @@ impl Average {
     pub(super) fn get(&self) -> f64 {
         self.value
     }
+    pub(super) fn set_weight(&mut self, weight: f64) {
+        (self.weight, self.log_rest) = (weight, math::log1p(-weight));
+    }
     pub(super) fn set_rate(&mut self, rate: Option<Rate>) {
         self.packet_time = rate.map_or(Duration::ZERO, |rate| self.idle_packet / rate);
     }

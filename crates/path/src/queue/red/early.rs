@@ -91,6 +91,24 @@ impl Early {
         }
     }
 
+    /// Takes the parameters that can change in mid-run ([`super::CHANGEABLE`]). Where the thresholds' unit would change they stay.
+    pub(super) fn change(&mut self, common: &Common) {
+        if common.in_bytes() == self.in_bytes {
+            (self.min, self.max) = (common.min(), common.max());
+            self.certain = if common.gentle {
+                2.0 * self.max
+            } else {
+                self.max
+            };
+        }
+        if let Some(adapting) = &mut self.adapting {
+            adapting.set_thresholds(self.min, self.max);
+        }
+        self.max_probability = common.max_probability.get();
+        self.average.set_weight(common.weight.get());
+        (self.ecn, self.hard_drop) = (common.ecn, common.hard_drop);
+    }
+
     pub(in crate::queue) fn average(&self) -> f64 {
         self.average.get()
     }

@@ -245,6 +245,7 @@ macro_rules! red_params {
         }
 
         impl $crate::queue::QueueParams for $Name {
+            const CHANGEABLE: &'static [&'static str] = $crate::queue::red::CHANGEABLE;
             fn in_bdp(&self) -> Option<&'static [&'static str]> {
                 self.common().in_bdp()
             }
@@ -270,6 +271,18 @@ macro_rules! red_params {
     };
 }
 pub(in crate::queue) use red_params;
+
+/// What can change in mid-run: the average, which is in the unit of the thresholds, stays.
+pub(in crate::queue) const CHANGEABLE: &[&str] = &[
+    "limit",
+    "min_threshold",
+    "max_threshold",
+    "max_probability",
+    "weight",
+    "gentle",
+    "ecn",
+    "hard_drop",
+];
 
 /// What a member of the family's own parameters can say.
 pub trait RedParams {

@@ -5,7 +5,7 @@ use std::fmt;
 use anabranch_core::units::{Instant, Rate, text::Limit};
 
 use super::{
-    super::{Init, Item, QueueContext, QueueDiscipline, drop_tail::DropTail},
+    super::{Config, Init, Item, QueueContext, QueueDiscipline, drop_tail::DropTail},
     early::{Early, Factor},
     params::Common,
 };
@@ -77,6 +77,16 @@ impl<W: Weigh> QueueDiscipline for Weighed<W> {
     }
     fn set_limit(&mut self, limit: Limit) -> bool {
         self.store.set_limit(limit)
+    }
+    fn change(&mut self, to: &Config) {
+        let common = match to {
+            Config::Red(params) => params.common(),
+            Config::PreferentialRed(params) => params.common(),
+            Config::ShareRed(params) => params.common(),
+            _ => return,
+        };
+        self.store.set_limit(common.limit);
+        self.early.change(&common);
     }
     fn set_rate(&mut self, rate: Option<Rate>) {
         self.early.set_rate(rate);

@@ -133,7 +133,8 @@ impl Rig {
             ServedLink::new(served::Parts {
                 queue: drop_tail(setup.limit),
                 service: AnyService::Fixed(Fixed::new(Some(RATE))),
-                delay: setup.delay,
+                propagation: setup.delay.into(),
+                overtake: false,
                 impairments: impairments.collect(),
                 up: true,
                 may_change: false,

@@ -1,0 +1,365 @@
+//! The library of ready paths: links by name, each with the figures that its source gives.
+//!
+//! A link with `path = "NAME"` takes the values of that path where it gives none of its own. A path is a file in `paths/` of this
+//! crate and a line in the list below; traces stand beside it, and scenarios name them with the prefix `anabranch:`.
+//! Names of paths are the library's alone: no file of the user's can stand in for one.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value as Json};
+
+use crate::{
+    error::{Fault, Place, choice},
+    tree::{Entry, Node, Table, Value, parse_document},
+};
+
+/// How the files of the library are named.
+const PREFIX: &str = "anabranch:";
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../paths/", $name)))),*] };
+}
+
+/// The paths, in the order in which they are listed.
+const PATHS: &[(&str, &str)] = files![
+    "adsl.toml",
+    "vdsl.toml",
+    "cable.toml",
+    "wifi.toml",
+    "lte-drive.toml",
+    "5g-drive.toml",
+    "starlink.toml",
+    "geo.toml",
+    "transatlantic.toml",
+    "data-centre.toml",
+];
+
+/// Their traces.
+const TRACES: &[(&str, &str)] = files![
+    "wifi.csv",
+    "lte-drive-down.csv",
+    "lte-drive-up.csv",
+    "5g-drive-down.csv",
+    "5g-drive-up.csv",
+    "starlink-down.csv",
+    "starlink-up.csv",
+];
+
+const DIRECTIONS: [&str; 2] = ["forward", "reverse"];
+
+/// The names of all paths.
+fn names() -> impl Iterator<Item = &'static str> {
+    PATHS
+        .iter()
+        .map(|(file, _)| file.strip_suffix(".toml").unwrap_or(file))
+}
+
+/// The file of the path `name`, read.
+fn path(name: &str) -> Option<Node> {
+    let at = names().position(|known| known == name)?;
+    // A test reads them all.
+    parse_document(PATHS[at].1).ok()
+}
+
+/// The content of a file of the library, if `file` has the prefix of one; an error says which there are.
+pub(crate) fn file(file: &str) -> Option<Result<&'static str, String>> {
+    let name = file.strip_prefix(PREFIX)?;
+    let known = TRACES.iter().find(|(known, _)| *known == name);
+    Some(known.map(|(_, text)| *text).ok_or_else(|| {
+        let names: Vec<&str> = TRACES.iter().map(|(name, _)| *name).collect();
+        format!("is not in the library, which has {}", names.join(", "))
+    }))
+}
+
+/// A path as it is listed and explained.
+pub(crate) struct Described {
+    pub name: &'static str,
+    pub title: String,
+    pub summary: String,
+    /// Each source and what is taken from it.
+    pub sources: Vec<(String, Vec<String>)>,
+    /// Its values by key, and what is assumed.
+    pub details: Map<String, Json>,
+}
+
+/// Every path.
+pub(crate) fn described() -> Vec<Described> {
+    names()
+        .filter_map(|name| Some((name, path(name)?)))
+        .map(|(name, node)| Described {
+            name,
+            title: text(&node, "title"),
+            summary: text(&node, "summary"),
+            sources: list(&node, "source")
+                .iter()
+                .map(|source| (text(source, "id"), texts(source, "items")))
+                .collect(),
+            details: details(&node),
+        })
+        .collect()
+}
+
+fn text(node: &Node, key: &str) -> String {
+    match node.find(&[key]).map(|node| &node.value) {
+        Some(Value::String(text)) => text.clone(),
+        _ => String::new(),
+    }
+}
+
+fn list<'a>(node: &'a Node, key: &str) -> &'a [Node] {
+    match node.find(&[key]).map(|node| &node.value) {
+        Some(Value::List(list)) => list,
+        _ => &[],
+    }
+}
+
+fn texts(node: &Node, key: &str) -> Vec<String> {
+    let said = list(node, key).iter().filter_map(|node| match &node.value {
+        Value::String(text) => Some(text.clone()),
+        _ => None,
+    });
+    said.collect()
+}
+
+fn details(node: &Node) -> Map<String, Json> {
+    let mut details = Map::new();
+    let mut add = |prefix: &str, table: &Table| {
+        for entry in &table.0 {
+            if !DIRECTIONS.contains(&entry.key.as_str()) {
+                let value = entry.node.to_json().unwrap_or_default();
+                details.insert(format!("{prefix}{}", entry.key), value);
+            }
+        }
+    };
+    if let Some(link) = node.find(&["link"]).and_then(Node::as_table) {
+        add("", link);
+        for direction in DIRECTIONS {
+            if let Some(table) = link.get(direction).and_then(Node::as_table) {
+                add(&format!("{direction}."), table);
+            }
+        }
+    }
+    let assumed = texts(node, "assumed");
+    if !assumed.is_empty() {
+        details.insert("assumed".to_owned(), assumed.into());
+    }
+    details
+}
+
+/// The values of the path that this link names.
+pub(crate) fn values(link: &Node) -> Option<Node> {
+    match &link.find(&["path"])?.value {
+        Value::String(name) => path(name)?.find(&["link"]).cloned(),
+        _ => None,
+    }
+}
+
+/// The scenario with the values of its links' paths.
+///
+/// # Errors
+/// If a link names a path that there is not.
+pub(crate) fn expanded(root: &Node) -> Result<Cow<'_, Node>, Fault> {
+    let links = root.find(&["link"]).and_then(Node::as_table);
+    let has_path = |entry: &Entry| entry.node.find(&["path"]).is_some();
+    if !links.is_some_and(|links| links.0.iter().any(has_path)) {
+        return Ok(Cow::Borrowed(root));
+    }
+    let mut root = root.clone();
+    if let Value::Table(sections) = &mut root.value
+        && let Some(links) = sections.get_mut("link")
+        && let Value::Table(links) = &mut links.value
+    {
+        for entry in &mut links.0 {
+            if let Value::Table(link) = &mut entry.node.value {
+                expand(link)?;
+            }
+        }
+    }
+    Ok(Cow::Owned(root))
+}
+
+/// Puts the values of the link's path behind its own.
+fn expand(link: &mut Table) -> Result<(), Fault> {
+    let Some(Node {
+        value: Value::String(name),
+        place,
+    }) = link.get("path")
+    else {
+        // What is no text the reader of the format refuses.
+        return Ok(());
+    };
+    let place = *place;
+    let Some(found) = path(name) else {
+        return Err(unknown(name).at(place));
+    };
+    let Some(values) = found.find(&["link"]).and_then(Node::as_table).cloned() else {
+        return Ok(());
+    };
+    let (own, directed): (Vec<Entry>, Vec<Entry>) = values
+        .0
+        .into_iter()
+        .partition(|entry| !DIRECTIONS.contains(&entry.key.as_str()));
+    settle_capacity(link, place);
+    let mut spread: Vec<(String, [bool; 2])> = Vec::new();
+    for entry in directed {
+        let way = usize::from(entry.key == DIRECTIONS[1]);
+        let Value::Table(table) = entry.node.value else {
+            continue;
+        };
+        for value in table.0 {
+            let value = placed(value, place);
+            let value = match link.get(&value.key) {
+                None => value,
+                Some(over) if adds_to(over) => {
+                    match spread.iter_mut().find(|(known, _)| *known == value.key) {
+                        Some((_, ways)) => ways[way] = true,
+                        None => {
+                            spread.push((value.key.clone(), std::array::from_fn(|at| at == way)));
+                        }
+                    }
+                    merged(over.clone(), &value)
+                }
+                Some(_) => continue,
+            };
+            // A direction that is no table the reader of the format refuses.
+            if let Some(table) = direction(link, DIRECTIONS[way], place) {
+                table.add_under(value);
+            }
+        }
+    }
+    // What went over both directions' values is no value of the link's own.
+    link.0.retain(|entry| {
+        !spread
+            .iter()
+            .any(|(key, ways)| *key == entry.key && *ways == [true; 2])
+    });
+    for entry in own {
+        link.add_under(placed(entry, place));
+    }
+    Ok(())
+}
+
+fn unknown(name: &str) -> Fault {
+    let mut fault = Fault::new(format!("there is no path `{name}`"));
+    fault.help = choice(name, &names().collect::<Vec<_>>());
+    fault
+}
+
+/// `rate` and a trace in `service` contradict each other: where a link gives one, the path's other does not hold.
+fn settle_capacity(link: &mut Table, place: Place) {
+    let settle = |table: &mut Table| {
+        for (given, other, none) in [
+            ("rate", "service", "fixed"),
+            ("service", "rate", "unlimited"),
+        ] {
+            if table.get(given).is_some() && table.get(other).is_none() {
+                table.0.push(Entry {
+                    key: other.to_owned(),
+                    key_place: place,
+                    node: Node {
+                        value: Value::String(none.to_owned()),
+                        place,
+                    },
+                });
+            }
+        }
+    };
+    for entry in &mut link.0 {
+        if DIRECTIONS.contains(&entry.key.as_str())
+            && let Value::Table(table) = &mut entry.node.value
+        {
+            settle(table);
+        }
+    }
+    settle(link);
+}
+
+/// Whether a value of the link is a part, to be put over the path's: a table without `kind`.
+fn adds_to(node: &Node) -> bool {
+    node.as_table()
+        .is_some_and(|table| table.get("kind").is_none())
+}
+
+/// The entry with its value under `over`.
+fn merged(over: Node, entry: &Entry) -> Entry {
+    let mut entry = entry.clone();
+    match (&mut entry.node.value, over.value) {
+        (Value::Table(under), Value::Table(over)) => {
+            for value in over.0 {
+                match under.get_mut(&value.key) {
+                    Some(known) => *known = value.node,
+                    None => under.0.push(value),
+                }
+            }
+        }
+        (under @ Value::String(_), Value::Table(mut over)) => {
+            // A bare name is a table with that kind.
+            let kind = Node {
+                value: under.clone(),
+                place: entry.key_place,
+            };
+            over.0.push(Entry {
+                key: "kind".to_owned(),
+                key_place: entry.key_place,
+                node: kind,
+            });
+            *under = Value::Table(over);
+        }
+        (under, over) => *under = over,
+    }
+    entry
+}
+
+/// The entry, all of it at this place.
+fn placed(mut entry: Entry, place: Place) -> Entry {
+    fn put(node: &mut Node, place: Place) {
+        node.place = place;
+        match &mut node.value {
+            Value::Table(table) => {
+                for entry in &mut table.0 {
+                    entry.key_place = place;
+                    put(&mut entry.node, place);
+                }
+            }
+            Value::List(list) => list.iter_mut().for_each(|node| put(node, place)),
+            _ => {}
+        }
+    }
+    entry.key_place = place;
+    put(&mut entry.node, place);
+    entry
+}
+
+/// The table of this direction, made if there is none.
+fn direction<'a>(link: &'a mut Table, name: &str, place: Place) -> Option<&'a mut Table> {
+    if link.get(name).is_none() {
+        link.0.push(Entry {
+            key: name.to_owned(),
+            key_place: place,
+            node: Node::table(place),
+        });
+    }
+    match &mut link.get_mut(name)?.value {
+        Value::Table(table) => Some(table),
+        _ => None,
+    }
+}
+
+trait AddUnder {
+    /// Adds the entry under the value of its key: not at all, or as what the value is put over.
+    fn add_under(&mut self, entry: Entry);
+}
+
+impl AddUnder for Table {
+    fn add_under(&mut self, entry: Entry) {
+        match self.0.iter_mut().find(|own| own.key == entry.key) {
+            Some(own) if adds_to(&own.node) => {
+                let key_place = own.key_place;
+                own.node = merged(own.node.clone(), &entry).node;
+                own.key_place = key_place;
+            }
+            Some(_) => {}
+            None => self.0.push(entry),
+        }
+    }
+}

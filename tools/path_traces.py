@@ -1,0 +1,168 @@
+"""Write the traces of the library of ready paths: synthetic, from published statistics.
+
+    python tools/path_traces.py            writes them
+    python tools/path_traces.py --check    compares instead; exit status 1 when a file is out of date
+
+Each trace is drawn from a process whose median or mean is the figure that the path's source gives; the path's file in
+`crates/scenario/paths/` names source and figure. What no source gives (how fast a rate changes, how long a gap is) is an
+assumption, which that file names too. The draws have fixed seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import statistics
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent.parent / "crates" / "scenario" / "paths"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A line of a trace."""
+
+    time_s: float
+    rate_mbit_s: float
+    delay_ms: float
+
+
+def correlated(draw: random.Random, count: int, memory: float) -> list[float]:
+    """Normal values of mean 0 and deviation 1, each like the one before it by `memory`, the coefficient of autocorrelation."""
+    values = [draw.gauss(0.0, 1.0)]
+    fresh = math.sqrt(1.0 - memory * memory)
+    while len(values) < count:
+        values.append(memory * values[-1] + fresh * draw.gauss(0.0, 1.0))
+    return values
+
+
+def with_median(values: list[float], median: float) -> list[float]:
+    """The values, scaled so that their median is this."""
+    factor = median / statistics.median(values)
+    return [value * factor for value in values]
+
+
+def with_mean(values: list[float], mean: float) -> list[float]:
+    """The values, scaled so that their mean is this."""
+    factor = mean / statistics.fmean(values)
+    return [value * factor for value in values]
+
+
+def memory(step_s: float, lasts_s: float) -> float:
+    """The coefficient from one step to the next, where it falls to 1/e within `lasts_s`."""
+    return math.exp(-step_s / lasts_s)
+
+
+def drive(seed: int, scale: Callable[[list[float]], list[float]], spread: float, delay_ms: float) -> list[Step]:
+    """Two minutes in a car: a fading rate, and a gap at each change of cell."""
+    draw = random.Random(seed)
+    step_s, count = 0.1, 1200
+    fading = correlated(draw, count, memory(step_s, 5.0))
+    waiting = correlated(draw, count, memory(step_s, 1.0))
+    rates = scale([math.exp(spread * value) for value in fading])
+    delays = [delay_ms * (1.0 + 0.1 * abs(value)) for value in waiting]
+    at = draw.expovariate(1.0 / 40.0)
+    while at < step_s * (count - 2):
+        # The cell is left, and what is sent meanwhile waits.
+        rates[int(at / step_s)] = 0.0
+        at += 5.0 + draw.expovariate(1.0 / 35.0)
+    return [Step(step_s * i, rates[i], delays[i]) for i in range(count)]
+
+
+def fragmented(seed: int, mean: float, delay_ms: float) -> list[Step]:
+    """A drive through cells of 5G and, between them, of LTE with a fifth of the rate."""
+    draw = random.Random(seed)
+    steps = drive(seed, lambda rates: rates, 0.7, delay_ms)
+    is_5g, left_s = True, draw.expovariate(1.0 / 20.0)
+    rates = []
+    for step in steps:
+        rates.append(step.rate_mbit_s * (1.0 if is_5g else 0.2))
+        left_s -= 0.1
+        if left_s <= 0.0:
+            is_5g = not is_5g
+            left_s = draw.expovariate(1.0 / (20.0 if is_5g else 10.0))
+    return [
+        Step(step.time_s, rate, step.delay_ms) for step, rate in zip(steps, with_mean(rates, mean), strict=True)
+    ]
+
+
+def satellite(seed: int, median: float, shared: int) -> list[Step]:
+    """Five minutes of a constellation that is reconfigured every 15 s: another satellite, another delay, another rate.
+
+    The delays are drawn with the seed `shared`, alike in both directions.
+    """
+    draw, course = random.Random(seed), random.Random(shared)
+    step_s, count, interval = 0.2, 1500, 75
+    within = correlated(draw, count, memory(step_s, 1.0))
+    flutter = correlated(course, count, memory(step_s, 1.0))
+    rates: list[float] = []
+    delays: list[float] = []
+    level, base = 1.0, 25.0
+    for i in range(count):
+        if i % interval == 0:
+            level = math.exp(0.3 * draw.gauss(0.0, 1.0))
+            # Quartiles of 20 and 30 ms each way; 10 ms at least.
+            base = max(10.0, course.gauss(25.0, 5.0 / 0.6745))
+        rates.append(level * math.exp(0.2 * within[i]))
+        delays.append(max(10.0, base + flutter[i]))
+    rates = with_median(rates, median)
+    for i in range(interval, count, interval):
+        rates[i] = 0.0
+    return [Step(step_s * i, rates[i], delays[i]) for i in range(count)]
+
+
+def wireless(seed: int) -> list[Step]:
+    """Two minutes of a busy channel: 10 ms each way at the median, 50 ms at the ninth decile."""
+    draw = random.Random(seed)
+    step_s, count = 0.1, 1200
+    contention = correlated(draw, count, memory(step_s, 0.5))
+    # ln 5 / 1.2816: the ninth decile is five medians.
+    delays = with_median([math.exp(math.log(5.0) / 1.2816 * value) for value in contention], 10.0)
+    rates = with_median([math.exp(-0.3 * value) for value in contention], 50.0)
+    return [Step(step_s * i, rates[i], delays[i]) for i in range(count)]
+
+
+TRACES: dict[str, Callable[[], list[Step]]] = {
+    "wifi.csv": lambda: wireless(1),
+    "lte-drive-down.csv": lambda: drive(2, lambda rates: with_median(rates, 13.0), 0.8, 32.0),
+    "lte-drive-up.csv": lambda: drive(3, lambda rates: with_median(rates, 6.0), 0.8, 32.0),
+    "5g-drive-down.csv": lambda: fragmented(4, 80.6, 18.0),
+    "5g-drive-up.csv": lambda: fragmented(5, 10.0, 18.0),
+    "starlink-down.csv": lambda: satellite(6, 105.0, 8),
+    "starlink-up.csv": lambda: satellite(7, 12.0, 8),
+}
+"""Each trace, by its file."""
+
+
+def text(name: str) -> str:
+    """What the file has."""
+    lines = [f"{step.time_s:.1f},{step.rate_mbit_s:.2f},{step.delay_ms:.2f}" for step in TRACES[name]()]
+    head = ["# Written by tools/path_traces.py.", "time_s,rate_mbit_s,delay_ms"]
+    return "\n".join([*head, *lines]) + "\n"
+
+
+def main() -> int:
+    """Write or compare."""
+    parser = argparse.ArgumentParser(description="Write the traces of the library of ready paths.")
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    check = parser.parse_args().check
+    stale = 0
+    for name in TRACES:
+        path, wanted = FOLDER / name, text(name)
+        if path.is_file() and path.read_text(encoding="utf-8") == wanted:
+            continue
+        stale += 1
+        if check:
+            print(f"{path.name}: out of date: run python tools/path_traces.py", file=sys.stderr)
+        else:
+            path.write_text(wanted, encoding="utf-8")
+            print(path.name)
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
