@@ -329,6 +329,7 @@ impl CongestionControl for Bbr3 {
         Wants {
             rate_samples: true,
             losses: true,
+            ..Wants::default()
         }
     }
 

@@ -12,6 +12,7 @@ use anabranch_core::units::Bytes;
 pub use super::window::{Count, Window};
 use super::{
     Ack, Congestion, CongestionControl, Idle, Init, Recovered, Rto, Signal, Spurious, Unvalidated,
+    Wants,
     hystart::{Exit, Kind, Settings, Verdict},
     params::{OrStack, ReductionBase, SlowStartLimit},
 };
@@ -85,6 +86,11 @@ pub trait Law: fmt::Debug + Send + Sized {
     fn on_recovered(&mut self, _window: &mut Window<Self::Count>) {}
     /// Sending starts again.
     fn on_idle(&mut self, _event: &Idle) {}
+
+    /// See [`CongestionControl::wants`].
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
 
     /// State of the law before a reduction.
     fn saved(&self) -> Self::Saved;
@@ -358,6 +364,9 @@ impl<L: Law> CongestionControl for Classic<L> {
     fn ssthresh(&self) -> Option<Bytes> {
         let ssthresh = self.law.ssthresh(&self.window);
         (ssthresh < L::Count::UNLIMITED).then(|| ssthresh.bytes(self.smss))
+    }
+    fn wants(&self) -> Wants {
+        self.law.wants()
     }
     fn state(&self) -> Vec<(&'static str, f64)> {
         self.law.state()

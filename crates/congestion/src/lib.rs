@@ -10,7 +10,7 @@ use std::{fmt, sync::Arc};
 
 use anabranch_core::{
     component, components,
-    units::{Bytes, Instant, Rate},
+    units::{Bytes, Duration, Instant, Rate},
 };
 
 mod arithmetic;
@@ -95,6 +95,10 @@ pub struct Wants {
     pub rate_samples: bool,
     /// [`CongestionControl::on_lost`], which needs `rate_samples` as well.
     pub losses: bool,
+    /// A reduction by marks is done at once, without a recovery in which the window stands still.
+    pub grows_under_marks: bool,
+    /// What a paced burst takes at the rate at most, where that is not the stack's choice.
+    pub burst: Option<Duration>,
 }
 
 /// Makes a control from outside the workspace.
@@ -117,6 +121,7 @@ components! {
     compound::Compound,
     vegas::Vegas,
     bic::Bic,
+    prague::Prague,
 }
 
 impl Config {
@@ -144,6 +149,11 @@ impl Config {
     #[must_use]
     pub fn sets_its_rate(&self) -> bool {
         each!(self, params => params.sets_its_rate(), custom => false)
+    }
+    /// See [`ControlParams::is_l4s`].
+    #[must_use]
+    pub fn is_l4s(&self) -> bool {
+        each!(self, params => params.is_l4s(), custom => false)
     }
     /// See [`ControlParams::needs_exact_marks`].
     #[must_use]

@@ -171,9 +171,14 @@ pub trait QueueParams: Default {
     fn set_bdp(&mut self, bdp: Bytes) {
         *self.limit_mut() = self.limit().with_bdp(bdp);
     }
-    /// Whether packets leave in the order in which they came. In any case those of one connection do.
+    /// Whether packets leave in the order in which they came. In any case those of one connection do, but for
+    /// [`Self::separates_ecn`].
     fn is_fifo(&self) -> bool {
         true
+    }
+    /// Whether packets of one connection whose ECN fields differ may overtake one another.
+    fn separates_ecn(&self) -> bool {
+        false
     }
     /// Whether it decides when a packet is taken out, by how long that one has waited or by whose turn it is. Where
     /// packets are taken out before they can be sent, as a link group does that spreads flows, it would decide nothing.
@@ -206,6 +211,7 @@ components! {
     fq_codel::FqCodel,
     drr::Drr,
     threshold_mark::ThresholdMark,
+    dualpi2::Dualpi2,
 }
 
 impl Config {
@@ -228,6 +234,11 @@ impl Config {
     #[must_use]
     pub fn is_fifo(&self) -> bool {
         each!(self, params => params.is_fifo(), custom => false)
+    }
+    /// Whether packets of one connection whose ECN fields differ may overtake one another, as far as the discipline says so.
+    #[must_use]
+    pub fn separates_ecn(&self) -> bool {
+        each!(self, params => params.separates_ecn(), custom => false)
     }
     /// Whether it decides when a packet is taken out, as far as the discipline says so.
     #[must_use]

@@ -215,6 +215,8 @@ pub(crate) struct Cold {
     windows: Option<Box<WindowLog>>,
     /// SACK options that were refused.
     pub(crate) refused: Option<Box<Refusals>>,
+    /// How long a paced burst takes at the rate.
+    burst: Duration,
     /// Window probes since the window closed.
     pub(crate) probes: u16,
     /// Window probes since anything came.
@@ -270,7 +272,8 @@ impl<B: Body> Sender<B> {
     /// A sender whose SYN has the number `first`.
     pub(crate) fn new(settings: &Arc<Settings>, control: Control, first: Seq) -> Self {
         let mut board = Scoreboard::default();
-        if control.wants().losses {
+        let wants = control.wants();
+        if wants.losses {
             board.note_losses();
         }
         Self {
@@ -309,7 +312,7 @@ impl<B: Body> Sender<B> {
             reserved: 0,
             timed: false,
             probing: Probing::Free,
-            rated: control.wants().rate_samples,
+            rated: wants.rate_samples,
             validating: settings.idle_restart == IdleRestart::Rfc7661,
             paced: settings.pacing
                 || control.pacing_rate().is_some()
@@ -337,6 +340,7 @@ impl<B: Body> Sender<B> {
                 watch: None,
                 windows: None,
                 refused: None,
+                burst: wants.burst.unwrap_or(pacing::BURST),
                 probes: 0,
                 unanswered: 0,
                 retransmitting_since: Instant::START,

@@ -349,6 +349,7 @@ impl CongestionControl for Adapter {
         Wants {
             rate_samples: self.sets_its_window(),
             losses: false,
+            ..Wants::default()
         }
     }
 }

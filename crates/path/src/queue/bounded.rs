@@ -35,7 +35,23 @@ impl ControlTime {
         Self(Duration::from_millis(ms))
     }
 }
+impl ControlTime {
+    /// # Panics
+    /// If `us` is 0 or above 100,000,000; in a `const` this is a compile error.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Self {
+        assert!(us >= 1 && us <= 100_000_000, "1..100000000 us");
+        Self(Duration::from_micros(us))
+    }
+}
 impl BurstTime {
+    /// # Panics
+    /// If `us` is above 100,000,000; in a `const` this is a compile error.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Self {
+        assert!(us <= 100_000_000, "0..100000000 us");
+        Self(Duration::from_micros(us))
+    }
     /// # Panics
     /// If `ms` is above 100,000; in a `const` this is a compile error.
     #[must_use]
@@ -66,6 +82,11 @@ impl Quantum {
 bounded! {
     /// A gain of a controller, in hertz.
     Hertz, 0.0..=100.0, "a gain in hertz"
+}
+
+bounded! {
+    /// How many times one probability is another.
+    Coupling, 0.0..=16.0, "a factor between two probabilities"
 }
 
 bounded! {

@@ -22,7 +22,7 @@ use anabranch_congestion::CongestionControl;
 pub(super) const MAX_BURST: u64 = 65_536;
 
 /// How long a paced burst takes at the rate.
-const BURST: Duration = Duration::from_millis(1);
+pub(super) const BURST: Duration = Duration::from_millis(1);
 
 /// The rate in slow start, in percent of cwnd ÷ srtt (Linux: `tcp_pacing_ss_ratio`).
 const SLOW_START_RATIO: u32 = 200;
@@ -241,7 +241,7 @@ impl<B: Body> Sender<B> {
         if begins {
             let late = now - self.paced_from;
             self.paced_from = now;
-            let most = (rate * BURST).get().min(MAX_BURST);
+            let most = (rate * self.cold.burst).get().min(MAX_BURST);
             let extras = self.cold.extras();
             extras.late = late;
             extras.burst = most.max(2 * u64::from(self.smss));

@@ -57,6 +57,7 @@ impl CongestionControl for Fixed {
         Wants {
             rate_samples: true,
             losses: self.wants,
+            ..Wants::default()
         }
     }
 }

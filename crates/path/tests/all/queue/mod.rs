@@ -3,6 +3,7 @@
 mod aqm;
 mod codel;
 mod drr;
+mod dualpi2;
 mod fq_codel;
 mod laws;
 mod pie;
