@@ -10,7 +10,7 @@ use std::{fmt, sync::Arc};
 
 use anabranch_core::{
     component, components,
-    units::{Bytes, Duration, Instant, Rate},
+    units::{Bytes, Instant, Rate},
 };
 
 mod arithmetic;
@@ -97,8 +97,8 @@ pub struct Wants {
     pub losses: bool,
     /// A reduction by marks is done at once, without a recovery in which the window stands still.
     pub grows_under_marks: bool,
-    /// What a paced burst takes at the rate at most, where that is not the stack's choice.
-    pub burst: Option<Duration>,
+    /// What a paced burst takes at the rate at most in microseconds, where that is not the stack's choice.
+    pub burst_us: Option<u16>,
 }
 
 /// Makes a control from outside the workspace.

@@ -63,7 +63,7 @@ pub const META: Meta = Meta {
 pub struct Params {
     /// `g`: the weight of the last virtual round trip in `alpha` (1/16).
     pub g: DctcpGain,
-    /// `alpha` before anything is known: 1, so that the first reduction is Reno's.
+    /// `alpha` up to the first mark: 1, so that the first reduction is Reno's.
     pub initial_alpha: Share,
     /// The least round-trip time that a connection behaves as if it had (25 ms).
     pub rtt_virtual: VirtualRtt,
@@ -111,8 +111,8 @@ impl ControlParams for Params {
 /// Prague.
 pub type Prague = Classic<PragueLaw>;
 
-/// What a paced burst takes at the rate.
-const BURST: Duration = Duration::from_micros(250);
+/// What a paced burst takes at the rate, in microseconds (§2.4.5).
+const BURST_US: u16 = 250;
 
 /// The window law of Prague, in segments.
 #[derive(Debug)]
@@ -121,6 +121,8 @@ pub struct PragueLaw {
     rtt_virtual: Duration,
     independent_after: u64,
     alpha: f64,
+    /// Something was marked.
+    known: bool,
     /// Octets delivered and marked since `alpha` was last updated.
     delivered: u64,
     marked: u64,
@@ -160,6 +162,7 @@ impl Law for PragueLaw {
             rtt_virtual: params.rtt_virtual.get(),
             independent_after: u64::from(params.rtt_independent_after.get()),
             alpha: params.initial_alpha.get(),
+            known: false,
             delivered: 0,
             marked: 0,
             updated: Instant::START,
@@ -178,6 +181,13 @@ impl Law for PragueLaw {
         self.delivered += ack.delivered.get();
         self.marked += ack.ce_marked.get().min(ack.delivered.get());
         self.measure_rtt(ack.srtt, ack.round);
+        if !self.known {
+            // Before the first mark nothing is known: `alpha` is as it was, and what came before does not count.
+            self.known = self.marked > 0;
+            self.delivered = ack.delivered.get();
+            (self.round, self.updated) = (ack.round, ack.now);
+            return;
+        }
         let elapsed = ack.now.saturating_since(self.updated);
         if ack.round != self.round && elapsed >= self.virtual_rtt && self.delivered > 0 {
             // §2.4.1
@@ -211,7 +221,7 @@ impl Law for PragueLaw {
     fn wants(&self) -> Wants {
         Wants {
             grows_under_marks: true,
-            burst: Some(BURST),
+            burst_us: Some(BURST_US),
             ..Wants::default()
         }
     }

@@ -215,10 +215,10 @@ pub(crate) struct Cold {
     windows: Option<Box<WindowLog>>,
     /// SACK options that were refused.
     pub(crate) refused: Option<Box<Refusals>>,
-    /// How long a paced burst takes at the rate.
-    burst: Duration,
     /// Window probes since the window closed.
     pub(crate) probes: u16,
+    /// How long a paced burst takes at the rate, in microseconds.
+    burst_us: u16,
     /// Window probes since anything came.
     unanswered: u16,
     /// When the retransmission timer expired first since the last progress.
@@ -340,8 +340,8 @@ impl<B: Body> Sender<B> {
                 watch: None,
                 windows: None,
                 refused: None,
-                burst: wants.burst.unwrap_or(pacing::BURST),
                 probes: 0,
+                burst_us: wants.burst_us.unwrap_or(pacing::BURST_US),
                 unanswered: 0,
                 retransmitting_since: Instant::START,
                 max_snd_wnd: 0,
