@@ -1,6 +1,7 @@
 //! Queues.
 
 mod aqm;
+mod cake;
 mod codel;
 mod drr;
 mod dualpi2;

@@ -6,7 +6,7 @@ pub mod scripted;
 use std::collections::BTreeMap;
 
 use anabranch_core::{
-    packet::{ConnectionId, Ecn, FlowId, PacketId},
+    packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
     rng::Stream,
     units::{Bytes, Duration, Instant, Rate, text::Limit},
 };
@@ -161,6 +161,7 @@ impl Bench {
         let queue = config.build(&Init {
             rate,
             flows: &flows,
+            hosts: &[],
         });
         Self::new(queue, Calls::of(config, rate))
     }
@@ -223,6 +224,8 @@ impl Bench {
             connection: ConnectionId(connection),
             arrived: self.now,
             ecn,
+            dscp: 0,
+            direction: Direction::Forward,
             order: number,
         };
         self.fates.push(Fate {
@@ -313,7 +316,7 @@ impl Bench {
         let time = self.rate.map_or(Duration::ZERO, |rate| {
             Bytes::new(u64::from(item.size)) / rate
         });
-        self.busy_until = self.now + time;
+        self.busy_until = (self.now + time).max(self.queue.held_until());
         self.told = false;
         Ok(())
     }
