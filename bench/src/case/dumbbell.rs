@@ -57,6 +57,7 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
         Path::RedAndLoss => {
             let loss = bernoulli_loss::Params {
                 rate: Fraction::new(0.001),
+                ..bernoulli_loss::Params::default()
             };
             let bottleneck = bottleneck
                 .queue(queues::red(true))
@@ -84,6 +85,7 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
         let (left, right) = (side(&mut builder, "left"), side(&mut builder, "right"));
         builder.flow(FlowSpec {
             name: format!("bulk/{index}"),
+            ends: [0, 1],
             route: through(left[0], &forward, right[0]),
             return_route: through(right[1], &reverse, left[1]),
             start: start(index, flows),

@@ -139,6 +139,7 @@ impl Path {
         };
         builder.flow(FlowSpec {
             name,
+            ends: [0, 1],
             route: route(near[0], there, far[0]),
             return_route: route(far[1], back, near[1]),
             start,

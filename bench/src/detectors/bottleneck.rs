@@ -116,6 +116,7 @@ pub fn arrivals(traffic: Traffic, rtt_ms: u64, seed: u64) -> Vec<Arrival> {
     let mut flow = |name: String, start: Instant, traffic: Sends<Length>| {
         builder.flow(FlowSpec {
             name,
+            ends: [0, 1],
             route: vec![Stop::Link(forward)],
             return_route: vec![Stop::Link(reverse)],
             start,

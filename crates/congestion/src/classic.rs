@@ -87,6 +87,11 @@ pub trait Law: fmt::Debug + Send + Sized {
     /// Sending starts again.
     fn on_idle(&mut self, _event: &Idle) {}
 
+    /// See [`CongestionControl::wants`].
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
+
     /// State of the law before a reduction.
     fn saved(&self) -> Self::Saved;
     /// The reduction was spurious. `restored`: the window has not outgrown the old one, so that it and ssthresh are restored.
@@ -366,7 +371,7 @@ impl<L: Law> CongestionControl for Classic<L> {
     fn wants(&self) -> Wants {
         Wants {
             sent: false,
-            ..Wants::default()
+            ..self.law.wants()
         }
     }
     fn state(&self) -> Vec<(&'static str, f64)> {

@@ -99,6 +99,10 @@ pub struct Wants {
     pub rate_samples: bool,
     /// [`CongestionControl::on_lost`], which needs `rate_samples` as well.
     pub losses: bool,
+    /// A reduction by marks is done at once, without a recovery in which the window stands still.
+    pub grows_under_marks: bool,
+    /// What a paced burst takes at the rate at most in microseconds, where that is not the stack's choice.
+    pub burst_us: Option<u16>,
 }
 
 impl Default for Wants {
@@ -107,6 +111,8 @@ impl Default for Wants {
             sent: true,
             rate_samples: false,
             losses: false,
+            grows_under_marks: false,
+            burst_us: None,
         }
     }
 }
@@ -131,6 +137,7 @@ components! {
     compound::Compound,
     vegas::Vegas,
     bic::Bic,
+    prague::Prague,
 }
 
 impl Config {
@@ -158,6 +165,11 @@ impl Config {
     #[must_use]
     pub fn sets_its_rate(&self) -> bool {
         each!(self, params => params.sets_its_rate(), custom => false)
+    }
+    /// See [`ControlParams::is_l4s`].
+    #[must_use]
+    pub fn is_l4s(&self) -> bool {
+        each!(self, params => params.is_l4s(), custom => false)
     }
     /// See [`ControlParams::needs_exact_marks`].
     #[must_use]

@@ -12,6 +12,7 @@ pub use self::{
     count::{Packets, Samples},
     number::{
         CubicScale, DctcpGain, DecreaseFactor, Gain, Lifetimes, LossThreshold, SearchStep, Share,
+        VirtualRtt,
     },
     or_stack::{OrStack, ShareOrStack, SlowStartLimit},
 };

@@ -39,6 +39,10 @@ pub trait ControlParams: Default {
     fn sets_its_rate(&self) -> bool {
         false
     }
+    /// The control is for L4S (RFC 9331 §4): its packets are ECT(1).
+    fn is_l4s(&self) -> bool {
+        false
+    }
     /// The control needs to know which bytes were marked, not only that some were.
     fn needs_exact_marks(&self) -> bool {
         false

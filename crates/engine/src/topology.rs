@@ -183,6 +183,7 @@ pub fn compile_tapped<B: Body>(
         };
         builder.flow(FlowSpec {
             name: flow.name.clone(),
+            ends: flow.ends.map(|host| u32::try_from(host).unwrap_or(u32::MAX)),
             route: stops(flow.ends[0], &flow.route),
             return_route: stops(flow.ends[1], &flow.return_route),
             start: flow.start,

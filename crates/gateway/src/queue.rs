@@ -4,7 +4,7 @@
 //! when it leaves.
 
 use anabranch_core::{
-    packet::{ConnectionId, Ecn, FlowId, PacketId},
+    packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
     rng::Stream,
     units::{Instant, text::Limit},
 };
@@ -48,6 +48,7 @@ impl Queue {
                 &Init {
                     rate: None,
                     flows: &[],
+                    hosts: &[],
                 },
             ),
             packets: Vec::new(),
@@ -101,6 +102,8 @@ impl Queue {
             connection: ConnectionId(u32::from(flow)),
             arrived: now,
             ecn: Ecn::NotEct,
+            dscp: 0,
+            direction: Direction::Forward,
             order: self.order,
         };
         self.order = self.order.wrapping_add(1);

@@ -6,7 +6,7 @@
 
 use anabranch_core::{
     component, components,
-    packet::{ConnectionId, Ecn, FlowId, PacketId},
+    packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
     parameters::Contradiction,
     rng::{Draw, Stream},
     units::{Bytes, Instant, Rate, text::Limit},
@@ -36,6 +36,10 @@ pub struct Item {
     pub arrived: Instant,
     /// Its ECN field.
     pub ecn: Ecn,
+    /// Its differentiated services code point.
+    pub dscp: u8,
+    /// Which way along its flow it goes.
+    pub direction: Direction,
     /// Its number among the arrivals at the link, from 0; wraps.
     pub order: u32,
 }
@@ -95,6 +99,8 @@ pub struct Init<'a> {
     /// The flows of the run by their numbers: `main`, or `main/0`, `main/1`, … where a table has more
     /// than one copy.
     pub flows: &'a [String],
+    /// The hosts at both ends of each flow, by numbers of their own; nothing where they are not known.
+    pub hosts: &'a [[u32; 2]],
 }
 
 impl Init<'_> {
@@ -134,6 +140,11 @@ pub trait QueueDiscipline: fmt::Debug + Send {
     /// The link has sent the last packet, at [`QueueContext::now`]: it is idle from then on. Heard
     /// at the latest before the next packet.
     fn ran_out(&mut self, _cx: &mut QueueContext<'_>) {}
+    /// Nothing is asked of the discipline until then, although packets wait: it sends more slowly than the link. Asked whenever
+    /// a packet has been handed out, of those that shape ([`QueueParams::shapes`]).
+    fn held_until(&self) -> Instant {
+        Instant::START
+    }
     /// Packets that wait.
     fn len(&self) -> usize;
     /// Whether nothing waits.
@@ -180,9 +191,18 @@ pub trait QueueParams: Default {
     fn set_bdp(&mut self, bdp: Bytes) {
         *self.limit_mut() = self.limit().with_bdp(bdp);
     }
-    /// Whether packets leave in the order in which they came. In any case those of one connection do.
+    /// Whether packets leave in the order in which they came. In any case those of one connection do, but for
+    /// [`Self::separates_ecn`].
     fn is_fifo(&self) -> bool {
         true
+    }
+    /// Whether it may send more slowly than the link ([`QueueDiscipline::held_until`]).
+    fn shapes(&self) -> bool {
+        false
+    }
+    /// Whether packets of one connection whose ECN fields differ may overtake one another.
+    fn separates_ecn(&self) -> bool {
+        false
     }
     /// Whether it decides when a packet is taken out, by how long that one has waited or by whose turn it is. Where
     /// packets are taken out before they can be sent, as a link group does that spreads flows, it would decide nothing.
@@ -215,6 +235,8 @@ components! {
     fq_codel::FqCodel,
     drr::Drr,
     threshold_mark::ThresholdMark,
+    dualpi2::Dualpi2,
+    cake::Cake,
 }
 
 impl Config {
@@ -237,6 +259,16 @@ impl Config {
     #[must_use]
     pub fn is_fifo(&self) -> bool {
         each!(self, params => params.is_fifo(), custom => false)
+    }
+    /// Whether it may send more slowly than the link. One from outside may not.
+    #[must_use]
+    pub fn shapes(&self) -> bool {
+        each!(self, params => params.shapes(), custom => false)
+    }
+    /// Whether packets of one connection whose ECN fields differ may overtake one another, as far as the discipline says so.
+    #[must_use]
+    pub fn separates_ecn(&self) -> bool {
+        each!(self, params => params.separates_ecn(), custom => false)
     }
     /// Whether it decides when a packet is taken out, as far as the discipline says so.
     #[must_use]
@@ -315,6 +347,9 @@ impl QueueDiscipline for Discipline {
     #[inline]
     fn bytes(&self) -> u64 {
         each!(self, q => q.bytes())
+    }
+    fn held_until(&self) -> Instant {
+        each!(self, q => q.held_until())
     }
     fn set_limit(&mut self, limit: Limit) -> bool {
         each!(self, q => q.set_limit(limit))

@@ -8,13 +8,14 @@
 //!
 //! With DCTCP every packet of a connection is ECN-capable: SYN, SYN-ACK, RST, FIN, pure acknowledgments, window probes
 //! and retransmissions (RFC 8257 §3.5). A switch that marks above a threshold drops what is not ECN-capable first,
-//! and no connection would open. Otherwise only new data is (RFC 3168 §6.1.1, §6.1.4, §6.1.5, §6.1.6).
+//! and no connection would open. With L4S every packet after the handshake is, with ECT(1): what is not waits in the other
+//! queue (RFC 9331 §4.1). Otherwise only new data is (RFC 3168 §6.1.1, §6.1.4, §6.1.5, §6.1.6).
 //!
 //! # Not implemented
 //! - RFC 9768: a pure acknowledgment ahead of a client that has data at once (§3.2.2.1); different
 //!   answers to different SYNs of one handshake (§3.1.5); tests for mangling of the IP field
 //!   (§3.2.2.3) and for a zeroed ACE field after the handshake (§3.2.2.4); ECN-capable control
-//!   packets and retransmissions without DCTCP.
+//!   packets without DCTCP, and retransmissions without DCTCP or L4S.
 
 pub(crate) mod option;
 
@@ -85,7 +86,7 @@ pub(crate) const fn syn_flags(mode: EcnMode) -> Flags {
     match mode {
         EcnMode::Off => Flags::NONE,
         EcnMode::Rfc3168 | EcnMode::Dctcp => SETUP,
-        EcnMode::Accecn | EcnMode::AccecnWithoutOption => ALL,
+        EcnMode::Accecn | EcnMode::AccecnWithoutOption | EcnMode::L4s => ALL,
     }
 }
 
@@ -93,9 +94,9 @@ pub(crate) const fn syn_flags(mode: EcnMode) -> Flags {
 pub(crate) fn on_syn(mode: EcnMode, syn: Flags) -> Feedback {
     match (mode, field(syn)) {
         (EcnMode::Off, _) | (_, 0b000) => Feedback::None,
-        (EcnMode::Accecn | EcnMode::AccecnWithoutOption, 0b011) => Feedback::Classic,
+        (EcnMode::Accecn | EcnMode::AccecnWithoutOption | EcnMode::L4s, 0b011) => Feedback::Classic,
         // Also flags that nothing is known to ask with: for whatever comes later.
-        (EcnMode::Accecn | EcnMode::AccecnWithoutOption, _) => Feedback::Counter,
+        (EcnMode::Accecn | EcnMode::AccecnWithoutOption | EcnMode::L4s, _) => Feedback::Counter,
         (mode, _) if syn.has(SETUP) => classic(mode),
         _ => Feedback::None,
     }
@@ -105,8 +106,10 @@ pub(crate) fn on_syn(mode: EcnMode, syn: Flags) -> Feedback {
 pub(crate) const fn on_syn_ack(mode: EcnMode, syn_ack: Flags) -> Feedback {
     match (mode, field(syn_ack)) {
         // 101 is reserved for what comes later (RFC 9768 §3.1.3).
-        (EcnMode::Accecn | EcnMode::AccecnWithoutOption, 0b010..=0b110) => Feedback::Counter,
-        (EcnMode::Accecn | EcnMode::AccecnWithoutOption, 0b001) => Feedback::Classic,
+        (EcnMode::Accecn | EcnMode::AccecnWithoutOption | EcnMode::L4s, 0b010..=0b110) => {
+            Feedback::Counter
+        }
+        (EcnMode::Accecn | EcnMode::AccecnWithoutOption | EcnMode::L4s, 0b001) => Feedback::Classic,
         // RFC 3168 §6.1.1; AE was the nonce's bit.
         (EcnMode::Rfc3168 | EcnMode::Dctcp, 0b001 | 0b101) => classic(mode),
         _ => Feedback::None,

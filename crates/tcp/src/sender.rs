@@ -219,6 +219,8 @@ pub(crate) struct Cold {
     pub(crate) refused: Option<Box<Refusals>>,
     /// Window probes since the window closed.
     pub(crate) probes: u16,
+    /// How long a paced burst takes at the rate, in microseconds.
+    burst_us: u16,
     /// Window probes since anything came.
     unanswered: u16,
     /// When the retransmission timer expired first since the last progress.
@@ -272,7 +274,8 @@ impl<B: Body> Sender<B> {
     /// A sender whose SYN has the number `first`.
     pub(crate) fn new(settings: &Arc<Settings>, control: Control, first: Seq) -> Self {
         let mut board = Scoreboard::default();
-        if control.wants().losses {
+        let wants = control.wants();
+        if wants.losses {
             board.note_losses();
         }
         Self {
@@ -311,7 +314,7 @@ impl<B: Body> Sender<B> {
             reserved: 0,
             timed: false,
             probing: Probing::Free,
-            rated: control.wants().rate_samples,
+            rated: wants.rate_samples,
             validating: settings.idle_restart == IdleRestart::Rfc7661,
             paced: settings.pacing
                 || control.pacing_rate().is_some()
@@ -340,6 +343,7 @@ impl<B: Body> Sender<B> {
                 windows: None,
                 refused: None,
                 probes: 0,
+                burst_us: wants.burst_us.unwrap_or(pacing::BURST_US),
                 unanswered: 0,
                 retransmitting_since: Instant::START,
                 max_snd_wnd: 0,

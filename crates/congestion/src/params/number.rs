@@ -1,6 +1,6 @@
 //! Numbers within bounds.
 
-use anabranch_core::bounded;
+use anabranch_core::{bounded, quantity, units::Duration};
 
 bounded! {
     /// CUBIC's scaling constant `C`, in segments per second cubed (RFC 9438 §4.1).
@@ -31,6 +31,21 @@ bounded! {
 bounded! {
     /// The share of a flight that may be lost while more is looked for (draft-ietf-ccwg-bbr §2.8).
     LossThreshold, 0.0..=0.5, "the share of a flight that may be lost"
+}
+
+quantity! {
+    /// The round-trip time that a control behaves as if it had.
+    VirtualRtt, Duration, Duration::from_micros(1), Duration::from_secs(1)
+}
+
+impl VirtualRtt {
+    /// # Panics
+    /// If `ms` is 0 or above 1,000; in a `const` this is a compile error.
+    #[must_use]
+    pub const fn from_millis(ms: u64) -> Self {
+        assert!(ms >= 1 && ms <= 1_000, "1..1000 ms");
+        Self(Duration::from_millis(ms))
+    }
 }
 
 bounded! {

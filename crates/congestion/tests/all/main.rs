@@ -14,6 +14,7 @@ mod hystart;
 mod laws;
 mod laws_random;
 mod params;
+mod prague;
 mod reno;
 mod support;
 mod vegas;

@@ -229,6 +229,7 @@ impl<B: Body> Builder<B> {
         // Collecting would keep the memory of the larger specifications.
         let mut links = Vec::with_capacity(self.links.len());
         let flow_names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();
+        let hosts: Vec<[u32; 2]> = self.flows.iter().map(|flow| flow.ends).collect();
         for ((spec, limit), ring) in self.links.into_iter().zip(plain).zip(ring_of) {
             let placing = LinkPlacing {
                 plain: limit,
@@ -236,6 +237,7 @@ impl<B: Body> Builder<B> {
                 seed: self.seed,
                 window,
                 flow_names: &flow_names,
+                hosts: &hosts,
             };
             links.push(placing.slot(spec, &mut elements));
         }

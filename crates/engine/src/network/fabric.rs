@@ -423,6 +423,8 @@ impl<B: Body> Fabric<B> {
             connection,
             arrived: self.now,
             ecn: packet.ecn,
+            dscp: packet.dscp,
+            direction: packet.direction,
             order: 0,
         };
         let slot = &mut self.links[index];

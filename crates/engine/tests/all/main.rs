@@ -19,6 +19,7 @@ mod group;
 mod impairments;
 mod interrupt;
 mod invariants;
+mod l4s;
 mod link_down;
 mod ncr;
 mod open_loop;

@@ -146,6 +146,7 @@ fn hosts<B: TestBody>(count: u32, every: Duration, ecn: Ecn) -> (Traffic<B>, Arr
 fn flow<B: Body>(name: &str, route: Vec<Stop>, traffic: Traffic<B>) -> FlowSpec<B> {
     FlowSpec {
         name: name.into(),
+        ends: [0, 1],
         route,
         return_route: Vec::new(),
         start: Instant::START,

@@ -398,7 +398,7 @@ fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> 
     match flow.stack.ecn {
         EcnMode::Off | EcnMode::Rfc3168 => kernel.ecn = flow.stack.ecn,
         EcnMode::Dctcp if flow.cc.needs_exact_marks() => kernel.ecn = flow.stack.ecn,
-        EcnMode::Accecn | EcnMode::AccecnWithoutOption | EcnMode::Dctcp => {}
+        EcnMode::Accecn | EcnMode::AccecnWithoutOption | EcnMode::L4s | EcnMode::Dctcp => {}
     }
     if kernel == flow.stack {
         return Ok(());

@@ -44,6 +44,10 @@ pub struct ServedLink {
     due: Instant,
     /// With `ahead`: nothing has waited since `busy_until`, and the discipline has not been told.
     ran_out: bool,
+    /// The queue may hold packets back although the link is free.
+    shaped: bool,
+    /// With `shaped` and without `ahead`: when the queue may be asked again.
+    held_until: Instant,
     /// Otherwise: the transmission under way.
     in_service: Option<InService>,
     stream: Stream,
@@ -83,6 +87,8 @@ struct InService {
 pub struct Parts {
     /// Where packets wait.
     pub queue: Queue,
+    /// Whether the queue may hold packets back although the link is free ([`crate::queue::QueueParams::shapes`]).
+    pub shaped: bool,
     /// How they are sent.
     pub service: AnyService,
     /// Propagation delay.
@@ -118,6 +124,8 @@ impl ServedLink {
             busy_until: Instant::START,
             due: Instant::NEVER,
             ran_out: false,
+            shaped: parts.shaped,
+            held_until: Instant::NEVER,
             up: parts.up,
             in_service: None,
             stream: parts.stream,
@@ -168,7 +176,7 @@ impl ServedLink {
             self.arrive_at_group(now, item);
             return None;
         } else {
-            self.in_service.is_none()
+            self.in_service.is_none() && !(self.shaped && now < self.queue.held_until())
         };
         let before = self.outcomes.len();
         if idle && self.queue.is_empty() {
@@ -185,6 +193,7 @@ impl ServedLink {
             self.start_next(now, impairing)
         } else {
             self.due = self.busy_until;
+            self.hold();
             None
         };
         self.account_queue(now);
@@ -204,7 +213,7 @@ impl ServedLink {
         } else if let Some(group) = &self.group {
             group.completion()
         } else {
-            self.in_service.map_or(Instant::NEVER, |s| s.done)
+            self.in_service.map_or(self.held_until, |s| s.done)
         }
     }
 
@@ -225,6 +234,13 @@ impl ServedLink {
         }
         if self.group.is_some() {
             return self.complete_member(now, impairing);
+        }
+        if self.shaped && self.in_service.is_none() {
+            self.held_until = Instant::NEVER;
+            self.start_next(now, impairing);
+            self.account_queue(now);
+            self.count_drops(now, before);
+            return None;
         }
         let served = self
             .in_service
@@ -282,9 +298,27 @@ impl ServedLink {
         }
     }
 
+    /// The queue holds back what waits, and the link is to ask again.
+    fn is_held(&mut self, now: Instant) -> bool {
+        let held = now < self.queue.held_until() && !self.queue.is_empty();
+        self.held_until = Instant::NEVER;
+        if held {
+            self.held_until = self.queue.held_until();
+        }
+        held
+    }
+
+    /// A packet has joined a queue that may hold it back on a free link.
+    #[inline]
+    fn hold(&mut self) {
+        if self.shaped && !self.ahead && self.up && self.in_service.is_none() {
+            self.held_until = self.queue.held_until();
+        }
+    }
+
     /// The link is free: the next packet that waits goes into service, if the link works.
     fn start_next(&mut self, now: Instant, impairing: &mut Vec<Impairing>) -> Option<Completed> {
-        if !self.up {
+        if !self.up || (self.shaped && !self.ahead && self.is_held(now)) {
             return None;
         }
         if self.queue.is_empty() {
@@ -311,9 +345,12 @@ impl ServedLink {
         }
         let done = self.service.finish(now, u64::from(item.size) * 8);
         self.busy_until = done;
+        if self.shaped {
+            self.busy_until = done.max(self.queue.held_until());
+        }
         self.ran_out = self.queue.is_empty();
         if !self.ran_out {
-            self.due = done;
+            self.due = self.busy_until;
         }
         self.statistics.sent(self.window, done, item.size);
         Some(self.exit(done, item, impairing))

@@ -4,7 +4,7 @@ use std::fmt;
 
 use anabranch_core::{
     bounded, optional, quantity,
-    units::{Bytes, Duration},
+    units::{Bytes, Duration, Rate},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -35,7 +35,23 @@ impl ControlTime {
         Self(Duration::from_millis(ms))
     }
 }
+impl ControlTime {
+    /// # Panics
+    /// If `us` is 0 or above 100,000,000; in a `const` this is a compile error.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Self {
+        assert!(us >= 1 && us <= 100_000_000, "1..100000000 us");
+        Self(Duration::from_micros(us))
+    }
+}
 impl BurstTime {
+    /// # Panics
+    /// If `us` is above 100,000,000; in a `const` this is a compile error.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Self {
+        assert!(us <= 100_000_000, "0..100000000 us");
+        Self(Duration::from_micros(us))
+    }
     /// # Panics
     /// If `ms` is above 100,000; in a `const` this is a compile error.
     #[must_use]
@@ -69,8 +85,77 @@ bounded! {
 }
 
 bounded! {
+    /// How many times one probability is another.
+    Coupling, 0.0..=16.0, "a factor between two probabilities"
+}
+
+bounded! {
     /// How steeply a probability rises: the exponent of a share.
     Exponent, 0.0..=16.0, "the exponent of a share"
+}
+
+/// A whole number within bounds, 0 included.
+macro_rules! whole {
+    ($(#[$meta:meta])* $Name:ident, $Of:ty, $min:literal ..= $max:literal) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(try_from = "i64", into = "i64")]
+        pub struct $Name($Of);
+
+        impl $Name {
+            /// # Panics
+            /// If `value` is out of bounds; in a `const` this is a compile error.
+            #[must_use]
+            pub const fn new(value: $Of) -> Self {
+                #[allow(unused_comparisons, reason = "the least may be that of the type")]
+                let fits = value >= $min && value <= $max;
+                assert!(fits, "out of bounds");
+                Self(value)
+            }
+            /// The number.
+            #[must_use]
+            pub const fn get(self) -> $Of {
+                self.0
+            }
+        }
+        impl TryFrom<i64> for $Name {
+            type Error = String;
+            fn try_from(value: i64) -> Result<Self, String> {
+                match <$Of>::try_from(value) {
+                    Ok(small) if ($min..=$max).contains(&value) => Ok(Self(small)),
+                    _ => Err(format!(
+                        "{value} is out of range; expected a whole number from {} to {}",
+                        $min, $max
+                    )),
+                }
+            }
+        }
+        impl From<$Name> for i64 {
+            fn from(value: $Name) -> Self {
+                Self::from(value.0)
+            }
+        }
+        impl JsonSchema for $Name {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($Name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "integer", "minimum": $min, "maximum": $max })
+            }
+        }
+    };
+}
+
+whole! {
+    /// Bytes that a link adds to each packet, or takes away.
+    Overhead, i32, -64..=256
+}
+whole! {
+    /// The least that a packet takes on a link, in bytes.
+    MinimumPacket, u32, 0..=256
 }
 
 /// Among how many queues flows are spread.
@@ -196,6 +281,10 @@ impl JsonSchema for Queues {
     }
 }
 
+optional! {
+    /// A rate, or `"unlimited"`.
+    Bandwidth, Rate, "unlimited", "a rate with its unit, for example \"20 Mbit/s\""
+}
 optional! {
     /// A sojourn time above which every packet is marked, or `"off"`.
     MarkAbove, Duration, "off", "a sojourn time with its unit, for example \"1 ms\""

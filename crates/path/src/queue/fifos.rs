@@ -32,6 +32,11 @@ impl Line {
         self.bytes -= u64::from(item.size);
         Some(item)
     }
+    /// The one that leaves next.
+    #[inline]
+    pub fn first(&self) -> Option<&Item> {
+        self.items.front()
+    }
     #[inline]
     pub fn len(&self) -> usize {
         self.items.len()

@@ -18,7 +18,12 @@ impl Perturbed {
     /// One of `lines` lines.
     #[inline]
     pub fn line(self, connection: ConnectionId, lines: u32) -> u32 {
-        let high = spread(u64::from(connection.0) ^ self.0) >> 32;
+        self.line_of(u64::from(connection.0), lines)
+    }
+    /// The same for any key.
+    #[inline]
+    pub fn line_of(self, key: u64, lines: u32) -> u32 {
+        let high = spread(key ^ self.0) >> 32;
         ((high * u64::from(lines)) >> 32) as u32
     }
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{Discipline, Item, Outcome, QueueContext, QueueDiscipline};
 use anabranch_core::{
     registry::{Meta, Source},
-    units::{Rate, text::Limit},
+    units::{Instant, Rate, text::Limit},
 };
 
 /// Description for registry, docs and command line.
@@ -127,6 +127,11 @@ impl Queue {
             None => self.discipline.dequeue(cx),
         }
     }
+    /// See [`QueueDiscipline::held_until`].
+    #[must_use]
+    pub fn held_until(&self) -> Instant {
+        self.discipline.held_until()
+    }
     /// Packets that wait.
     #[must_use]
     #[inline]
@@ -163,7 +168,7 @@ mod tests {
     use super::*;
     use crate::queue::{Config, Init, drop_tail};
     use anabranch_core::{
-        packet::{ConnectionId, Ecn, FlowId, PacketId},
+        packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
         rng::Stream,
         units::Instant,
     };
@@ -189,6 +194,8 @@ mod tests {
             connection: ConnectionId(0),
             arrived: Instant::START,
             ecn: Ecn::NotEct,
+            dscp: 0,
+            direction: Direction::Forward,
             order: number,
         }
     }
@@ -199,6 +206,7 @@ mod tests {
             Config::DropTail(drop_tail::Params { limit }).build(&Init {
                 rate: None,
                 flows: &[],
+                hosts: &[],
             }),
             Some(Reorder::Interval(Interval { interval })),
         )

@@ -218,8 +218,11 @@ fn under(
     }
     if cc.needs_exact_marks() {
         match written.ecn {
+            None if cc.is_l4s() => settings.ecn = EcnMode::L4s,
             None => settings.ecn = EcnMode::Dctcp,
-            Some(EcnMode::Dctcp | EcnMode::Accecn | EcnMode::AccecnWithoutOption) => {}
+            Some(
+                EcnMode::Dctcp | EcnMode::Accecn | EcnMode::AccecnWithoutOption | EcnMode::L4s,
+            ) => {}
             Some(EcnMode::Off | EcnMode::Rfc3168) => {
                 return problem(
                     "ecn",

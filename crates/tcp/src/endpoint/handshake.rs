@@ -287,7 +287,7 @@ impl<B: Body> Endpoint<B> {
             on_syn(mode, segment.flags)
         };
         let counts = feedback == Feedback::Counter;
-        let with_option = mode == EcnMode::Accecn && counts;
+        let with_option = mode.counts_octets() && counts;
         let heard = &mut self.snd.cold.extras().ecn;
         heard.feedback = feedback;
         heard.option = with_option.then(|| {

@@ -17,6 +17,9 @@ pub enum EcnMode {
     /// As `accecn`, without the option.
     #[serde(rename = "accecn-without-option")]
     AccecnWithoutOption,
+    /// As `accecn`, and every packet of an established connection has ECT(1): for queues that tell L4S traffic by it
+    /// (RFC 9331 §4.1). For scalable controls, as `prague`. With a peer that knows only RFC 3168, new data has ECT(0).
+    L4s,
     /// The handshake of RFC 3168, and an echo of exactly the marked segments (RFC
     /// 8257 §3.2). Both ends must have it.
     Dctcp,
@@ -26,6 +29,12 @@ impl EcnMode {
     /// Whether marks are counted in every acknowledgment (RFC 9768).
     #[must_use]
     pub const fn counts_marks(self) -> bool {
-        matches!(self, Self::Accecn | Self::AccecnWithoutOption)
+        matches!(self, Self::Accecn | Self::AccecnWithoutOption | Self::L4s)
+    }
+
+    /// Whether octets are counted beside packets, by the AccECN option (RFC 9768 §3.2.3).
+    #[must_use]
+    pub const fn counts_octets(self) -> bool {
+        matches!(self, Self::Accecn | Self::L4s)
     }
 }

@@ -63,7 +63,7 @@ impl<B: Body> Receiver<B> {
     pub(crate) fn ecn_syn_flags(&self, answers: bool, expiries: u16) -> Flags {
         if !answers {
             let attempts = match self.settings.ecn {
-                EcnMode::Accecn | EcnMode::AccecnWithoutOption => 2,
+                EcnMode::Accecn | EcnMode::AccecnWithoutOption | EcnMode::L4s => 2,
                 EcnMode::Off | EcnMode::Rfc3168 | EcnMode::Dctcp => 1,
             };
             return if expiries < attempts {
@@ -96,19 +96,27 @@ impl<B: Body> Receiver<B> {
     /// The ECN field of a pure acknowledgment.
     #[must_use]
     pub fn acknowledgment_ecn(&self) -> Ecn {
-        let exact = self.agreed.exact_ecn
-            && self
-                .cold
-                .extras
-                .as_ref()
-                .is_some_and(|extras| extras.ecn.feedback == Feedback::Exact);
-        if exact { Ecn::Ect0 } else { Ecn::NotEct }
+        let extras = self.cold.extras.as_ref().filter(|_| self.agreed.exact_ecn);
+        extras
+            .and_then(|extras| self.field_of_all(extras.ecn.feedback))
+            .unwrap_or(Ecn::NotEct)
     }
 
-    /// The flags that every segment carries, and whether every packet is ECN-capable; whether this is a pure
+    /// The ECN field of every packet after the handshake, where that does not depend on what it is.
+    fn field_of_all(&self, feedback: Feedback) -> Option<Ecn> {
+        match feedback {
+            // RFC 8257 §3.5
+            Feedback::Exact => Some(Ecn::Ect0),
+            // RFC 9331 §4.1
+            Feedback::Counter if self.settings.ecn == EcnMode::L4s => Some(Ecn::Ect1),
+            Feedback::None | Feedback::Classic | Feedback::Counter => None,
+        }
+    }
+
+    /// The flags that every segment carries, and the ECN field if it is that of every packet; whether this is a pure
     /// acknowledgment matters to the first.
     #[inline(never)]
-    pub(super) fn ecn_echo(&mut self, pure: bool) -> (Flags, bool) {
+    pub(super) fn ecn_echo(&mut self, pure: bool) -> (Flags, Option<Ecn>) {
         let state = &mut self.cold.extras().ecn;
         state.untold = 0;
         let flags = match state.feedback {
@@ -119,7 +127,8 @@ impl<B: Body> Receiver<B> {
             }
             Feedback::Counter => flags((state.received % 8) as u8),
         };
-        (flags, state.feedback == Feedback::Exact)
+        let feedback = state.feedback;
+        (flags, self.field_of_all(feedback))
     }
 
     /// The AccECN option of the next segment, if one is due and may take so many octets.

@@ -98,12 +98,9 @@ impl<B: Body> Receiver<B> {
         place: &mut Segment<B>,
     ) -> Departure {
         if self.agreed.ecn || self.agreed.exact_ecn {
-            let (echo, all_ect) = self.ecn_echo(body.is_empty());
+            let (echo, of_all) = self.ecn_echo(body.is_empty());
             flags |= echo;
-            if all_ect {
-                // RFC 8257 §3.5
-                ecn = Ecn::Ect0;
-            }
+            ecn = of_all.unwrap_or(ecn);
         }
         let window = self.advertise();
         // Field by field where it is to be: a segment put together elsewhere is copied, and the copy waits for

@@ -21,8 +21,8 @@ use anabranch_congestion::CongestionControl;
 /// Octets of a burst at most: the largest segment that a network card splits.
 pub(super) const MAX_BURST: u64 = 65_536;
 
-/// How long a paced burst takes at the rate.
-const BURST: Duration = Duration::from_millis(1);
+/// How long a paced burst takes at the rate, in microseconds.
+pub(super) const BURST_US: u16 = 1_000;
 
 /// The rate in slow start, in percent of cwnd ÷ srtt (Linux: `tcp_pacing_ss_ratio`).
 const SLOW_START_RATIO: u32 = 200;
@@ -241,7 +241,9 @@ impl<B: Body> Sender<B> {
         if begins {
             let late = now - self.paced_from;
             self.paced_from = now;
-            let most = (rate * BURST).get().min(MAX_BURST);
+            let most = (rate * Duration::from_micros(u64::from(self.cold.burst_us)))
+                .get()
+                .min(MAX_BURST);
             let extras = self.cold.extras();
             extras.late = late;
             extras.burst = most.max(2 * u64::from(self.smss));

@@ -173,7 +173,7 @@ impl<B: Body> Sender<B> {
         if self.paced {
             self.pace(now, len);
         }
-        // RFC 3168 §6.1.5: a retransmission is not ECN-capable. With DCTCP it becomes so.
+        // RFC 3168 §6.1.5: a retransmission is not ECN-capable. With DCTCP or L4S it becomes so.
         let mut departure = rcv.outgoing(now, record.start, flags, body, Ecn::NotEct, place);
         departure.retransmission = Some(cause);
         departure

@@ -362,6 +362,7 @@ impl<B: Body> Sender<B> {
     /// delivered as the first.
     pub(super) fn watch_reduction(&mut self, news: &News) {
         let paced = self.settings.window_rules.pace_at_marks()
+            && !self.control.wants().grows_under_marks
             && self.settings.recovery_pace == RecoveryPace::Prr
             && self.agreed.guided
             && self.control.ssthresh().is_some();

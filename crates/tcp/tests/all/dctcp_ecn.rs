@@ -1,5 +1,5 @@
-//! Which packets of a connection are ECN-capable: with DCTCP all (RFC 8257 §3.5), otherwise new data alone (RFC 3168
-//! §6.1).
+//! Which packets of a connection are ECN-capable: with DCTCP all (RFC 8257 §3.5), with L4S all after the handshake (RFC 9331
+//! §4.1), otherwise new data alone (RFC 3168 §6.1).
 
 use crate::support;
 
@@ -125,6 +125,42 @@ fn without_dctcp_only_new_data_is_ecn_capable() {
         }
     }
     assert!(every_packet(EcnMode::Off).iter().all(|packet| !packet.1));
+}
+
+#[test]
+fn with_l4s_every_packet_after_the_handshake_is_ecn_capable() {
+    for (kind, capable, _) in every_packet(EcnMode::L4s) {
+        let opens_or_resets = ["SYN", "SYN-ACK", "RST"].contains(&kind);
+        assert_eq!(capable, !opens_or_resets, "{kind}");
+    }
+}
+
+#[test]
+fn l4s_sends_ect1_to_a_peer_that_counts_marks_alone() {
+    for (peer, expected) in [
+        (EcnMode::L4s, Ecn::Ect1),
+        (EcnMode::Accecn, Ecn::Ect1),
+        (EcnMode::Rfc3168, Ecn::Ect0),
+        (EcnMode::Off, Ecn::NotEct),
+    ] {
+        let mut pair = Pair::new(EcnMode::L4s, peer);
+        pair.open();
+        pair.ends[0].write_all(Length(1_000));
+        let data = pair.take(0);
+        assert_eq!(data.ecn, expected, "{peer:?}");
+        // Its own data is marked as its own mode says.
+        pair.give(1, &data);
+        pair.ends[1].write_all(Length(1_000));
+        let theirs = std::iter::from_fn(|| pair.ends[1].poll_transmit(pair.now))
+            .find(|packet| packet.segment.body.0 > 0)
+            .expect("data");
+        let own = if peer == EcnMode::Accecn {
+            Ecn::Ect0
+        } else {
+            expected
+        };
+        assert_eq!(theirs.ecn, own, "{peer:?}");
+    }
 }
 
 /// A retransmitted SYN that no longer asks for ECN keeps its field: a switch that drops it otherwise is still there.

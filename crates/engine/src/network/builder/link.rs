@@ -33,6 +33,8 @@ pub(super) struct LinkPlacing<'a> {
     pub window: Window,
     /// See [`queue::Init::flows`].
     pub flow_names: &'a [String],
+    /// See [`queue::Init::hosts`].
+    pub hosts: &'a [[u32; 2]],
 }
 
 impl LinkPlacing<'_> {
@@ -43,6 +45,7 @@ impl LinkPlacing<'_> {
             seed,
             window,
             flow_names,
+            hosts,
         } = self;
         let element = elements.add(spec.name.clone());
         let mut kinds = BTreeMap::<String, usize>::new();
@@ -62,10 +65,12 @@ impl LinkPlacing<'_> {
             LinkKind::Plain(PlainLink::new(spec.rate, spec.delay, limit))
         } else {
             let link = ServedLink::new(Parts {
+                shaped: spec.queue.shapes(),
                 queue: Queue::new(
                     spec.queue.build(&queue::Init {
                         rate: spec.total_rate(),
                         flows: flow_names,
+                        hosts,
                     }),
                     spec.reorder,
                 ),

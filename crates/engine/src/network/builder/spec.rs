@@ -219,6 +219,8 @@ pub enum Traffic<B: Body> {
 pub struct FlowSpec<B: Body> {
     /// Its name, which keys its random stream and stands in results.
     pub name: String,
+    /// The hosts that it goes from and to, by numbers of their own.
+    pub ends: [u32; 2],
     /// From sender to receiver.
     pub route: Vec<Stop>,
     /// From receiver to sender.

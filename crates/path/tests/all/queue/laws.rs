@@ -134,6 +134,7 @@ fn run(config: &Config, calls: Calls, script: &[Op]) -> Result<Vec<Fate>, String
     let init = Init {
         rate: calls.rate,
         flows: &flows,
+        hosts: &[],
     };
     Bench::new(config.build(&init), calls).run(script)
 }

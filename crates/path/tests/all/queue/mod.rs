@@ -1,8 +1,10 @@
 //! Queues.
 
 mod aqm;
+mod cake;
 mod codel;
 mod drr;
+mod dualpi2;
 mod fq_codel;
 mod laws;
 mod pie;

@@ -17,6 +17,7 @@ fn pie(params: &Params, seed: u64) -> Link<Pie> {
     let init = Init {
         rate: Some(a_packet_per_ms()),
         flows: &[],
+        hosts: &[],
     };
     Link::new(Pie::new(params, &init), a_packet_per_ms(), seed)
 }
@@ -281,6 +282,7 @@ fn a_short_queue_is_left_alone() {
     let init = Init {
         rate: None,
         flows: &[],
+        hosts: &[],
     };
     let slow = anabranch_core::units::Rate::from_mbit_per_s(1);
     let mut link = Link::new(Pie::new(&params, &init), slow, 1);

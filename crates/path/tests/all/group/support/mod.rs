@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_core::{
-    packet::{ConnectionId, Ecn, FlowId, PacketId},
+    packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
     rng::Stream,
     units::{Duration, Instant, Rate, text::Limit},
 };
@@ -115,6 +115,7 @@ fn drop_tail(limit: Limit) -> Queue {
     let init = queue::Init {
         rate: None,
         flows: &[],
+        hosts: &[],
     };
     Queue::new(
         queue::Config::DropTail(queue::drop_tail::Params { limit }).build(&init),
@@ -131,6 +132,7 @@ impl Rig {
                 Impaired::new(anabranch_core::trace::ElementId(0), config.build(), stream)
             });
             ServedLink::new(served::Parts {
+                shaped: false,
                 queue: drop_tail(setup.limit),
                 service: AnyService::Fixed(Fixed::new(Some(RATE))),
                 propagation: setup.delay.into(),
@@ -220,6 +222,8 @@ impl Rig {
                     connection: ConnectionId(packet.connection),
                     arrived: next,
                     ecn: Ecn::NotEct,
+                    dscp: 0,
+                    direction: Direction::Forward,
                     order: 0,
                 };
                 let told = self.links[packet.end].arrive(next, item, &mut Vec::new());

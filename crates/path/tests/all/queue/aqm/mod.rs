@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use anabranch_core::{
-    packet::{ConnectionId, Ecn, FlowId, PacketId},
+    packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
     rng::Stream,
     units::{Duration, Instant, Rate},
 };
@@ -64,6 +64,7 @@ pub fn build(config: &Config) -> anabranch_path::queue::Discipline {
     config.build(&Init {
         rate: Some(a_packet_per_ms()),
         flows: &[],
+        hosts: &[],
     })
 }
 
@@ -160,6 +161,8 @@ impl<Q: QueueDiscipline> Link<Q> {
                 connection: ConnectionId(arrival.connection),
                 arrived: arrival.at,
                 ecn: arrival.ecn,
+                dscp: 0,
+                direction: Direction::Forward,
                 order: self.arrivals,
             };
             self.arrivals += 1;

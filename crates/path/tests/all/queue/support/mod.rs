@@ -6,7 +6,7 @@ pub mod scripted;
 use std::collections::BTreeMap;
 
 use anabranch_core::{
-    packet::{ConnectionId, Ecn, FlowId, PacketId},
+    packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
     rng::Stream,
     units::{Bytes, Duration, Instant, Rate, text::Limit},
 };
@@ -61,6 +61,8 @@ pub fn arrive_capable(gap: Duration, size: u32, connection: u32) -> Op {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fate {
     pub connection: u32,
+    /// Its ECN field when it arrived.
+    pub ecn: Ecn,
     pub arrived: Instant,
     /// When it went into service; `None` if it was dropped or still waits.
     pub sent: Option<Instant>,
@@ -81,6 +83,8 @@ pub struct Calls {
     pub limit: Option<Limit>,
     /// Packets leave in the order in which they came, not only those of one connection.
     pub fifo: bool,
+    /// Packets of one connection whose ECN fields differ may overtake one another.
+    pub separates_ecn: bool,
 }
 
 impl Calls {
@@ -93,6 +97,7 @@ impl Calls {
             held_bytes: None,
             limit: config.limit(),
             fifo: config.is_fifo(),
+            separates_ecn: config.separates_ecn(),
         }
     }
 }
@@ -129,7 +134,7 @@ pub struct Bench {
     waiting: BTreeMap<u32, Item>,
     pub fates: Vec<Fate>,
     /// The last of each connection, and of all, that were sent.
-    last_sent: BTreeMap<u32, u32>,
+    last_sent: BTreeMap<(u32, u8), u32>,
     last_of_all: Option<u32>,
 }
 
@@ -156,6 +161,7 @@ impl Bench {
         let queue = config.build(&Init {
             rate,
             flows: &flows,
+            hosts: &[],
         });
         Self::new(queue, Calls::of(config, rate))
     }
@@ -218,10 +224,13 @@ impl Bench {
             connection: ConnectionId(connection),
             arrived: self.now,
             ecn,
+            dscp: 0,
+            direction: Direction::Forward,
             order: number,
         };
         self.fates.push(Fate {
             connection,
+            ecn,
             arrived: self.now,
             sent: None,
             dropped: None,
@@ -290,7 +299,12 @@ impl Bench {
                 "packet {number} was changed: {known:?} to {item:?}"
             ));
         }
-        let last = self.last_sent.insert(item.connection.0, number);
+        let kind = if self.calls.separates_ecn {
+            self.fates[number as usize].ecn as u8 & 1
+        } else {
+            0
+        };
+        let last = self.last_sent.insert((item.connection.0, kind), number);
         if last.is_some_and(|last| last > number) {
             return Err(format!("{number} overtook one of its connection"));
         }
@@ -302,7 +316,7 @@ impl Bench {
         let time = self.rate.map_or(Duration::ZERO, |rate| {
             Bytes::new(u64::from(item.size)) / rate
         });
-        self.busy_until = self.now + time;
+        self.busy_until = (self.now + time).max(self.queue.held_until());
         self.told = false;
         Ok(())
     }

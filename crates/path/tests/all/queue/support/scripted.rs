@@ -4,7 +4,7 @@
 //! of 1 the average is what is held, to the digit.
 
 use anabranch_core::{
-    packet::{ConnectionId, Ecn, FlowId, PacketId},
+    packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
     rng::Stream,
     units::{Instant, Rate},
 };
@@ -78,6 +78,7 @@ impl Scripted {
             queue: config.build(&Init {
                 rate,
                 flows: &flows,
+                hosts: &[],
             }),
             stream: Stream::new(1, "link.test.forward"),
             arrivals: 0,
@@ -98,6 +99,8 @@ impl Scripted {
             connection: ConnectionId(arrival.flow),
             arrived: arrival.at,
             ecn: arrival.ecn,
+            dscp: 0,
+            direction: Direction::Forward,
             order: self.arrivals,
         };
         self.arrivals += 1;

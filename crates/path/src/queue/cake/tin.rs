@@ -1,0 +1,339 @@
+//! One tin: flows in queues of an 8-way set-associative hash, which take turns (Høiland-Jørgensen et al. 2018 §3.2).
+
+use anabranch_core::units::{Duration, Instant};
+
+use super::{blue::Blue, shaper::Length};
+use crate::queue::{
+    Item, QueueContext,
+    codel::{Control, Settings, Waiting},
+    fifos::{Fifo, List, Store},
+    flow_hash::Perturbed,
+};
+
+/// Queues of one set of the hash.
+const WAYS: usize = 8;
+/// A byte, in the unit of deficits: a turn is divided by the number of a host's flows.
+const BYTE: i64 = 1 << 16;
+
+/// What a packet is told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Key {
+    flow: u64,
+    source: Option<u32>,
+    destination: Option<u32>,
+}
+
+impl Key {
+    /// A flow, and the hosts among which it shares.
+    pub const fn of(flow: u64, source: Option<u32>, destination: Option<u32>) -> Self {
+        Self {
+            flow,
+            source,
+            destination,
+        }
+    }
+}
+
+/// What a tin is made from.
+#[derive(Debug)]
+pub(super) struct TinSettings {
+    /// Of the bandwidth, up to which it has priority; its weight where there is no bandwidth.
+    pub share: f64,
+    /// The same in bits per second.
+    pub rate: Option<f64>,
+    /// A flow's turn in bytes.
+    pub quantum: u64,
+    pub queues: u32,
+    pub codel: Settings,
+}
+
+/// One of the queues.
+#[derive(Debug, Clone, Copy)]
+struct FlowQueue {
+    fifo: Fifo,
+    control: Control,
+    blue: Blue,
+    /// Whose it was last; `None` if nobody's yet.
+    key: Option<Key>,
+    /// In parts of a byte; one packet may take it below zero.
+    deficit: i64,
+    /// It is among the new or the old.
+    listed: bool,
+    /// It counts as one of its hosts' flows.
+    counted: bool,
+}
+
+/// Flows with a backlog, by host.
+#[derive(Debug, Default)]
+struct Hosts(Vec<u32>);
+
+impl Hosts {
+    fn of(&mut self, host: u32) -> &mut u32 {
+        let place = host as usize;
+        if place >= self.0.len() {
+            self.0.resize(place + 1, 0);
+        }
+        &mut self.0[place]
+    }
+    fn flows(&self, host: Option<u32>) -> u32 {
+        let flows = host.and_then(|host| self.0.get(host as usize));
+        flows.copied().unwrap_or(0)
+    }
+}
+
+/// A tin.
+#[derive(Debug)]
+pub(super) struct Tin {
+    share: f64,
+    rate: Option<f64>,
+    /// In parts of a byte.
+    quantum: i64,
+    codel: Settings,
+    hash: Option<Perturbed>,
+    queues: Vec<FlowQueue>,
+    links: Vec<u32>,
+    new: List,
+    old: List,
+    sources: Hosts,
+    destinations: Hosts,
+    packets: usize,
+    /// When it is within its share again.
+    due: Instant,
+    /// Bytes sent by its weight.
+    had: f64,
+}
+
+/// What the CoDel of one queue watches over.
+struct Own<'a> {
+    store: &'a mut Store,
+    fifo: &'a mut Fifo,
+    packets: &'a mut usize,
+}
+
+impl Waiting for Own<'_> {
+    #[inline]
+    fn take(&mut self) -> Option<Item> {
+        let item = self.store.pop(self.fifo)?;
+        *self.packets -= 1;
+        Some(item)
+    }
+    #[inline]
+    fn bytes(&self) -> u64 {
+        self.fifo.bytes()
+    }
+}
+
+impl Tin {
+    pub fn new(settings: &TinSettings) -> Self {
+        let count = settings.queues as usize;
+        let empty = FlowQueue {
+            fifo: Fifo::EMPTY,
+            control: Control::NEW,
+            blue: Blue::NEW,
+            key: None,
+            deficit: 0,
+            listed: false,
+            counted: false,
+        };
+        Self {
+            share: settings.share,
+            rate: settings.rate,
+            // At most 1,514.
+            quantum: i64::try_from(settings.quantum).unwrap_or(i64::MAX / BYTE) * BYTE,
+            codel: settings.codel,
+            hash: None,
+            queues: vec![empty; count],
+            links: vec![0; count],
+            new: List::EMPTY,
+            old: List::EMPTY,
+            sources: Hosts::default(),
+            destinations: Hosts::default(),
+            packets: 0,
+            due: Instant::START,
+            had: 0.0,
+        }
+    }
+
+    /// Packets that wait.
+    pub fn packets(&self) -> usize {
+        self.packets
+    }
+    /// When it is within its share again.
+    pub fn due(&self) -> Instant {
+        self.due
+    }
+    /// Bytes sent by its weight.
+    pub fn had(&self) -> f64 {
+        self.had
+    }
+
+    /// A packet is about to join: time that an empty tin did not use earns nothing. `least` is what the tin with a backlog
+    /// has had that has had least.
+    pub fn wake(&mut self, now: Instant, least: Option<f64>) {
+        if self.packets == 0 {
+            self.due = self.due.max(now);
+            self.had = least.map_or(self.had, |least| least.max(self.had));
+        }
+    }
+
+    /// A packet of this length has left.
+    pub fn sent(&mut self, length: u32) {
+        if let Some(rate) = self.rate {
+            let takes = super::shaper::seconds(8.0 * f64::from(length) / rate);
+            self.due = self.due.saturating_add(takes);
+        }
+        self.had += f64::from(length) / self.share;
+    }
+
+    /// The queue of a flow: its own if there is one in its set, else one of the set that nobody uses, else one that it shares.
+    fn line_of(&mut self, key: Key, cx: &QueueContext<'_>) -> u32 {
+        let hash = *self.hash.get_or_insert_with(|| Perturbed::new(cx.stream));
+        let count = u32::try_from(self.queues.len()).unwrap_or(u32::MAX);
+        let home = hash.line_of(key.flow, count);
+        let first = home as usize / WAYS * WAYS;
+        let ways = WAYS.min(self.queues.len() - first);
+        // From its own place round the set.
+        let set = || (0..ways).map(|k| first + (home as usize - first + k) % ways);
+        let own = set().find(|&at| self.queues[at].key == Some(key));
+        let place = own.or_else(|| set().find(|&at| !self.queues[at].listed));
+        let place = place.unwrap_or(home as usize);
+        if own.is_none() && !self.queues[place].listed {
+            self.queues[place].key = Some(key);
+        }
+        u32::try_from(place).unwrap_or(home)
+    }
+
+    pub fn enqueue(&mut self, key: Key, item: Item, store: &mut Store, cx: &QueueContext<'_>) {
+        let line = self.line_of(key, cx);
+        let queue = &mut self.queues[line as usize];
+        store.push(&mut queue.fifo, item);
+        self.packets += 1;
+        if !queue.listed {
+            queue.listed = true;
+            queue.deficit = self.quantum;
+            self.new.push(&mut self.links, line);
+        }
+    }
+
+    /// The flow counts as one of its hosts' or does not.
+    fn count(&mut self, line: u32, counts: bool) {
+        let queue = &mut self.queues[line as usize];
+        if queue.counted == counts {
+            return;
+        }
+        queue.counted = counts;
+        let key = queue.key;
+        let change = |flows: &mut u32| {
+            *flows = if counts {
+                *flows + 1
+            } else {
+                flows.saturating_sub(1)
+            };
+        };
+        if let Some(source) = key.and_then(|key| key.source) {
+            change(self.sources.of(source));
+        }
+        if let Some(destination) = key.and_then(|key| key.destination) {
+            change(self.destinations.of(destination));
+        }
+    }
+
+    /// What a flow's turn is: a host's, divided among the flows of the end that has more.
+    fn turn(&self, line: u32) -> i64 {
+        let key = self.queues[line as usize].key;
+        let source = self.sources.flows(key.and_then(|key| key.source));
+        let destination = self.destinations.flows(key.and_then(|key| key.destination));
+        (self.quantum / i64::from(source.max(destination).max(1))).max(1)
+    }
+
+    /// The next packet, unless the AQM drops what waits.
+    pub fn dequeue(
+        &mut self,
+        store: &mut Store,
+        draws: &mut u64,
+        length: Length,
+        cx: &mut QueueContext<'_>,
+    ) -> Option<Item> {
+        loop {
+            let is_new = self.new.first().is_some();
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let line = list.first()?;
+            if self.queues[line as usize].deficit <= 0 {
+                list.pop(&self.links);
+                self.old.push(&mut self.links, line);
+                self.count(line, true);
+                let turn = self.turn(line);
+                self.queues[line as usize].deficit += turn;
+                continue;
+            }
+            let queue = &mut self.queues[line as usize];
+            let mut own = Own {
+                store,
+                fifo: &mut queue.fifo,
+                packets: &mut self.packets,
+            };
+            if let Some(item) = queue.control.dequeue(&self.codel, &mut own, cx) {
+                if queue.blue.probability() > 0.0 {
+                    *draws += 1;
+                    if cx.draw(*draws).chance(queue.blue.probability()) {
+                        cx.drop(item);
+                        continue;
+                    }
+                }
+                queue.deficit -= i64::from(length.of(item.size)) * BYTE;
+                return Some(item);
+            }
+            queue.control.idle();
+            queue.blue.is_empty(cx.now, self.codel.target);
+            list.pop(&self.links);
+            if is_new {
+                // As in FQ-CoDel: else it would go before the old ones for ever.
+                self.old.push(&mut self.links, line);
+            } else {
+                self.queues[line as usize].listed = false;
+                self.count(line, false);
+            }
+        }
+    }
+
+    /// The bytes of its longest queue.
+    pub fn longest(&self) -> u64 {
+        let bytes = self.queues.iter().map(|queue| queue.fifo.bytes());
+        bytes.max().unwrap_or(0)
+    }
+
+    /// There is no room: the longest queue loses the packet at its head.
+    pub fn overflow(&mut self, store: &mut Store, cx: &mut QueueContext<'_>) {
+        let longest = self.queues.iter_mut().reduce(|a, b| {
+            if b.fifo.bytes() > a.fifo.bytes() {
+                b
+            } else {
+                a
+            }
+        });
+        let Some(queue) = longest else {
+            return;
+        };
+        if let Some(item) = store.pop(&mut queue.fifo) {
+            self.packets -= 1;
+            queue.blue.overflows(cx.now, self.codel.target);
+            cx.drop(item);
+        }
+    }
+
+    /// Nothing waits in any tin: nobody is in the lists any more.
+    pub fn ran_out(&mut self, now: Instant) {
+        loop {
+            let line = self.new.pop(&self.links);
+            let Some(line) = line.or_else(|| self.old.pop(&self.links)) else {
+                return;
+            };
+            let queue = &mut self.queues[line as usize];
+            queue.listed = false;
+            queue.control.idle();
+            let at_most_every: Duration = self.codel.target;
+            queue.blue.is_empty(now, at_most_every);
+            self.count(line, false);
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! CAKE on scripted arrivals, against what its paper and manual page say.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::{
+    packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
+    rng::Stream,
+    units::{Bytes, Duration, Instant, Rate, text::Limit},
+};
+use anabranch_path::queue::{
+    Config, Init, Item, Outcome, QueueContext, QueueDiscipline,
+    bounded::{Bandwidth, MinimumPacket, Overhead},
+    cake::{Cake, Diffserv, Framing, Isolation, Params},
+};
+
+use crate::queue::support::{Bench, arrive};
+
+/// A packet that arrives: when, whose, how large, with which DSCP.
+#[derive(Debug, Clone, Copy)]
+struct Arrival {
+    at: Instant,
+    flow: u32,
+    size: u32,
+    dscp: u8,
+}
+
+/// What left: when, whose, how large.
+type Sent = (Instant, u32, u32);
+
+fn us(us: u64) -> Duration {
+    Duration::from_micros(us)
+}
+
+/// Carries arrivals through a queue before a link of this rate until `end`. Flow `n` is connection `n`.
+fn carry(
+    params: &Params,
+    hosts: &[[u32; 2]],
+    link: Rate,
+    arrivals: &[Arrival],
+    end: Instant,
+) -> (Vec<Sent>, u64) {
+    let init = Init {
+        rate: Some(link),
+        flows: &[],
+        hosts,
+    };
+    let mut queue = Cake::new(params, &init);
+    let (mut outcomes, mut sent, mut dropped) = (Vec::new(), Vec::new(), 0);
+    let mut free = Instant::START;
+    let mut next = arrivals.iter().peekable();
+    let mut order = 0;
+    loop {
+        let arrival = next.peek().map_or(Instant::NEVER, |arrival| arrival.at);
+        let service = if queue.is_empty() {
+            Instant::NEVER
+        } else {
+            free
+        };
+        let now = arrival.min(service.max(Instant::START));
+        if now > end || now == Instant::NEVER {
+            return (sent, dropped);
+        }
+        let mut cx = QueueContext {
+            now,
+            held_packets: 0,
+            held_bytes: 0,
+            stream: Stream::new(1, "cake"),
+            outcomes: &mut outcomes,
+        };
+        if arrival <= service {
+            let arrival = next.next().expect("it was peeked");
+            let item = Item {
+                packet: PacketId(order),
+                size: arrival.size,
+                flow: FlowId(arrival.flow),
+                connection: ConnectionId(arrival.flow),
+                arrived: now,
+                ecn: Ecn::NotEct,
+                dscp: arrival.dscp,
+                direction: Direction::Forward,
+                order,
+            };
+            order += 1;
+            queue.enqueue(item, &mut cx);
+            free = free.max(now);
+        } else if let Some(item) = queue.dequeue(&mut cx) {
+            sent.push((now, item.flow.0, item.size));
+            free = (now + Bytes::new(u64::from(item.size)) / link).max(queue.held_until());
+        }
+        dropped += outcomes
+            .drain(..)
+            .filter(|outcome| matches!(outcome, Outcome::Dropped(_)))
+            .count() as u64;
+    }
+}
+
+/// So many flows that each send a packet of 1,500 bytes at this distance.
+fn flood(flows: u32, every: Duration, end: Instant, dscp: impl Fn(u32) -> u8) -> Vec<Arrival> {
+    let mut all = Vec::new();
+    let mut at = Instant::START;
+    while at < end {
+        all.extend((0..flows).map(|flow| Arrival {
+            at,
+            flow,
+            size: 1500,
+            dscp: dscp(flow),
+        }));
+        at = at + every;
+    }
+    all
+}
+
+/// Bytes of each flow that left from `from` on.
+fn by_flow(sent: &[Sent], from: Instant) -> BTreeMap<u32, f64> {
+    let mut bytes = BTreeMap::new();
+    for (_, flow, size) in sent.iter().filter(|(at, ..)| *at >= from) {
+        *bytes.entry(*flow).or_default() += f64::from(*size);
+    }
+    bytes
+}
+
+fn shaped(mbit: u64) -> Params {
+    Params {
+        bandwidth: Bandwidth(Some(Rate::from_mbit_per_s(mbit))),
+        ..Params::default()
+    }
+}
+
+const LINK: Rate = Rate::from_mbit_per_s(1000);
+const END: Instant = Instant::from_millis(4_000);
+const WARM: Instant = Instant::from_millis(1_000);
+
+/// tc-cake(8): what the link below adds counts, in cells or in blocks if it works in them.
+#[test]
+fn the_shaper_sends_at_its_rate_with_overhead() {
+    for (overhead, mpu, framing, size, length) in [
+        (0, 0, Framing::Noatm, 1500, 1500.0),
+        (38, 0, Framing::Noatm, 1500, 1538.0),
+        (-20, 0, Framing::Noatm, 1500, 1480.0),
+        (38, 84, Framing::Noatm, 40, 84.0),
+        // 1,500 and 44 bytes fill 33 cells (ADSL, RFC 2684 with LLC and FCS); 40 and 8 bytes fill one.
+        (44, 0, Framing::Atm, 1500, 33.0 * 53.0),
+        (8, 0, Framing::Atm, 40, 53.0),
+        // 1,522 and 24 blocks.
+        (22, 0, Framing::Ptm, 1500, 1546.0),
+    ] {
+        let params = Params {
+            overhead: Overhead::new(overhead),
+            mpu: MinimumPacket::new(mpu),
+            framing,
+            ..shaped(8)
+        };
+        let mut load = flood(1, us(u64::from(size) / 2), END, |_| 0);
+        for arrival in &mut load {
+            arrival.size = size;
+        }
+        let (sent, _) = carry(&params, &[], LINK, &load, END);
+        let left: f64 = by_flow(&sent, WARM).values().sum();
+        // Three seconds at a million bytes per second.
+        let expected = 3e6 * f64::from(size) / length;
+        assert!(
+            (left / expected - 1.0).abs() < 0.002,
+            "{framing:?} {size}: {left} of {expected}"
+        );
+    }
+}
+
+#[test]
+fn an_idle_shaper_lets_no_burst_through() {
+    let mut load: Vec<Arrival> = Vec::new();
+    for k in 0..3_u64 {
+        let at = Instant::from_millis(1000 * k);
+        load.extend(vec![
+            Arrival {
+                at,
+                flow: 0,
+                size: 1500,
+                dscp: 0
+            };
+            10
+        ]);
+    }
+    let (sent, _) = carry(&shaped(12), &[], LINK, &load, END);
+    assert_eq!(sent.len(), 30);
+    for pair in sent.windows(2) {
+        assert!(
+            pair[1].0.saturating_since(pair[0].0) >= us(1000),
+            "{pair:?}"
+        );
+    }
+}
+
+#[test]
+fn flows_share_alike_whatever_they_offer() {
+    // Flow 0 offers ten times as much as each of the others, which offer twice their share.
+    let mut load = flood(5, us(3000), END, |_| 0);
+    load.extend(flood(1, us(300), END, |_| 0));
+    load.sort_by_key(|arrival| arrival.at);
+    let (sent, _) = carry(&shaped(10), &[], LINK, &load, END);
+    let bytes = by_flow(&sent, WARM);
+    let total: f64 = bytes.values().sum();
+    for (flow, bytes) in bytes {
+        assert!(
+            (bytes / total - 0.2).abs() < 0.01,
+            "{flow}: {bytes} of {total}"
+        );
+    }
+}
+
+/// Five flows of host 1 and one of host 2, all to one destination each.
+fn shares_of_hosts(isolation: Isolation, hosts: &[[u32; 2]]) -> (f64, f64) {
+    let params = Params {
+        isolation,
+        ..shaped(10)
+    };
+    let count = u32::try_from(hosts.len()).expect("few");
+    let load = flood(count, us(1000), END, |_| 0);
+    let (sent, _) = carry(&params, hosts, LINK, &load, END);
+    let bytes = by_flow(&sent, WARM);
+    let total: f64 = bytes.values().sum();
+    let last = bytes.get(&(count - 1)).copied().unwrap_or(0.0) / total;
+    let first = bytes.get(&0).copied().unwrap_or(0.0) / total;
+    (first, last)
+}
+
+/// Høiland-Jørgensen et al. 2018 §3.2 and tc-cake(8): hosts first, then the flows of each.
+#[test]
+fn hosts_share_alike_whatever_their_numbers_of_flows() {
+    let sources: Vec<[u32; 2]> = [1, 1, 1, 1, 1, 2].map(|source| [source, 9]).into();
+    let destinations: Vec<[u32; 2]> = [1, 1, 1, 1, 1, 2].map(|end| [9, end]).into();
+    let pairs: Vec<[u32; 2]> = [[1, 9]; 5].into_iter().chain([[2, 8]]).collect();
+    for (isolation, hosts, lone) in [
+        (Isolation::Flows, &pairs, 1.0 / 6.0),
+        (Isolation::DualSrchost, &sources, 0.5),
+        (Isolation::DualSrchost, &destinations, 1.0 / 6.0),
+        (Isolation::DualDsthost, &destinations, 0.5),
+        (Isolation::DualDsthost, &sources, 1.0 / 6.0),
+        (Isolation::TripleIsolate, &pairs, 0.5),
+        (Isolation::Srchost, &sources, 0.5),
+        (Isolation::Dsthost, &destinations, 0.5),
+        (Isolation::Hosts, &pairs, 0.5),
+    ] {
+        let (first, last) = shares_of_hosts(isolation, hosts);
+        assert!(
+            (last - lone).abs() < 0.02,
+            "{isolation:?}: {last}, not {lone}"
+        );
+        let other = (1.0 - lone) / 5.0;
+        let shared = matches!(
+            isolation,
+            Isolation::Srchost | Isolation::Dsthost | Isolation::Hosts
+        );
+        assert!(
+            shared || (first - other).abs() < 0.02,
+            "{isolation:?}: {first}"
+        );
+    }
+}
+
+/// Latency under load (§4.2 of the paper): a sparse flow waits for no more than what is being sent and a turn of each other.
+#[test]
+fn a_sparse_flow_hardly_waits_under_load() {
+    let mut load = flood(8, us(1000), END, |_| 0);
+    load.extend(
+        flood(1, us(20_000), END, |_| 0)
+            .into_iter()
+            .map(|arrival| Arrival {
+                flow: 100,
+                size: 100,
+                at: arrival.at + us(130),
+                ..arrival
+            }),
+    );
+    load.sort_by_key(|arrival| arrival.at);
+    let (sent, _) = carry(&shaped(10), &[], LINK, &load, END);
+    let mut came = load.iter().filter(|arrival| arrival.flow == 100);
+    let mut waits = Vec::new();
+    for (at, ..) in sent.iter().filter(|(_, flow, _)| *flow == 100) {
+        let arrived = came.next().expect("it arrived").at;
+        waits.push(at.saturating_since(arrived));
+    }
+    assert!(waits.len() > 190, "{}", waits.len());
+    // The packet in transmission takes 1.2 ms.
+    let longest = waits.iter().max().expect("some");
+    assert!(*longest <= us(1_200), "{longest}");
+}
+
+/// tc-cake(8): a tin has priority up to its threshold, and gets no more while those below have work.
+#[test]
+fn tins_have_priority_up_to_their_thresholds() {
+    let shares = |diffserv: Diffserv, dscps: &'static [u8]| -> Vec<f64> {
+        let params = Params {
+            diffserv,
+            ..shaped(10)
+        };
+        let count = u32::try_from(dscps.len()).expect("few");
+        let load = flood(count, us(1000), END, |flow| dscps[flow as usize]);
+        let (sent, _) = carry(&params, &[], LINK, &load, END);
+        let bytes = by_flow(&sent, WARM);
+        let total: f64 = bytes.values().sum();
+        (0..count)
+            .map(|flow| bytes.get(&flow).map_or(0.0, |bytes| bytes / total))
+            .collect()
+    };
+    let near = |measured: Vec<f64>, expected: &[f64]| {
+        for (measured, expected) in measured.iter().zip(expected) {
+            assert!(
+                (measured - expected).abs() < 0.02,
+                "{measured}, not {expected}"
+            );
+        }
+    };
+    // Best effort, EF.
+    near(shares(Diffserv::Besteffort, &[0, 46]), &[0.5, 0.5]);
+    near(shares(Diffserv::Diffserv3, &[0, 46]), &[0.75, 0.25]);
+    near(shares(Diffserv::Diffserv4, &[0, 46]), &[0.75, 0.25]);
+    // And AF41: a half.
+    near(
+        shares(Diffserv::Diffserv4, &[0, 46, 34]),
+        &[0.25, 0.25, 0.5],
+    );
+    // CS1 and LE get what best effort leaves.
+    let bulk = shares(Diffserv::Diffserv4, &[0, 8, 1]);
+    assert!(bulk[1] + bulk[2] < 0.07, "{bulk:?}");
+    // Alone, each has it all.
+    for dscp in [&[0_u8][..], &[8], &[34], &[46]] {
+        near(shares(Diffserv::Diffserv4, dscp), &[1.0]);
+    }
+}
+
+#[test]
+fn without_a_bandwidth_tins_share_by_weight() {
+    let params = Params {
+        diffserv: Diffserv::Diffserv4,
+        ..Params::default()
+    };
+    let dscps = [0, 8, 34, 46];
+    let load = flood(4, us(500), END, |flow| dscps[flow as usize]);
+    let (sent, _) = carry(&params, &[], Rate::from_mbit_per_s(10), &load, END);
+    let bytes = by_flow(&sent, WARM);
+    for (flow, weight) in [(1, 1.0 / 16.0), (2, 0.5), (3, 0.25)] {
+        let ratio = bytes[&flow] / bytes[&0];
+        assert!((ratio / weight - 1.0).abs() < 0.05, "{flow}: {ratio}");
+    }
+}
+
+/// The 8-way set-associative hash: as many flows as there are queues rarely share one, where a plain hash puts a third of
+/// them with another (Høiland-Jørgensen et al. 2018 §3.2).
+#[test]
+fn flows_rarely_share_a_queue() {
+    let params = Params {
+        isolation: Isolation::Flows,
+        diffserv: Diffserv::Besteffort,
+        limit: Limit::Unlimited,
+        ..shaped(100)
+    };
+    let flows = 512;
+    let load = flood(flows, us(20_000), END, |_| 0);
+    let (sent, _) = carry(&params, &[], LINK, &load, END);
+    let bytes = by_flow(&sent, WARM);
+    let mean = bytes.values().sum::<f64>() / f64::from(flows);
+    let short = bytes.values().filter(|bytes| **bytes < 0.75 * mean).count();
+    assert!(
+        short < 20,
+        "{short} of {flows} have less than three quarters of the mean"
+    );
+    assert_eq!(bytes.len(), flows as usize);
+}
+
+/// Of 16 sets of 8, each flow stays in its set: a set of one way would put many together.
+#[test]
+fn an_overfull_set_shares_its_queues() {
+    let params = Params {
+        queues: anabranch_path::queue::bounded::QueueCount::new(8),
+        isolation: Isolation::Flows,
+        diffserv: Diffserv::Besteffort,
+        ..shaped(10)
+    };
+    let load = flood(8, us(2000), END, |_| 0);
+    let (sent, _) = carry(&params, &[], LINK, &load, END);
+    let bytes = by_flow(&sent, WARM);
+    let mean = bytes.values().sum::<f64>() / 8.0;
+    for (flow, bytes) in &bytes {
+        assert!(
+            (bytes / mean - 1.0).abs() < 0.02,
+            "{flow}: {bytes} of {mean}"
+        );
+    }
+    let load = flood(20, us(2000), END, |_| 0);
+    let (sent, _) = carry(&params, &[], LINK, &load, END);
+    assert_eq!(by_flow(&sent, WARM).len(), 20);
+}
+
+/// BLUE: a flow that does not respond loses at random before the queue is full, once it has overflowed.
+#[test]
+fn a_flow_that_does_not_respond_is_held_down() {
+    let params = Params {
+        limit: Limit::Packets(50),
+        ..shaped(10)
+    };
+    let end = Instant::from_millis(20_000);
+    let load = flood(1, us(600), end, |_| 0);
+    let (sent, dropped) = carry(&params, &[], LINK, &load, end);
+    assert!(dropped > 10_000, "{dropped}");
+    assert!(sent.len() > 16_000, "{}", sent.len());
+}
+
+#[test]
+fn the_ledger_holds_behind_a_shaper() {
+    let config = Config::Cake(shaped(5));
+    let mut script = Vec::new();
+    for k in 0..2_000_u32 {
+        script.push(arrive(us(1_000), 1500, k % 7));
+    }
+    script.push(arrive(Duration::from_secs(10), 1500, 0));
+    let fates = Bench::of(&config, Some(Rate::from_mbit_per_s(100)))
+        .run(&script)
+        .expect("the laws hold");
+    assert_eq!(fates.len(), 2_001);
+}
