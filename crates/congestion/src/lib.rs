@@ -91,6 +91,10 @@ pub trait CongestionControl: fmt::Debug + Send {
 }
 
 /// What a control wants computed for it, or wants to hear.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each asks for one thing, and none excludes another"
+)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wants {
     /// [`CongestionControl::on_sent`].
