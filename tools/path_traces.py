@@ -85,9 +85,7 @@ def fragmented(seed: int, mean: float, delay_ms: float) -> list[Step]:
         if left_s <= 0.0:
             is_5g = not is_5g
             left_s = draw.expovariate(1.0 / (20.0 if is_5g else 10.0))
-    return [
-        Step(step.time_s, rate, step.delay_ms) for step, rate in zip(steps, with_mean(rates, mean), strict=True)
-    ]
+    return [Step(step.time_s, rate, step.delay_ms) for step, rate in zip(steps, with_mean(rates, mean), strict=True)]
 
 
 def satellite(seed: int, median: float, shared: int) -> list[Step]:
