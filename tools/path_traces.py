@@ -3,9 +3,9 @@
     python tools/path_traces.py            writes them
     python tools/path_traces.py --check    compares instead; exit status 1 when a file is out of date
 
-Each trace is drawn from a process whose median or mean is the figure that the path's source gives; the path's file in
-`crates/scenario/paths/` names source and figure. What no source gives (how fast a rate changes, how long a gap is) is an
-assumption, which that file names too. The draws have fixed seeds.
+Each trace is drawn from a process whose median or mean is the figure that the path's source gives; the path's file
+in `crates/scenario/paths/` names source and figure. What no source gives (how fast a rate changes, how long a gap is) is
+an assumption, which that file names too. The draws have fixed seeds.
 """
 
 from __future__ import annotations
@@ -31,8 +31,13 @@ class Step:
     delay_ms: float
 
 
+def seeded(seed: int) -> random.Random:
+    """A stream of draws."""
+    return random.Random(seed)  # noqa: S311 - traces, not secrets
+
+
 def correlated(draw: random.Random, count: int, memory: float) -> list[float]:
-    """Normal values of mean 0 and deviation 1, each like the one before it by `memory`, the coefficient of autocorrelation."""
+    """Normal values of mean 0 and deviation 1; `memory` is the correlation of each with the one before it."""
     values = [draw.gauss(0.0, 1.0)]
     fresh = math.sqrt(1.0 - memory * memory)
     while len(values) < count:
@@ -59,7 +64,7 @@ def memory(step_s: float, lasts_s: float) -> float:
 
 def drive(seed: int, scale: Callable[[list[float]], list[float]], spread: float, delay_ms: float) -> list[Step]:
     """Two minutes in a car: a fading rate, and a gap at each change of cell."""
-    draw = random.Random(seed)
+    draw = seeded(seed)
     step_s, count = 0.1, 1200
     fading = correlated(draw, count, memory(step_s, 5.0))
     waiting = correlated(draw, count, memory(step_s, 1.0))
@@ -75,7 +80,7 @@ def drive(seed: int, scale: Callable[[list[float]], list[float]], spread: float,
 
 def fragmented(seed: int, mean: float, delay_ms: float) -> list[Step]:
     """A drive through cells of 5G and, between them, of LTE with a fifth of the rate."""
-    draw = random.Random(seed)
+    draw = seeded(seed)
     steps = drive(seed, lambda rates: rates, 0.7, delay_ms)
     is_5g, left_s = True, draw.expovariate(1.0 / 20.0)
     rates = []
@@ -85,9 +90,7 @@ def fragmented(seed: int, mean: float, delay_ms: float) -> list[Step]:
         if left_s <= 0.0:
             is_5g = not is_5g
             left_s = draw.expovariate(1.0 / (20.0 if is_5g else 10.0))
-    return [
-        Step(step.time_s, rate, step.delay_ms) for step, rate in zip(steps, with_mean(rates, mean), strict=True)
-    ]
+    return [Step(step.time_s, rate, step.delay_ms) for step, rate in zip(steps, with_mean(rates, mean), strict=True)]
 
 
 def satellite(seed: int, median: float, shared: int) -> list[Step]:
@@ -95,7 +98,7 @@ def satellite(seed: int, median: float, shared: int) -> list[Step]:
 
     The delays are drawn with the seed `shared`, alike in both directions.
     """
-    draw, course = random.Random(seed), random.Random(shared)
+    draw, course = seeded(seed), seeded(shared)
     step_s, count, interval = 0.2, 1500, 75
     within = correlated(draw, count, memory(step_s, 1.0))
     flutter = correlated(course, count, memory(step_s, 1.0))
@@ -117,7 +120,7 @@ def satellite(seed: int, median: float, shared: int) -> list[Step]:
 
 def wireless(seed: int) -> list[Step]:
     """Two minutes of a busy channel: 10 ms each way at the median, 50 ms at the ninth decile."""
-    draw = random.Random(seed)
+    draw = seeded(seed)
     step_s, count = 0.1, 1200
     contention = correlated(draw, count, memory(step_s, 0.5))
     # ln 5 / 1.2816: the ninth decile is five medians.

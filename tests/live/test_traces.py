@@ -1,0 +1,42 @@
+"""Links that follow traces, in the live engine beside the simulator: the same datagrams get the same delays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.scenario import Scenario
+
+from .conftest import FLOW, Run
+
+UDP = FLOW + 'protocol = "udp"\nstop = "2 s"\nworkload = { kind = "paced", rate = "4 Mbit/s" }\n'
+
+
+def both(live_run: Run, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The summaries live and simulated, in that order."""
+    simulated: Any = Scenario.from_text(text).run().summary
+    return live_run(text), simulated
+
+
+def test_datagrams_get_the_delays_of_a_trace(live_run: Run, tmp_path: Path) -> None:
+    """Half of the time 10 ms, the other half 30 ms: a constant delay has another mean or another percentile."""
+    trace = tmp_path / "delays.csv"
+    trace.write_text("time_s,delay_ms\n0,10\n0.25,30\n", "utf-8")
+    link = f'between = ["A", "B"]\nrate = "20 Mbit/s"\ndelay = {{ kind = "trace", file = "{trace}" }}\n'
+    live, simulated = both(live_run, f'duration = "2.2 s"\n[link.path]\n{link}{UDP}')
+    flow, expected = live["flows"]["main"], simulated["flows"]["main"]
+    for name in ("mean_one_way_delay_ms", "p95_one_way_delay_ms"):
+        assert flow[name] == pytest.approx(expected[name], abs=1.0)
+    assert flow["mean_one_way_delay_ms"] == pytest.approx(20.8, abs=1.5)
+    assert live["links"]["path"]["forward"]["reordered_packets"] == 0
+
+
+def test_a_ready_path_runs_live(live_run: Run) -> None:
+    live, simulated = both(
+        live_run, f'duration = "2.2 s"\n[link.path]\npath = "lte-drive"\nbetween = ["A", "B"]\n{UDP}'
+    )
+    flow, expected = live["flows"]["main"], simulated["flows"]["main"]
+    assert flow["delivered_bytes"] == pytest.approx(expected["delivered_bytes"], rel=0.02)
+    assert flow["mean_one_way_delay_ms"] == pytest.approx(expected["mean_one_way_delay_ms"], abs=2.0)

@@ -1,0 +1,181 @@
+"""Ready paths and traces: what the command line says of them, what runs do with them, and where they come from."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from anabranch import Scenario, toml_text
+from anabranch.cli.explain import engine_registry
+
+from .command import Call
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "crates" / "scenario" / "paths"
+PATHS = {item["name"]: item for item in engine_registry() if item["kind"] == "path"}
+
+FLOW = """
+[flow.main]
+from = "A"
+to = "B"
+"""
+
+
+def generator() -> ModuleType:
+    """`tools/path_traces.py`."""
+    spec = importlib.util.spec_from_file_location("path_traces", ROOT / "tools" / "path_traces.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def column(name: str, at: int) -> list[float]:
+    """A column of a trace of the library."""
+    lines = (FOLDER / name).read_text("utf-8").splitlines()[2:]
+    return [float(line.split(",")[at]) for line in lines]
+
+
+def test_paths_are_listed_and_explained(anabranch: Call) -> None:
+    listed = anabranch("list", "paths")
+    assert (listed.status, listed.err) == (0, "")
+    for name, item in PATHS.items():
+        assert re.search(rf"^  {re.escape(name)} ", listed.out, re.MULTILINE), name
+        explained = anabranch("explain", name)
+        assert explained.status == 0
+        assert "Source: " in explained.out
+        assert "Assumed" in explained.out
+        assert f'path = "{name}"' in explained.out
+        assert item["sources"]
+
+
+def test_every_path_has_a_figure_on_its_page() -> None:
+    figures = toml_text.parse((ROOT / "docs" / "figures" / "figures.toml").read_text("utf-8"), "figures.toml")
+    page = (ROOT / "docs" / "guides" / "paths.md").read_text("utf-8")
+    for name in PATHS:
+        assert f"path-{name}" in figures
+        assert f"<!-- figure: path-{name} -->" in page
+
+
+def test_the_traces_are_what_the_generator_writes() -> None:
+    traces = generator()
+    for name in traces.TRACES:
+        assert (FOLDER / name).read_text("utf-8") == traces.text(name), name
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "of", "expected"),
+    [
+        ("lte-drive-down.csv", 1, statistics.median, 13.0),
+        ("lte-drive-up.csv", 1, statistics.median, 6.0),
+        ("5g-drive-down.csv", 1, statistics.fmean, 80.6),
+        ("starlink-down.csv", 1, statistics.median, 105.0),
+        ("starlink-up.csv", 1, statistics.median, 12.0),
+        ("wifi.csv", 2, statistics.median, 10.0),
+        # A tenth of the time more than five medians.
+        ("wifi.csv", 2, lambda values: statistics.quantiles(values, n=10)[8], 50.0),
+        # Half of the quartiles of the round trip.
+        ("starlink-down.csv", 2, lambda values: statistics.quantiles(values, n=4)[1], 25.0),
+        ("lte-drive-down.csv", 2, statistics.median, 35.0),
+    ],
+)
+def test_a_trace_has_the_figures_of_its_source(name: str, at: int, of: Any, expected: float) -> None:
+    # Five minutes of 15 s each are 20 draws.
+    assert of(column(name, at)) == pytest.approx(expected, rel=0.15 if at == 2 else 0.03)
+
+
+def test_a_value_of_the_link_holds_over_the_path() -> None:
+    text = f'duration = "1 s"\n[link.wan]\npath = "geo"\nbetween = ["A", "B"]\ndelay = "5 ms"\n{FLOW}'
+    summary: Any = Scenario.from_text(text).run().summary
+    wan = summary["resolved_scenario"]["link"]["wan"]
+    assert wan["path"] == "geo"
+    assert (wan["forward"]["delay"], wan["forward"]["rate"]) == ("5 ms", "18.75 Mbit/s")
+    again: Any = Scenario.from_dict(summary["resolved_scenario"]).run().summary
+    assert again["digest"] == summary["digest"]
+
+
+@pytest.mark.parametrize("name", sorted(PATHS))
+def test_a_flow_uses_what_a_path_has(name: str) -> None:
+    text = f'duration = "5 s"\n[link.wan]\npath = "{name}"\nbetween = ["A", "B"]\n{FLOW}'
+    summary: Any = Scenario.from_text(text).run().summary
+    assert summary["flows"]["main"]["goodput_mbit_s"] > 1
+    assert summary["links"]["wan"]["forward"]["utilization"] > 0.1
+
+
+def test_a_file_cannot_stand_in_for_a_path(anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text('[link]\nrate = "1 Mbit/s"\n', "utf-8")
+    Path("geo.toml").write_text('[link]\nrate = "1 Mbit/s"\n', "utf-8")
+    text = f'duration = "1 s"\n[link.wan]\npath = "mine"\nbetween = ["A", "B"]\n{FLOW}'
+    Path("s.toml").write_text(text, "utf-8")
+    done = anabranch("run", "s.toml")
+    assert done.status == 2
+    assert "s.toml:3:8: there is no path `mine`" in done.err
+    geo = json.loads(anabranch("run", "s.toml", "--set", "link.wan.path=geo", "--json").out)
+    assert geo["resolved_scenario"]["link"]["wan"]["forward"]["rate"] == "18.75 Mbit/s"
+
+
+def test_a_wrong_line_of_a_trace_is_shown(anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d.csv").write_text("time_s,delay_ms\n0,10\n0.5,ten\n", "utf-8")
+    link = 'between = ["A", "B"]\ndelay = { kind = "trace", file = "d.csv" }\n'
+    Path("s.toml").write_text(f'duration = "1 s"\n[link.wan]\n{link}{FLOW}', "utf-8")
+    done = anabranch("run", "s.toml", "--out", "out")
+    assert done.status == 2
+    assert 'd.csv:3:5: "ten" is no delay' in done.err
+    assert "expected a number of milliseconds" in done.err
+    assert not Path("out").exists()
+
+
+def test_a_sweep_takes_an_empty_list(anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = f'duration = "1 s"\n[link.wan]\nrate = "8 Mbit/s"\ndelay = "5 ms"\nbetween = ["A", "B"]\n{FLOW}'
+    Path("s.toml").write_text(text, "utf-8")
+    grid = 'link.wan.forward.impair=[[], [{ kind = "bernoulli-loss", rate = 0.5, max_burst = 2 }]]'
+    done = anabranch("sweep", "s.toml", "--grid", grid, "--json")
+    assert done.status == 0
+    none, lossy = (
+        point["figures"]["link.wan.forward.lost_packets"]["mean"] for point in json.loads(done.out)["points"]
+    )
+    assert none == 0
+    assert lossy > 0
+
+
+def test_the_guide_s_commands_run(anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "guides" / "paths.md").read_text("utf-8")
+    fences = re.findall(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for _, title, content in fences:
+        if title:
+            Path(title).write_text(content, "utf-8")
+    commands = [
+        line.split("#")[0].split()
+        for language, _, content in fences
+        if language == "sh"
+        for line in content.splitlines()
+    ]
+    assert len(commands) >= 5
+    for command in commands:
+        if "live" not in command:
+            assert anabranch(*command[1:]).status == 0, command
+    # The trace and the changes of the page, over its scenario.
+    changes = next(content for language, title, content in fences if language == "toml" and not title)
+    text = Path("wan.toml").read_text("utf-8") + changes
+    text = text.replace(
+        'path = "starlink"',
+        'service = { kind = "trace", file = "drive.csv" }\nqueue = { kind = "drop-tail", limit = "90 packets" }\n'
+        'forward.impair = [{ kind = "bernoulli-loss" }]',
+    )
+    Path("wan.toml").write_text(text, "utf-8")
+    done = anabranch("run", "wan.toml")
+    assert done.status == 0, done.err
