@@ -89,6 +89,7 @@ fn traffic() -> impl Strategy<Value = Vec<Sent>> {
 fn losses(rate: f64) -> Vec<impair::Config> {
     vec![impair::Config::BernoulliLoss(bernoulli_loss::Params {
         rate: Fraction::new(rate),
+        max_burst: None,
     })]
 }
 
