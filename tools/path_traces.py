@@ -3,8 +3,8 @@
     python tools/path_traces.py            writes them
     python tools/path_traces.py --check    compares instead; exit status 1 when a file is out of date
 
-Each trace is drawn from a process whose median or mean is the figure that the path's source gives; the path's file
-in `crates/scenario/paths/` names source and figure. What no source gives (how fast a rate changes, how long a gap is) is
+Each trace is drawn from a process whose median or mean is the figure that the path's source gives. The path's file in
+`crates/scenario/paths/` names source and figure. What no source gives (how fast a rate changes, how long a gap is) is
 an assumption, which that file names too. The draws have fixed seeds.
 """
 

@@ -17,7 +17,7 @@ from anabranch.component import Component
 
 pytestmark = pytest.mark.engine
 
-KINDS = [name for name in builders.__all__ if name not in ("parts", "service", "sizes", "spans")]
+KINDS = [name for name in builders.__all__ if name not in ("delay", "parts", "service", "sizes", "spans")]
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Component]]]:

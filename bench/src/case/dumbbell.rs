@@ -57,7 +57,7 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
         Path::RedAndLoss => {
             let loss = bernoulli_loss::Params {
                 rate: Fraction::new(0.001),
-                ..bernoulli_loss::Params::default()
+                max_burst: None,
             };
             let bottleneck = bottleneck
                 .queue(queues::red(true))

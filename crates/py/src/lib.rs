@@ -71,6 +71,12 @@ mod _engine {
         anabranch::scenario::synonyms().collect()
     }
 
+    /// The content of a file of the library of ready paths; `None` where there is none of that name.
+    #[pyfunction]
+    fn library_file(name: &str) -> Option<&'static str> {
+        anabranch::scenario::catalog::library_file(name)
+    }
+
     /// Every component with its sources and parameters, as JSON.
     #[pyfunction]
     fn registry() -> PyResult<String> {

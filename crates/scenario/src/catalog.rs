@@ -123,6 +123,12 @@ pub fn catalog() -> Vec<Entry> {
     entries
 }
 
+/// The content of a file of the library of ready paths, by the name that scenarios give it: `anabranch:NAME`.
+#[must_use]
+pub fn library_file(name: &str) -> Option<&'static str> {
+    library::file(name)?.ok()
+}
+
 fn path(path: library::Described) -> Entry {
     let sources = path.sources.into_iter();
     Entry {

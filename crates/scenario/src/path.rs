@@ -88,6 +88,20 @@ impl Path {
         self.segments.iter().map(|s| s.name.as_str()).collect()
     }
 
+    /// The same with one name more, before the one at `position`.
+    pub(super) fn with(&self, position: usize, name: &str) -> Self {
+        let mut segments = self.segments.clone();
+        let place = segments[position].place;
+        segments.insert(
+            position,
+            Segment {
+                name: name.to_owned(),
+                place,
+            },
+        );
+        Self { segments }
+    }
+
     /// The plain spelling.
     pub(super) fn text(&self) -> String {
         self.names().join(".")

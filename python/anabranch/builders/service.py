@@ -28,9 +28,9 @@ def trace(
 
     Args:
         file: The file; its path counts from where the scenario's file is.
-        repeat: Whether the trace begins again at its end, or how often it is played in all. A round of times in
-            seconds ends as long after the last line as that is after the line before it; one of mahimahi's format
-            with its last line. (1 to 4294967295)
+        repeat: Whether the trace begins again at its end, as it does by default, or how often it is played in all.
+            A round of times in seconds ends as long after the last line as that is after the line before it; one of
+            mahimahi's format with its last line. (1 to 4294967295)
     """
     return build(
         Builder("service.trace", "link.component.service", kind="trace"),

@@ -207,7 +207,7 @@ def _write_path(source: Source, found: Format, target: Format, names: Names, not
     wanted = target.writer[1] if target.writer else ""
     if wanted == "link":
         link = scenario_file.describe(scenario, description, at, options.link, notes)
-        return _written(target.write(link, names, notes))
+        return _written(target.write(scenario_file.without_tables(link, notes), names, notes))
     if description is None:
         hint = f"{argument('target', 'FORMAT')} names another format"
         raise UserError(f"{source.name} is a scenario already", hint=hint)

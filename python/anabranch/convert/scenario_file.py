@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
+from fractions import Fraction
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from anabranch import toml_text
+from anabranch import _engine, toml_text
+from anabranch.convert import step_table
 from anabranch.convert.content import PAPER_PACKET, Description, Link, Names, Notes, Source, Written
 from anabranch.errors import UserError, nearest
 from anabranch.spoken import argument
@@ -72,13 +74,44 @@ def describe(scenario: Scenario, description: Description | None, at: Path, link
     sides = []
     for direction in ("forward", "reverse"):
         side = dict(found[direction])
-        trace = side["service"].get("file") if side["service"]["kind"] == "trace" else None
-        if trace is not None:
-            files[trace] = files.get(trace) or read_bytes(at / trace, most=MAX_TRACE_BYTES)
-            side["mean_rate"] = _mean_rate(files[trace])
+        for key in ("service", "delay"):
+            value = side[key]
+            trace = value.get("file") if isinstance(value, Mapping) and value["kind"] == "trace" else None
+            if trace is not None and trace not in files:
+                shipped = _engine.library_file(trace)
+                files[trace] = shipped.encode() if shipped else read_bytes(at / trace, most=MAX_TRACE_BYTES)
+            if trace is not None and key == "service":
+                side["mean_rate"] = _mean_rate(files[trace])
         sides.append(side)
     _note_changes(resolved, name, notes)
     return Link(name, (found["between"][0], found["between"][1]), sides[0], sides[1], files)
+
+
+def without_tables(link: Link, notes: Notes) -> Link:
+    """The same with what other formats have in the place of tables: opportunities for rates, the mean for delays."""
+    files = dict(link.files)
+    sides = []
+    for way, given in (("forward", link.forward), ("reverse", link.reverse)):
+        side = dict(given)
+        where = f"link.{link.name}.{way}"
+        service, delay = side["service"], side["delay"]
+        if service["kind"] == "trace":
+            if (table := step_table.read(files[service["file"]], "rate")) is not None:
+                name = f"{PurePosixPath(service['file']).name.removeprefix('anabranch:')}.opportunities"
+                files[name] = table.opportunities()
+                side["service"] = {**service, "file": name}
+                notes.lost(f"{where}.service: rates over time; written as packets and milliseconds")
+            if "repeat" in service:
+                notes.lost(f"{where}.service.repeat: the trace begins again without end")
+        if isinstance(delay, Mapping):
+            table = step_table.read(files[delay["file"]], "delay")
+            mean = table.mean_delay_ms() if table is not None else Fraction(0)
+            side["delay"] = f"{float(mean):.6f} ms"
+            notes.lost(f"{where}.delay: a trace; its mean, {float(mean):.6g} ms, stands for it")
+        if side.get("overtake"):
+            notes.lost(f"{where}.overtake")
+        sides.append(side)
+    return Link(link.name, link.ends, sides[0], sides[1], files)
 
 
 def choose(resolved: Mapping[str, Any], link: str | None) -> tuple[str, Mapping[str, Any]]:
@@ -108,6 +141,8 @@ def _note_changes(resolved: Mapping[str, Any], link: str, notes: Notes) -> None:
 
 def _mean_rate(trace: bytes) -> int:
     """Bits per second of a capacity trace that the engine has accepted."""
+    if (table := step_table.read(trace, "rate")) is not None:
+        return table.mean_rate()
     times = [line.split(b"#")[0].strip() for line in trace.splitlines()]
     times = [time for time in times if time]
     return max(len(times) * 8 * PAPER_PACKET * 1000 // int(times[-1]), 1)

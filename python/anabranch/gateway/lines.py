@@ -191,6 +191,8 @@ class _Carried:
         return [self._plain(inner) for inner in value] if isinstance(value, list) else value
 
     def _file(self, name: str) -> str:
+        if name.startswith("anabranch:"):
+            return name
         carried = f"{self._prefix}{Path(name).name}"
         content = self._known.get(name)
         self.files[carried] = content if content is not None else read_bytes(self._folder / name, most=MAX_RESULT_BYTES)

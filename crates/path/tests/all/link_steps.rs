@@ -1,6 +1,6 @@
 //! Tables of rate and delay over time: what they deliver and when, beside arithmetic step by step.
 
-use std::sync::Arc;
+use std::{fmt::Write as _, sync::Arc};
 
 use anabranch_core::{
     rng::Stream,
@@ -126,7 +126,12 @@ fn random_tables_carry_what_their_steps_carry() {
             } else {
                 (d.bits() % 4) * 1_777
             };
-            text += &format!("{:.4},{:.3}\n", time as f64 / 1e4, f64::from(rate) / 1e3);
+            let _ = writeln!(
+                text,
+                "{:.4},{:.3}",
+                time as f64 / 1e4,
+                f64::from(rate) / 1e3
+            );
             steps.push((length * 100_000_000, u64::from(rate) * 1_000));
             time += length;
         }

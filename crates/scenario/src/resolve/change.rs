@@ -60,7 +60,9 @@ pub(super) fn changes(
             given
                 .add(&path, entry)
                 .map_err(|fault| fail(fault.at(place)))?;
-            path.set(&mut tree, entry.node.clone()).map_err(fail)?;
+            for path in over_library(&path, &tree) {
+                path.set(&mut tree, entry.node.clone()).map_err(fail)?;
+            }
             Touched::add(&mut touched, link, place, &path);
         }
         let later = Resolver {
@@ -119,6 +121,29 @@ pub(super) fn changes(
         }
     }
     Ok(changes)
+}
+
+/// Where a value of a link is set whose ready path gives one for each direction: in both directions, as everywhere a
+/// value of the link holds over its path's.
+fn over_library(path: &Path, tree: &Node) -> Vec<Path> {
+    let names = path.names();
+    let [section, name, key, ..] = names[..] else {
+        return vec![path.clone()];
+    };
+    let from_library = |direction: Direction| {
+        let given = tree.find(&[section, name, direction.name(), key]);
+        let library = tree.find(&[section, name, "path"]);
+        given.is_some_and(|given| library.is_some_and(|path| path.place == given.place))
+    };
+    let directed: Vec<Path> = Direction::BOTH
+        .into_iter()
+        .filter(|direction| from_library(*direction))
+        .map(|direction| path.with(2, direction.name()))
+        .collect();
+    match directed.len() {
+        2 => directed,
+        _ => directed.into_iter().chain([path.clone()]).collect(),
+    }
 }
 
 /// A link that an `[[at]]` changes.

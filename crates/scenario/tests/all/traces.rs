@@ -386,3 +386,64 @@ fn a_sweep_goes_through_paths_and_empty_lists() {
     assert_eq!(sweep.grid.len(), 3);
     assert_eq!(sweep.grid[2].1[0], serde_json::json!([]));
 }
+
+#[test]
+fn a_change_of_a_link_holds_over_both_directions_of_its_path() {
+    let changed = |link: &str, set: &str| {
+        let at = format!("[[at]]\ntime = \"1 s\"\nset = {{ {set} }}");
+        let resolved = resolve(link, &at);
+        reads_back(&resolved);
+        resolved.changes.len()
+    };
+    assert_eq!(
+        changed("path = \"adsl\"", "\"link.wan.rate\" = \"1 Mbit/s\""),
+        2
+    );
+    assert_eq!(
+        changed(
+            "path = \"adsl\"",
+            "\"link.wan.queue.limit\" = \"9 packets\""
+        ),
+        2
+    );
+    assert_eq!(
+        changed(
+            "path = \"adsl\"",
+            "\"link.wan.forward.queue.limit\" = \"9 packets\""
+        ),
+        1
+    );
+    // What the link gives for one direction itself stays.
+    let own = "path = \"adsl\"\nreverse.rate = \"2 Mbit/s\"";
+    assert_eq!(changed(own, "\"link.wan.rate\" = \"1 Mbit/s\""), 1);
+}
+
+#[test]
+fn a_group_has_no_traces() {
+    let text = |key: &str| {
+        format!(
+            "duration = \"1 s\"\n[group.wan]\nbetween = [\"S\", \"C\"]\nmembers = 2\nrate = \"1 Mbit/s\"\n{key}\n\
+             [flow.main]\nfrom = \"S\"\nto = \"C\"\nstack = \"rfc\"\ncc = \"reno\"\n"
+        )
+    };
+    for (key, message) in [
+        (
+            "forward.delay = { kind = \"trace\", file = \"anabranch:wifi.csv\" }",
+            "have a fixed delay",
+        ),
+        (
+            "delay = { kind = \"trace\", file = \"anabranch:wifi.csv\" }",
+            "a duration with its unit",
+        ),
+        (
+            "service = { kind = \"trace\", file = \"anabranch:wifi.csv\" }",
+            "send at a fixed rate",
+        ),
+        ("path = \"geo\"", "unknown key `path`"),
+    ] {
+        let error = Scenario::parse(&text(key), "test.toml", &Extensions::default())
+            .and_then(|scenario| scenario.resolve(None))
+            .expect_err(key);
+        assert!(error.to_string().contains(message), "{error}");
+    }
+}

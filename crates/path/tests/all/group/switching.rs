@@ -6,7 +6,7 @@ use crate::group::support;
 use std::collections::BTreeMap;
 
 use anabranch_core::{
-    packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
+    packet::{ConnectionId, Ecn, FlowId, PacketId},
     units::{Duration, Fraction, Instant, text::Limit},
 };
 use anabranch_path::{
@@ -89,7 +89,7 @@ fn traffic() -> impl Strategy<Value = Vec<Sent>> {
 fn losses(rate: f64) -> Vec<impair::Config> {
     vec![impair::Config::BernoulliLoss(bernoulli_loss::Params {
         rate: Fraction::new(rate),
-        ..bernoulli_loss::Params::default()
+        max_burst: None,
     })]
 }
 
@@ -374,8 +374,6 @@ fn what_is_in_line_may_be_more_than_four_gibibytes() {
                 connection: ConnectionId(0),
                 arrived: Instant::START,
                 ecn: Ecn::NotEct,
-                dscp: 0,
-                direction: Direction::Forward,
                 order: number,
             },
         );
