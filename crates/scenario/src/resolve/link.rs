@@ -276,12 +276,22 @@ fn check_spread(
     queue: &queue::Config,
 ) -> Result<(), Error> {
     let mut groups = file.group.0.iter();
+    let path = Effective::of(wire, way).queue.1;
+    if wire.section == "group" && queue.shapes() {
+        return Err(resolver.error(
+            &[&path[..], &["bandwidth"]].concat(),
+            format!(
+                "`{}` sends at a bandwidth of its own, and the members of a group send at theirs",
+                queue.name()
+            ),
+            vec!["expected no `bandwidth`".to_owned()],
+        ));
+    }
     let per_flow = wire.section == "group"
         && groups.any(|(name, group)| *name == wire.name && group.spread == Spread::PerFlow);
     if !per_flow || !queue.decides_late() {
         return Ok(());
     }
-    let path = Effective::of(wire, way).queue.1;
     Err(resolver.error(
         &[&path[..], &["kind"]].concat(),
         format!(
