@@ -10,7 +10,7 @@ use anabranch_core::{
 };
 use anabranch_path::{
     host::Host,
-    link::service::Traced,
+    link::service::{Traced, Wifi},
     multipath::{Entrance, EntranceParts, Exit, ExitParts, Meter, Peer, restore, split},
 };
 use anabranch_tcp::Settings;
@@ -125,7 +125,7 @@ pub fn compile_tapped<B: Body>(
         .map(|(number, link)| {
             let specs = Direction::BOTH.map(|direction| {
                 let part = &link.directions[direction as usize];
-                let mut spec = link_spec(&link.name, direction, part);
+                let mut spec = link_spec(&link.name, direction, part, resolved.seed);
                 spec.may_change |= tapping.is_some_and(|tapping| tapping.holds(number, direction));
                 spec
             });
@@ -185,7 +185,9 @@ pub fn compile_tapped<B: Body>(
         };
         builder.flow(FlowSpec {
             name: flow.name.clone(),
-            ends: flow.ends.map(|host| u32::try_from(host).unwrap_or(u32::MAX)),
+            ends: flow
+                .ends
+                .map(|host| u32::try_from(host).unwrap_or(u32::MAX)),
             route: stops(flow.ends[0], &flow.route),
             return_route: stops(flow.ends[1], &flow.return_route),
             start: flow.start,
@@ -481,7 +483,7 @@ impl Place<'_> {
     }
 }
 
-fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> LinkSpec {
+fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection, seed: u64) -> LinkSpec {
     let mut spec = LinkSpec::new(
         format!("link.{name}.{}", direction.name()),
         part.rate,
@@ -497,6 +499,10 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> Link
     spec.up = part.up;
     if let Some(trace) = &part.trace {
         spec.service = Some(Box::new(Traced::new(Arc::clone(trace))));
+    }
+    if let (Some(wifi), Some(rate)) = (&part.wifi, part.rate) {
+        let stream = Stream::new(seed, &format!("{}.service", spec.name));
+        spec.service = Some(Box::new(Wifi::new(wifi, rate, stream)));
     }
     spec
 }

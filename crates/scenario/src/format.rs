@@ -19,7 +19,7 @@ use serde::{
 
 use super::{
     kind::{Kind, Seam},
-    types::{cc, control, fec, impair, lacp, restore, split, tcp, workload},
+    types::{cc, control, fec, impair, lacp, restore, split, tcp, wifi, workload},
 };
 
 pub use anabranch_path::group::{Spread, energy::PowerModel};
@@ -138,7 +138,7 @@ pub struct OneWay {
 }
 
 /// How a link's capacity behaves.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Service {
     /// It is always `rate`.
@@ -146,6 +146,8 @@ pub enum Service {
     Fixed,
     /// It follows a trace.
     Trace(TraceFile),
+    /// That of a Wi-Fi station whose physical layer has `rate`.
+    Wifi(wifi::Params),
 }
 
 /// A capacity trace in mahimahi's format, which stands in the place of `rate`: each line a time in whole milliseconds

@@ -28,7 +28,7 @@ use super::{
     path::no_such,
     reading::read,
     tree::{Node, Value},
-    types::{Trace, cc, control, fec, impair, lacp, queue, restore, split, tcp, workload},
+    types::{Trace, cc, control, fec, impair, lacp, queue, restore, split, tcp, wifi, workload},
     unavailable,
 };
 
@@ -120,6 +120,8 @@ pub struct ResolvedDirection {
     pub rate: Option<Rate>,
     /// The instants at which it can deliver, where it has no fixed rate.
     pub trace: Option<Arc<Trace>>,
+    /// The Wi-Fi station that sends, if one does; `rate` is that of its physical layer.
+    pub wifi: Option<wifi::Params>,
     /// How long a packet travels once it is sent.
     pub delay: Duration,
     /// The largest base round-trip time of the flows that cross, for limits in bdp; the link's own

@@ -5,7 +5,7 @@ pub use anabranch_fec::{self as fec};
 pub use anabranch_path::{
     group::{control, lacp},
     impair,
-    link::service::Trace,
+    link::service::{Trace, wifi},
     multipath::{restore, split},
     queue,
 };

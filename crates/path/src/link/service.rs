@@ -1,9 +1,10 @@
 //! How a link serves: how long a packet occupies it, and whether the link itself sends it again.
 //!
-//! `fixed` is built in; capacity traces ([`trace`]) and links that retransmit at their own layer implement
+//! `fixed` is built in; capacity traces ([`trace`]), Wi-Fi ([`wifi`]) and links that retransmit at their own layer implement
 //! [`Service`] and travel as [`AnyService::Boxed`].
 
 pub mod trace;
+pub mod wifi;
 
 use std::fmt;
 
@@ -13,6 +14,7 @@ use anabranch_core::{
 };
 
 pub use trace::{Trace, Traced};
+pub use wifi::Wifi;
 
 /// A link's capacity over time.
 pub trait Service: fmt::Debug + Send {

@@ -7,3 +7,4 @@ mod impair;
 mod link_trace;
 mod multipath;
 mod queue;
+mod wifi;

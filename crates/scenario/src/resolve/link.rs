@@ -19,7 +19,7 @@ use crate::{
     format::{File, OneWay, Queue, Service},
     kind::Kind,
     path::no_such,
-    types::{Trace, impair, queue},
+    types::{Trace, impair, queue, wifi},
 };
 
 /// The values of one direction, and the path of each in the file.
@@ -113,6 +113,32 @@ impl<'a> Effective<'a> {
     }
 }
 
+impl Effective<'_> {
+    /// The Wi-Fi station that sends, if one does.
+    fn wifi(&self, resolver: &Resolver<'_>, wire: &Wire) -> Result<Option<wifi::Params>, Error> {
+        let (service, path) = &self.service;
+        let Service::Wifi(wifi) = resolver.build(service, path)? else {
+            return Ok(None);
+        };
+        let refuse = |message: &str, help: &str| {
+            Err(resolver.error(path, message.to_owned(), vec![help.to_owned()]))
+        };
+        if wire.section == "group" {
+            return refuse(
+                "the members of a group send at a fixed rate",
+                "expected `service = \"fixed\"`, or a link",
+            );
+        }
+        if self.rate.rate().is_none() {
+            return refuse(
+                "a Wi-Fi station needs the rate of its physical layer",
+                "expected `rate` beside it, for example \"65 Mbit/s\"",
+            );
+        }
+        Ok(Some(wifi))
+    }
+}
+
 /// What comes from files beside the scenario's, and no change in mid-run touches.
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -136,6 +162,7 @@ pub(super) fn direction(
         None => (None, None),
     };
     let trace = effective.trace(resolver, wire, there)?;
+    let wifi = effective.wifi(resolver, wire)?;
     let rate = match &trace {
         Some(trace) => Some(trace.mean_rate()),
         None => effective.rate.rate(),
@@ -169,6 +196,7 @@ pub(super) fn direction(
     Ok(ResolvedDirection {
         rate,
         trace,
+        wifi,
         delay: effective.delay,
         base_rtt: rtt,
         queue,
