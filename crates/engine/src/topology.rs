@@ -10,7 +10,7 @@ use anabranch_core::{
 };
 use anabranch_path::{
     host::Host,
-    link::service::Capacity,
+    link::service::{Capacity, Wifi},
     multipath::{Entrance, EntranceParts, Exit, ExitParts, Meter, Peer, restore, split},
 };
 use anabranch_tcp::Settings;
@@ -125,7 +125,7 @@ pub fn compile_tapped<B: Body>(
         .map(|(number, link)| {
             let specs = Direction::BOTH.map(|direction| {
                 let part = &link.directions[direction as usize];
-                let mut spec = link_spec(&link.name, direction, part);
+                let mut spec = link_spec(&link.name, direction, part, resolved.seed);
                 spec.may_change |= tapping.is_some_and(|tapping| tapping.holds(number, direction));
                 spec
             });
@@ -183,7 +183,9 @@ pub fn compile_tapped<B: Body>(
         };
         builder.flow(FlowSpec {
             name: flow.name.clone(),
-            ends: flow.ends.map(|host| u32::try_from(host).unwrap_or(u32::MAX)),
+            ends: flow
+                .ends
+                .map(|host| u32::try_from(host).unwrap_or(u32::MAX)),
             route: stops(flow.ends[0], &flow.route),
             return_route: stops(flow.ends[1], &flow.return_route),
             start: flow.start,
@@ -479,7 +481,7 @@ impl Place<'_> {
     }
 }
 
-fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> LinkSpec {
+fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection, seed: u64) -> LinkSpec {
     let mut spec = LinkSpec::new(
         format!("link.{name}.{}", direction.name()),
         part.rate,
@@ -496,6 +498,10 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> Link
     spec.delays = part.delays.as_ref().map(|delays| Arc::clone(&delays.table));
     spec.overtake = part.overtake;
     spec.service = part.trace.as_ref().map(Capacity::service);
+    if let (Some(wifi), Some(rate)) = (&part.wifi, part.rate) {
+        let stream = Stream::new(seed, &format!("{}.service", spec.name));
+        spec.service = Some(Box::new(Wifi::new(wifi, rate, stream)));
+    }
     spec
 }
 

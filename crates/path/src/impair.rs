@@ -96,6 +96,7 @@ components! {
     jitter::Jitter,
     duplicate::Duplicate,
     corrupt::Corrupt,
+    policer::Policer,
 }
 
 impl Config {

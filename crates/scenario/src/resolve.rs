@@ -29,7 +29,8 @@ use super::{
     reading::read,
     tree::{Node, Value},
     types::{
-        Capacity, Delays, cc, control, fec, impair, lacp, queue, restore, split, tcp, workload,
+        Capacity, Delays, cc, control, fec, impair, lacp, queue, restore, split, tcp, wifi,
+        workload,
     },
     unavailable,
 };
@@ -122,6 +123,8 @@ pub struct ResolvedDirection {
     pub rate: Option<Rate>,
     /// What it can deliver when, where it has no fixed rate.
     pub trace: Option<Capacity>,
+    /// The Wi-Fi station that sends, if one does; `rate` is that of its physical layer.
+    pub wifi: Option<wifi::Params>,
     /// How long a packet travels once it is sent. Of a trace, the mean.
     pub delay: Duration,
     /// How long when, where that is not always the same.

@@ -5,7 +5,10 @@ pub use anabranch_fec::{self as fec};
 pub use anabranch_path::{
     group::{control, lacp},
     impair,
-    link::{propagation::Delays, service::Capacity},
+    link::{
+        propagation::Delays,
+        service::{Capacity, wifi},
+    },
     multipath::{restore, split},
     queue,
 };

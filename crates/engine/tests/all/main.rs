@@ -5,6 +5,7 @@ mod applications;
 mod bbr3;
 mod bonding;
 mod buffers;
+mod cake;
 mod conservation;
 mod counters;
 mod determinism;

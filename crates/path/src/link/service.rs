@@ -1,10 +1,11 @@
 //! How a link serves: how long a packet occupies it, and whether the link itself sends it again.
 //!
-//! `fixed` is built in; capacity traces ([`trace`]) and links that retransmit at their own layer implement
+//! `fixed` is built in; capacity traces ([`trace`]), Wi-Fi ([`wifi`]) and links that retransmit at their own layer implement
 //! [`Service`] and travel as [`AnyService::Boxed`].
 
 pub mod rates;
 pub mod trace;
+pub mod wifi;
 
 use std::{fmt, sync::Arc};
 
@@ -16,6 +17,7 @@ use anabranch_core::{
 
 pub use rates::{Rates, Stepped};
 pub use trace::{Trace, Traced};
+pub use wifi::Wifi;
 
 use super::{
     propagation::Delays,

@@ -8,3 +8,4 @@ mod link_steps;
 mod link_trace;
 mod multipath;
 mod queue;
+mod wifi;

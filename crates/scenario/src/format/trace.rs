@@ -11,10 +11,11 @@ use crate::{
     de::{TABLE_OR_VALUE, tagged},
     kind::Seam,
     schema,
+    types::wifi,
 };
 
 /// How a link's capacity behaves.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Service {
     /// It is always `rate`.
@@ -25,6 +26,8 @@ pub enum Service {
     /// and perhaps a delay in milliseconds, with commas or blanks between, below an optional line of their names,
     /// `time_s,rate_mbit_s,delay_ms`. Behind the end of a trace that ends nothing is sent any more.
     Trace(TraceFile),
+    /// That of a Wi-Fi station whose physical layer has `rate`.
+    Wifi(wifi::Params),
 }
 
 /// A trace beside the scenario.

@@ -313,6 +313,9 @@ fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<
         what.push(What::Up(after.up));
     }
     if before.rate != after.rate {
+        if before.wifi.is_some() {
+            return Err("rate of a Wi-Fi station".to_owned());
+        }
         what.push(What::Rate(after.rate));
     }
     if (before.delay, &before.delays) != (after.delay, &after.delays) {

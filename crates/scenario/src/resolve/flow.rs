@@ -227,7 +227,7 @@ fn under(
                 return problem(
                     "ecn",
                     format!(
-                        "`{name}` needs to know which bytes were marked; expected \"dctcp\" or \"accecn\""
+                        "`{name}` needs to know which bytes were marked; expected \"dctcp\", \"accecn\" or \"l4s\""
                     ),
                 );
             }

@@ -20,7 +20,7 @@ use crate::{
     format::{Delay, DelayKind, File, OneWay, Queue, Service, TraceFile},
     kind::Kind,
     path::no_such,
-    types::{Capacity, Delays, impair, queue},
+    types::{Capacity, Delays, impair, queue, wifi},
 };
 
 /// The values of one direction, and the path of each in the file.
@@ -169,6 +169,32 @@ impl<'a> Effective<'a> {
     }
 }
 
+impl Effective<'_> {
+    /// The Wi-Fi station that sends, if one does.
+    fn wifi(&self, resolver: &Resolver<'_>, wire: &Wire) -> Result<Option<wifi::Params>, Error> {
+        let (service, path) = &self.service;
+        let Service::Wifi(wifi) = resolver.build(service, path)? else {
+            return Ok(None);
+        };
+        let refuse = |message: &str, help: &str| {
+            Err(resolver.error(path, message.to_owned(), vec![help.to_owned()]))
+        };
+        if wire.section == "group" {
+            return refuse(
+                "the members of a group send at a fixed rate",
+                "expected `service = \"fixed\"`, or a link",
+            );
+        }
+        if self.rate.rate().is_none() {
+            return refuse(
+                "a Wi-Fi station needs the rate of its physical layer",
+                "expected `rate` beside it, for example \"65 Mbit/s\"",
+            );
+        }
+        Ok(Some(wifi))
+    }
+}
+
 fn read_delays(
     resolver: &Resolver<'_>,
     wire: &Wire,
@@ -223,6 +249,7 @@ pub(super) fn direction(
     let Kept { traces, impair } = kept;
     let traces = effective.traces(resolver, wire, Some(traces))?;
     let delay = effective.mean_delay(&traces);
+    let wifi = effective.wifi(resolver, wire)?;
     let rate = match &traces.capacity {
         Some(trace) => Some(trace.mean_rate()),
         None => effective.rate.rate(),
@@ -256,6 +283,7 @@ pub(super) fn direction(
     Ok(ResolvedDirection {
         rate,
         trace: traces.capacity,
+        wifi,
         delay,
         delays: traces.delays,
         overtake: effective.overtake,
@@ -365,12 +393,22 @@ fn check_spread(
     queue: &queue::Config,
 ) -> Result<(), Error> {
     let mut groups = file.group.0.iter();
+    let path = Effective::of(wire, way).queue.1;
+    if wire.section == "group" && queue.shapes() {
+        return Err(resolver.error(
+            &[&path[..], &["bandwidth"]].concat(),
+            format!(
+                "`{}` sends at a bandwidth of its own, and the members of a group send at theirs",
+                queue.name()
+            ),
+            vec!["expected no `bandwidth`".to_owned()],
+        ));
+    }
     let per_flow = wire.section == "group"
         && groups.any(|(name, group)| *name == wire.name && group.spread == Spread::PerFlow);
     if !per_flow || !queue.decides_late() {
         return Ok(());
     }
-    let path = Effective::of(wire, way).queue.1;
     Err(resolver.error(
         &[&path[..], &["kind"]].concat(),
         format!(

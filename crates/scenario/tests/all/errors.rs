@@ -3,6 +3,7 @@
 mod bounds;
 mod input;
 mod network;
+mod service;
 mod value;
 
 use std::{fmt::Write, sync::Arc};

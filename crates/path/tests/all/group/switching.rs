@@ -6,7 +6,7 @@ use crate::group::support;
 use std::collections::BTreeMap;
 
 use anabranch_core::{
-    packet::{ConnectionId, Ecn, FlowId, PacketId},
+    packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
     units::{Duration, Fraction, Instant, text::Limit},
 };
 use anabranch_path::{
@@ -374,6 +374,8 @@ fn what_is_in_line_may_be_more_than_four_gibibytes() {
                 connection: ConnectionId(0),
                 arrived: Instant::START,
                 ecn: Ecn::NotEct,
+                dscp: 0,
+                direction: Direction::Forward,
                 order: number,
             },
         );

@@ -3,4 +3,5 @@
 mod fates;
 mod gilbert_elliott;
 mod jitter;
+mod policer;
 mod support;

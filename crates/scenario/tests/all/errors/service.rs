@@ -1,0 +1,117 @@
+//! Services and queues that send at rates of their own.
+
+use super::{GOOD, check, error, plus, with};
+
+const RATE: &str = "rate = \"10 Mbit/s\"";
+
+fn bottleneck(instead: &str) -> String {
+    assert!(GOOD.contains(RATE));
+    GOOD.replacen(RATE, instead, 1)
+}
+
+#[test]
+fn a_wifi_station_stands_beside_a_rate() {
+    let good = bottleneck("rate = \"65 Mbit/s\"\nservice = { kind = \"wifi\", stations = 3 }");
+    assert_eq!(check(&good, &[]), Ok(()));
+    let said = error(&bottleneck("service = \"wifi\""), &[]);
+    assert!(
+        said.contains("test.toml:10:") && said.contains("needs the rate"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_group_has_no_wifi_members() {
+    let said = plus(
+        "[group.core]\nbetween = [\"R\", \"X\"]\nmembers = 2\nrate = \"1 Mbit/s\"\nservice = \"wifi\"\n",
+    );
+    assert!(
+        said.contains("members of a group send at a fixed rate"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_rate_of_a_wifi_station_stays() {
+    let text = bottleneck("rate = \"65 Mbit/s\"\nservice = \"wifi\"")
+        + "[[at]]\ntime = \"1 s\"\nset = { \"link.bottleneck.rate\" = \"13 Mbit/s\" }\n";
+    let said = error(&text, &[]);
+    assert!(said.contains("cannot change in mid-run"), "{said}");
+}
+
+#[test]
+fn what_a_wifi_station_may_not_be_is_refused_at_its_place() {
+    for (written, said) in [
+        ("stations = 0", "from 1 to 256"),
+        ("aggregate = 65", "from 1 to 64"),
+        ("frame_error = 1.5", "1.5"),
+        ("slot = \"1 s\"", "out of range"),
+        ("station = 2", "did you mean `stations`?"),
+    ] {
+        let text = format!("{RATE}\nservice = {{ kind = \"wifi\", {written} }}");
+        let error = error(&bottleneck(&text), &[]);
+        assert!(
+            error.contains(said) && error.contains("test.toml:11:"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_group_has_no_shaper() {
+    let said = plus(
+        "[group.core]\nbetween = [\"R\", \"X\"]\nmembers = 2\nrate = \"1 Mbit/s\"\n\
+         queue = { kind = \"cake\", bandwidth = \"1 Mbit/s\" }\n",
+    );
+    assert!(said.contains("sends at a bandwidth of its own"), "{said}");
+}
+
+#[test]
+fn cake_and_policer_name_what_they_take() {
+    let queue = "queue = { kind = \"drop-tail\", limit = \"100 packets\" }";
+    for (written, said) in [
+        (
+            "queue = { kind = \"cake\", overhead = -65 }",
+            "from -64 to 256",
+        ),
+        ("queue = { kind = \"cake\", mpu = 257 }", "from 0 to 256"),
+        (
+            "queue = { kind = \"cake\", isolation = \"triple\" }",
+            "triple-isolate",
+        ),
+        (
+            "queue = { kind = \"cake\", bandwidth = \"20\" }",
+            "unlimited",
+        ),
+        ("queue = { kind = \"cak\" }", "did you mean `cake`?"),
+        ("queue = { kind = \"dualpi\" }", "did you mean `dualpi2`?"),
+        (
+            "impair = [{ kind = \"policer\", burst = \"2 GB\" }]",
+            "out of range",
+        ),
+        ("impair = [{ kind = \"policer\", rate = 10 }]", "unlimited"),
+    ] {
+        let error = with(queue, written);
+        assert!(error.contains(said), "{written}: {error}");
+    }
+}
+
+#[test]
+fn prague_needs_to_know_which_bytes_were_marked() {
+    let said = with(
+        "cc = \"reno\"",
+        "cc = \"prague\"\ntransport = { ecn = \"rfc3168\" }",
+    );
+    assert!(said.contains("which bytes were marked"), "{said}");
+    let said = with(
+        "cc = \"reno\"",
+        "cc = \"prague\"\ntransport = { pacing = false }",
+    );
+    assert!(said.contains("always paced"), "{said}");
+    let good = GOOD.replacen(
+        "cc = \"reno\"",
+        "cc = \"prague\"\ntransport = { ecn = \"l4s\" }",
+        1,
+    );
+    assert_eq!(check(&good, &[]), Ok(()));
+}
