@@ -6,7 +6,7 @@ use clap::ValueEnum as _;
 
 use anabranch::{
     body::Length,
-    network::Network,
+    network::{Builder, Network},
     units::{Duration, Instant},
 };
 
@@ -15,6 +15,7 @@ pub mod dumbbell;
 pub mod gateway;
 mod parking_lot;
 pub mod queues;
+mod ring;
 pub mod stack;
 
 pub use contract::{Contract, scenarios};
@@ -24,7 +25,15 @@ pub use contract::{Contract, scenarios};
 pub enum Kind {
     /// Bulk flows over a dumbbell, drop-tail.
     Plain,
-    /// The same with the fast path off.
+    /// The same with the digest on, as it is by default.
+    Digest,
+    /// As plain, with the profile `linux`.
+    Linux,
+    /// As plain, with ten times the rate, for ten times the flows.
+    Many,
+    /// Bulk flows around a ring of ten links per flow.
+    Ring,
+    /// As plain, with the fast path off.
     General,
     /// The dumbbell with RED that marks, ECN and random loss.
     RedEcnLoss,
@@ -42,8 +51,12 @@ pub enum Kind {
 
 impl Kind {
     /// Those that run unless others are asked for, in the order of the tables.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 9] = [
         Self::Plain,
+        Self::Digest,
+        Self::Linux,
+        Self::Many,
+        Self::Ring,
         Self::General,
         Self::RedEcnLoss,
         Self::ParkingLot,
@@ -53,6 +66,10 @@ impl Kind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
+            Self::Digest => "digest",
+            Self::Linux => "linux",
+            Self::Many => "many",
+            Self::Ring => "ring",
             Self::General => "general",
             Self::RedEcnLoss => "red-ecn-loss",
             Self::ParkingLot => "parking-lot",
@@ -66,12 +83,13 @@ impl Kind {
     const fn flows(self) -> &'static [u32] {
         match self {
             Self::Plain | Self::General => &[1, 10, 100, 1000],
+            Self::Digest | Self::Linux | Self::Ring | Self::Gateway => &[10, 1000],
+            Self::Many => &[10_000],
             Self::RedEcnLoss => &[100, 1000],
             Self::ParkingLot => &[35],
             Self::Contract => &[0],
             Self::Queues => &[10],
             Self::Group => &[1, 10],
-            Self::Gateway => &[10, 1000],
         }
     }
     /// What a reader must know of this version's case.
@@ -155,7 +173,22 @@ impl Case {
     pub fn network(&self, end: Duration, digest: bool) -> Option<Network<Length>> {
         let end = Instant::START + end;
         let builder = match self.kind {
-            Kind::Plain => dumbbell::builder(self.flows, end, dumbbell::Path::Clean),
+            Kind::Plain | Kind::Digest => dumbbell::builder(self.flows, end, dumbbell::Path::Clean),
+            Kind::Linux => self.clean_dumbbell(
+                end,
+                dumbbell::Setup {
+                    profile: "linux",
+                    ..dumbbell::Setup::default()
+                },
+            ),
+            Kind::Many => self.clean_dumbbell(
+                end,
+                dumbbell::Setup {
+                    gbit_per_s: 10,
+                    ..dumbbell::Setup::default()
+                },
+            ),
+            Kind::Ring => ring::builder(self.flows, end),
             Kind::General => {
                 let mut builder = dumbbell::builder(self.flows, end, dumbbell::Path::Clean);
                 builder.fast_path(false);
@@ -187,8 +220,21 @@ impl Case {
             Kind::Contract => return None,
         };
         let mut builder = builder;
-        builder.digest(digest);
+        builder.digest(digest || self.kind == Kind::Digest);
         Some(builder.build())
+    }
+
+    fn clean_dumbbell(&self, end: Instant, setup: dumbbell::Setup) -> Builder<Length> {
+        dumbbell::builder_of(self.flows, end, dumbbell::Path::Clean, setup)
+    }
+
+    /// The part that is timed.
+    pub const fn timed(&self) -> Span {
+        match self.kind {
+            // Ten times the packets.
+            Kind::Many => Span::GUARDED,
+            _ => Span::TIMED,
+        }
     }
 
     /// The same case at the command line: `plain/10`, `contract/1/reordering`.
@@ -277,6 +323,7 @@ mod tests {
     fn cases_fill_their_bottleneck() {
         for kind in [
             Kind::Plain,
+            Kind::Linux,
             Kind::General,
             Kind::RedEcnLoss,
             Kind::ParkingLot,
@@ -294,6 +341,27 @@ mod tests {
                 network.delivered_packets()
             );
         }
+    }
+
+    /// With so few packets in flight per link, losses take a part.
+    #[test]
+    fn every_link_of_the_ring_is_busy_most_of_the_time() {
+        let case = Case::new(Kind::Ring, 10);
+        let end = Duration::from_secs(5);
+        let mut network = case.network(end, false).expect("a network");
+        network.run_through(Instant::START + end);
+        // 83 packets of 1,500 bytes a second at 1 Mbit/s; every flow has half a link.
+        let most = 10 * 83 * 5 / 2;
+        let delivered = network.delivered_packets();
+        assert!((most * 3 / 4..=most).contains(&delivered), "{delivered}");
+    }
+
+    #[test]
+    fn the_digest_case_keeps_a_digest() {
+        let end = Duration::from_millis(100);
+        let network = |kind| Case::new(kind, 1).network(end, false).expect("a network");
+        assert!(network(Kind::Digest).digest().is_some());
+        assert!(network(Kind::Plain).digest().is_none());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use anabranch::units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    case::{Case, Contract, Kind, Span},
+    case::{Case, Contract, Kind},
     cost,
 };
 
@@ -83,7 +83,7 @@ pub fn run(case: &Case, task: Task) -> Result<Findings, String> {
 }
 
 fn run_network(case: &Case, task: Task) -> Findings {
-    let span = Span::TIMED;
+    let span = case.timed();
     let end = match task {
         Task::Time => span.end,
         Task::Count(end) | Task::Observe(end) => end,

@@ -27,7 +27,7 @@ pub struct Row {
     pub scenario: Option<String>,
     /// Flows that send from start to end.
     pub flows: u32,
-    /// Data packets delivered per second of processor time, without digest; the best of several.
+    /// Data packets delivered per second of processor time; the best of several.
     pub packets_per_cpu_s: f64,
     /// Instructions per data packet delivered; `None` where callgrind is missing.
     pub instructions_per_packet: Option<f64>,

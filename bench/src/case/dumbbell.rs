@@ -15,7 +15,7 @@ use anabranch::{
 
 use super::{gateway, queues, stack};
 
-/// Bandwidth-delay product of the bottleneck in packets: 1 Gbit/s × 40 ms ÷ 1,500 bytes.
+/// Bandwidth-delay product in packets: 1 Gbit/s × 40 ms ÷ 1,500 bytes.
 pub const BDP_PACKETS: u64 = 3_333;
 
 /// Propagation delay of an access link; with [`BOTTLENECK_DELAY`] a round trip of 40 ms.
@@ -40,12 +40,35 @@ pub enum Path {
     Gateway(String),
 }
 
+/// What a dumbbell is besides its flows and its bottleneck's path.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup {
+    /// The bottleneck's rate.
+    pub gbit_per_s: u32,
+    /// The profile of both ends.
+    pub profile: &'static str,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            gbit_per_s: 1,
+            profile: "rfc",
+        }
+    }
+}
+
 /// `flows` bulk flows over a bottleneck of 1 Gbit/s.
 pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
+    builder_of(flows, end, path, Setup::default())
+}
+
+/// `flows` bulk flows.
+pub fn builder_of(flows: u32, end: Instant, path: Path, setup: Setup) -> Builder<Length> {
     let mut builder = Builder::new(1, Instant::START, end);
-    let rate = Some(Rate::from_mbit_per_s(1_000));
-    let bottleneck =
-        LinkSpec::new("link.bottleneck.forward", rate, BOTTLENECK_DELAY).limit(BDP_PACKETS);
+    let rate = Some(Rate::from_mbit_per_s(u64::from(setup.gbit_per_s) * 1_000));
+    let queue = BDP_PACKETS * u64::from(setup.gbit_per_s);
+    let bottleneck = LinkSpec::new("link.bottleneck.forward", rate, BOTTLENECK_DELAY).limit(queue);
     let is_group = path == Path::Group;
     let gateway = match &path {
         Path::Gateway(name) => Some(name.clone()),
@@ -65,9 +88,9 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
             (bottleneck, EcnMode::Rfc3168)
         }
     };
-    let back = LinkSpec::new("link.bottleneck.reverse", rate, BOTTLENECK_DELAY).limit(BDP_PACKETS);
+    let back = LinkSpec::new("link.bottleneck.reverse", rate, BOTTLENECK_DELAY).limit(queue);
     let pair = gateway
-        .and_then(|name| gateway::stops(&mut builder, &name, rate?, BOTTLENECK_DELAY, BDP_PACKETS));
+        .and_then(|name| gateway::stops(&mut builder, &name, rate?, BOTTLENECK_DELAY, queue));
     let [forward, reverse] = if let Some(pair) = pair {
         pair
     } else if is_group {
@@ -76,7 +99,7 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
     } else {
         [bottleneck, back].map(|link| vec![Stop::Link(builder.link(link))])
     };
-    let settings = stack::settings(ecn);
+    let settings = stack::settings_of(setup.profile, ecn);
     for index in 0..flows {
         let side = |builder: &mut Builder<Length>, side: &str| {
             ["forward", "reverse"]

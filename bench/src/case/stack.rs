@@ -9,12 +9,17 @@ use anabranch::{
 
 /// The profile `rfc` (SACK, RFC 6675, buffers that never limit) with an ACK per packet.
 pub fn settings(ecn: EcnMode) -> Arc<Settings> {
+    settings_of("rfc", ecn)
+}
+
+/// A profile with an ACK per packet.
+pub fn settings_of(profile: &str, ecn: EcnMode) -> Arc<Settings> {
     let over = Overrides {
         delayed_ack: Some(DelayedAck::Off),
         ecn: Some(ecn),
         ..Overrides::default()
     };
-    let profile = Profile::named("rfc").expect("a profile of the library");
+    let profile = Profile::named(profile).expect("a profile of the library");
     Arc::new(
         profile
             .settings

@@ -56,7 +56,7 @@ pub use script::Script;
 
 use agent::AgentSlot;
 use connection::{Connection, Flow};
-use fabric::{Fabric, Target};
+use fabric::{Fabric, NO_RING, Target};
 use spawner::Spawner;
 
 /// A host that takes its time, by number.
@@ -234,17 +234,11 @@ impl<B: Body> Network<B> {
                 self.fabric.now = arrival.time();
                 let index = arrival.source().index();
                 match arrival.source().class() {
-                    Class::Arrival => match self.fabric.arrival(arrival.place(), index) {
-                        Some((packet, Target::Plain(link) | Target::Folded(link))) => {
-                            self.fabric
-                                .enter_plain(link as usize, packet, arrival.time());
-                        }
-                        Some((packet, Target::Served(link))) => {
-                            self.fabric.enter_served(link as usize, packet);
-                        }
-                        Some((packet, target)) => self.reach(packet, target),
-                        None => {}
-                    },
+                    Class::Arrival if arrival.place() == NO_RING => self.overtaking_arrival(index),
+                    Class::Arrival => {
+                        let (packet, target) = self.fabric.arrival(arrival.place());
+                        self.arrive(packet, target);
+                    }
                     _ => self.fabric.completion(index),
                 }
             } else {
@@ -264,6 +258,31 @@ impl<B: Body> Network<B> {
             self.reach_all();
         }
         true
+    }
+
+    /// A packet arrives at what is next on its route, which is `target`, now.
+    #[expect(
+        clippy::inline_always,
+        reason = "every packet comes this way at every hop"
+    )]
+    #[inline(always)]
+    fn arrive(&mut self, packet: PacketId, target: Target) {
+        match target {
+            Target::Plain(link) | Target::Folded(link) => {
+                self.fabric
+                    .enter_plain(link as usize, packet, self.fabric.now);
+            }
+            Target::Served(link) => self.fabric.enter_served(link as usize, packet),
+            _ => self.reach(packet, target),
+        }
+    }
+
+    /// As [`Self::arrive`], from a link where packets may overtake each other.
+    #[inline(never)]
+    fn overtaking_arrival(&mut self, link: usize) {
+        if let Some((packet, target)) = self.fabric.overtaking_arrival(link) {
+            self.arrive(packet, target);
+        }
     }
 
     /// All that is at no link reaches what is next on its route, now.

@@ -109,7 +109,7 @@ impl InFlight {
 pub(super) type Propagating = Ring<InFlight>;
 
 /// The place of an entry in the event queue that belongs to no ring.
-const NO_RING: u32 = u32::MAX;
+pub(super) const NO_RING: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(super) struct LinkSlot {
@@ -220,12 +220,8 @@ impl<B: Body> Fabric<B> {
     /// The earliest packet of a ring arrives, whose entry is the earliest in the event queue. Says where it
     /// goes next.
     #[inline]
-    pub(super) fn arrival(&mut self, ring: u32, link: usize) -> Option<(PacketId, Target)> {
+    pub(super) fn arrival(&mut self, ring: u32) -> (PacketId, Target) {
         self.events += 1;
-        if ring == NO_RING {
-            let packet = self.overtaking_arrival(link)?;
-            return Some((packet, self.target(packet)));
-        }
         let waiting = &mut self.rings[ring as usize];
         let first = waiting
             .pop_front()
@@ -237,18 +233,19 @@ impl<B: Body> Fabric<B> {
             Some(next) => self.arrivals.replace_top(entry(next, ring)),
             None => self.arrivals.pop(),
         }
-        Some((first.packet(), target))
+        (first.packet(), target)
     }
 
     /// As [`Self::arrival`], where packets may overtake each other; `None` if an earlier arrival has
     /// taken this entry's place.
-    fn overtaking_arrival(&mut self, link: usize) -> Option<PacketId> {
+    #[inline(never)]
+    pub(super) fn overtaking_arrival(&mut self, link: usize) -> Option<(PacketId, Target)> {
         self.arrivals.pop();
         let slot = self.links[link].served();
         if slot.armed != self.now {
-            self.events -= 1;
             return None;
         }
+        self.events += 1;
         let unordered = slot.unordered.as_mut()?;
         let Reverse(first) = unordered
             .pop()
@@ -261,7 +258,7 @@ impl<B: Body> Fabric<B> {
         if armed != Instant::NEVER {
             self.arm_overtaking(link, armed);
         }
-        Some(first.packet)
+        Some((first.packet, self.target(first.packet)))
     }
 
     fn arm_overtaking(&mut self, link: usize, at: Instant) {
@@ -309,8 +306,24 @@ impl<B: Body> Fabric<B> {
     }
 
     /// A packet arrives at a plain link at `at`: now, or later if the link is computed ahead.
+    #[inline]
+    pub(super) fn enter_plain(&mut self, index: usize, id: PacketId, at: Instant) {
+        if self.probe.is_on() {
+            self.pass_plain::<true>(index, id, at);
+        } else {
+            self.pass_plain::<false>(index, id, at);
+        }
+    }
+
+    /// As [`Self::enter_plain`]. Compiled once for runs that are observed and once for those that are not: what only an
+    /// observation needs would take the loop's registers.
     #[inline(never)]
-    pub(super) fn enter_plain(&mut self, mut index: usize, id: PacketId, mut at: Instant) {
+    fn pass_plain<const OBSERVED: bool>(
+        &mut self,
+        mut index: usize,
+        id: PacketId,
+        mut at: Instant,
+    ) {
         let packet = &mut self.pool[id];
         let mut cursor = packet.hop;
         loop {
@@ -324,20 +337,14 @@ impl<B: Body> Fabric<B> {
                     at: arrives,
                     queue_delay,
                 } => {
-                    if self.probe.is_on() {
+                    if OBSERVED {
                         self.probe.observe(at, slot.element, packet, Fate::Passed);
                         self.probe.waited(packet, queue_delay);
                     }
                     at = arrives;
                 }
                 plain::Fate::Dropped => {
-                    self.probe.observe(at, slot.element, packet, Fate::Dropped);
-                    // A drop computed ahead of the end has not happened when the run ends.
-                    if at <= self.window.end() {
-                        self.free(id);
-                    } else {
-                        self.past_the_end += 1;
-                    }
+                    self.drop_at_plain(index, id, at);
                     return;
                 }
             }
@@ -349,6 +356,19 @@ impl<B: Body> Fabric<B> {
             let (ring, own_ring) = (slot.ring, slot.own_ring);
             self.propagate(index, ring, own_ring, id, at);
             return;
+        }
+    }
+
+    /// A plain link drops a packet at `at`.
+    #[inline(never)]
+    fn drop_at_plain(&mut self, index: usize, id: PacketId, at: Instant) {
+        let (element, packet) = (self.links[index].element, &mut self.pool[id]);
+        self.probe.observe(at, element, packet, Fate::Dropped);
+        // A drop computed ahead of the end has not happened when the run ends.
+        if at <= self.window.end() {
+            self.free(id);
+        } else {
+            self.past_the_end += 1;
         }
     }
 
