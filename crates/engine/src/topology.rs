@@ -18,7 +18,7 @@ use anabranch_tcp::Settings;
 use crate::{
     network::{
         App, Builder, Change, Datagrams, FlowSpec, GroupId, GroupSpec, LinkId, LinkSpec,
-        MiddleboxId, Network, Schedule, Script, Stop, Timing, Traffic,
+        MiddleboxId, Mtu, Network, Schedule, Script, Stop, Timing, Traffic,
     },
     record::{Tapping, Taps},
     tunnel,
@@ -137,6 +137,7 @@ pub fn compile_tapped<B: Body>(
                     links
                 }
             };
+            builder.opposite(ids);
             (link.name.clone(), ids)
         })
         .collect();
@@ -437,12 +438,14 @@ impl Place<'_> {
                 window: builder.window(),
                 meter,
             });
+            let entrance = builder.named_middlebox(
+                format!("{name}.split"),
+                Box::new(entrance),
+                self.ports(direction),
+            );
+            builder.overhead(entrance, overhead);
             [
-                builder.named_middlebox(
-                    format!("{name}.split"),
-                    Box::new(entrance),
-                    self.ports(direction),
-                ),
+                entrance,
                 builder.named_middlebox(format!("{name}.restore"), Box::new(exit), Vec::new()),
             ]
         });
@@ -494,6 +497,10 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> Link
         .map(|impaired| impaired.config.clone())
         .collect();
     spec.up = part.up;
+    spec.mtu = part.mtu.map(|mtu| Mtu {
+        bytes: mtu.bytes,
+        reports: mtu.reports,
+    });
     if let Some(trace) = &part.trace {
         spec.service = Some(Box::new(Traced::new(Arc::clone(trace))));
     }

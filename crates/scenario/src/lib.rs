@@ -28,7 +28,7 @@ pub use extensions::Extensions;
 pub use format::{Family, Policy, Protocol};
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
-    Attached, Change, GatewayEnds, Hop, Replayed, Resolved, ResolvedDirection, ResolvedFlow,
+    Attached, Change, GatewayEnds, Hop, Mtu, Replayed, Resolved, ResolvedDirection, ResolvedFlow,
     ResolvedGateway, ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What, Written,
 };
 pub use sweep::Sweep;

@@ -20,6 +20,7 @@ mod impairments;
 mod interrupt;
 mod invariants;
 mod link_down;
+mod mtu;
 mod ncr;
 mod open_loop;
 mod opening;

@@ -234,9 +234,13 @@ impl<B: Body> Network<B> {
             return start;
         }
         let start = u32::try_from(self.fabric.routes.len()).expect("routes are counted in 32 bits");
-        self.fabric
-            .routes
-            .extend(stops.iter().map(|stop| match stop {
+        for stop in stops {
+            if let Stop::Link(link) = stop
+                && self.mtus.bounds(link.0)
+            {
+                self.fabric.routes.push(Target::Checked(link.0));
+            }
+            self.fabric.routes.push(match stop {
                 Stop::Link(link) if placing.folded[link.0 as usize].is_some() => {
                     Target::Folded(link.0)
                 }
@@ -246,7 +250,8 @@ impl<B: Body> Network<B> {
                 },
                 Stop::Middlebox(middlebox) => Target::Middlebox(middlebox.0),
                 Stop::Processing(host) => Target::Processing(host.0),
-            }));
+            });
+        }
         self.fabric.routes.push(Target::End);
         placing.routes.insert(key, start);
         start
