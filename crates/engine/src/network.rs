@@ -40,6 +40,7 @@ mod groups;
 mod links;
 mod mtu;
 mod processing;
+mod rounds;
 mod script;
 mod spawner;
 mod windows;
@@ -60,6 +61,7 @@ use agent::AgentSlot;
 use connection::{Connection, Flow};
 use fabric::{Fabric, Target};
 use mtu::Mtus;
+use rounds::Round;
 use spawner::Spawner;
 
 /// A host that takes its time, by number.
@@ -104,6 +106,7 @@ pub struct Network<B: Body> {
     spawners: Vec<Spawner>,
     changes: VecDeque<(Instant, Change)>,
     mtus: Mtus<B>,
+    rounds: Vec<Round>,
     delivered_packets: u64,
     output: Output<B>,
     element_names: Vec<String>,

@@ -319,6 +319,7 @@ fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> 
             settings,
             control,
             what: what.clone(),
+            together: what.synchronized.then(|| flow.table.clone()),
         },
     }
 }

@@ -305,6 +305,7 @@ impl<B: Body> Builder<B> {
             spawners: Vec::new(),
             changes: VecDeque::new(),
             mtus: Mtus::new(mtus, opposite),
+            rounds: Vec::new(),
             delivered_packets: 0,
             output: Output::default(),
             element_names: Vec::new(),

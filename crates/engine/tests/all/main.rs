@@ -27,6 +27,7 @@ mod opening;
 mod processing;
 mod queue_identity;
 mod queues_delay;
+mod rounds;
 mod seams;
 mod short_flows;
 mod support;

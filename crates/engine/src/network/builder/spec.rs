@@ -209,6 +209,8 @@ pub enum Traffic<B: Body> {
         control: cc::Config,
         /// What is asked and answered; neither is empty.
         what: RequestResponse,
+        /// The flows of one name ask together.
+        together: Option<String>,
     },
     /// UDP.
     Datagrams(Datagrams),
