@@ -12,10 +12,18 @@ fn link(keys: &str) -> String {
 fn an_mtu_lies_between_those_of_ipv4() {
     for (mtu, column) in [("67 bytes", 7), ("65536 bytes", 7), ("0 bytes", 7)] {
         let told = link(&format!("mtu = \"{mtu}\""));
-        assert!(told.contains(&format!("test.toml:13:{column}: an MTU of {mtu} is outside 68 to 65535 bytes")), "{told}");
+        assert!(
+            told.contains(&format!(
+                "test.toml:13:{column}: an MTU of {mtu} is outside 68 to 65535 bytes"
+            )),
+            "{told}"
+        );
     }
     for mtu in ["68 bytes", "65535 bytes"] {
-        let text = GOOD.replace("delay = \"5 ms\"", &format!("delay = \"5 ms\"\nmtu = \"{mtu}\""));
+        let text = GOOD.replace(
+            "delay = \"5 ms\"",
+            &format!("delay = \"5 ms\"\nmtu = \"{mtu}\""),
+        );
         assert_eq!(check(&text, &[]), Ok(()));
     }
 }
@@ -31,9 +39,15 @@ fn an_mtu_is_in_bytes() {
 #[test]
 fn reports_need_an_mtu() {
     let told = link("mtu_reports = false");
-    assert!(told.starts_with("test.toml:13:15: this direction of the link has no MTU"), "{told}");
+    assert!(
+        told.starts_with("test.toml:13:15: this direction of the link has no MTU"),
+        "{told}"
+    );
     let told = link("forward.mtu = \"1400 bytes\"\nreverse.mtu_reports = false");
-    assert!(told.starts_with("test.toml:14:23: this direction of the link has no MTU"), "{told}");
+    assert!(
+        told.starts_with("test.toml:14:23: this direction of the link has no MTU"),
+        "{told}"
+    );
     // Of both directions, for the one that has an MTU.
     let text = GOOD.replace(
         "delay = \"5 ms\"",
@@ -45,12 +59,18 @@ fn reports_need_an_mtu() {
 #[test]
 fn an_mtu_does_not_change_in_mid_run() {
     let told = plus("[[at]]\ntime = \"2 s\"\nset = { \"link.bottleneck.mtu\" = \"1400 bytes\" }\n");
-    assert!(told.contains("`link.bottleneck.mtu` cannot change in mid-run"), "{told}");
+    assert!(
+        told.contains("`link.bottleneck.mtu` cannot change in mid-run"),
+        "{told}"
+    );
 }
 
 #[test]
 fn an_unknown_kind_of_discovery_names_the_nearest() {
-    let told = with("stack = \"rfc\"", "stack = \"rfc\"\ntransport.mtu_discovery = \"icnp\"");
+    let told = with(
+        "stack = \"rfc\"",
+        "stack = \"rfc\"\ntransport.mtu_discovery = \"icnp\"",
+    );
     assert!(told.contains("`icmp`"), "{told}");
 }
 
@@ -61,7 +81,12 @@ fn a_request_has_a_byte_for_each_write() {
             "stack = \"rfc\"\nworkload = {{ kind = \"request-response\", request = \"{request} bytes\", writes = {writes} }}"
         );
         let told = with("stack = \"rfc\"", &workload);
-        assert!(told.contains(&format!("a request of {request} bytes cannot be written in {writes} writes")), "{told}");
+        assert!(
+            told.contains(&format!(
+                "a request of {request} bytes cannot be written in {writes} writes"
+            )),
+            "{told}"
+        );
     }
 }
 
@@ -78,7 +103,9 @@ fn what_was_resolved_resolves_to_the_same() {
     };
     let once = resolve(&text, "test.toml");
     let link = &once.links[1].directions;
-    let bytes = link.each_ref().map(|way| way.mtu.map(|mtu| (mtu.bytes, mtu.reports)));
+    let bytes = link
+        .each_ref()
+        .map(|way| way.mtu.map(|mtu| (mtu.bytes, mtu.reports)));
     assert_eq!(bytes, [Some((1400, false)), Some((900, false))]);
     let twice = resolve(&once.json.to_string(), "test.json");
     assert_eq!(once.json, twice.json);
