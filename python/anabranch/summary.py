@@ -145,6 +145,7 @@ class LinkSummary(TypedDict):
 
     sent_packets: int
     dropped_packets: int
+    too_big_packets: int | None
     lost_packets: int
     reordered_packets: int
     marked_packets: int
@@ -279,12 +280,14 @@ class LivePackets(TypedDict):
     made_packets: int
     received_packets: int
     dropped_packets: int
+    too_big_packets: int
     lost_packets: int
     discarded_packets: int
     held_packets: int
     in_flight_packets: int
     released: int
     kernel_released: int
+    kernel_answered: int
     kernel_received: int
     kernel_refused: int
 

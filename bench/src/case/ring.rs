@@ -40,6 +40,7 @@ pub fn builder(flows: u32, end: Instant) -> Builder<Length> {
         let there = crossed.clone().map(|[forward, _]| Stop::Link(forward));
         let back = crossed.rev().map(|[_, reverse]| Stop::Link(reverse));
         builder.flow(FlowSpec {
+            ends: [0, 1],
             name: format!("bulk/{index}"),
             route: there.collect(),
             return_route: back.collect(),

@@ -148,6 +148,18 @@ impl RateSampler {
         })
     }
 
+    /// Segment `number` is `pieces` from here on; those behind it have later numbers.
+    pub fn split(&mut self, number: u64, pieces: usize) {
+        let index = number.checked_sub(self.gone).map(usize::try_from);
+        if let Some(Ok(index)) = index
+            && let Some(stamp) = self.stamps.get(index).copied()
+        {
+            for _ in 1..pieces {
+                self.stamps.insert(index, stamp);
+            }
+        }
+    }
+
     /// Segment `number` of `octets` is marked lost.
     pub fn on_lost(
         &mut self,

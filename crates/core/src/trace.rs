@@ -35,4 +35,6 @@ pub enum Fate {
     Rebuilt,
     /// A link sent it again by itself.
     Resent,
+    /// A link did not take it, because it is larger than the MTU.
+    TooBig,
 }

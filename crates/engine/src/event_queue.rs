@@ -24,6 +24,8 @@ pub enum Class {
     MiddleboxTimer = 4,
     /// An endpoint's timer.
     AgentTimer = 5,
+    /// What a router says of a packet reaches its sender.
+    PathReport = 6,
 }
 
 /// A source: class and number within the class, in scenario order.
@@ -60,7 +62,8 @@ impl Source {
             2 => Class::Arrival,
             3 => Class::Spawn,
             4 => Class::MiddleboxTimer,
-            _ => Class::AgentTimer,
+            5 => Class::AgentTimer,
+            _ => Class::PathReport,
         }
     }
     /// Its number within the class.
@@ -328,6 +331,7 @@ mod tests {
             Class::Spawn,
             Class::MiddleboxTimer,
             Class::AgentTimer,
+            Class::PathReport,
         ] {
             let source = Source::new(class, 123_456);
             assert_eq!((source.class(), source.index()), (class, 123_456));

@@ -38,7 +38,9 @@ mod ended;
 mod fabric;
 mod groups;
 mod links;
+mod mtu;
 mod processing;
+mod rounds;
 mod script;
 mod spawner;
 mod windows;
@@ -52,11 +54,14 @@ pub use datagrams::{Datagrams, OneWayDelay, Schedule, Timing, UdpEnd};
 pub use ended::{Ended, Ends};
 pub use groups::{GroupReport, GroupState};
 pub use links::{LinkReport, LinkState};
+pub use mtu::Mtu;
 pub use script::Script;
 
 use agent::AgentSlot;
 use connection::{Connection, Flow};
 use fabric::{Fabric, NO_RING, Target};
+use mtu::Mtus;
+use rounds::Round;
 use spawner::Spawner;
 
 /// A host that takes its time, by number.
@@ -85,6 +90,8 @@ struct MiddleboxSlot<B: Body> {
     /// Another whose timer depends on what happens here.
     wakes: Option<usize>,
     armed: Instant,
+    /// Bytes that it adds to each packet.
+    overhead: u32,
 }
 
 /// A network that runs.
@@ -98,6 +105,8 @@ pub struct Network<B: Body> {
     flows: Vec<Flow<B>>,
     spawners: Vec<Spawner>,
     changes: VecDeque<(Instant, Change)>,
+    mtus: Mtus<B>,
+    rounds: Vec<Round>,
     delivered_packets: u64,
     output: Output<B>,
     element_names: Vec<String>,
@@ -252,6 +261,7 @@ impl<B: Body> Network<B> {
                     Class::AgentTimer => self.agent_timer(index),
                     Class::MiddleboxTimer => self.middlebox_timer(index),
                     Class::GroupTimer => self.fabric.group_timer(index),
+                    Class::PathReport => self.deliver_answer(),
                     _ => self.spawn(index),
                 }
             }
@@ -300,6 +310,7 @@ impl<B: Body> Network<B> {
             Target::End => self.reach_end(packet),
             Target::Middlebox(index) => self.reach_middlebox(index as usize, packet),
             Target::Processing(host) => self.fabric.process(host as usize, packet),
+            Target::Checked(link) => self.check_size(link, packet),
             Target::Plain(_) | Target::Folded(_) | Target::Served(_) => self.fabric.go_on(packet),
         }
     }
@@ -355,6 +366,10 @@ impl<B: Body> Network<B> {
             match port {
                 None => self.fabric.go_on(id),
                 Some(link) => {
+                    let overhead = self.middleboxes[index].overhead;
+                    if self.is_refused_at_port(link, overhead, id) {
+                        continue;
+                    }
                     // The route does not name the port's link: step back so that entering it leads on.
                     self.fabric.pool[id].hop -= 1;
                     self.fabric.enter_link(link as usize, id);

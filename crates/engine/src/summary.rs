@@ -285,6 +285,8 @@ pub struct LinkSummary {
     pub sent_packets: u64,
     /// Packets that the queue dropped.
     pub dropped_packets: u64,
+    /// Packets that were larger than the MTU; `null` without one.
+    pub too_big_packets: Option<u64>,
     /// Packets that an impairment lost.
     pub lost_packets: u64,
     /// Packets that left after one that had come later.
@@ -507,6 +509,7 @@ impl From<&LinkReport> for LinkSummary {
         Self {
             sent_packets: counted.sent_packets,
             dropped_packets: counted.dropped_packets,
+            too_big_packets: report.too_big_packets,
             lost_packets: counted.lost_packets,
             reordered_packets: counted.reordered_packets,
             marked_packets: counted.marked_packets,

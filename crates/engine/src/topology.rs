@@ -18,7 +18,7 @@ use anabranch_tcp::Settings;
 use crate::{
     network::{
         App, Builder, Change, Datagrams, FlowSpec, GroupId, GroupSpec, LinkId, LinkSpec,
-        MiddleboxId, Network, Schedule, Script, Stop, Timing, Traffic,
+        MiddleboxId, Mtu, Network, Schedule, Script, Stop, Timing, Traffic,
     },
     record::{Tapping, Taps},
     tunnel,
@@ -137,6 +137,7 @@ pub fn compile_tapped<B: Body>(
                     links
                 }
             };
+            builder.opposite(ids);
             (link.name.clone(), ids)
         })
         .collect();
@@ -319,6 +320,7 @@ fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> 
             settings,
             control,
             what: what.clone(),
+            together: what.synchronized.then(|| flow.table.clone()),
         },
     }
 }
@@ -438,12 +440,14 @@ impl Place<'_> {
                 window: builder.window(),
                 meter,
             });
+            let entrance = builder.named_middlebox(
+                format!("{name}.split"),
+                Box::new(entrance),
+                self.ports(direction),
+            );
+            builder.overhead(entrance, overhead);
             [
-                builder.named_middlebox(
-                    format!("{name}.split"),
-                    Box::new(entrance),
-                    self.ports(direction),
-                ),
+                entrance,
                 builder.named_middlebox(format!("{name}.restore"), Box::new(exit), Vec::new()),
             ]
         });
@@ -495,6 +499,10 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection, seed: u
         .map(|impaired| impaired.config.clone())
         .collect();
     spec.up = part.up;
+    spec.mtu = part.mtu.map(|mtu| Mtu {
+        bytes: mtu.bytes,
+        reports: mtu.reports,
+    });
     spec.delays = part.delays.as_ref().map(|delays| Arc::clone(&delays.table));
     spec.overtake = part.overtake;
     spec.service = part.trace.as_ref().map(Capacity::service);

@@ -16,6 +16,8 @@ pub trait Host<B: Body>: fmt::Debug + Send {
     fn start(&mut self, _now: Instant) {}
     /// A packet arrived.
     fn on_packet(&mut self, now: Instant, packet: Arrived<'_, B>);
+    /// A router could not pass a packet of this host on, because it is larger than the MTU of the link there.
+    fn on_refused(&mut self, _now: Instant, _packet: Refused<'_, B>) {}
     /// The time asked for has come.
     fn on_timer(&mut self, _now: Instant) {}
     /// When to call [`Host::on_timer`]; asked after every other call.
@@ -39,6 +41,15 @@ pub struct Arrived<'a, B> {
     pub ecn: Ecn,
     /// Differentiated services code point.
     pub dscp: u8,
+}
+
+/// A packet that a link does not carry.
+#[derive(Debug, Clone, Copy)]
+pub struct Refused<'a, B> {
+    /// Its content.
+    pub transport: &'a Transport<B>,
+    /// Bytes of the largest IP packet that the link carries.
+    pub mtu: u32,
 }
 
 /// A packet as a host sends it.

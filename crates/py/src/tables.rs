@@ -407,6 +407,7 @@ const fn fate(row: &PacketRow) -> &'static str {
     match (row.received, row.lost) {
         (Some(_), _) => "delivered",
         (None, Some((_, Fate::Dropped))) => "dropped",
+        (None, Some((_, Fate::TooBig))) => "too-big",
         (None, Some(_)) => "lost",
         (None, None) => "in-flight",
     }

@@ -116,6 +116,15 @@ pub struct Link {
     /// Whether it works.
     #[serde(default = "yes")]
     pub up: bool,
+    /// The largest IP packet that it carries, 68 to 65535 bytes; without one packets of any size. What is larger is dropped:
+    /// nothing is fragmented.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "68 bytes", "x-maximum" = "65535 bytes"))]
+    pub mtu: Option<Bytes>,
+    /// Whether the router before it answers what it drops for its size, with the MTU (ICMP, RFC 1191, RFC 8201), so that
+    /// senders adapt; it does by default. `false` makes it a black hole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu_reports: Option<bool>,
     /// What differs from the first end to the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward: Option<OneWay>,
@@ -161,6 +170,15 @@ pub struct OneWay {
     /// Whether it works.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up: Option<bool>,
+    /// The largest IP packet that it carries, 68 to 65535 bytes; without one packets of any size. What is larger is dropped:
+    /// nothing is fragmented.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "68 bytes", "x-maximum" = "65535 bytes"))]
+    pub mtu: Option<Bytes>,
+    /// Whether the router before it answers what it drops for its size, with the MTU (ICMP, RFC 1191, RFC 8201), so that
+    /// senders adapt; it does by default. `false` makes it a black hole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu_reports: Option<bool>,
 }
 
 impl<T: Default> Default for Kind<T> {
@@ -195,6 +213,15 @@ pub struct Group {
     /// Whether it works.
     #[serde(default = "yes")]
     pub up: bool,
+    /// The largest IP packet that it carries, 68 to 65535 bytes; without one packets of any size. What is larger is dropped:
+    /// nothing is fragmented.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "68 bytes", "x-maximum" = "65535 bytes"))]
+    pub mtu: Option<Bytes>,
+    /// Whether the router before it answers what it drops for its size, with the MTU (ICMP, RFC 1191, RFC 8201), so that
+    /// senders adapt; it does by default. `false` makes it a black hole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu_reports: Option<bool>,
     /// What differs from the first end to the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward: Option<OneWay>,

@@ -29,7 +29,7 @@ pub use extensions::Extensions;
 pub use format::{Family, Policy, Protocol};
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
-    Attached, Change, GatewayEnds, Hop, Replayed, Resolved, ResolvedDelays, ResolvedDirection,
+    Attached, Change, GatewayEnds, Hop, Mtu, Replayed, Resolved, ResolvedDelays, ResolvedDirection,
     ResolvedFlow, ResolvedGateway, ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What,
     Written,
 };

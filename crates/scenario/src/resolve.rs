@@ -143,6 +143,17 @@ pub struct ResolvedDirection {
     pub impair: Vec<ResolvedImpairment>,
     /// Whether it works at the start.
     pub up: bool,
+    /// The largest packet that it carries.
+    pub mtu: Option<Mtu>,
+}
+
+/// The largest packet that a link carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mtu {
+    /// Bytes of the IP packet.
+    pub bytes: u32,
+    /// Whether what is larger is answered.
+    pub reports: bool,
 }
 
 /// A delay that follows a trace.

@@ -23,6 +23,8 @@ pub enum RetransmitCause {
     Speculative,
     /// Once per recovery, to get acknowledgments flowing (NextSeg (4), RFC 6675 §4).
     Rescue,
+    /// The path does not carry it as it was; it leaves in pieces (RFC 1191 §6.5, RFC 4821 §7.6).
+    PathMtu,
 }
 
 impl RetransmitCause {
@@ -38,6 +40,7 @@ impl RetransmitCause {
             Self::TimerRule => "timer-rule",
             Self::Speculative => "speculative",
             Self::Rescue => "rescue",
+            Self::PathMtu => "path-mtu",
         }
     }
 }

@@ -17,6 +17,7 @@ mod handshake;
 mod input;
 mod layered;
 mod output;
+mod path_mtu;
 mod timers;
 mod view;
 

@@ -40,7 +40,8 @@ pub use congestion_state::CongestionState;
 pub use departure::{Departure, Outgoing};
 pub use endpoint::{Ending, Endpoint, Role};
 pub use policy::{
-    DelayedAck, EcnMode, Receiver, Recovery, RecoveryPace, Segmentation, Timers, WindowRules,
+    DelayedAck, EcnMode, MtuDiscovery, Receiver, Recovery, RecoveryPace, Segmentation, Timers,
+    WindowRules,
 };
 pub use profile::{Profile, profiles};
 pub use recovery::window_log::{WindowChange, WindowEvent};

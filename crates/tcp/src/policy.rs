@@ -2,6 +2,7 @@
 
 mod delayed_ack;
 mod ecn;
+mod mtu_discovery;
 mod receiver;
 mod recovery;
 mod segmentation;
@@ -11,6 +12,7 @@ mod window_rules;
 pub use self::{
     delayed_ack::{DelayedAck, DelayedAckTable},
     ecn::EcnMode,
+    mtu_discovery::MtuDiscovery,
     receiver::{Receiver, SackCompression},
     recovery::{Recovery, RecoveryPace},
     segmentation::Segmentation,

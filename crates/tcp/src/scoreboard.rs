@@ -8,6 +8,7 @@
 mod intervals;
 mod loss;
 mod record;
+mod split;
 mod timed;
 
 use std::{

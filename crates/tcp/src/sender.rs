@@ -14,6 +14,7 @@ mod loss_timers;
 mod measurement;
 mod output;
 mod pacing;
+mod path_mtu;
 mod remedy;
 mod sack;
 mod timers;
@@ -203,6 +204,8 @@ pub(crate) enum Retransmit {
     FirstLost,
     /// New data or the last segment, to probe (RFC 8985 §7.3).
     Probe,
+    /// New data in a larger segment, to probe the path MTU (RFC 4821).
+    MtuProbe,
 }
 
 /// What the steady state does not touch.
@@ -253,6 +256,8 @@ pub(crate) struct Extras {
     /// ([`Segmentation`](crate::policy::Segmentation)).
     late: Duration,
     unfilled: Unfilled,
+    /// Where probes search for the path MTU.
+    search: Option<path_mtu::Search>,
 }
 
 /// What was outstanding where something other than cwnd held data back ([`WindowRules`](crate::policy::WindowRules)).

@@ -13,7 +13,8 @@ mod turned;
 
 pub use self::{check::Problem, removed::REMOVED};
 pub use super::policy::{
-    DelayedAck, EcnMode, Receiver, Recovery, RecoveryPace, Segmentation, Timers, WindowRules,
+    DelayedAck, EcnMode, MtuDiscovery, Receiver, Recovery, RecoveryPace, Segmentation, Timers,
+    WindowRules,
 };
 pub use anabranch_congestion::{IdleRestart, hystart::Kind as HyStart};
 
@@ -161,6 +162,8 @@ switches {
     idle_restart: IdleRestart;
     /// Explicit congestion notification.
     ecn: EcnMode;
+    /// How the size of segments follows the path MTU (RFC 1191, RFC 4821).
+    mtu_discovery: MtuDiscovery;
     /// Time in TIME-WAIT: twice the maximum segment lifetime (RFC 9293 §3.4.2).
     time_wait: Duration;
     /// Early end of slow start, in controls that leave it to the stack.

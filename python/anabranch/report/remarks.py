@@ -178,7 +178,7 @@ IDLE_SHARE = 0.1
 
 def surprises(result: RunResult) -> list[str]:
     """What in the scenario makes a figure mean something else than it seems to, a sentence each."""
-    kinds = (_left_out, _unlimited_queues, _irrelevant_windows, _idle_links, _idle_times)
+    kinds = (_left_out, _too_big, _unlimited_queues, _irrelevant_windows, _idle_links, _idle_times)
     return [remark for kind in kinds for remark in few(kind(result))]
 
 
@@ -196,6 +196,34 @@ def _left_out(result: RunResult) -> Iterator[str]:
             f"the table of packets has the first of the run; {result.left_out_packets:,} that were sent later are left "
             "out, because they would take too much memory"
         )
+
+
+def _too_big(result: RunResult) -> Iterator[str]:
+    """Links that dropped packets for their size, and what became of the flows that met a black hole there."""
+    links = {**_scenario(result).get("link", {}), **_scenario(result).get("group", {})}
+    for name, directions in result.links.items():
+        for direction, link in directions.items():
+            dropped = link.get("too_big_packets")
+            if not dropped:
+                continue
+            settings = links.get(name, {}).get(direction, {})
+            told = f"{name} {direction}: {dropped:,} packets were larger than its MTU of {settings.get('mtu')}"
+            if settings.get("mtu_reports", True):
+                yield f"{told}, and their senders were told"
+                continue
+            silent = [flow for flow in _crossing(result, name) if not result.flows[flow].get("delivered_bytes")]
+            held = f"; nothing was delivered of {', '.join(few_names(silent))}" if silent else ""
+            yield f"{told}, and nobody told their senders{held}"
+
+
+def few_names(names: list[str]) -> list[str]:
+    """Names for a sentence: of many the first."""
+    return names if len(names) <= MOST_REMARKS else [*names[:MOST_REMARKS], "…"]
+
+
+def _crossing(result: RunResult, link: str) -> Iterator[str]:
+    """The flows whose data or acknowledgments cross a link."""
+    return (flow for flow in result.flows if link in _route(result, flow))
 
 
 def _scenario(result: RunResult) -> dict[str, Any]:

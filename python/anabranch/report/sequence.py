@@ -117,7 +117,7 @@ def sequence_chart(result: RunResult) -> Chart | None:
     flow = max(counts, key=counts.__getitem__)
     own = packets_of(result, flow)
     again, first = own.filter(pl.col("retransmission")), own.filter(~pl.col("retransmission"))
-    gone = own.filter(pl.col("fate").is_in(["dropped", "lost"]))
+    gone = own.filter(pl.col("fate").is_in(["dropped", "too-big", "lost"]))
     series = [_cloud("sent", first), _cloud("retransmitted", again), _cloud("lost or dropped", gone)]
     settings = _settings(result, flow)
     held = None if settings.get("fec", {}).get("kind", "off") != "off" else receiver(own)

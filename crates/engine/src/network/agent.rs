@@ -198,7 +198,7 @@ impl<B: Body> AgentSlot<B> {
         reason = "measured: most often nothing is to be done"
     )]
     #[inline(always)]
-    fn arm_timer(&mut self, index: usize, fabric: &mut Fabric<B>) {
+    pub(super) fn arm_timer(&mut self, index: usize, fabric: &mut Fabric<B>) {
         // What was due already is due now.
         let due = self.deadline().max(fabric.now);
         if due < self.armed {

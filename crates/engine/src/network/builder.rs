@@ -31,6 +31,7 @@ use super::{
     Change, GroupId, HostId, LinkId, MiddleboxId, MiddleboxSlot, Network,
     fabric::{Fabric, Propagating},
     groups::GroupParts,
+    mtu::Mtus,
     processing::Processing,
 };
 use crate::{event_queue::EventQueue, record::Probe};
@@ -52,6 +53,7 @@ pub struct Builder<B: Body> {
     flows: Vec<FlowSpec<B>>,
     changes: Vec<(Instant, Change)>,
     groups: Vec<([LinkId; 2], GroupParts)>,
+    opposites: Vec<[LinkId; 2]>,
 }
 
 impl<B: Body> Builder<B> {
@@ -72,6 +74,7 @@ impl<B: Body> Builder<B> {
             flows: Vec::new(),
             changes: Vec::new(),
             groups: Vec::new(),
+            opposites: Vec::new(),
         }
     }
     /// Whether plain links become arithmetic (default: yes). Results do not depend on it.
@@ -113,6 +116,11 @@ impl<B: Body> Builder<B> {
         self.links.push(spec);
         LinkId(u32::try_from(self.links.len() - 1).expect("links are counted in 32 bits"))
     }
+    /// These are one link in its two directions: by the one a router's answer travels about a packet on the other.
+    pub fn opposite(&mut self, links: [LinkId; 2]) -> &mut Self {
+        self.opposites.push(links);
+        self
+    }
     /// Adds a link group.
     ///
     /// # Panics
@@ -153,6 +161,7 @@ impl<B: Body> Builder<B> {
             onward: None,
             wakes: None,
             begins: false,
+            overhead: 0,
         });
         MiddleboxId(
             u32::try_from(self.middleboxes.len() - 1).expect("middleboxes are counted in 32 bits"),
@@ -166,6 +175,10 @@ impl<B: Body> Builder<B> {
             self.middleboxes[entrance.0 as usize].onward = Some(exit);
             self.middleboxes[exit.0 as usize].wakes = Some(other_entrance);
         }
+    }
+    /// A middlebox adds so many bytes to each packet: routers before its ports report an MTU that is as much smaller.
+    pub fn overhead(&mut self, middlebox: MiddleboxId, bytes: u32) {
+        self.middleboxes[middlebox.0 as usize].overhead = bytes;
     }
     /// Makes the two ends of a tunnel of these: what the one sends for itself ends at the other. Both begin at once.
     pub fn tunnel(&mut self, ends: [MiddleboxId; 2]) {
@@ -226,6 +239,12 @@ impl<B: Body> Builder<B> {
             .iter()
             .map(|spec| spec.total_rate().map(Rate::bits_per_s))
             .collect();
+        let mtus = self.links.iter().map(|spec| spec.mtu).collect();
+        let mut opposite = vec![None; self.links.len()];
+        for [forward, reverse] in self.opposites {
+            opposite[forward.0 as usize] = Some(reverse.0);
+            opposite[reverse.0 as usize] = Some(forward.0);
+        }
         // Collecting would keep the memory of the larger specifications.
         let mut links = Vec::with_capacity(self.links.len());
         let flow_names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();
@@ -283,6 +302,8 @@ impl<B: Body> Builder<B> {
             flows: Vec::new(),
             spawners: Vec::new(),
             changes: VecDeque::new(),
+            mtus: Mtus::new(mtus, opposite),
+            rounds: Vec::new(),
             delivered_packets: 0,
             output: Output::default(),
             element_names: Vec::new(),
@@ -332,6 +353,7 @@ impl Elements {
             onward: None,
             wakes: spec.wakes.map(|other| other.0 as usize),
             armed: Instant::NEVER,
+            overhead: spec.overhead,
         }
     }
 }

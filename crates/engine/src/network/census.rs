@@ -25,6 +25,8 @@ pub struct Census {
     pub received_packets: u64,
     /// Dropped by queues.
     pub dropped_packets: u64,
+    /// Larger than the MTU of a link.
+    pub too_big_packets: u64,
     /// Lost or damaged by impairments.
     pub lost_packets: u64,
     /// Thrown away by middleboxes: copies of what had come.
@@ -41,6 +43,7 @@ impl Census {
     pub fn missing(&self) -> i64 {
         let there = self.received_packets
             + self.dropped_packets
+            + self.too_big_packets
             + self.lost_packets
             + self.discarded_packets
             + self.held_packets
@@ -61,6 +64,7 @@ impl<B: Body> Network<B> {
             made_packets: self.fabric.made,
             received_packets: tally.of(Fate::Received),
             dropped_packets: tally.of(Fate::Dropped),
+            too_big_packets: tally.of(Fate::TooBig),
             lost_packets: tally.of(Fate::Lost) + tally.of(Fate::Corrupted),
             in_flight_packets: self.fabric.in_flight(),
             ..Census::default()

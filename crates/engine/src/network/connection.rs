@@ -46,6 +46,8 @@ pub(super) struct Connection {
     pub(super) resent: Option<Box<Resent>>,
     /// The workload that this connection is one transfer of.
     pub(super) spawner: Option<u32>,
+    /// The round of clients that its client is one of.
+    pub(super) round: Option<u32>,
     pub(super) started: Instant,
 }
 
@@ -330,6 +332,10 @@ impl<B: Body> Network<B> {
     /// All of a transfer has been delivered.
     pub(super) fn transfer_is_complete(&mut self, connection: usize) {
         let conn = &mut self.connections[connection];
+        if let Some(round) = conn.round {
+            self.response_is_complete(round);
+            return;
+        }
         let took = self.fabric.now - conn.started;
         let flow = &mut self.flows[conn.flow.0 as usize];
         if conn.spawner.is_some() {
@@ -539,6 +545,7 @@ impl Connection {
             settled: false,
             resent: None,
             spawner: None,
+            round: None,
             started: window.start(),
         }
     }

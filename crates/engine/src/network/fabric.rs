@@ -36,6 +36,8 @@ pub(super) enum Target {
     /// A served link.
     Served(u32),
     Middlebox(u32),
+    /// The entry of a link with an MTU, which comes next on the route.
+    Checked(u32),
     /// A host that takes its time before it sends.
     Processing(u32),
     /// The far end of the connection.
@@ -291,7 +293,7 @@ impl<B: Body> Fabric<B> {
                 self.enter_plain(index as usize, packet, self.now);
             }
             Target::Served(index) => self.enter_served(index as usize, packet),
-            Target::Middlebox(_) | Target::Processing(_) | Target::End => {
+            Target::Middlebox(_) | Target::Checked(_) | Target::Processing(_) | Target::End => {
                 self.reached.push_back(packet);
             }
         }

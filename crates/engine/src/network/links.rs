@@ -22,6 +22,8 @@ pub struct LinkReport {
     pub measured: Duration,
     /// Packets that wait now.
     pub queue_packets: usize,
+    /// Packets in the measured time that were larger than its MTU; `None` without one.
+    pub too_big_packets: Option<u64>,
 }
 
 /// One direction of a link at one moment.
@@ -44,12 +46,14 @@ impl<B: Body> Network<B> {
         let now = self.fabric.now;
         let measured = self.fabric.window.overlap(Instant::START, now);
         let rate = self.rates[link.0 as usize];
+        let too_big_packets = self.mtus.too_big_packets(link);
         match &mut self.fabric.links[link.0 as usize].kind {
             LinkKind::Plain(plain) => LinkReport {
                 statistics: plain.statistics_by(self.fabric.window, now),
                 capacity_bits: rate.map(|rate| rate as f64 * measured.as_secs_f64()),
                 measured,
                 queue_packets: plain.queue(now).0,
+                too_big_packets,
             },
             LinkKind::Served(slot) => {
                 let capacity = slot.link.capacity_bits(now);
@@ -58,6 +62,7 @@ impl<B: Body> Network<B> {
                     capacity_bits: (capacity > 0.0).then_some(capacity),
                     measured,
                     queue_packets: slot.link.queue_packets(),
+                    too_big_packets,
                 }
             }
         }

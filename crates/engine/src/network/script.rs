@@ -150,6 +150,8 @@ pub struct Client {
     begun: bool,
     stopped: bool,
     asked: u64,
+    /// Writes of the question under way that have been made.
+    written: u32,
     /// When the question left that is not answered.
     waiting_since: Option<Instant>,
     /// When the next one is due.
@@ -207,6 +209,7 @@ impl Script {
             begun: false,
             stopped: false,
             asked: 0,
+            written: 0,
             waiting_since: None,
             next: Instant::START,
             exchanges: Completions {
@@ -230,6 +233,12 @@ impl Script {
             Self::Paced(writer) => writer.stopped = true,
             Self::Client(client) => client.stopped = true,
             Self::Server(_) | Self::Reader(_) => {}
+        }
+    }
+    /// The next question of a client that waits for others is due at `at`.
+    pub(super) const fn release(&mut self, at: Instant) {
+        if let Self::Client(client) = self {
+            client.next = at;
         }
     }
     /// The exchanges of a client.
@@ -278,10 +287,17 @@ impl Client {
             && endpoint.stats().delivered_bytes >= answers
         {
             self.waiting_since = None;
-            self.next = now.saturating_add(self.what.think);
+            self.next = if self.what.synchronized {
+                Instant::NEVER
+            } else {
+                now.saturating_add(self.what.think)
+            };
             if self.window.contains(now) {
                 self.exchanges.times.push(now - since);
             }
+        }
+        if self.written > 0 {
+            return self.write_part(endpoint, now);
         }
         if self.stopped || self.waiting_since.is_some() {
             return Instant::NEVER;
@@ -289,11 +305,23 @@ impl Client {
         if self.next > now {
             return self.next;
         }
-        write(endpoint, self.what.request.get());
         self.asked += 1;
         self.waiting_since = Some(now);
         self.exchanges.started += u64::from(self.window.contains(now));
-        Instant::NEVER
+        self.write_part(endpoint, now)
+    }
+
+    /// The next write of a question. What comes after it is due at once, but TCP has its turn in between.
+    fn write_part<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
+        let mut parts = self.what.parts().skip(self.written as usize);
+        write(endpoint, parts.next().unwrap_or(0));
+        if parts.next().is_some() {
+            self.written += 1;
+            now
+        } else {
+            self.written = 0;
+            Instant::NEVER
+        }
     }
 }
 

@@ -158,7 +158,9 @@ impl PacketLog {
         };
         match fate {
             Fate::Received => row.received = row.received.or(Some(at)),
-            Fate::Dropped | Fate::Lost | Fate::Corrupted => row.lost = Some((element, fate)),
+            Fate::Dropped | Fate::TooBig | Fate::Lost | Fate::Corrupted => {
+                row.lost = Some((element, fate))
+            }
             _ => {}
         }
     }

@@ -36,7 +36,7 @@ struct Aside {
 
 /// How often each fate was observed, inside and outside the measured time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally([u64; Fate::Resent as usize + 1]);
+pub struct Tally([u64; Fate::TooBig as usize + 1]);
 
 impl Tally {
     /// Of this one.

@@ -211,7 +211,7 @@ impl Taps {
         } else {
             newest
         };
-        if matches!(fate, Fate::Passed | Fate::Dropped) {
+        if matches!(fate, Fate::Passed | Fate::Dropped | Fate::TooBig) {
             tap.records[record as usize].decided = true;
         }
         tap.records[record as usize].over |= is_final(fate);
@@ -270,6 +270,7 @@ impl Taps {
             };
             told.push(match fate {
                 Fate::Dropped => format!("dropped by {by}"),
+                Fate::TooBig => "dropped because it is larger than the link's MTU".to_owned(),
                 Fate::Marked => format!("marked CE by {by}"),
                 Fate::Moved => format!("moved by {by}"),
                 Fate::Lost => format!("lost by {by}"),
@@ -307,7 +308,10 @@ fn named(nodes: &[String], given: Option<&[Vec<IpAddr>]>) -> Vec<(String, Vec<Ip
 
 /// Nothing happens to a packet after this.
 const fn is_final(fate: Fate) -> bool {
-    matches!(fate, Fate::Dropped | Fate::Lost | Fate::Corrupted)
+    matches!(
+        fate,
+        Fate::Dropped | Fate::TooBig | Fate::Lost | Fate::Corrupted
+    )
 }
 
 /// The address of the n-th node.

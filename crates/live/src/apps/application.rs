@@ -181,7 +181,7 @@ impl Application {
             return Ok(outcome);
         };
         if listener.is_some() {
-            prepare(&stream)?;
+            prepare(&stream, &self.settings)?;
             stage.sockets.add(self.flow, self.side, &stream)?;
         }
         self.play(&Connection::new(stream, clock), clock, stage)
@@ -199,7 +199,7 @@ impl Application {
         let family = family(self.address);
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         self.settings.apply(&socket)?;
-        prepare(&socket)?;
+        prepare(&socket, &self.settings)?;
         stage.sockets.add(self.flow, self.side, &socket)?;
         while !stage.is_over() && clock.now() < self.stop {
             match connect(&socket, &self.address) {
@@ -278,7 +278,11 @@ impl Application {
                 let (request, response) = (what.request.get(), what.response.get());
                 while going() {
                     let asked = clock.now();
-                    if write_while(stream, &mut writing, request, going)? != request {
+                    let mut written = 0;
+                    for part in what.parts() {
+                        written += write_while(stream, &mut writing, part, going)?;
+                    }
+                    if written != request {
                         break;
                     }
                     let there = read_while(stream, &mut reading, response, || !stage.is_over())?;

@@ -184,6 +184,7 @@ impl Source {
             SocketAddr::V6(_) => ([0_u16; 8], 0).into(),
         };
         let socket = UdpSocket::bind(any)?;
+        sys::path_mtu::ignore(&socket, address.is_ipv6())?;
         socket.connect(address)?;
         socket.set_write_timeout(Some(LOOK))?;
         enlarge(&socket, false);

@@ -75,11 +75,11 @@ impl SocketSettings {
 }
 
 /// A socket that carries data: no call on it waits for long, and closing it leaves nothing behind.
-pub fn prepare(socket: &impl AsFd) -> io::Result<()> {
+pub fn prepare(socket: &impl AsFd, settings: &SocketSettings) -> io::Result<()> {
     for timeout in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
         sockopt::set_socket_timeout(socket, timeout, Some(LOOK))?;
     }
-    sockopt::set_tcp_nodelay(socket, true)?;
+    sockopt::set_tcp_nodelay(socket, !settings.nagle)?;
     Ok(sockopt::set_socket_linger(socket, Some(Pause::ZERO))?)
 }
 
@@ -292,6 +292,7 @@ mod tests {
             congestion: Some("reno".to_owned()),
             max_segment: 700,
             window: None,
+            nagle: false,
         }
     }
 

@@ -248,7 +248,7 @@ impl Source {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(family, SocketType::STREAM, flags, None)?;
         settings.apply(&socket)?;
-        prepare(&socket)?;
+        prepare(&socket, settings)?;
         // The other end may ask for it as soon as it is in flight.
         let mut ledger = self.ledger.lock();
         match connect(&socket, &address) {
@@ -405,7 +405,7 @@ impl Sink {
             loop {
                 match listener.accept() {
                     Ok((stream, peer)) => {
-                        prepare(&stream)?;
+                        prepare(&stream, settings)?;
                         stream.set_nonblocking(true)?;
                         let begun = self.ledger.lock().get(&peer.port()).copied();
                         let check = |begun: Begun| Check::of(self.content.numbered(begun.number));
@@ -536,6 +536,7 @@ mod tests {
             congestion: None,
             max_segment: 1448,
             window: None,
+            nagle: false,
         };
         let address = SocketAddr::from(([127, 0, 0, 1], 10_000));
         let window = (Instant::START, Instant::from_millis(2000));

@@ -72,6 +72,8 @@ struct Place {
     released: u64,
     /// The kernel would not have them.
     undelivered: u64,
+    /// What routers answered the host that gets these packets.
+    answered: u64,
 }
 
 impl Recorder {
@@ -122,6 +124,10 @@ impl Recorder {
         place.undelivered += 1;
         place.released -= 1;
     }
+    /// The host that gets these packets was told that one of its own was too big.
+    pub fn answered(&self, place: (FlowId, Direction)) {
+        self.counts().place(place).answered += 1;
+    }
     /// A packet of a flow was taken from the kernel.
     pub fn taken(&self, place: (FlowId, Direction)) {
         let mut counts = self.counts();
@@ -160,6 +166,7 @@ impl Recorder {
                 if counts(*to) {
                     found.released += place.released;
                     found.undelivered += place.undelivered;
+                    found.answered += place.answered;
                 }
             }
         }
@@ -178,6 +185,8 @@ pub struct Crossings {
     pub released: u64,
     /// The kernel would not have them.
     pub undelivered: u64,
+    /// What routers answered.
+    pub answered: u64,
 }
 
 impl Counts {

@@ -32,6 +32,8 @@ pub struct Packets {
     pub released: u64,
     /// Of these, given to kernels behind devices that count.
     pub kernel_released: u64,
+    /// What routers answered these kernels, which is of no flow.
+    pub kernel_answered: u64,
     /// What these devices have counted.
     pub kernel_received: u64,
     /// What these devices could not pass on, although they took it.
@@ -61,6 +63,7 @@ impl Packets {
             network,
             released: all.released + all.undelivered,
             kernel_released: counted.released,
+            kernel_answered: counted.answered,
             kernel_received: sum(|(passed, _)| passed.to_host),
             kernel_refused: sum(|(_, drops)| drops.to_host),
         }
@@ -91,7 +94,7 @@ impl Packets {
             ),
             (
                 "between the engine and the devices of hosts",
-                self.kernel_released,
+                self.kernel_released + self.kernel_answered,
                 self.kernel_received,
                 self.kernel_refused,
             ),
@@ -159,7 +162,8 @@ mod tests {
                 sent_packets: 148,
                 made_packets: 5,
                 received_packets: 120,
-                dropped_packets: 10,
+                dropped_packets: 8,
+                too_big_packets: 2,
                 lost_packets: 9,
                 discarded_packets: 3,
                 held_packets: 4,
@@ -167,7 +171,8 @@ mod tests {
             },
             released: 120,
             kernel_released: 80,
-            kernel_received: 78,
+            kernel_answered: 3,
+            kernel_received: 81,
             kernel_refused: 2,
         }
     }
@@ -176,7 +181,7 @@ mod tests {
     #[test]
     fn each_count_is_looked_at() {
         assert!(balanced().check().is_ok());
-        let wrongs: [(&str, Wrong); 12] = [
+        let wrongs: [(&str, Wrong); 14] = [
             ("1 have gone without a trace between the devices", |p| {
                 p.kernel_taken -= 1;
             }),
@@ -186,6 +191,10 @@ mod tests {
             ("between the engine and its network", |p| p.taken += 1),
             ("between the engine and its network", |p| p.waiting -= 1),
             ("in the network", |p| p.network.dropped_packets -= 1),
+            ("in the network", |p| p.network.too_big_packets -= 1),
+            ("between the engine and the devices", |p| {
+                p.kernel_answered -= 1;
+            }),
             ("in the network", |p| p.network.lost_packets -= 1),
             ("in the network", |p| p.network.discarded_packets -= 1),
             ("in the network", |p| p.network.held_packets -= 1),

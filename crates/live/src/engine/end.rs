@@ -9,7 +9,7 @@ use anabranch_core::{
     packet::{Direction, FlowId},
     units::Instant,
 };
-use anabranch_path::host::{Arrived, Departing, Host};
+use anabranch_path::host::{Arrived, Departing, Host, Refused};
 
 use crate::{
     apps::datagram::Stamps,
@@ -43,6 +43,13 @@ impl Host<Frame> for KernelEnd {
         }
         if self.device.send(&octets).is_err() {
             self.recorder.undelivered(self.place);
+        }
+    }
+    fn on_refused(&mut self, _now: Instant, packet: Refused<'_, Frame>) {
+        if let Some(message) = frame::too_big(packet.transport, packet.mtu)
+            && self.device.send(&message).is_ok()
+        {
+            self.recorder.answered(self.place);
         }
     }
     fn poll_transmit(&mut self, _now: Instant) -> Option<Departing<Frame>> {

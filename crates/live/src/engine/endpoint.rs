@@ -12,7 +12,8 @@ use anabranch_core::{
     rng::Stream as Draws,
     units::{Duration, Instant},
 };
-use anabranch_path::host::{Arrived, Departing, Host};
+use anabranch_fec::transport::Transport;
+use anabranch_path::host::{Arrived, Departing, Host, Refused};
 use anabranch_scenario::{Family, Resolved, workload::Config};
 use anabranch_tcp::{
     Ending, Endpoint, Flags, Options, Role, Segment, State, wire,
@@ -112,6 +113,17 @@ impl Host<Frame> for OwnEnd {
         own.on_packet(now, &octets);
         if own.completed != before {
             self.recorder.marks().add(self.place.0.0 as usize);
+        }
+    }
+    fn on_refused(&mut self, now: Instant, packet: Refused<'_, Frame>) {
+        if let Transport::Tcp(segment) = packet.transport {
+            let mut own = self.own.lock();
+            let longer = match own.ip {
+                Version::V4 { .. } => 0,
+                Version::V6 { .. } => LONGER_HEADER,
+            };
+            let mtu = packet.mtu.saturating_sub(longer);
+            own.endpoint.on_packet_too_big(now, segment.seq, mtu);
         }
     }
     fn on_timer(&mut self, now: Instant) {

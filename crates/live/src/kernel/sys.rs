@@ -4,5 +4,6 @@ pub mod contain;
 pub mod interface;
 pub mod names;
 pub mod packet;
+pub mod path_mtu;
 pub mod priority;
 pub mod tcp_info;

@@ -1,6 +1,8 @@
 //! An IP packet as the network carries it: octets, of which elements may look at the transport header. From an interface
 //! it has its frame around it, and may be something else than IP.
 
+mod icmp;
+
 use std::borrow::Cow;
 
 use anabranch_core::{
@@ -329,12 +331,24 @@ fn carried(octets: &[u8], before: usize, header: &Header<'_>) -> Option<Transpor
 /// The packet inside, as it is to leave: with `ecn` in its header.
 #[must_use]
 pub fn write(transport: &Transport<Frame>, ecn: Ecn) -> Cow<'_, [u8]> {
-    let (octets, before) = match transport {
+    let (octets, before) = whole(transport);
+    marked(octets, before, ecn)
+}
+
+/// What a router writes to the sender of this packet, which does not fit a link of this MTU; `None` if it is no IP.
+#[must_use]
+pub fn too_big(transport: &Transport<Frame>, mtu: u32) -> Option<Vec<u8>> {
+    let (octets, before) = whole(transport);
+    is_ip(octets, before).then_some(())?;
+    icmp::too_big(octets.get(before..)?, mtu)
+}
+
+fn whole(transport: &Transport<Frame>) -> (&[u8], usize) {
+    match transport {
         Transport::Tcp(segment) => segment.body.whole(),
         Transport::Datagram(frame) => frame.whole(),
         Transport::Redundant(redundant) => redundant.body.whole(),
-    };
-    marked(octets, before, ecn)
+    }
 }
 
 /// A frame with `ecn` in its packet's header. Only what says that it can be marked is, so that is IP.
@@ -477,6 +491,37 @@ mod tests {
         assert!(read(&packet(v4(v4_of(0), other), Ecn::NotEct, vec![])).is_none());
         let other = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
         assert!(read(&packet(v6(v6_of(0), other), Ecn::NotEct, vec![])).is_none());
+    }
+
+    /// A host believes only what is correct and quotes what it sent: addresses, ports and sequence number.
+    #[test]
+    fn a_report_of_a_router_quotes_the_packet() {
+        let sum = |parts: &[&[u8]]| {
+            let mut sum = wire::Checksum::default();
+            for part in parts {
+                sum.add(part);
+            }
+            sum.holds()
+        };
+        let octets = packet(v4(v4_of(0), v4_of(1)), Ecn::Ect0, vec![1; 1400]);
+        let (_, transport) = read(&octets).expect("a packet of ours");
+        let message = too_big(&transport, 1000).expect("it is IP");
+        assert_eq!(message.len(), 576);
+        assert_eq!(message[12..20], [&octets[16..20], &octets[12..16]].concat());
+        assert_eq!(message[20..22], [3, 4]);
+        assert_eq!(message[26..28], 1000_u16.to_be_bytes());
+        assert_eq!(message[28..], octets[..548]);
+        assert!(sum(&[&message[..20]]) && sum(&[&message[20..]]));
+
+        let octets = packet(v6(v6_of(0), v6_of(1)), Ecn::Ect0, vec![1; 1400]);
+        let (_, transport) = read(&octets).expect("a packet of ours");
+        let message = too_big(&transport, 1300).expect("it is IP");
+        assert_eq!(message.len(), 1280);
+        assert_eq!(message[8..40], [&octets[24..40], &octets[8..24]].concat());
+        assert_eq!(message[40..42], [2, 0]);
+        assert_eq!(message[44..48], 1300_u32.to_be_bytes());
+        let upper = [0, 0, message[4], message[5], 0, 0, 0, 58];
+        assert!(sum(&[&message[8..40], &upper, &message[40..]]));
     }
 
     /// Fails for a reader that takes the octets in the middle of a packet for ports.

@@ -127,7 +127,7 @@ fn check_flows(resolved: &Resolved) -> Result<(), Refusal> {
         if first.is_some_and(differs) {
             return Err(Refusal::new(
                 &["flow", &flow.table, "transport"],
-                "a host has one switch for each of `ecn`, `timestamps`, `sack`, `dsack`, `rack`, `tlp`, `frto` and `send_buffer`, and the flows differ in them",
+                "a host has one switch for each of `ecn`, `timestamps`, `sack`, `dsack`, `rack`, `tlp`, `frto`, `mtu_discovery` and `send_buffer`, and the flows differ in them",
                 "expected the same in every flow",
             ));
         }
@@ -295,6 +295,15 @@ fn check_peers(resolved: &Resolved) -> Result<(), Refusal> {
 }
 
 fn check_workload(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
+    if let Config::RequestResponse(what) = &flow.workload
+        && what.synchronized
+    {
+        return Err(Refusal::new(
+            &["flow", &flow.table, "workload", "synchronized"],
+            "live clients do not wait for each other in this version",
+            "expected `synchronized = false`, or the simulator",
+        ));
+    }
     if !has_own_end(flow, resolved) {
         return Ok(());
     }
@@ -387,6 +396,7 @@ fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> 
         kernel.receive_window = flow.stack.receive_window;
     }
     kernel.send_buffer = flow.stack.send_buffer;
+    kernel.nagle = flow.stack.nagle;
     Switches::of(&flow.stack).put_into(&mut kernel);
     // What the congestion control brings along it has in the kernel too.
     if flow.cc.sets_its_rate() {
@@ -408,7 +418,7 @@ fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> 
         &["flow", &flow.table, "transport", &switch],
         format!("`{switch}` cannot be set for a socket of this machine's kernel"),
         "expected the stack's own; a live run can set `mss`, `timestamps`, `ecn` (\"off\", \"rfc3168\"), `sack`, `dsack`, `rack`, `tlp`, `frto`, \
-         `send_buffer`, and `receive_window` beside `receive_autotuning = false`",
+         `nagle`, `mtu_discovery` (but \"off\"), `send_buffer`, and `receive_window` beside `receive_autotuning = false`",
     ))
 }
 

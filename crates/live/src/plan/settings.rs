@@ -10,7 +10,7 @@ use anabranch_core::{
 };
 use anabranch_path::queue;
 use anabranch_scenario::{Protocol, Resolved, ResolvedFlow, workload};
-use anabranch_tcp::{EcnMode, Overrides, Profile, Recovery, Settings};
+use anabranch_tcp::{EcnMode, MtuDiscovery, Overrides, Profile, Recovery, Settings};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 
 use crate::plan::refusal::Refusal;
@@ -63,6 +63,8 @@ pub struct SocketSettings {
     pub max_segment: i32,
     /// The most that is offered to the peer, in bytes, where the kernel does not choose.
     pub window: Option<i32>,
+    /// Small segments wait while data is outstanding: no `TCP_NODELAY`.
+    pub nagle: bool,
 }
 
 impl SocketSettings {
@@ -75,6 +77,7 @@ impl SocketSettings {
             congestion: congestion.map(str::to_owned),
             max_segment: fits(segment(&flow.stack).into()),
             window: chosen.then(|| fits(flow.stack.receive_window_bytes())),
+            nagle: flow.stack.nagle,
         }
     }
 }
@@ -122,6 +125,7 @@ pub struct Switches {
     tlp: bool,
     frto: bool,
     timestamps: bool,
+    discovery: MtuDiscovery,
 }
 
 impl Switches {
@@ -133,6 +137,7 @@ impl Switches {
             tlp: stack.tlp,
             frto: stack.frto,
             timestamps: stack.timestamps,
+            discovery: stack.mtu_discovery,
         }
     }
     /// Those of the kernels over a flow. Where our own TCP is at an end the flow's stack is that one's, and a kernel has its own habits.
@@ -155,6 +160,8 @@ impl Switches {
             tlp: Some(self.tlp),
             frto: Some(self.frto),
             timestamps: Some(self.timestamps),
+            // A kernel that is told not to hear reports fragments.
+            mtu_discovery: self.discovery.hears().then_some(self.discovery),
             ..Overrides::default()
         };
         // One that contradicts itself is no scenario, and was refused before.
@@ -334,6 +341,18 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
         ("net/ipv6/conf/default/router_solicitations", "0".to_owned()),
         ("net/ipv6/conf/all/accept_ra", "0".to_owned()),
     ];
+    if let Some(flow) = first {
+        // As every machine has it, whatever this one was told.
+        let probing = match Switches::of_kernels(flow, resolved).discovery {
+            MtuDiscovery::Off | MtuDiscovery::Icmp => "0",
+            MtuDiscovery::BlackHole => "1",
+            MtuDiscovery::Probing => "2",
+        };
+        settings.push(("net/ipv4/tcp_mtu_probing", probing.to_owned()));
+    }
+    if smallest_mtu(resolved).is_some_and(|mtu| mtu < LEAST_KERNEL_MTU) {
+        settings.push(("net/ipv4/route/min_pmtu", "68".to_owned()));
+    }
     settings.extend(
         first
             .into_iter()
@@ -341,6 +360,18 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
             .map(|(name, _)| (name, "0".to_owned())),
     );
     settings
+}
+
+/// Reports of less a kernel takes for this much, and fragments (`min_pmtu`).
+const LEAST_KERNEL_MTU: u32 = 552;
+
+/// The smallest MTU of all links that have one.
+fn smallest_mtu(resolved: &Resolved) -> Option<u32> {
+    let directions = resolved.links.iter().flat_map(|link| &link.directions);
+    directions
+        .filter_map(|part| part.mtu)
+        .map(|mtu| mtu.bytes)
+        .min()
 }
 
 /// Octets that a buffer may need; zero if that is not known. A window of n octets takes about 2 n of memory on either side; twice that, so

@@ -72,6 +72,12 @@ impl PlainLink {
         }
     }
 
+    /// Its propagation delay.
+    #[must_use]
+    pub const fn delay(&self) -> Duration {
+        self.delay
+    }
+
     /// A packet arrives. Calls must come in order of time.
     #[expect(
         clippy::inline_always,

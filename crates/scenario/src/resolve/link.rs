@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use anabranch_core::{
     packet::Direction,
-    units::{Duration, text::LinkRate},
+    units::{Bytes, Duration, text::LinkRate},
 };
 use anabranch_path::group::Spread;
 
 use super::{
-    Hop, ResolvedDelays, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink,
+    Hop, Mtu, ResolvedDelays, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink,
     Resolver, Step,
     route::{Graph, Routes},
     side_file,
@@ -23,6 +23,10 @@ use crate::{
     types::{Capacity, Delays, impair, queue, wifi},
 };
 
+/// The smallest MTU of IPv4 (RFC 791 §3.2), and its largest packet.
+const LEAST_MTU: u32 = 68;
+const MOST_MTU: u32 = 65_535;
+
 /// The values of one direction, and the path of each in the file.
 struct Effective<'a> {
     rate: LinkRate,
@@ -34,6 +38,8 @@ struct Effective<'a> {
     /// Where the rate stands.
     rate_path: Vec<&'a str>,
     up: bool,
+    mtu: (Option<Bytes>, Vec<&'a str>),
+    mtu_reports: (Option<bool>, Vec<&'a str>),
 }
 
 impl<'a> Effective<'a> {
@@ -55,6 +61,12 @@ impl<'a> Effective<'a> {
         let own_impair = own.and_then(|own| own.impair.as_ref());
         let own_service = own.and_then(|own| own.service.as_ref());
         let own_rate = own.and_then(|own| own.rate);
+        let own_mtu = own.and_then(|own| own.mtu);
+        let own_reports = own.and_then(|own| own.mtu_reports);
+        // What the link says of both directions concerns those that have an MTU, if one of them does.
+        let ways = [&link.forward, &link.reverse];
+        let other = ways.into_iter().flatten().any(|way| way.mtu.is_some());
+        let has_mtu = own_mtu.or(link.mtu).is_some() || !other;
         Self {
             rate: own_rate.unwrap_or(link.rate),
             rate_path: path("rate", own_rate.is_some()),
@@ -76,7 +88,44 @@ impl<'a> Effective<'a> {
                 path("service", own_service.is_some()),
             ),
             up: own.and_then(|own| own.up).unwrap_or(link.up),
+            mtu: (own_mtu.or(link.mtu), path("mtu", own_mtu.is_some())),
+            mtu_reports: (
+                own_reports.or(link.mtu_reports.filter(|_| has_mtu)),
+                path("mtu_reports", own_reports.is_some()),
+            ),
         }
+    }
+
+    /// The largest packet that the link carries, if there is one.
+    fn mtu(&self, resolver: &Resolver<'_>) -> Result<Option<Mtu>, Error> {
+        let (reports, reports_path) = &self.mtu_reports;
+        let (Some(mtu), path) = &self.mtu else {
+            return match reports {
+                None => Ok(None),
+                Some(_) => Err(resolver.error(
+                    reports_path,
+                    "this direction of the link has no MTU, so there is nothing to report"
+                        .to_owned(),
+                    vec!["expected an `mtu` beside it, for example \"1400 bytes\"".to_owned()],
+                )),
+            };
+        };
+        let bytes = u32::try_from(mtu.get())
+            .ok()
+            .filter(|bytes| (LEAST_MTU..=MOST_MTU).contains(bytes));
+        let Some(bytes) = bytes else {
+            return Err(resolver.error(
+                path,
+                format!("an MTU of {mtu} is outside {LEAST_MTU} to {MOST_MTU} bytes"),
+                vec![format!(
+                    "expected what IPv4 carries everywhere ({LEAST_MTU} bytes) to its largest packet ({MOST_MTU} bytes)"
+                )],
+            ));
+        };
+        Ok(Some(Mtu {
+            bytes,
+            reports: reports.unwrap_or(true),
+        }))
     }
 
     /// What the link's capacity and its delay follow. What is `there` already is not read.
@@ -254,6 +303,7 @@ pub(super) fn direction(
         Some(trace) => Some(trace.mean_rate()),
         None => effective.rate.rate(),
     };
+    let mtu = effective.mtu(resolver)?;
     let (queue_spec, queue_path) = effective.queue;
     let mut queue = resolver.build(&queue_spec.discipline, &queue_path)?;
     if let Some(key) = queue.in_bdp() {
@@ -292,6 +342,7 @@ pub(super) fn direction(
         reorder: queue_spec.reorder,
         impair,
         up: effective.up,
+        mtu,
     })
 }
 
@@ -562,5 +613,7 @@ fn one_way(direction: &ResolvedDirection, service: Kind<Service>) -> OneWay {
         ),
         service: Some(service),
         up: Some(direction.up),
+        mtu: direction.mtu.map(|mtu| Bytes::new(mtu.bytes.into())),
+        mtu_reports: direction.mtu.map(|mtu| mtu.reports),
     }
 }

@@ -118,6 +118,16 @@ pub(super) fn complete(
                     ));
                 }
             }
+            if !(1..=what.request.get()).contains(&u64::from(what.writes)) {
+                return Err(resolver.error(
+                    &["flow", table, "workload", "writes"],
+                    format!(
+                        "a request of {} cannot be written in {} writes",
+                        what.request, what.writes
+                    ),
+                    vec!["expected 1 or more, each of a byte at least".to_owned()],
+                ));
+            }
             Ok(Config::RequestResponse(what))
         }
         Config::Poisson(poisson) => {

@@ -47,6 +47,8 @@ impl Wire {
                 impair: group.impair.clone(),
                 service: group.service.clone(),
                 up: group.up,
+                mtu: group.mtu,
+                mtu_reports: group.mtu_reports,
                 forward: group.forward.clone(),
                 reverse: group.reverse.clone(),
             },

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod input;
+mod mtu;
 mod network;
 mod service;
 mod value;

@@ -224,6 +224,7 @@ impl<B: Body> Endpoint<B> {
         self.snd.cold.limits.open(now);
         self.snd.write_anew(now);
         self.rcv.start_tuning(now);
+        self.snd.begin_mtu_search();
     }
 
     /// The SYN, or the answer to one, is retransmitted.

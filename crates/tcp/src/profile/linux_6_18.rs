@@ -103,6 +103,7 @@ pub(super) fn linux_6_18() -> Profile {
                 "pacing",
                 "off without the fq queueing discipline; controls with a rate of their own are paced",
             ),
+            ("mtu_discovery", "ip_no_pmtu_disc: 0; tcp_mtu_probing: 0"),
             ("recovery", "tcp_recovery: RACK is on by default"),
             ("tlp", "tcp_early_retrans: 3 by default"),
             (

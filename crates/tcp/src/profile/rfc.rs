@@ -7,8 +7,8 @@ use anabranch_core::{
 
 use super::{Profile, delayed_ack};
 use crate::settings::{
-    EcnMode, HyStart, IdleRestart, Receiver, Recovery, RecoveryPace, Segmentation, Settings,
-    Timers, WindowRules,
+    EcnMode, HyStart, IdleRestart, MtuDiscovery, Receiver, Recovery, RecoveryPace, Segmentation,
+    Settings, Timers, WindowRules,
 };
 use anabranch_congestion::{Arithmetic, params::ReductionBase};
 
@@ -97,6 +97,7 @@ pub(super) fn rfc() -> Profile {
         not_modelled: &[],
         settings: Settings {
             mss: 1448,
+            mtu_discovery: MtuDiscovery::Icmp,
             initial_cwnd: 10,
             sack: true,
             dsack: true,

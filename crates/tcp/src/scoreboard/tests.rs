@@ -58,6 +58,7 @@ enum Step {
     Detect(usize, u64),
     TimeOut(u64),
     Forgive,
+    Refuse(u32),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -73,6 +74,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0_usize..40, 0_u64..60).prop_map(|(index, age)| Step::Detect(index, age)),
         1 => (0_u64..60).prop_map(Step::TimeOut),
         1 => Just(Step::Forgive),
+        1 => (1_u32..SMSS).prop_map(Step::Refuse),
     ]
 }
 
@@ -158,6 +160,19 @@ proptest! {
                 Step::TimeOut(age) => {
                     board.time_out(now, Duration::from_millis(age));
                     prop_assert!(board.front().is_none_or(|front| front.marks.any(SETTLED)));
+                }
+                Step::Refuse(most) => {
+                    let large = |r: &Record| !r.is_sacked() && r.payload() > most;
+                    let expected = board.records.iter().filter(|r| large(r)).count();
+                    let cut = board.refuse_above(most);
+                    prop_assert_eq!(cut.len(), expected);
+                    prop_assert!(!board.records.iter().any(large));
+                    for (number, pieces) in cut {
+                        let first = usize::try_from(number - board.gone()).unwrap();
+                        for index in first..first + pieces {
+                            prop_assert!(board.records[index].marks.any(Marks::LOST));
+                        }
+                    }
                 }
                 Step::Forgive => {
                     board.forgive();
@@ -268,6 +283,28 @@ fn a_peer_that_reneges_is_believed_no_more() {
         (board.sacked(), board.lost(), board.next_lost()),
         (0, 400, Some(0))
     );
+}
+
+/// SYN stays with the first piece, FIN with the last.
+#[test]
+fn pieces_keep_what_takes_numbers() {
+    let mut board = Scoreboard::default();
+    let all = Marks::SYN.with(Marks::FIN);
+    board.sent(at(0), 252, all, Instant::from_millis(1));
+    assert_eq!(board.refuse_above(100), [(0, 3)]);
+    let pieces: Vec<_> = board
+        .records
+        .iter()
+        .map(|r| (r.start, r.len, r.is_syn(), r.is_fin()))
+        .collect();
+    let expected = [
+        (at(0), 101, true, false),
+        (at(101), 100, false, false),
+        (at(201), 51, false, true),
+    ];
+    assert_eq!(pieces, expected);
+    assert_eq!((board.lost(), board.in_flight()), (252, 0));
+    assert_eq!(board.refuse_above(100), []);
 }
 
 #[test]

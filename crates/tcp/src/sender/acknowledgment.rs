@@ -309,6 +309,9 @@ impl<B: Body> Sender<B> {
         if self.una > self.round_end {
             self.round += 1;
             self.round_end = self.nxt;
+            if self.settings.mtu_discovery.suspects() {
+                self.search_mtu(now);
+            }
             if self.validating {
                 self.validate_round(now);
             }

@@ -178,7 +178,8 @@ impl<B: Body> Sender<B> {
         self.stats.fast_recoveries += 1;
         let before = self.window();
         let goes_on = self.recovery.phase == Phase::Reduction;
-        let reduces = self.una > self.recovery.reduced;
+        let probe_lost = self.settings.mtu_discovery.suspects() && self.is_probe_loss(now);
+        let reduces = self.una > self.recovery.reduced && !probe_lost;
         if reduces {
             let flight = self.flight_to_reduce(now, true);
             let in_flight = match base {

@@ -108,6 +108,11 @@ impl<B: Body> Sender<B> {
                     return Trouble::Leaves(self.probe_tail(now, rcv, place));
                 }
             }
+            Retransmit::MtuProbe => {
+                if let Some(departure) = self.probe_mtu(now, cwnd, rcv, place) {
+                    return Trouble::Leaves(departure);
+                }
+            }
         }
         if let Some(forward) = self.forward(now, rcv, place) {
             if matches!(forward, Trouble::Waits) {

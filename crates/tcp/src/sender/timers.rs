@@ -109,6 +109,7 @@ impl<B: Body> Sender<B> {
         if !self.lose_by_time(now) {
             self.board.mark_all_lost();
         }
+        self.suspect_black_hole(now);
         self.watch_timeout(now, prior);
         // RFC 6298 (5.4)
         self.retransmit = Retransmit::FirstLost;

@@ -11,6 +11,7 @@ mod long_times;
 mod loss_detection;
 mod losses;
 mod ncr;
+mod path_mtu;
 mod profiles;
 mod rates;
 mod receive_window;

@@ -48,6 +48,10 @@ pub(super) fn folded_links<B: Body>(
                 previous = Feed::Other;
                 continue;
             };
+            // What enters is checked first, at an event.
+            if links[link as usize].mtu.is_some() {
+                previous = Feed::Other;
+            }
             let feed = &mut feeds[link as usize];
             *feed = if *feed == Feed::None || *feed == previous {
                 previous

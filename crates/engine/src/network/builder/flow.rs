@@ -12,6 +12,7 @@ use super::{
         connection::{Connection, Flow, Totals},
         datagrams::udp_ends,
         fabric::{LinkKind, Target},
+        rounds::Round,
         script::{Script, Tardiness},
         spawner::Spawner,
     },
@@ -31,6 +32,8 @@ pub(super) struct Placing {
     /// See [`super::feed::folded_links`].
     folded: Vec<Option<u32>>,
     routes: Routes,
+    /// The clients that ask together, by name.
+    rounds: BTreeMap<String, usize>,
 }
 
 impl Placing {
@@ -40,6 +43,7 @@ impl Placing {
             run,
             folded,
             routes: Routes::new(),
+            rounds: BTreeMap::new(),
         }
     }
 }
@@ -144,6 +148,7 @@ impl<B: Body> Network<B> {
                 settings,
                 control,
                 what,
+                together,
             } => {
                 let scripts = Script::exchange(&what, window);
                 let mut ends = exchange_ends(&settings, &control, &flow.fec, scripts);
@@ -156,7 +161,18 @@ impl<B: Body> Network<B> {
                     first: 1,
                     ..standing(ends)
                 };
-                flow.connection = Some(self.add_connection(id, standing));
+                let connection = self.add_connection(id, standing);
+                if let Some(name) = together {
+                    let place = *placing.rounds.entry(name).or_insert_with(|| {
+                        self.rounds.push(Round::new(&what));
+                        self.rounds.len() - 1
+                    });
+                    self.rounds[place].join(connection);
+                    let conn = &mut self.connections[connection as usize];
+                    conn.round = u32::try_from(place).ok();
+                    conn.size = what.response.get();
+                }
+                flow.connection = Some(connection);
             }
             Traffic::Datagrams(datagrams) => {
                 let ends = udp_ends(datagrams, spec.start).map(|end| End::Udp(Box::new(end)));
@@ -234,9 +250,13 @@ impl<B: Body> Network<B> {
             return start;
         }
         let start = u32::try_from(self.fabric.routes.len()).expect("routes are counted in 32 bits");
-        self.fabric
-            .routes
-            .extend(stops.iter().map(|stop| match stop {
+        for stop in stops {
+            if let Stop::Link(link) = stop
+                && self.mtus.bounds(link.0)
+            {
+                self.fabric.routes.push(Target::Checked(link.0));
+            }
+            self.fabric.routes.push(match stop {
                 Stop::Link(link) if placing.folded[link.0 as usize].is_some() => {
                     Target::Folded(link.0)
                 }
@@ -246,7 +266,8 @@ impl<B: Body> Network<B> {
                 },
                 Stop::Middlebox(middlebox) => Target::Middlebox(middlebox.0),
                 Stop::Processing(host) => Target::Processing(host.0),
-            }));
+            });
+        }
         self.fabric.routes.push(Target::End);
         placing.routes.insert(key, start);
         start

@@ -19,7 +19,7 @@ use anabranch_path::{
 };
 use anabranch_tcp::Settings;
 
-use super::super::{App, Datagrams, HostId, LinkId, MiddleboxId};
+use super::super::{App, Datagrams, HostId, LinkId, MiddleboxId, Mtu};
 use anabranch_scenario::workload::{Profile, RequestResponse, Sizes};
 
 /// One direction of a link.
@@ -50,6 +50,8 @@ pub struct LinkSpec {
     /// The members of a group, whose rate `rate` is one's. [`Builder::group`](super::Builder::group)
     /// writes it.
     pub group: Option<MembersSpec>,
+    /// The largest packet that it carries.
+    pub mtu: Option<Mtu>,
 }
 
 /// The members of one direction of a group.
@@ -101,6 +103,7 @@ impl LinkSpec {
             up: true,
             may_change: false,
             group: None,
+            mtu: None,
         }
     }
     /// How fast all of it sends.
@@ -132,6 +135,12 @@ impl LinkSpec {
     #[must_use]
     pub fn reorder(mut self, reorder: Reorder) -> Self {
         self.reorder = Some(reorder);
+        self
+    }
+    /// The same with an MTU.
+    #[must_use]
+    pub fn mtu(mut self, mtu: Mtu) -> Self {
+        self.mtu = Some(mtu);
         self
     }
     /// The same with a service of its own.
@@ -207,6 +216,8 @@ pub enum Traffic<B: Body> {
         control: cc::Config,
         /// What is asked and answered; neither is empty.
         what: RequestResponse,
+        /// The flows of one name ask together.
+        together: Option<String>,
     },
     /// UDP.
     Datagrams(Datagrams),
@@ -256,4 +267,6 @@ pub(super) struct MiddleboxSpec<B: Body> {
     pub(super) wakes: Option<MiddleboxId>,
     /// Its timer counts from the start of the run.
     pub(super) begins: bool,
+    /// Bytes that it adds to each packet.
+    pub(super) overhead: u32,
 }

@@ -240,7 +240,7 @@ pub fn namespace_cookie(socket: &impl AsFd) -> io::Result<u64> {
     Ok(cookie)
 }
 
-fn set(socket: &impl AsFd, level: i32, option: i32, value: i32) -> io::Result<()> {
+pub(super) fn set(socket: &impl AsFd, level: i32, option: i32, value: i32) -> io::Result<()> {
     // SAFETY: the option reads an int, whose address and size these are.
     let answer = unsafe {
         libc::setsockopt(

@@ -65,6 +65,13 @@ fn check_programs(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusa
             "expected a program that sets it (SO_RCVBUF), or a `workload` of ours",
         );
     }
+    if flow.stack.nagle != kernel.nagle {
+        return refused(
+            &["transport", "nagle"],
+            "`nagle` is set for a socket, and those of a program are its own",
+            "expected a program that sets it (TCP_NODELAY), or a `workload` of ours",
+        );
+    }
     let mtu = settings::mtu(resolved);
     if flow.stack.mss != kernel.mss && settings::packet(&flow.stack) != mtu {
         let fills = i64::from(mtu - settings::packet(&flow.stack)) + i64::from(flow.stack.mss);

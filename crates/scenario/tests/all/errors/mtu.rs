@@ -1,0 +1,112 @@
+//! Wrong MTUs, and requests that cannot be written.
+
+use super::*;
+
+/// The bottleneck with more keys.
+fn link(keys: &str) -> String {
+    let queue = "queue = { kind = \"drop-tail\", limit = \"100 packets\" }";
+    with(queue, &format!("{queue}\n{keys}"))
+}
+
+#[test]
+fn an_mtu_lies_between_those_of_ipv4() {
+    for (mtu, column) in [("67 bytes", 7), ("65536 bytes", 7), ("0 bytes", 7)] {
+        let told = link(&format!("mtu = \"{mtu}\""));
+        assert!(
+            told.contains(&format!(
+                "test.toml:13:{column}: an MTU of {mtu} is outside 68 to 65535 bytes"
+            )),
+            "{told}"
+        );
+    }
+    for mtu in ["68 bytes", "65535 bytes"] {
+        let text = GOOD.replace(
+            "delay = \"5 ms\"",
+            &format!("delay = \"5 ms\"\nmtu = \"{mtu}\""),
+        );
+        assert_eq!(check(&text, &[]), Ok(()));
+    }
+}
+
+#[test]
+fn an_mtu_is_in_bytes() {
+    let told = link("mtu = 1400");
+    assert!(told.starts_with("test.toml:13:7: "), "{told}");
+    let told = link("mtu = \"1400 packets\"");
+    assert!(told.starts_with("test.toml:13:7: "), "{told}");
+}
+
+#[test]
+fn reports_need_an_mtu() {
+    let told = link("mtu_reports = false");
+    assert!(
+        told.starts_with("test.toml:13:15: this direction of the link has no MTU"),
+        "{told}"
+    );
+    let told = link("forward.mtu = \"1400 bytes\"\nreverse.mtu_reports = false");
+    assert!(
+        told.starts_with("test.toml:14:23: this direction of the link has no MTU"),
+        "{told}"
+    );
+    // Of both directions, for the one that has an MTU.
+    let text = GOOD.replace(
+        "delay = \"5 ms\"",
+        "delay = \"5 ms\"\nmtu_reports = false\nforward.mtu = \"1400 bytes\"",
+    );
+    assert_eq!(check(&text, &[]), Ok(()));
+}
+
+#[test]
+fn an_mtu_does_not_change_in_mid_run() {
+    let told = plus("[[at]]\ntime = \"2 s\"\nset = { \"link.bottleneck.mtu\" = \"1400 bytes\" }\n");
+    assert!(
+        told.contains("`link.bottleneck.mtu` cannot change in mid-run"),
+        "{told}"
+    );
+}
+
+#[test]
+fn an_unknown_kind_of_discovery_names_the_nearest() {
+    let told = with(
+        "stack = \"rfc\"",
+        "stack = \"rfc\"\ntransport.mtu_discovery = \"icnp\"",
+    );
+    assert!(told.contains("`icmp`"), "{told}");
+}
+
+#[test]
+fn a_request_has_a_byte_for_each_write() {
+    for (writes, request) in [(0, 10), (11, 10)] {
+        let workload = format!(
+            "stack = \"rfc\"\nworkload = {{ kind = \"request-response\", request = \"{request} bytes\", writes = {writes} }}"
+        );
+        let told = with("stack = \"rfc\"", &workload);
+        assert!(
+            told.contains(&format!(
+                "a request of {request} bytes cannot be written in {writes} writes"
+            )),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn what_was_resolved_resolves_to_the_same() {
+    let text = GOOD.replace(
+        "delay = \"5 ms\"",
+        "delay = \"5 ms\"\nmtu = \"1400 bytes\"\nmtu_reports = false\nreverse.mtu = \"900 bytes\"",
+    );
+    let resolve = |text: &str, name: &str| {
+        Scenario::parse(text, name, &Extensions::default())
+            .and_then(|scenario| scenario.resolve(None))
+            .unwrap_or_else(|error| panic!("{error}"))
+    };
+    let once = resolve(&text, "test.toml");
+    let link = &once.links[1].directions;
+    let bytes = link
+        .each_ref()
+        .map(|way| way.mtu.map(|mtu| (mtu.bytes, mtu.reports)));
+    assert_eq!(bytes, [Some((1400, false)), Some((900, false))]);
+    let twice = resolve(&once.json.to_string(), "test.json");
+    assert_eq!(once.json, twice.json);
+}
