@@ -1,0 +1,112 @@
+//! Round trips by when their segment passed, for a look back at what a lost one met; and their distribution.
+
+use std::collections::VecDeque;
+
+use crate::time::Nanos;
+
+/// Samples that are kept for a look back.
+const KEPT: usize = 512;
+/// Samples of a round trip that are kept.
+const PER_ROUND_TRIP: Nanos = 128;
+/// Bins of equal width.
+const BINS: usize = 128;
+
+/// The latest samples: when the segment passed, and its round trip.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    samples: VecDeque<(Nanos, Nanos)>,
+}
+
+impl Recent {
+    pub(super) fn see(&mut self, sent: Nanos, sample: Nanos) {
+        if let Some(last) = self.samples.back_mut()
+            && sent - last.0 < sample / PER_ROUND_TRIP
+        {
+            // Of close ones the longer.
+            if sent >= last.0 && sample > last.1 {
+                *last = (last.0, sample);
+            }
+            return;
+        }
+        if self.samples.len() >= KEPT {
+            self.samples.pop_front();
+        }
+        self.samples.push_back((sent, sample));
+    }
+
+    /// The longer of the samples around this time.
+    pub(super) fn around(&self, time: Nanos) -> Option<Nanos> {
+        let behind = self.samples.partition_point(|(sent, _)| *sent <= time);
+        let before = behind.checked_sub(1).and_then(|at| self.samples.get(at));
+        let around = before.into_iter().chain(self.samples.get(behind));
+        around.map(|(_, sample)| *sample).max()
+    }
+}
+
+/// How many segments had which round trip, in bins whose width doubles when a sample does not fit.
+#[derive(Debug, Default)]
+pub(super) struct Bins {
+    counts: Vec<u32>,
+    width: Nanos,
+}
+
+impl Bins {
+    pub(super) fn see(&mut self, sample: Nanos, segments: u32) {
+        if self.counts.is_empty() {
+            self.counts = vec![0; BINS];
+            self.width = (2 * sample / BINS as Nanos).max(1);
+        }
+        let mut bin = self.bin(sample);
+        while bin >= BINS {
+            for at in 0..BINS {
+                let pair = self.counts.get(2 * at..2 * at + 2);
+                self.counts[at] = pair.map_or(0, |pair| pair.iter().sum());
+            }
+            self.width *= 2;
+            bin = self.bin(sample);
+        }
+        let count = &mut self.counts[bin];
+        *count = count.saturating_add(segments);
+    }
+
+    fn bin(&self, sample: Nanos) -> usize {
+        usize::try_from(sample.max(0) / self.width.max(1)).unwrap_or(usize::MAX)
+    }
+
+    /// Segments with at least this round trip, up to a bin's width.
+    pub(super) fn from(&self, sample: Nanos) -> u64 {
+        let above = self.counts.iter().skip(self.bin(sample));
+        above.map(|count| u64::from(*count)).sum()
+    }
+
+    pub(super) fn all(&self) -> u64 {
+        self.from(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_keep_every_count_when_they_widen() {
+        let mut bins = Bins::default();
+        for sample in 0..10_000 {
+            bins.see(sample, 1);
+        }
+        assert_eq!(bins.all(), 10_000);
+        assert!(bins.from(5_000).abs_diff(5_000) <= 160);
+    }
+
+    #[test]
+    fn the_longer_neighbour_is_found() {
+        let mut recent = Recent::default();
+        for (sent, sample) in [(0, 100), (1_000, 300), (2_000, 200)] {
+            recent.see(sent, sample);
+        }
+        assert_eq!(recent.around(500), Some(300));
+        assert_eq!(recent.around(1_500), Some(300));
+        assert_eq!(recent.around(5_000), Some(200));
+        assert_eq!(recent.around(-1), Some(100));
+    }
+}
