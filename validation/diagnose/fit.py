@@ -90,7 +90,7 @@ def draw(source: random.Random) -> Drawn:
     """A path: rate and round trip are spread evenly in their logarithms."""
     rate = round(10 ** source.uniform(0.3, 2.0), 3)
     rtt = 10 ** source.uniform(0.7, 2.2)
-    parts = [source.uniform(0.05, 1) for _ in range(3)]
+    parts = [0.001, source.uniform(0.05, 1), source.uniform(0.05, 1)]
     delays = tuple(round(rtt / 2 * part / sum(parts), 3) for part in parts)
     bdp = rate * 1e3 * sum(delays) * 2 / 12_000
     limit = max(8, round(bdp * 10 ** source.uniform(-0.5, 0.6)))

@@ -792,11 +792,17 @@ impl Direction {
         if let Some(sample) = sample {
             self.rtt.sample(sample);
         }
-        if una >= self.una && !segment.has(SYN) {
+        if segment.has(SYN) {
+            if let Some(sample) = sample {
+                self.path.opened(sample);
+            }
+        } else if una >= self.una {
             let top = self.sacked.end().map_or(una, |end| end.max(una));
-            let is_clean = advances && self.phase == Phase::Open;
+            let is_open = advances && self.phase == Phase::Open;
             let octets = una + self.sacked.octets();
-            self.path.acknowledge(time, top, octets, sample, is_clean);
+            let is_all = top >= self.next;
+            self.path
+                .acknowledge(time, top, octets, sample, is_open, is_all);
             self.path.window(window);
         }
         if window == Some(0) && una >= self.una {

@@ -11,6 +11,8 @@ const MOST: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Echo {
     asked: VecDeque<(u32, Nanos)>,
+    /// The latest, kept or not: only its first packet can be told.
+    latest: Option<u32>,
     /// The least time between two that are kept, so that those of a round trip fit.
     apart: Nanos,
 }
@@ -18,9 +20,12 @@ pub(super) struct Echo {
 impl Echo {
     /// A packet to the host has this `TSval`.
     pub(super) fn ask(&mut self, stamp: u32, time: Nanos) {
-        if let Some((last, at)) = self.asked.back()
-            && (!is_before(*last, stamp) || time - at < self.apart)
-        {
+        if self.latest.is_some_and(|latest| !is_before(latest, stamp)) {
+            return;
+        }
+        self.latest = Some(stamp);
+        let last = self.asked.back();
+        if last.is_some_and(|(_, at)| time - at < self.apart) {
             return;
         }
         if self.asked.len() >= MOST {

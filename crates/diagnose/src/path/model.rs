@@ -20,8 +20,8 @@ const LEAST_PAIRS: u64 = 8;
 const CONSTANT: f64 = 0.05;
 /// Losses with at least this share of the longest wait happen at the same fill of the queue.
 const FULL: f64 = 0.85;
-/// A full queue loses so many times as often as one that is not full.
-const CONCENTRATION: f64 = 5.0;
+/// By how many deviations losses at the longest wait must exceed those of independent losses.
+const DEVIATIONS: f64 = 3.0;
 /// Fewer losses at the longest wait are chance.
 const LEAST_LOSSES: u64 = 3;
 /// Headers of the packets of a handshake, in octets.
@@ -174,12 +174,13 @@ impl Observer {
         let place = self.place();
         let rate = self.rate(facts);
         let service = self.service(side);
-        let base = self.base(facts, service);
+        let reverse = other.measured_rate();
+        let base = self.base(facts, service, reverse.value.map(|rate| rate / 8e3));
         let queue = Queue::of(self, place, facts.is_from_start, service);
         let length = (8 * facts.median_rtt.unwrap_or(0)).max(100 * MILLISECOND);
-        let deviation = side.busy.deviation(length);
+        let deviation = side.busy().deviation(length);
         let is_constant = deviation.is_none_or(|share| share <= CONSTANT);
-        let bytes = queue.bytes(self, side.busy.rate());
+        let bytes = queue.bytes(self, side.busy().rate());
         Some(Model {
             direction: facts.direction,
             bottleneck: match (rate.seen, place) {
@@ -192,24 +193,24 @@ impl Observer {
             rate_trace: if is_constant {
                 Vec::new()
             } else {
-                side.busy.trace(facts.start, length)
+                side.busy().trace(facts.start, length)
             },
             buffer_bytes: bytes,
-            buffer_ms: side.busy.rate().map_or(Estimate::NOT_SEEN, |rate| {
+            buffer_ms: side.busy().rate().map_or(Estimate::NOT_SEEN, |rate| {
                 bytes.scaled(1.0 / rate / MILLISECOND as f64)
             }),
             loss: self.loss(&queue, segments),
             reordering: self.reordering(segments),
             jitter_ms: jitter(side),
             reverse: Reverse {
-                rate_mbit_s: other.measured_rate(),
+                rate_mbit_s: reverse,
                 to_sender_ms: facts.to_sender.map(millis),
                 to_receiver_ms: facts.to_receiver.map(millis),
             },
             fit: Fit {
                 rate_deviation: deviation,
-                busy_s: seconds(side.busy.busy()),
-                rate_samples: side.busy.pairs(),
+                busy_s: seconds(side.busy().busy()),
+                rate_samples: side.busy().pairs(),
                 buffer_deviation: queue.deviation,
                 buffer_samples: queue.full.len(),
             },
@@ -219,7 +220,7 @@ impl Observer {
 
     fn place(&self) -> Place {
         let (before, after) = (&self.before, &self.after);
-        let by_busy = before.busy.busy().cmp(&after.busy.busy());
+        let by_busy = before.busy().busy().cmp(&after.busy().busy());
         if by_busy.then(before.swing().cmp(&after.swing())).is_gt() {
             Place::Before
         } else {
@@ -236,10 +237,10 @@ impl Observer {
 
     fn measured_rate(&self) -> Estimate {
         let side = self.bottleneck();
-        if side.busy.pairs() < LEAST_PAIRS {
+        if side.busy().pairs() < LEAST_PAIRS {
             return Estimate::NOT_SEEN;
         }
-        side.busy.estimate(RESOLUTION).scaled(8e3)
+        side.busy().estimate(RESOLUTION).scaled(8e3)
     }
 
     /// Without a queue the connection's own rate is a bound.
@@ -254,24 +255,24 @@ impl Observer {
     /// How long a full segment takes on the bottleneck.
     fn service(&self, side: &Side) -> f64 {
         let octets = (self.mss() + self.headers()) as f64;
-        side.busy.rate().map_or(0.0, |rate| octets / rate)
+        side.busy().rate().map_or(0.0, |rate| octets / rate)
     }
 
-    fn base(&self, facts: &Facts, service: f64) -> Estimate {
-        let full = service / (self.mss() + self.headers()) as f64;
+    fn base(&self, facts: &Facts, service: f64, reverse: Option<f64>) -> Estimate {
+        // The reverse path is as fast as the forward one, unless the capture shows otherwise.
+        let octet = service / (self.mss() + self.headers()) as f64;
+        let back = reverse.map_or(octet, |rate| 1.0 / rate);
         let sides = [&self.before, &self.after];
         let sum = |of: fn(&Side) -> Option<Nanos>| {
-            let known: Vec<f64> = sides
-                .iter()
-                .filter_map(|side| of(side))
-                .map(|one| one as f64)
-                .collect();
-            (!known.is_empty()).then(|| known.iter().sum::<f64>())
+            let known = sides.iter().filter_map(|side| of(side));
+            let (count, time) = known.fold((0, 0), |(count, sum), one| (count + 1, sum + one));
+            (count > 0).then_some(time as f64)
         };
-        let by_data = sum(|side| side.full.min().or(side.least.min())).map(|time| time - service);
+        let by_data = sum(|side| side.full.min().or(side.least.min()))
+            .map(|time| time - service - self.headers() as f64 * back);
         let by_handshake = sum(|side| side.least.min())
             .filter(|_| facts.is_from_start)
-            .map(|time| time - HANDSHAKE * full);
+            .map(|time| time - HANDSHAKE * (octet + back));
         let below: f64 = sides.iter().map(|side| side.full.below()).sum();
         let (value, below) = match (by_data, by_handshake) {
             (Some(data), Some(handshake)) => {
@@ -282,11 +283,12 @@ impl Observer {
             (Some(one), None) | (None, Some(one)) => (one, below),
             (None, None) => return Estimate::NOT_SEEN,
         };
+        let unknown = RESOLUTION + HANDSHAKE * (octet + back) / 2.0;
         let scale = 1.0 / MILLISECOND as f64;
         Estimate::measured(
             value.max(0.0),
-            (value - below - RESOLUTION).max(0.0),
-            value + RESOLUTION,
+            (value - below - unknown).max(0.0),
+            value + unknown,
         )
         .scaled(scale)
     }
@@ -398,8 +400,8 @@ impl Observer {
 
 /// Delays vary from packet to packet where the times between them do not follow their lengths.
 fn jitter(side: &Side) -> Estimate {
-    let pairs = side.busy.pairs();
-    let Some(noise) = side.busy.noise().filter(|_| pairs >= 4 * LEAST_PAIRS) else {
+    let pairs = side.busy().pairs();
+    let Some(noise) = side.busy().noise().filter(|_| pairs >= 4 * LEAST_PAIRS) else {
         return Estimate::NOT_SEEN;
     };
     // Both ends of a pair vary.
@@ -449,14 +451,16 @@ impl Queue {
         };
         let (lost, _) = sum(&mut runs.iter());
         let (top, _) = sum(&mut runs.iter().filter(is_top));
-        let (rest, rest_runs) = sum(&mut runs.iter().filter(|run| !is_top(run)));
+        let is_rest = |run: &&Run| !is_top(run) && (run.around.is_some() || run.place != place);
+        let (rest, rest_runs) = sum(&mut runs.iter().filter(is_rest));
         let all = side.bins.all().max(1) as f64;
         #[expect(clippy::cast_possible_truncation, reason = "nanoseconds of a capture")]
         let at_top = side.bins.from((floor + threshold) as Nanos) as f64;
-        let often = top as f64 / (at_top + top as f64);
         let seldom = (rest as f64 + 1.0) / (all - at_top + rest as f64 + 1.0);
-        let is_filled =
-            top >= LEAST_LOSSES && often > CONCENTRATION * seldom && longest_loss > FULL * longest;
+        let by_chance = seldom * at_top;
+        // The longest wait is at a loss in any case.
+        let is_often = top as f64 - 1.0 > by_chance + DEVIATIONS * by_chance.sqrt();
+        let is_filled = top >= LEAST_LOSSES && is_often && longest_loss > FULL * longest;
         if !is_filled {
             let (_, count) = sum(&mut runs.iter());
             return Self {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     segment::Segment,
-    time::{MICROSECOND, Nanos},
+    time::{MICROSECOND, MILLISECOND, Nanos},
 };
 
 /// Options take so much of the MSS that is announced (RFC 6691).
@@ -21,6 +21,9 @@ const HEADERS: i64 = 40;
 const USUAL_MSS: i64 = 1448;
 /// A segment that is larger was cut by the network card.
 const LARGEST_MSS: i64 = 9_000;
+
+/// No timer of delayed acknowledgments is shorter.
+const LEAST_DELAY: Nanos = 35 * MILLISECOND;
 
 /// A segment with data, as its sender's scoreboard stood.
 #[derive(Debug, Clone, Copy)]
@@ -43,8 +46,6 @@ pub(crate) struct Observer {
     pub(super) lost: Lost,
     pub(super) reductions: Reductions,
     echo: Echo,
-    /// The sample of the last echo.
-    echoed: Option<Nanos>,
     /// The MSS that the receiver announced.
     announced: Option<i64>,
     largest: i64,
@@ -57,6 +58,7 @@ pub(crate) struct Observer {
     hole: Option<Nanos>,
     /// Octets that had not come when later ones did.
     gaps: i64,
+    acknowledged_at: Option<Nanos>,
     /// Octets that have arrived, by acknowledgments.
     arrived: Option<i64>,
     /// Acknowledgments that advance, outside of recoveries, and the octets that they acknowledge.
@@ -119,9 +121,9 @@ impl Observer {
         let echo = segment.stamps.filter(|_| segment.ack.is_some());
         let sample = echo.and_then(|(_, echo)| self.echo.answer(echo, segment.time));
         if let Some(sample) = sample {
-            self.echoed = Some(sample);
+            self.before.settle(sample);
             let is_full = i64::from(segment.payload) >= self.mss();
-            self.before.sample(segment.time, sample, is_full, 1);
+            self.before.sample(segment.time, sample, is_full, 1, true);
         }
     }
 
@@ -137,6 +139,7 @@ impl Observer {
             self.initial_flight = self.initial_flight.max(sent.end);
         }
         if sent.end <= sent.next {
+            self.before.touch(sent.time);
             return;
         }
         let wire = Self::wire(self.mss(), self.headers());
@@ -144,34 +147,49 @@ impl Observer {
         let gap = (sent.start - sent.next).max(0);
         self.gaps += gap;
         let octets = sent.end - self.gaps;
-        self.before
-            .advance(sent.time, sent.end, octets, self.echoed, wire);
+        self.before.hold(sent.time, sent.end, octets, wire);
     }
 
     /// An acknowledgment: the highest octet that has arrived, how many have, and a round trip.
+    ///
+    /// If it covers all that is outstanding, the receiver may have waited for more.
     pub(crate) fn acknowledge(
         &mut self,
         time: Nanos,
         top: i64,
         octets: i64,
         sample: Option<Nanos>,
-        is_clean: bool,
+        is_open: bool,
+        is_all: bool,
     ) {
+        let since = self.acknowledged_at.map_or(0, |before| time - before);
+        self.acknowledged_at = Some(time);
         let (mss, headers) = (self.mss(), self.headers());
         let new = self.arrived.map_or(0, |before| octets - before);
         self.arrived = Some(octets.max(self.arrived.unwrap_or(octets)));
+        // A receiver may have waited for a second segment.
+        let is_delayed = is_all || (new < 2 * mss && top == octets && since >= LEAST_DELAY);
         if let Some(sample) = sample {
             let segments = u32::try_from((new + mss - 1) / mss).unwrap_or(0).max(1);
             self.after
-                .sample(time - sample, sample, new >= mss, segments);
+                .sample(time - sample, sample, new >= mss, segments, !is_delayed);
         }
-        if is_clean && new > 0 {
+        if is_open && new > 0 {
             self.acks += 1;
             self.acked += new;
         }
         self.hole = (top > octets).then(|| self.hole.unwrap_or(time));
-        self.after
-            .advance(time, top, octets, sample, Self::wire(mss, headers));
+        if is_delayed {
+            self.after.lose();
+        } else {
+            self.after
+                .advance(time, top, octets, sample, Self::wire(mss, headers));
+        }
+    }
+
+    /// A SYN is acknowledged.
+    pub(crate) fn opened(&mut self, sample: Nanos) {
+        self.after.least.see(sample);
     }
 
     /// Original data came after later data, by so many octets.

@@ -7,6 +7,9 @@ use super::{
 };
 use crate::time::Nanos;
 
+/// So many pairs without holes are enough.
+const CLEAN_PAIRS: u64 = 64;
+
 /// Where the stream of packets from this side stood.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
@@ -25,16 +28,45 @@ pub(super) struct Side {
     pub(super) recent: Recent,
     pub(super) bins: Bins,
     pub(super) longest: Nanos,
-    pub(super) busy: Batches,
+    /// Busy time while nothing was missing, and all busy time: receivers delay acknowledgments of data beside holes.
+    clean: Batches,
+    all: Batches,
     mark: Option<Mark>,
+    /// What has come since the last sample.
+    pending: Pending,
+    /// The last sample.
+    last: Option<Nanos>,
+}
+
+/// Packets whose samples are not known.
+#[derive(Debug, Default, Clone, Copy)]
+struct Pending {
+    start: Nanos,
+    time: Nanos,
+    octets: i64,
+    /// The longest time between two.
+    longest: Nanos,
+    has_hole: bool,
 }
 
 impl Side {
     /// A segment that passed at `sent` took `sample` to come back.
-    pub(super) fn sample(&mut self, sent: Nanos, sample: Nanos, is_full: bool, segments: u32) {
+    ///
+    /// A sample that an idle receiver may have delayed is not `prompt`.
+    pub(super) fn sample(
+        &mut self,
+        sent: Nanos,
+        sample: Nanos,
+        is_full: bool,
+        segments: u32,
+        is_prompt: bool,
+    ) {
         self.least.see(sample);
         if is_full {
             self.full.see(sample);
+        }
+        if !is_prompt {
+            return;
         }
         self.longest = self.longest.max(sample);
         self.recent.see(sent, sample);
@@ -57,10 +89,67 @@ impl Side {
         if let (Some(mark), Some(sample), Some(least)) = (self.mark, sample, self.least.min()) {
             let (apart, new) = (time - mark.time, octets - mark.octets);
             if new > 0 && top - mark.top == new && apart > 0 && sample - least >= apart {
-                self.busy.add(mark.time, apart, wire(new));
+                let is_clean = top == octets && mark.top == mark.octets;
+                self.add(mark.time, apart, wire(new), is_clean);
             }
         }
         self.mark = Some(Mark { time, top, octets });
+    }
+
+    fn add(&mut self, start: Nanos, time: Nanos, octets: i64, is_clean: bool) {
+        self.all.add(start, time, octets);
+        if is_clean {
+            self.clean.add(start, time, octets);
+        }
+    }
+
+    /// Packets came up to `top`; [`Side::settle`] tells whether the server was busy.
+    pub(super) fn hold(&mut self, time: Nanos, top: i64, octets: i64, wire: impl Fn(i64) -> i64) {
+        if let Some(mark) = self.mark {
+            let (apart, new) = (time - mark.time, octets - mark.octets);
+            let pending = &mut self.pending;
+            if pending.octets == 0 {
+                pending.start = mark.time;
+            }
+            pending.has_hole |= top - mark.top != new;
+            pending.octets += wire(new);
+            pending.time += apart;
+            pending.longest = pending.longest.max(apart);
+        }
+        self.mark = Some(Mark { time, top, octets });
+    }
+
+    /// A sample: the server was busy since the last one if both waits are longer than any time between packets.
+    pub(super) fn settle(&mut self, sample: Nanos) {
+        let pending = std::mem::take(&mut self.pending);
+        let wait =
+            self.last.map_or(0, |last| last.min(sample)) - self.least.min().unwrap_or(sample);
+        self.last = Some(sample);
+        if pending.octets > 0 && pending.time > 0 && pending.longest <= wait && !pending.has_hole {
+            self.add(pending.start, pending.time, pending.octets, true);
+        }
+    }
+
+    /// A packet that advances nothing took its time on the server.
+    pub(super) fn touch(&mut self, time: Nanos) {
+        self.pending.has_hole = true;
+        if let Some(mark) = &mut self.mark {
+            mark.time = time;
+        }
+    }
+
+    /// What came back does not tell when it was served.
+    pub(super) fn lose(&mut self) {
+        self.mark = None;
+    }
+
+    /// Busy time, without holes if there is enough of it.
+    pub(super) fn busy(&self) -> &Batches {
+        if self.clean.pairs() >= CLEAN_PAIRS {
+            &self.clean
+        } else {
+            &self.all
+        }
     }
 
     /// The longest wait beyond the least time.
