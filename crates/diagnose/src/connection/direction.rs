@@ -862,7 +862,8 @@ impl Direction {
                     }
                     if piece.again.is_empty() {
                         sample = piece.first.map(|first| time - first.time);
-                        if piece.end < highest {
+                        // Further blocks may have gone unreported.
+                        if k == 0 && piece.end < highest {
                             let by = self.path.hole().map(|hole| time - hole);
                             let octets = piece.end - piece.start;
                             self.path.late(octets, highest - piece.end, by);
@@ -902,6 +903,7 @@ impl Direction {
         let is_at_once = !self.has_sack && una - self.una > 3 * self.mss();
         // Later data had arrived before this acknowledgment.
         let highest = self.sacked.end().unwrap_or(UNKNOWN);
+        let mut late = (0, 0);
         // When the gap was filled that held the rest back.
         let mut filled: Option<Nanos> = None;
         let mut newest = None;
@@ -920,9 +922,8 @@ impl Direction {
             if piece.again.is_empty() {
                 if piece.cover.is_none() {
                     if piece.end < highest {
-                        let by = self.path.hole().map(|hole| time - hole);
-                        let octets = piece.end - piece.start;
-                        self.path.late(octets, highest - piece.end, by);
+                        late.0 += piece.end - piece.start;
+                        late.1 = late.1.max(highest - piece.end);
                     }
                     newest = piece.first.map(|first| time - first.time);
                     beyond = piece.first.map(|first| (piece.start, first.time));
@@ -943,6 +944,11 @@ impl Direction {
                 filled = piece.again.last().map(|copy| copy.time);
             }
             again.push(piece);
+        }
+        // A retransmission that fills a gap reveals what the receiver has not reported.
+        if late.0 > 0 && again.is_empty() {
+            let by = self.path.hole().map(|hole| time - hole);
+            self.path.late(late.0, late.1, by);
         }
         if at < una {
             // A FIN's octet is not data, and the capture may lack the FIN.
