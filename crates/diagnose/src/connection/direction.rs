@@ -773,9 +773,11 @@ impl Direction {
         }
         let time = segment.time;
         self.last_ack = Some(time);
-        let mut sample = self.selective(segment, una, sequence);
+        // What had arrived before later data.
+        let highest = self.sacked.end().unwrap_or(UNKNOWN);
+        let mut sample = self.selective(segment, una, sequence, highest);
         if una > self.una {
-            sample = self.advance(segment, una, delays).or(sample);
+            sample = self.advance(segment, una, delays, highest).or(sample);
         }
         let is_pure = segment.payload == 0 && !segment.has(SYN | FIN);
         let is_duplicate = una == self.una && is_pure && self.next > self.una;
@@ -826,7 +828,13 @@ impl Direction {
     }
 
     /// SACK blocks; a round trip if one of them acknowledges a segment that was sent once.
-    fn selective(&mut self, segment: &Segment, una: i64, sequence: Sequence) -> Option<Nanos> {
+    fn selective(
+        &mut self,
+        segment: &Segment,
+        una: i64,
+        sequence: Sequence,
+        highest: i64,
+    ) -> Option<Nanos> {
         let blocks = segment.blocks();
         if blocks.is_empty() {
             return None;
@@ -854,7 +862,6 @@ impl Direction {
             if self.sacked.overlap(start, end) == end - start {
                 continue;
             }
-            let highest = self.sacked.end().unwrap_or(una);
             for (from, to) in self.sacked.missing(start, end) {
                 for piece in self.board.touching(from, to) {
                     if piece.cover.is_some() || piece.start < start || piece.end > end {
@@ -894,15 +901,19 @@ impl Direction {
     }
 
     /// The cumulative acknowledgment advances; a round trip if the newest segment that it covers was sent once.
-    fn advance(&mut self, segment: &Segment, una: i64, delays: Delays) -> Option<Nanos> {
+    fn advance(
+        &mut self,
+        segment: &Segment,
+        una: i64,
+        delays: Delays,
+        highest: i64,
+    ) -> Option<Nanos> {
         let time = segment.time;
         let echo = segment.stamps.map(|stamps| stamps.1);
         // Before the first acknowledgment it is not known what the capture lacks.
         let is_first = self.una == UNKNOWN;
         let mut at = self.una;
         let is_at_once = !self.has_sack && una - self.una > 3 * self.mss();
-        // Later data had arrived before this acknowledgment.
-        let highest = self.sacked.end().unwrap_or(UNKNOWN);
         let mut late = (0, 0);
         // When the gap was filled that held the rest back.
         let mut filled: Option<Nanos> = None;
