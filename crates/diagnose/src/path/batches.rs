@@ -31,6 +31,8 @@ pub(super) struct Batches {
     batches: Vec<Batch>,
     length: Nanos,
     pairs: u64,
+    /// Octets and busy time of all.
+    sum: (i64, Nanos),
     /// Sums over pairs of acknowledgments, in nanoseconds and octets, for what varies within a batch.
     squares: [f64; 3],
 }
@@ -41,6 +43,7 @@ impl Default for Batches {
             batches: Vec::new(),
             length: SHORTEST,
             pairs: 0,
+            sum: (0, 0),
             squares: [0.0; 3],
         }
     }
@@ -50,6 +53,7 @@ impl Batches {
     /// The server was busy from `start` for `time`, and served so many octets.
     pub(super) fn add(&mut self, start: Nanos, time: Nanos, octets: i64) {
         self.pairs += 1;
+        self.sum = (self.sum.0 + octets, self.sum.1 + time);
         let (t, b) = (time as f64, octets as f64);
         for (sum, product) in self.squares.iter_mut().zip([t * t, t * b, b * b]) {
             *sum += product;
@@ -82,10 +86,11 @@ impl Batches {
     }
 
     pub(super) fn busy(&self) -> Nanos {
-        self.batches.iter().map(|batch| batch.busy).sum()
+        self.sum.1
     }
 
-    pub(super) fn octets(&self) -> i64 {
+    #[cfg(test)]
+    fn octets(&self) -> i64 {
         self.batches.iter().map(|batch| batch.octets).sum()
     }
 
@@ -95,8 +100,8 @@ impl Batches {
 
     /// Octets per nanosecond.
     pub(super) fn rate(&self) -> Option<f64> {
-        let busy = self.busy();
-        (busy > 0).then(|| self.octets() as f64 / busy as f64)
+        let (octets, busy) = self.sum;
+        (busy > 0).then(|| octets as f64 / busy as f64)
     }
 
     /// Complete batches: the last one is shorter.

@@ -182,8 +182,9 @@ impl Observer {
         if is_delayed {
             self.after.lose();
         } else {
+            let wire = Self::wire(mss, headers);
             self.after
-                .advance(time, top, octets, sample, Self::wire(mss, headers));
+                .advance(time, top, octets, sample, mss + headers, wire);
         }
     }
 

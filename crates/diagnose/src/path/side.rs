@@ -84,16 +84,28 @@ impl Side {
         top: i64,
         octets: i64,
         sample: Option<Nanos>,
+        packet: i64,
         wire: impl Fn(i64) -> i64,
     ) {
-        if let (Some(mark), Some(sample), Some(least)) = (self.mark, sample, self.least.min()) {
+        if let (Some(mark), Some(sample)) = (self.mark, sample) {
             let (apart, new) = (time - mark.time, octets - mark.octets);
+            let least = self.unloaded(packet);
             if new > 0 && top - mark.top == new && apart > 0 && sample - least >= apart {
                 let is_clean = top == octets && mark.top == mark.octets;
                 self.add(mark.time, apart, wire(new), is_clean);
             }
         }
         self.mark = Some(Mark { time, top, octets });
+    }
+
+    /// The least time that a packet of this size takes to come back, but for its time on the server. A small packet takes
+    /// less time on other links, too.
+    #[expect(clippy::cast_possible_truncation, reason = "the time of one packet")]
+    fn unloaded(&self, packet: i64) -> Nanos {
+        let least = self.least.min().unwrap_or(Nanos::MAX);
+        let full = self.full.min().zip(self.all.rate());
+        let full = full.map(|(full, rate)| full - (packet as f64 / rate) as Nanos);
+        full.map_or(least, |full| full.max(least))
     }
 
     fn add(&mut self, start: Nanos, time: Nanos, octets: i64, is_clean: bool) {

@@ -34,12 +34,11 @@ impl Recent {
         self.samples.push_back((sent, sample));
     }
 
-    /// The longer of the samples around this time.
+    /// The sample before this time, or else the one behind it: receivers delay acknowledgments of data beside a hole.
     pub(super) fn around(&self, time: Nanos) -> Option<Nanos> {
         let behind = self.samples.partition_point(|(sent, _)| *sent <= time);
-        let before = behind.checked_sub(1).and_then(|at| self.samples.get(at));
-        let around = before.into_iter().chain(self.samples.get(behind));
-        around.map(|(_, sample)| *sample).max()
+        let sample = self.samples.get(behind.saturating_sub(1));
+        sample.map(|(_, sample)| *sample)
     }
 }
 
@@ -99,12 +98,12 @@ mod tests {
     }
 
     #[test]
-    fn the_longer_neighbour_is_found() {
+    fn the_neighbour_before_is_found() {
         let mut recent = Recent::default();
         for (sent, sample) in [(0, 100), (1_000, 300), (2_000, 200)] {
             recent.see(sent, sample);
         }
-        assert_eq!(recent.around(500), Some(300));
+        assert_eq!(recent.around(500), Some(100));
         assert_eq!(recent.around(1_500), Some(300));
         assert_eq!(recent.around(5_000), Some(200));
         assert_eq!(recent.around(-1), Some(100));
