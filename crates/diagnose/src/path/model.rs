@@ -22,8 +22,10 @@ const CONSTANT: f64 = 0.05;
 const FULL: f64 = 0.85;
 /// By how many deviations losses at the longest wait must exceed those of independent losses.
 const DEVIATIONS: f64 = 3.0;
-/// Fewer losses at the longest wait are chance.
-const LEAST_LOSSES: u64 = 3;
+/// Fewer runs of losses at the longest wait are chance.
+const LEAST_RUNS: u64 = 3;
+/// Losses far from a full buffer tell the rate of random loss if at least this share of the segments was sent then.
+const CLEAR_SHARE: f64 = 0.05;
 /// Headers of the packets of a handshake, in octets.
 const HANDSHAKE: f64 = 60.0;
 /// By how many deviations runs of losses must be longer than those of independent losses.
@@ -295,8 +297,7 @@ impl Observer {
 
     fn loss(&self, queue: &Queue, segments: u64) -> Loss {
         let random = queue.random as f64;
-        // Where the buffer was full no packet could be lost behind it.
-        let trials = segments as f64 * (1.0 - queue.full_share);
+        let trials = segments as f64 * queue.share;
         let rate = if trials < 1.0 {
             Estimate::NOT_SEEN
         } else if queue.random == 0 {
@@ -335,7 +336,7 @@ impl Observer {
             },
             rate,
             mean_burst,
-            at_full_buffer: queue.lost - queue.random.min(queue.lost),
+            at_full_buffer: queue.at_full,
         }
     }
 
@@ -419,12 +420,12 @@ struct Queue {
     /// Waits at runs of losses in the full buffer, in nanoseconds.
     full: Vec<f64>,
     deviation: Option<f64>,
-    /// Segments that were lost, those of them that the full buffer does not explain, and the runs of the latter.
-    lost: u64,
+    /// Segments that were lost there.
+    at_full: u64,
+    /// Segments that were lost far from a full buffer, their runs, and the share of all segments that were sent then.
     random: u64,
     runs: u64,
-    /// The share of the segments that met a full buffer.
-    full_share: f64,
+    share: f64,
     /// The longest wait.
     longest: f64,
 }
@@ -443,36 +444,39 @@ impl Queue {
         let threshold = (FULL * longest_loss).min(longest_loss - 2.0 * service);
         let is_top =
             |run: &&Run| wait(run).is_some_and(|wait| wait >= threshold && threshold > 0.0);
-        let weight = u64::from(every);
-        let sum = |runs: &mut dyn Iterator<Item = &Run>| -> (u64, u64) {
-            runs.fold((0, 0), |(segments, count), run| {
-                (segments + u64::from(run.segments) * weight, count + weight)
-            })
-        };
-        let (lost, _) = sum(&mut runs.iter());
-        let (top, _) = sum(&mut runs.iter().filter(is_top));
-        let is_rest = |run: &&Run| !is_top(run) && (run.around.is_some() || run.place != place);
-        let (rest, rest_runs) = sum(&mut runs.iter().filter(is_rest));
+        let (lost, all_runs) = sum(runs.iter(), every);
+        let (top, top_runs) = sum(runs.iter().filter(is_top), every);
         let all = side.bins.all().max(1) as f64;
-        #[expect(clippy::cast_possible_truncation, reason = "nanoseconds of a capture")]
-        let at_top = side.bins.from((floor + threshold) as Nanos) as f64;
-        let seldom = (rest as f64 + 1.0) / (all - at_top + rest as f64 + 1.0);
+        let beyond = |wait: f64| {
+            #[expect(clippy::cast_possible_truncation, reason = "nanoseconds of a capture")]
+            let from = side.bins.from((floor + wait) as Nanos);
+            from as f64 / all
+        };
+        let at_top = beyond(threshold);
+        let seldom = (all_runs - top_runs + 1) as f64 / (1.0 - at_top + 1.0 / all);
         let by_chance = seldom * at_top;
         // The longest wait is at a loss in any case.
-        let is_often = top as f64 - 1.0 > by_chance + DEVIATIONS * by_chance.sqrt();
-        let is_filled = top >= LEAST_LOSSES && is_often && longest_loss > FULL * longest;
-        if !is_filled {
-            let (_, count) = sum(&mut runs.iter());
+        let is_often = top_runs as f64 - 1.0 > by_chance + DEVIATIONS * by_chance.sqrt();
+        if top_runs < LEAST_RUNS || !is_often || longest_loss < FULL * longest {
             return Self {
                 full: Vec::new(),
                 deviation: None,
-                lost,
+                at_full: 0,
                 random: lost,
-                runs: count,
-                full_share: 0.0,
+                runs: all_runs,
+                share: 1.0,
                 longest,
             };
         }
+        // Bursts fill a queue that the sample before them did not find full: what is far below is not doubtful.
+        let half = longest_loss / 2.0;
+        let clear = if 1.0 - beyond(half) >= CLEAR_SHARE {
+            half
+        } else {
+            threshold
+        };
+        let is_below = |run: &&Run| wait(run).map_or(run.place != place, |wait| wait < clear);
+        let (random, random_runs) = sum(runs.iter().filter(is_below), every);
         let full: Vec<f64> = runs.iter().filter(is_top).filter_map(wait).collect();
         let deviation = mean(full.iter().copied()).map(|(mean, _)| {
             let squares = full.iter().map(|one| (one / mean - 1.0).powi(2));
@@ -481,10 +485,10 @@ impl Queue {
         Self {
             full,
             deviation,
-            lost,
-            random: rest,
-            runs: rest_runs,
-            full_share: (at_top / all).min(1.0),
+            at_full: top,
+            random,
+            runs: random_runs,
+            share: 1.0 - beyond(clear),
             longest,
         }
     }
@@ -514,6 +518,14 @@ impl Queue {
         });
         Estimate::measured(value, (value - half).max(0.0), value + half)
     }
+}
+
+/// Segments and runs, of which one in `every` is kept.
+fn sum<'a>(runs: impl Iterator<Item = &'a Run>, every: u32) -> (u64, u64) {
+    let every = u64::from(every);
+    runs.fold((0, 0), |(segments, count), run| {
+        (segments + u64::from(run.segments) * every, count + every)
+    })
 }
 
 /// The round trip of a full segment that does not wait.

@@ -6,7 +6,7 @@ use super::{
     echo::Echo,
     lost::{Lost, Place},
     reduction::Reductions,
-    side::Side,
+    side::{Prompt, Side},
 };
 use crate::{
     segment::Segment,
@@ -123,7 +123,8 @@ impl Observer {
         if let Some(sample) = sample {
             self.before.settle(sample);
             let is_full = i64::from(segment.payload) >= self.mss();
-            self.before.sample(segment.time, sample, is_full, 1, true);
+            self.before
+                .sample(segment.time, sample, is_full, 1, Prompt::Yes);
         }
     }
 
@@ -171,8 +172,13 @@ impl Observer {
         let is_delayed = is_all || (new < 2 * mss && top == octets && since >= LEAST_DELAY);
         if let Some(sample) = sample {
             let segments = u32::try_from((new + mss - 1) / mss).unwrap_or(0).max(1);
+            let prompt = match (is_delayed, top > octets) {
+                (true, _) => Prompt::No,
+                (false, true) => Prompt::Almost,
+                (false, false) => Prompt::Yes,
+            };
             self.after
-                .sample(time - sample, sample, new >= mss, segments, !is_delayed);
+                .sample(time - sample, sample, new >= mss, segments, prompt);
         }
         if is_open && new > 0 {
             self.acks += 1;

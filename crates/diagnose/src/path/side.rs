@@ -10,6 +10,16 @@ use crate::time::Nanos;
 /// So many pairs without holes are enough.
 const CLEAN_PAIRS: u64 = 64;
 
+/// Whether a packet was answered at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Prompt {
+    Yes,
+    /// Data was missing: the receiver may have waited for a millisecond, or for the next segment.
+    Almost,
+    /// The receiver may have waited for its timer.
+    No,
+}
+
 /// Where the stream of packets from this side stood.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
@@ -52,24 +62,25 @@ struct Pending {
 impl Side {
     /// A segment that passed at `sent` took `sample` to come back.
     ///
-    /// A sample that an idle receiver may have delayed is not `prompt`.
     pub(super) fn sample(
         &mut self,
         sent: Nanos,
         sample: Nanos,
         is_full: bool,
         segments: u32,
-        is_prompt: bool,
+        prompt: Prompt,
     ) {
         self.least.see(sample);
         if is_full {
             self.full.see(sample);
         }
-        if !is_prompt {
+        if prompt == Prompt::No {
             return;
         }
-        self.longest = self.longest.max(sample);
-        self.recent.see(sent, sample);
+        if prompt == Prompt::Yes {
+            self.longest = self.longest.max(sample);
+        }
+        self.recent.see(sent, sample, prompt == Prompt::Yes);
         self.bins.see(sample, segments);
     }
 

@@ -11,34 +11,54 @@ const PER_ROUND_TRIP: Nanos = 128;
 /// Bins of equal width.
 const BINS: usize = 128;
 
-/// The latest samples: when the segment passed, and its round trip.
+/// A sample that is kept.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    /// When the segment passed.
+    sent: Nanos,
+    sample: Nanos,
+    /// Nothing was missing when it was acknowledged: receivers delay acknowledgments beside holes.
+    is_clean: bool,
+}
+
+/// The latest samples.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    samples: VecDeque<(Nanos, Nanos)>,
+    samples: VecDeque<Kept>,
 }
 
 impl Recent {
-    pub(super) fn see(&mut self, sent: Nanos, sample: Nanos) {
+    pub(super) fn see(&mut self, sent: Nanos, sample: Nanos, is_clean: bool) {
+        let kept = Kept {
+            sent,
+            sample,
+            is_clean,
+        };
         if let Some(last) = self.samples.back_mut()
-            && sent - last.0 < sample / PER_ROUND_TRIP
+            && sent - last.sent < sample / PER_ROUND_TRIP
         {
-            // Of close ones the longer.
-            if sent >= last.0 && sample > last.1 {
-                *last = (last.0, sample);
+            if sent >= last.sent && (is_clean || !last.is_clean) {
+                *last = Kept {
+                    sent: last.sent,
+                    ..kept
+                };
             }
             return;
         }
         if self.samples.len() >= KEPT {
             self.samples.pop_front();
         }
-        self.samples.push_back((sent, sample));
+        self.samples.push_back(kept);
     }
 
-    /// The sample before this time, or else the one behind it: receivers delay acknowledgments of data beside a hole.
+    /// The last clean sample of the round trip before this time, or else the nearest one.
     pub(super) fn around(&self, time: Nanos) -> Option<Nanos> {
-        let behind = self.samples.partition_point(|(sent, _)| *sent <= time);
-        let sample = self.samples.get(behind.saturating_sub(1));
-        sample.map(|(_, sample)| *sample)
+        let behind = self.samples.partition_point(|kept| kept.sent <= time);
+        let near = self.samples.get(behind.saturating_sub(1))?;
+        let before = self.samples.range(..behind).rev();
+        let mut round = before.take_while(|kept| time - kept.sent <= kept.sample);
+        let clean = round.find(|kept| kept.is_clean);
+        Some(clean.unwrap_or(near).sample)
     }
 }
 
@@ -98,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn the_neighbour_before_is_found() {
+    fn the_sample_before_is_found() {
         let mut recent = Recent::default();
-        for (sent, sample) in [(0, 100), (1_000, 300), (2_000, 200)] {
-            recent.see(sent, sample);
+        for (sent, sample) in [(0, 1_000), (1_000, 3_000), (2_000, 2_000)] {
+            recent.see(sent, sample, true);
         }
-        assert_eq!(recent.around(500), Some(100));
-        assert_eq!(recent.around(1_500), Some(300));
-        assert_eq!(recent.around(5_000), Some(200));
-        assert_eq!(recent.around(-1), Some(100));
+        assert_eq!(recent.around(500), Some(1_000));
+        assert_eq!(recent.around(1_500), Some(3_000));
+        assert_eq!(recent.around(5_000), Some(2_000));
+        assert_eq!(recent.around(-1), Some(1_000));
     }
 }
