@@ -440,7 +440,12 @@ impl Queue {
             Some((around as f64 - floor).max(0.0))
         };
         let longest_loss = runs.iter().filter_map(wait).fold(0.0, f64::max);
-        let longest = (side.longest as f64 - floor).max(0.0);
+        // Senders that pace hold data back now and then.
+        let longest = match place {
+            Place::Before => side.bins.high(),
+            Place::After => side.longest,
+        };
+        let longest = (longest as f64 - floor).max(0.0);
         let threshold = (FULL * longest_loss).min(longest_loss - 2.0 * service);
         let is_top =
             |run: &&Run| wait(run).is_some_and(|wait| wait >= threshold && threshold > 0.0);

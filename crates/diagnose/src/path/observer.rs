@@ -25,6 +25,9 @@ const LARGEST_MSS: i64 = 9_000;
 /// No timer of delayed acknowledgments is shorter.
 const LEAST_DELAY: Nanos = 35 * MILLISECOND;
 
+/// Packets of a burst are no further apart at the slowest rate, 1 Mbit/s.
+const MOST_APART: Nanos = 13 * MILLISECOND;
+
 /// A segment with data, as its sender's scoreboard stood.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
@@ -46,6 +49,8 @@ pub(crate) struct Observer {
     pub(super) lost: Lost,
     pub(super) reductions: Reductions,
     echo: Echo,
+    /// When the last packet of the sender passed of which a sample was made.
+    sender_at: Option<Nanos>,
     /// The MSS that the receiver announced.
     announced: Option<i64>,
     largest: i64,
@@ -120,12 +125,20 @@ impl Observer {
         }
         let echo = segment.stamps.filter(|_| segment.ack.is_some());
         let sample = echo.and_then(|(_, echo)| self.echo.answer(echo, segment.time));
-        if let Some(sample) = sample {
-            self.before.settle(sample);
-            let is_full = i64::from(segment.payload) >= self.mss();
-            self.before
-                .sample(segment.time, sample, is_full, 1, Prompt::Yes);
+        let Some(sample) = sample else {
+            return;
+        };
+        // Further data with the same echo may have been sent much later; in a burst it follows at the queue's pace.
+        let is_burst = segment.time - self.sender_at.unwrap_or(segment.time) <= MOST_APART;
+        if !sample.is_further {
+            self.before.settle(sample.time);
+        } else if !is_burst {
+            return;
         }
+        self.sender_at = Some(segment.time);
+        let is_full = i64::from(segment.payload) >= self.mss();
+        self.before
+            .sample(segment.time, sample.time, is_full, 1, Prompt::Yes);
     }
 
     /// Data that is not a retransmission.
@@ -234,7 +247,8 @@ impl Observer {
                 self.lost.suspect(start, end, Place::After, around);
             }
             None => {
-                let around = gap.and_then(|gap| self.before.recent.around(gap));
+                // The packet that shows the gap came behind the lost one.
+                let around = gap.and_then(|gap| self.before.recent.around(gap - 1));
                 self.lost.suspect(start, end, Place::Before, around);
             }
         }

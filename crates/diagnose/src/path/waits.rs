@@ -98,6 +98,20 @@ impl Bins {
         above.map(|count| u64::from(*count)).sum()
     }
 
+    /// What one in a hundred exceeds.
+    pub(super) fn high(&self) -> Nanos {
+        let most = self.all() / 100;
+        let mut above = 0;
+        let bins = self.counts.iter().enumerate().rev();
+        let found = bins
+            .map(|(bin, count)| (bin, u64::from(*count)))
+            .find(|(_, count)| {
+                above += count;
+                above > most
+            });
+        found.map_or(0, |(bin, _)| self.width * bin as Nanos)
+    }
+
     pub(super) fn all(&self) -> u64 {
         self.from(0)
     }
