@@ -1,6 +1,6 @@
 """Fit paths to captures of simulated runs whose paths are drawn, and compare with what was drawn.
 
-    tools/env python validation/diagnose/fit.py [--paths N] [--seed N] [--predict N]
+    tools/env python validation/diagnose/fit.py [--paths N] [--seed N] [--verbose]
 
 Bars, stated before the first run: rate within 2 %, base round trip within 1 %, buffer within 10 %; 95 % intervals hold the
 truth in 93 to 97 % of the cases; the goodput of another congestion control on the fitted path is within 5 % of the same
@@ -22,6 +22,7 @@ from typing import Any
 
 from anabranch import Scenario
 from anabranch.diagnosis import diagnose
+from anabranch.fitted.scenario import FLOW, fitted
 
 LINKS = ("near", "path", "far")
 """Where it is captured: near the sender, in front of the bottleneck, behind it."""
@@ -101,7 +102,7 @@ def draw(source: random.Random) -> Drawn:
         limit=limit,
         loss=loss,
         burst=round(source.uniform(1.5, 4), 2) if loss and source.random() < 0.4 else 1,
-        control=source.choice(("cubic", "reno", "bbr")),
+        control=source.choice(CONTROLS),
         seed=source.randrange(1, 1 << 31),
         duration=20,
     )
@@ -134,7 +135,7 @@ class Figure:
 BARS = {"rate_mbit_s": 0.02, "base_rtt_ms": 0.01, "buffer_bytes": 0.10}
 
 
-def fitted(drawn: Drawn) -> Iterator[tuple[str, dict[str, Any]]]:
+def models(drawn: Drawn) -> Iterator[tuple[str, dict[str, Any]]]:
     """The model of the path at each capture point."""
     result = Scenario.from_text(drawn.text(drawn.control), file="drawn.toml").run(captures=list(LINKS), digest=False)
     with tempfile.TemporaryDirectory() as folder:
@@ -144,9 +145,46 @@ def fitted(drawn: Drawn) -> Iterator[tuple[str, dict[str, Any]]]:
             yield link, diagnose(file)["connections"][0]
 
 
-def compared(drawn: Drawn) -> Iterator[Figure]:
+@dataclass
+class Prediction:
+    """The goodput of another congestion control, on the true path and on the fitted one."""
+
+    control: str
+    truth: float
+    predicted: float
+
+    @property
+    def error(self) -> float:
+        return abs(self.predicted / self.truth - 1) if self.truth else 1.0
+
+
+PREDICTION_SEEDS = range(1, 6)
+
+
+def goodput(text: str, control: str) -> float:
+    """The mean over seeds."""
+    scenario = Scenario.from_text(text, file="drawn.toml").set(f"flow.{FLOW}.cc", control)
+    runs = (scenario.run(seed=seed, digest=False).flows[FLOW]["goodput_mbit_s"] for seed in PREDICTION_SEEDS)
+    return statistics.fmean(value or 0.0 for value in runs)
+
+
+def predicted(drawn: Drawn, connection: dict[str, Any]) -> Iterator[Prediction]:
+    """Each congestion control that the capture does not have. Both paths have the same buffers at the hosts."""
+    made = fitted(connection, "drawn.pcapng")
+    transport = made.document["flow"][FLOW]["transport"]
+    transport.update(send_buffer="64 MiB", receive_window="64 MiB")
+    for control in CONTROLS:
+        if control != drawn.control:
+            truth = goodput(drawn.text(control), control)
+            yield Prediction(control, truth, goodput(made.text, control))
+
+
+CONTROLS = ("cubic", "reno", "bbr")
+
+
+def compared(drawn: Drawn, found: dict[str, dict[str, Any]]) -> Iterator[Figure]:
     """Each estimate beside the truth."""
-    for place, connection in fitted(drawn):
+    for place, connection in found.items():
         path = connection["path"]
         if not path:
             continue
@@ -190,17 +228,32 @@ def main() -> int:
     print(f"seed {seed}, {options.paths} paths")
     source = random.Random(seed)
     figures: list[Figure] = []
+    predictions: list[Prediction] = []
+    inferred = 0
     for _ in range(options.paths):
         drawn = draw(source)
-        found = list(compared(drawn))
+        connections = dict(models(drawn))
+        found = list(compared(drawn, connections))
         figures += found
+        if not connections["near"]["path"]:
+            continue
+        inferred += connections["near"]["path"]["flow"]["congestion_control"] == drawn.control
+        told = list(predicted(drawn, connections["near"]))
+        predictions += told
         if options.verbose:
             print(drawn)
             for one in found:
                 told = {key: value if isinstance(value, str | None) else round(value, 6) for key, value in one.estimate.items()}
                 error = f"{one.error:+.2%}" if one.is_value else ""
                 print(f"    {one.place:<5} {one.name:<13} {one.truth:<12.6g} {error:>8} {'' if one.holds else 'MISSED '}{told}")
+            for two in told:
+                print(f"    predicted {two.control}: {two.truth:.4g}, on the fitted path {two.predicted:.4g} ({two.error:.1%})")
     summed(figures)
+    errors = sorted(prediction.error for prediction in predictions)
+    if errors:
+        median, ninth = errors[len(errors) // 2], errors[len(errors) * 9 // 10]
+        print(f"goodput of another congestion control: median error {median:.2%}, p90 {ninth:.2%} ({len(errors)} predictions)")
+    print(f"congestion control inferred near the sender: {inferred}/{options.paths}")
     return 0
 
 

@@ -446,6 +446,7 @@ def compare(
         "anabranch diagnose slow.pcapng",
         "anabranch diagnose slow.pcapng --connection 3",
         "anabranch diagnose slow.pcapng --replay",
+        "anabranch diagnose slow.pcapng --advise",
         "anabranch diagnose slow.pcapng --out fitted",
         "anabranch diagnose a.pcap --json",
     ),
@@ -461,6 +462,12 @@ def diagnose(
     replay: Annotated[
         bool, typer.Option("--replay", help="Simulate the connection on its fitted path, and compare with the capture.")
     ] = False,
+    advise: Annotated[
+        bool, typer.Option("--advise", help="Simulate remedies on the fitted path, and rank them.")
+    ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="As --advise, and repeat the best remedy with the kernel's TCP.")
+    ] = False,
     json: Json = False,
     out: Out = None,
 ) -> None:
@@ -473,7 +480,7 @@ def diagnose(
     with exit_status():
         from anabranch.cli.diagnose import DiagnoseOptions, run_diagnose
 
-        run_diagnose(capture, DiagnoseOptions(connection, json, replay, out))
+        run_diagnose(capture, DiagnoseOptions(connection, json, replay, advise, live, out))
 
 
 @app.command(

@@ -20,12 +20,14 @@ class DiagnoseOptions:
     connection: int | None
     json: bool
     replay: bool = False
+    advise: bool = False
+    live: bool = False
     out: Path | None = None
 
     @property
     def is_fitted(self) -> bool:
         """Whether a scenario is made."""
-        return self.replay or self.out is not None
+        return self.replay or self.advise or self.live or self.out is not None
 
 
 def run_diagnose(capture: Path, options: DiagnoseOptions) -> None:
@@ -41,6 +43,10 @@ def run_diagnose(capture: Path, options: DiagnoseOptions) -> None:
         from anabranch.output import check_target
 
         check_target(options.out, "diagnose")
+    if options.live:
+        from anabranch.live import prepare
+
+        prepare("--advise simulates")
     found = diagnose(capture)
     one = None if options.connection is None else chosen(found, options.connection)
     made = _made(capture, found, one, options) if options.is_fitted else None
@@ -65,7 +71,7 @@ def _made(capture: Path, found: Diagnosis, one: dict[str, Any] | None, options: 
     if not connections:
         raise UserError(f"{found['file']}: no TCP connection was found, so that there is none to simulate")
     connection = one or max(connections, key=lambda each: sum(way["bytes"] for way in each["directions"].values()))
-    return make(connection, str(capture), replay=options.replay)
+    return make(connection, str(capture), replay=options.replay, advise=options.advise, live=options.live)
 
 
 def chosen(found: Diagnosis, number: int) -> dict[str, Any]:

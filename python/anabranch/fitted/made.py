@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.fitted import words
+from anabranch.fitted.advice import advised, verdict
+from anabranch.fitted.advice import live as repeat_live
 from anabranch.fitted.replay import replayed
 from anabranch.fitted.scenario import Fitted, fitted
 from anabranch.output import whole_directory
@@ -35,6 +37,9 @@ class Made:
         if "replay" in self.connection:
             yield ""
             yield from words.replay(self.connection["replay"])
+        if self.connection["advice"]:
+            yield ""
+            yield from words.advice(self.connection["advice"], verdict(self.connection, self.connection["advice"]))
 
     def write(self, directory: Path) -> None:
         """Write the scenario, the connection as JSON and the replay's capture.
@@ -49,7 +54,7 @@ class Made:
                 (aside / REPLAY).write_bytes(self.replay)
 
 
-def make(connection: dict[str, Any], file: str, *, replay: bool) -> Made:
+def make(connection: dict[str, Any], file: str, *, replay: bool, advise: bool, live: bool) -> Made:
     """Fit, and simulate what is asked for; the results are added to the connection.
 
     Raises:
@@ -59,4 +64,8 @@ def make(connection: dict[str, Any], file: str, *, replay: bool) -> Made:
     capture = None
     if replay:
         connection["replay"], capture = replayed(connection, scenario)
+    if advise or live:
+        connection["advice"] = advised(connection, scenario)
+    if live:
+        repeat_live(connection, scenario)
     return Made(connection, scenario, capture)

@@ -46,10 +46,16 @@ def replayed(connection: Mapping[str, Any], fitted: Fitted) -> tuple[dict[str, A
     for seed in range(1, SEEDS + 1):
         capture, found = simulated(scenario, seed, fitted.capture_point)
         first = first or capture
-        runs += [measures(one, "a_to_b") for one in found["connections"][:1]]
+        runs += [measures(one, _main(one)) for one in found["connections"][:1]]
     captured = measures(connection, connection["path"]["direction"])
     rows = {name: _row(value, [run[name] for run in runs]) for name, value in captured.items()}
     return {"seeds": SEEDS, **rows}, first
+
+
+def _main(connection: Mapping[str, Any]) -> str:
+    """The direction with more data: whoever asks opens the connection."""
+    ways = connection["directions"]
+    return max(ways, key=lambda name: int(ways[name]["bytes"]))
 
 
 def _row(captured: float | None, values: Sequence[float | None]) -> dict[str, float | None]:

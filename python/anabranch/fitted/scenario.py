@@ -25,6 +25,8 @@ LEAST_JITTER = 0.02
 """Jitter below this share of the base round trip is left out."""
 APPLICATION = 0.5
 """A connection whose application was the limit for more than this share of the time sends at its own pace."""
+LEAST_REQUESTS = 3
+"""So many packets with data of the receiver make a dialogue."""
 MOST_TABLE = 10_000
 """Entries of a table of delays, at most."""
 
@@ -180,18 +182,41 @@ def _flow(connection: Mapping[str, Any], path: Mapping[str, Any]) -> tuple[dict[
     per_ack = seen["segments_per_ack"]
     if per_ack is not None and per_ack < 1.2:
         transport["delayed_ack"] = "off"
-    paced = limits["application"] > APPLICATION * duration
     flow: dict[str, Any] = {
         "from": "sender",
         "to": "receiver",
         "cc": seen["congestion_control"],
         "transport": transport,
     }
-    if paced and direction["goodput_mbit_s"]:
-        flow["workload"] = {"kind": "paced", "rate": f"{direction['goodput_mbit_s']:.5g} Mbit/s"}
-        assumptions.append("the application sends evenly, as fast as it did on average")
-    elif seen["is_closed"] and seen["is_from_start"]:
-        flow["workload"] = {"kind": "file", "size": f"{seen['bytes']} bytes"}
-        # A run ends with its file; a remedy that fails takes longer.
-        duration = 4 * duration + 10
+    workload = _workload(connection, path, assumptions)
+    if workload is not None:
+        flow["workload"] = workload
+        if workload["kind"] == "file":
+            # A run ends with its file; a remedy that fails takes longer.
+            duration = 4 * duration + 10
     return flow, duration, assumptions
+
+
+def _workload(
+    connection: Mapping[str, Any], path: Mapping[str, Any], assumptions: list[str]
+) -> dict[str, Any] | None:
+    """What the application does, if it does not send as much as it can."""
+    direction = connection["directions"][path["direction"]]
+    asking = connection["directions"]["b_to_a" if path["direction"] == "a_to_b" else "a_to_b"]
+    duration = max(connection["duration_s"], 1e-3)
+    waiting = direction["receiver_application_s"]
+    requests = asking["data_packets"]
+    if requests >= LEAST_REQUESTS and asking["bytes"] <= requests * path["flow"]["mss_bytes"]:
+        assumptions.append(f"{requests} requests of the same size, each asked when the one before is answered")
+        return {
+            "kind": "request-response",
+            "request": f"{max(1, asking['bytes'] // requests)} bytes",
+            "response": f"{max(1, direction['bytes'] // requests)} bytes",
+            "think": f"{max(0.0, waiting / requests - path['base_rtt_ms']['value'] / 1e3) * 1e3:.4g} ms",
+        }
+    if direction["limits_s"]["application"] > APPLICATION * duration and direction["goodput_mbit_s"]:
+        assumptions.append("the application sends evenly, as fast as it did on average")
+        return {"kind": "paced", "rate": f"{direction['goodput_mbit_s']:.5g} Mbit/s"}
+    if path["flow"]["is_closed"] and path["flow"]["is_from_start"]:
+        return {"kind": "file", "size": f"{path['flow']['bytes']} bytes"}
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 MEASURES = {
@@ -37,6 +37,24 @@ def replay(found: Mapping[str, Any]) -> Iterator[str]:
         row = found[name]
         interval = "" if row["low"] is None else f"   {number(row['low'])} to {number(row['high'])}"
         yield f"  {title:<22}{number(row['capture']):>12}{number(row['simulation']):>12}{interval}"
+
+
+def advice(rows: Sequence[Mapping[str, Any]], verdict: str) -> Iterator[str]:
+    """Remedies, best first."""
+    yield f"{'Advice':<44}{'Mbit/s':>8}{'gain':>9}{'95 %':>16}{'RTT ms':>8}{'to others':>11}  changed at"
+    for row in rows:
+        gain, cost = row["gain"], row["cost_to_others"]["mean"]
+        interval = "" if gain["low"] is None else f"{gain['low']:+.0%} to {gain['high']:+.0%}"
+        mark = "*" if row["helps"] else " "
+        effort = "" if row["effort"] == "nothing" else row["effort"]
+        yield (
+            f"{mark} {row['title']:<42}{number(row['goodput_mbit_s']['mean']):>8}{gain['mean']:>+9.1%}{interval:>16}"
+            f"{number(row['rtt_ms']['mean']):>8}{-cost:>+11.0%}  {effort}".rstrip()
+        )
+        if "live" in row:
+            told = row["live"]
+            yield f"    with the kernel's TCP: {number(told['goodput_mbit_s'])} Mbit/s, {number(told['rtt_ms'])} ms"
+    yield verdict
 
 
 def _trace(model: Mapping[str, Any]) -> str:

@@ -214,10 +214,6 @@ impl Observer {
 
     /// Original data came after later data, by so many octets.
     pub(crate) fn late(&mut self, octets: i64, beyond: i64, by: Option<Nanos>) {
-        eprintln!(
-            "late {octets} {beyond} {by:?} at {:?}",
-            self.acknowledged_at
-        );
         let mss = self.mss();
         self.late += u64::try_from((octets + mss - 1) / mss).unwrap_or_default();
         self.extents
