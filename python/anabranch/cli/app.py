@@ -445,6 +445,9 @@ def compare(
     epilog=_example(
         "anabranch diagnose slow.pcapng",
         "anabranch diagnose slow.pcapng --connection 3",
+        "anabranch diagnose slow.pcapng --replay",
+        "anabranch diagnose slow.pcapng --advise",
+        "anabranch diagnose slow.pcapng --out fitted",
         "anabranch diagnose a.pcap --json",
     ),
 )
@@ -456,17 +459,28 @@ def diagnose(
         Optional[int],  # noqa: UP045 - see above
         typer.Option("--connection", metavar="N", help="Only this connection, in detail."),
     ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Simulate the connection on its fitted path, and compare with the capture.")
+    ] = False,
+    advise: Annotated[
+        bool, typer.Option("--advise", help="Simulate remedies on the fitted path, and rank them.")
+    ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="As --advise, and repeat the best remedy with the kernel's TCP.")
+    ] = False,
     json: Json = False,
+    out: Out = None,
 ) -> None:
     """Find out why the TCP connections of a capture are slow.
 
     It names what limits each connection, whether each retransmission was needed and what triggered it, and the cause
-    of each pause. What the capture cannot show is called undecidable.
+    of each pause. What the capture cannot show is called undecidable. With --out it writes a scenario that reproduces
+    the connection, the one with the most data unless --connection chooses another.
     """
     with exit_status():
         from anabranch.cli.diagnose import DiagnoseOptions, run_diagnose
 
-        run_diagnose(capture, DiagnoseOptions(connection, json))
+        run_diagnose(capture, DiagnoseOptions(connection, json, replay, advise, live, out))
 
 
 @app.command(

@@ -11,9 +11,11 @@ pub(crate) mod sequence;
 pub(crate) mod view;
 
 use crate::{
+    limit::Limit,
+    path::{Model, model::Facts},
     retransmission::ledger::Budget,
     segment::{End, FIN, RST, SYN, Segment},
-    time::Nanos,
+    time::{Nanos, from_millis},
 };
 use direction::{Delays, Direction};
 use host::Turnaround;
@@ -52,6 +54,7 @@ impl Handshake {
 struct Announced {
     syns: u32,
     scale: Option<u8>,
+    has_sack: bool,
     fin: bool,
     rst: Option<u64>,
     last_stamp: Option<u32>,
@@ -159,6 +162,40 @@ impl Connection {
         }
     }
 
+    /// The model of the path of the direction with more data.
+    pub(crate) fn path(&self) -> Option<Model> {
+        let from = usize::from(self.directions[1].octets() > self.directions[0].octets());
+        let (data, back) = (&self.directions[from], &self.directions[1 - from]);
+        let duration = self.last - self.start;
+        let share = |limits: &[Limit]| {
+            let time: Nanos = limits
+                .iter()
+                .map(|limit| data.clock.shares.of(*limit))
+                .sum();
+            time as f64 / duration.max(1) as f64
+        };
+        let delays = self.delays(from);
+        let [a, b] = &self.announced;
+        let facts = Facts {
+            direction: ["a_to_b", "b_to_a"][from],
+            start: self.start,
+            duration,
+            octets: u64::try_from(data.octets()).unwrap_or_default(),
+            is_closed: self.announced[from].fin,
+            is_from_start: self.handshake() == Handshake::Seen,
+            // Whoever missed the handshake sees blocks only if something is lost.
+            sack: (a.has_sack && b.has_sack) || self.handshake() != Handshake::Seen,
+            to_sender: delays.to_sender,
+            to_receiver: delays.to_receiver,
+            paced: share(&[Limit::Pacing]),
+            window_limited: share(&[Limit::ReceiveWindow, Limit::ZeroWindow]),
+            buffer_limited: share(&[Limit::SendBuffer]),
+            highest_flight: data.highest_flight(),
+            median_rtt: data.rtt.percentile_ms(50.0).map(from_millis),
+        };
+        data.path.model(&facts, &back.path)
+    }
+
     /// Adds a segment of this connection, in order of time.
     pub(crate) fn add(&mut self, segment: &Segment, budget: &mut Budget) {
         let from = self.from(segment);
@@ -177,6 +214,8 @@ impl Connection {
             return;
         }
         self.add_stamps(segment, from);
+        self.directions[from].path.from_sender(segment);
+        self.directions[1 - from].path.ask(segment);
         if let Some(number) = segment.ack {
             let window = self.window(segment, from);
             let delays = self.delays(1 - from);
@@ -195,6 +234,8 @@ impl Connection {
         let own = &mut self.announced[from];
         own.syns += 1;
         own.scale = segment.scale;
+        own.has_sack = segment.sack_permitted;
+        self.directions[1 - from].path.announce(segment.mss);
     }
 
     /// The handshake ends with the first segment of the end that began it that is no SYN, or with data.
