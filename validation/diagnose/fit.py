@@ -238,15 +238,15 @@ def main() -> int:
         if not connections["near"]["path"]:
             continue
         inferred += connections["near"]["path"]["flow"]["congestion_control"] == drawn.control
-        told = list(predicted(drawn, connections["near"]))
-        predictions += told
+        others = list(predicted(drawn, connections["near"]))
+        predictions += others
         if options.verbose:
             print(drawn)
             for one in found:
                 told = {key: value if isinstance(value, str | None) else round(value, 6) for key, value in one.estimate.items()}
                 error = f"{one.error:+.2%}" if one.is_value else ""
                 print(f"    {one.place:<5} {one.name:<13} {one.truth:<12.6g} {error:>8} {'' if one.holds else 'MISSED '}{told}")
-            for two in told:
+            for two in others:
                 print(f"    predicted {two.control}: {two.truth:.4g}, on the fitted path {two.predicted:.4g} ({two.error:.1%})")
     summed(figures)
     errors = sorted(prediction.error for prediction in predictions)

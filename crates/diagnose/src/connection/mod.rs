@@ -12,7 +12,7 @@ pub(crate) mod view;
 
 use crate::{
     limit::Limit,
-    path::{Model, model::Facts},
+    path::{Facts, Model},
     retransmission::ledger::Budget,
     segment::{End, FIN, RST, SYN, Segment},
     time::{Nanos, from_millis},
@@ -214,7 +214,7 @@ impl Connection {
             return;
         }
         self.add_stamps(segment, from);
-        self.directions[from].path.from_sender(segment);
+        self.directions[from].path.see_sender(segment);
         self.directions[1 - from].path.ask(segment);
         if let Some(number) = segment.ack {
             let window = self.window(segment, from);

@@ -1,6 +1,6 @@
 //! The rate of a server while it is busy: octets and time in batches, for a mean with an interval and for a trace.
 
-use super::estimate::{Estimate, student};
+use super::estimate::{Estimate, square, student};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
 /// Batches that are kept; when there are more, neighbours are merged and batches last twice as long.
@@ -28,7 +28,7 @@ impl Batch {
 /// Busy time in batches.
 #[derive(Debug)]
 pub(super) struct Batches {
-    batches: Vec<Batch>,
+    parts: Vec<Batch>,
     length: Nanos,
     pairs: u64,
     /// Octets and busy time of all.
@@ -40,7 +40,7 @@ pub(super) struct Batches {
 impl Default for Batches {
     fn default() -> Self {
         Self {
-            batches: Vec::new(),
+            parts: Vec::new(),
             length: SHORTEST,
             pairs: 0,
             sum: (0, 0),
@@ -58,17 +58,17 @@ impl Batches {
         for (sum, product) in self.squares.iter_mut().zip([t * t, t * b, b * b]) {
             *sum += product;
         }
-        if let Some(last) = self.batches.last_mut()
+        if let Some(last) = self.parts.last_mut()
             && last.busy < self.length
         {
             last.octets += octets;
             last.busy += time;
             return;
         }
-        if self.batches.len() >= MOST {
+        if self.parts.len() >= MOST {
             self.merge();
         }
-        self.batches.push(Batch {
+        self.parts.push(Batch {
             start,
             octets,
             busy: time,
@@ -76,12 +76,12 @@ impl Batches {
     }
 
     fn merge(&mut self) {
-        let merged = self.batches.chunks(2).map(|pair| Batch {
+        let merged = self.parts.chunks(2).map(|pair| Batch {
             start: pair.first().map_or(0, |batch| batch.start),
             octets: pair.iter().map(|batch| batch.octets).sum(),
             busy: pair.iter().map(|batch| batch.busy).sum(),
         });
-        self.batches = merged.collect();
+        self.parts = merged.collect();
         self.length *= 2;
     }
 
@@ -91,7 +91,7 @@ impl Batches {
 
     #[cfg(test)]
     fn octets(&self) -> i64 {
-        self.batches.iter().map(|batch| batch.octets).sum()
+        self.parts.iter().map(|batch| batch.octets).sum()
     }
 
     pub(super) fn pairs(&self) -> u64 {
@@ -106,9 +106,9 @@ impl Batches {
 
     /// Complete batches: the last one is shorter.
     fn complete(&self) -> &[Batch] {
-        match self.batches.split_last() {
+        match self.parts.split_last() {
             Some((last, rest)) if last.busy < self.length => rest,
-            _ => &self.batches,
+            _ => &self.parts,
         }
     }
 
@@ -124,7 +124,7 @@ impl Batches {
             let count = batches.len() as f64;
             let squares = batches
                 .iter()
-                .map(|one| (one.octets as f64 - rate * one.busy as f64).powi(2));
+                .map(|one| square(one.octets as f64 - rate * one.busy as f64));
             let time: i64 = batches.iter().map(|batch| batch.busy).sum();
             let error = (squares.sum::<f64>() * count / (count - 1.0)).sqrt() / time as f64;
             student(count - 1.0) * error / rate
@@ -152,7 +152,7 @@ impl Batches {
         if long.len() < FEWEST {
             return None;
         }
-        let squares = long.iter().map(|batch| (batch.rate() / rate - 1.0).powi(2));
+        let squares = long.iter().map(|batch| square(batch.rate() / rate - 1.0));
         Some((squares.sum::<f64>() / long.len() as f64).sqrt())
     }
 
@@ -195,7 +195,7 @@ mod tests {
         for k in 0..100_000 {
             batches.add(k * MILLISECOND, MILLISECOND, 1500);
         }
-        assert!(batches.batches.len() <= MOST);
+        assert!(batches.parts.len() <= MOST);
         assert_eq!(batches.octets(), 150_000_000);
         assert_eq!(batches.busy(), 100 * SECOND);
         let estimate = batches.estimate(1.0);

@@ -78,12 +78,22 @@ impl Estimate {
     }
 }
 
+pub(super) fn square(value: f64) -> f64 {
+    value * value
+}
+
 /// The 97.5th percentile of Student's distribution (Cornish and Fisher's expansion).
 pub(super) fn student(degrees: f64) -> f64 {
     let cube = Z * Z * Z;
     let fifth = cube * Z * Z;
-    Z + (cube + Z) / (4.0 * degrees)
-        + (5.0 * fifth + 16.0 * cube + 3.0 * Z) / (96.0 * degrees * degrees)
+    let seventh = fifth * Z * Z;
+    let inverse = 1.0 / degrees;
+    Z + (cube + Z) / 4.0 * inverse
+        + (5.0 * fifth + 16.0 * cube + 3.0 * Z) / 96.0 * inverse * inverse
+        + (3.0 * seventh + 19.0 * fifth + 17.0 * cube - 15.0 * Z) / 384.0
+            * inverse
+            * inverse
+            * inverse
 }
 
 /// Mean, and half the length of its 95 % interval; that is infinite for fewer than three values.
@@ -96,7 +106,7 @@ pub(super) fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f6
     if count < 3.0 {
         return Some((mean, f64::INFINITY));
     }
-    let squares: f64 = values.map(|value| (value - mean).powi(2)).sum();
+    let squares: f64 = values.map(|value| square(value - mean)).sum();
     let error = (squares / (count - 1.0) / count).sqrt();
     Some((mean, student(count - 1.0) * error))
 }
@@ -105,7 +115,8 @@ pub(super) fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f6
 pub(super) fn poisson(count: f64) -> (f64, f64) {
     let bound = |of: f64, sign: f64| {
         let root = 1.0 - 1.0 / (9.0 * of) + sign * Z / (3.0 * of.sqrt());
-        of * root.max(0.0).powi(3)
+        let root = root.max(0.0);
+        of * root * root * root
     };
     let low = if count > 0.0 { bound(count, -1.0) } else { 0.0 };
     (low, bound(count + 1.0, 1.0))
@@ -122,7 +133,7 @@ mod tests {
     #[test]
     fn students_percentiles_agree_with_the_table() {
         for (degrees, table) in [(3.0, 3.182), (5.0, 2.571), (10.0, 2.228), (60.0, 2.000)] {
-            assert!(is_near(student(degrees), table, 0.02), "{degrees}");
+            assert!(is_near(student(degrees), table, 0.01), "{degrees}");
         }
     }
 

@@ -117,7 +117,7 @@ impl Observer {
     }
 
     /// A packet of the sender of the data.
-    pub(crate) fn from_sender(&mut self, segment: &Segment) {
+    pub(crate) fn see_sender(&mut self, segment: &Segment) {
         self.is_v6 = segment.source.0.is_ipv6();
         if segment.payload > 0 {
             self.has_stamps = segment.stamps.is_some();
@@ -131,7 +131,7 @@ impl Observer {
         // Further data with the same echo may have been sent much later; in a burst it follows at the queue's pace.
         let is_burst = segment.time - self.sender_at.unwrap_or(segment.time) <= MOST_APART;
         if !sample.is_further {
-            self.before.settle(sample.time);
+            self.before.settle(sample.time, self.mss() + self.headers());
         } else if !is_burst {
             return;
         }
@@ -237,16 +237,13 @@ impl Observer {
         first: Option<Nanos>,
         gap: Option<Nanos>,
     ) {
-        match first {
-            Some(first) => {
-                let around = self.after.recent.around(first);
-                self.lost.suspect(start, end, Place::After, around);
-            }
-            None => {
-                // The packet that shows the gap came behind the lost one.
-                let around = gap.and_then(|gap| self.before.recent.around(gap - 1));
-                self.lost.suspect(start, end, Place::Before, around);
-            }
+        if let Some(first) = first {
+            let around = self.after.recent.around(first);
+            self.lost.suspect(start, end, Place::After, around);
+        } else {
+            // The packet that shows the gap came behind the lost one.
+            let around = gap.and_then(|gap| self.before.recent.around(gap - 1));
+            self.lost.suspect(start, end, Place::Before, around);
         }
     }
 

@@ -11,7 +11,7 @@ pub(super) struct Reductions {
     former: i64,
     round: i64,
     before: Option<i64>,
-    ratios: Vec<f32>,
+    ratios: Vec<f64>,
 }
 
 impl Reductions {
@@ -28,7 +28,7 @@ impl Reductions {
             (false, Some(before)) => {
                 self.before = None;
                 if before > 0 && self.ratios.len() < MOST {
-                    self.ratios.push((flight as f64 / before as f64) as f32);
+                    self.ratios.push(flight as f64 / before as f64);
                 }
                 self.restart(next, flight);
             }
@@ -49,8 +49,8 @@ impl Reductions {
     /// The median, and how many there are.
     pub(super) fn median(&self) -> Option<(f64, usize)> {
         let mut sorted = self.ratios.clone();
-        sorted.sort_by(f32::total_cmp);
+        sorted.sort_by(f64::total_cmp);
         let middle = sorted.get(sorted.len() / 2)?;
-        Some((f64::from(*middle), sorted.len()))
+        Some((*middle, sorted.len()))
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     batches::Batches,
     least::Least,
-    waits::{Bins, Recent},
+    waits::{Bins, DELAY, Recent},
 };
 use crate::time::Nanos;
 
@@ -77,9 +77,11 @@ impl Side {
         if prompt == Prompt::No {
             return;
         }
-        if prompt == Prompt::Yes {
-            self.longest = self.longest.max(sample);
-        }
+        let surely = match prompt {
+            Prompt::Yes => sample,
+            _ => sample - DELAY,
+        };
+        self.longest = self.longest.max(surely);
         self.recent.see(sent, sample, prompt == Prompt::Yes);
         self.bins.see(sample, segments);
     }
@@ -143,10 +145,10 @@ impl Side {
     }
 
     /// A sample: the server was busy since the last one if both waits are longer than any time between packets.
-    pub(super) fn settle(&mut self, sample: Nanos) {
+    pub(super) fn settle(&mut self, sample: Nanos, packet: i64) {
         let pending = std::mem::take(&mut self.pending);
-        let wait =
-            self.last.map_or(0, |last| last.min(sample)) - self.least.min().unwrap_or(sample);
+        let wait = self.last.map_or(0, |last| last.min(sample));
+        let wait = wait.saturating_sub(self.unloaded(packet));
         self.last = Some(sample);
         if pending.octets > 0 && pending.time > 0 && pending.longest <= wait && !pending.has_hole {
             self.add(pending.start, pending.time, pending.octets, true);

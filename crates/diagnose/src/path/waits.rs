@@ -2,14 +2,17 @@
 
 use std::collections::VecDeque;
 
-use crate::time::Nanos;
+use crate::time::{MILLISECOND, Nanos};
 
 /// Samples that are kept for a look back.
 const KEPT: usize = 512;
 /// Samples of a round trip that are kept.
 const PER_ROUND_TRIP: Nanos = 128;
+/// By how much a receiver may delay an acknowledgment of data beside a hole.
+pub(super) const DELAY: Nanos = 3 * MILLISECOND;
 /// Bins of equal width.
 const BINS: usize = 128;
+const WIDEST: Nanos = 128;
 
 /// A sample that is kept.
 #[derive(Debug, Clone, Copy)]
@@ -51,14 +54,15 @@ impl Recent {
         self.samples.push_back(kept);
     }
 
-    /// The last clean sample of the round trip before this time, or else the nearest one.
+    /// The last clean sample of the round trip before this time, unless the nearest one is much longer.
     pub(super) fn around(&self, time: Nanos) -> Option<Nanos> {
         let behind = self.samples.partition_point(|kept| kept.sent <= time);
         let near = self.samples.get(behind.saturating_sub(1))?;
         let before = self.samples.range(..behind).rev();
         let mut round = before.take_while(|kept| time - kept.sent <= kept.sample);
         let clean = round.find(|kept| kept.is_clean);
-        Some(clean.unwrap_or(near).sample)
+        let clean = clean.map_or(near.sample, |clean| clean.sample);
+        Some(clean.max(near.sample - DELAY))
     }
 }
 
@@ -73,7 +77,7 @@ impl Bins {
     pub(super) fn see(&mut self, sample: Nanos, segments: u32) {
         if self.counts.is_empty() {
             self.counts = vec![0; BINS];
-            self.width = (2 * sample / BINS as Nanos).max(1);
+            self.width = (2 * sample / WIDEST).max(1);
         }
         let mut bin = self.bin(sample);
         while bin >= BINS {
@@ -109,7 +113,9 @@ impl Bins {
                 above += count;
                 above > most
             });
-        found.map_or(0, |(bin, _)| self.width * bin as Nanos)
+        found.map_or(0, |(bin, _)| {
+            self.width * Nanos::try_from(bin).unwrap_or_default()
+        })
     }
 
     pub(super) fn all(&self) -> u64 {

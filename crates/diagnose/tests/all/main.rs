@@ -2,5 +2,6 @@
 mod bounds;
 mod limits;
 mod make;
+mod path;
 mod properties;
 mod retransmissions;
