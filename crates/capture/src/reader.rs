@@ -136,6 +136,22 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
+    /// The next frame of any kind with its number and its captured bytes; `None` at the end.
+    ///
+    /// # Errors
+    /// If the capture is damaged.
+    pub(crate) fn next_frame(&mut self) -> Result<Option<(u64, Frame, &[u8])>, Error> {
+        match self.container.next(&mut self.bytes) {
+            Ok(Next::Frame(frame)) => {
+                self.counts.frames += 1;
+                let octets = self.bytes.at(frame.octets.clone());
+                Ok(Some((self.counts.frames, frame, octets)))
+            }
+            Ok(_) => Ok(None),
+            Err(wrong) => Err(wrong.after(self.counts.frames)),
+        }
+    }
+
     fn count(&mut self, packet: &Packet<'_>) {
         self.counts.packets += 1;
         self.counts.fragments += u64::from(packet.ip.fragment != Fragment::Whole);

@@ -22,6 +22,8 @@ mod segment;
 pub mod stall;
 mod table;
 mod time;
+pub mod trace;
 
 pub use report::Report;
 pub use run::{Bounds, diagnose};
+pub use trace::{Watch, trace};

@@ -447,7 +447,8 @@ def compare(
         "anabranch diagnose slow.pcapng --connection 3",
         "anabranch diagnose slow.pcapng --replay",
         "anabranch diagnose slow.pcapng --advise",
-        "anabranch diagnose slow.pcapng --out fitted",
+        "anabranch diagnose slow.pcapng --out slow",
+        "anabranch diagnose slow.pcapng --annotate told.pcapng",
         "anabranch diagnose a.pcap --json",
     ),
 )
@@ -470,17 +471,22 @@ def diagnose(
     ] = False,
     json: Json = False,
     out: Out = None,
+    annotate: Annotated[
+        Optional[Path],  # noqa: UP045 - see above
+        typer.Option("--annotate", metavar="FILE", help="Write the capture as pcapng, with the findings as comments."),
+    ] = None,
 ) -> None:
     """Find out why the TCP connections of a capture are slow.
 
     It names what limits each connection, whether each retransmission was needed and what triggered it, and the cause
-    of each pause. What the capture cannot show is called undecidable. With --out it writes a scenario that reproduces
-    the connection, the one with the most data unless --connection chooses another.
+    of each pause. What the capture cannot show is called undecidable. With --out it writes report.html with
+    charts and packet ladders, tables as Parquet, and a scenario that reproduces the connection with the most data,
+    unless --connection chooses another.
     """
     with exit_status():
         from anabranch.cli.diagnose import DiagnoseOptions, run_diagnose
 
-        run_diagnose(capture, DiagnoseOptions(connection, json, replay, advise, live, out))
+        run_diagnose(capture, DiagnoseOptions(connection, json, replay, advise, live, out, annotate))
 
 
 @app.command(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.cli.common import console, print_json
+from anabranch.cli.common import console, note, print_json
 
 if TYPE_CHECKING:
     from anabranch.diagnosis import Diagnosis
@@ -23,11 +23,12 @@ class DiagnoseOptions:
     advise: bool = False
     live: bool = False
     out: Path | None = None
+    annotate: Path | None = None
 
     @property
-    def is_fitted(self) -> bool:
-        """Whether a scenario is made."""
-        return self.replay or self.advise or self.live or self.out is not None
+    def is_simulated(self) -> bool:
+        """Whether the fitted scenario is to be run."""
+        return self.replay or self.advise or self.live
 
 
 def run_diagnose(capture: Path, options: DiagnoseOptions) -> None:
@@ -48,8 +49,8 @@ def run_diagnose(capture: Path, options: DiagnoseOptions) -> None:
 
         prepare("--advise simulates")
     found = diagnose(capture)
-    one = None if options.connection is None else chosen(found, options.connection)
-    made = _made(capture, found, one, options) if options.is_fitted else None
+    one = None if options.connection is None else found.connection(options.connection)
+    made = _made(capture, found, one, options) if options.is_simulated or options.out is not None else None
     if options.json:
         print_json({**found, "connections": [one]} if one else found)
     else:
@@ -58,34 +59,44 @@ def run_diagnose(capture: Path, options: DiagnoseOptions) -> None:
             out.print(line, soft_wrap=True)
         for line in made.lines() if made else ():
             out.print(line, soft_wrap=True)
-    if made and options.out is not None:
-        made.write(options.out)
+    if options.annotate is not None:
+        from anabranch.diagnosis_comments import write_annotated
+
+        write_annotated(found, options.annotate)
+        note(f"wrote {options.annotate}")
+    if options.out is not None:
+        from anabranch.report.capture_output import write_diagnosis
+
+        write_diagnosis(found, options.out, chosen=one, made=made, command=command_line(capture, options))
 
 
-def _made(capture: Path, found: Diagnosis, one: dict[str, Any] | None, options: DiagnoseOptions) -> Made:
-    """The scenario of the connection that is chosen, or of the one with the most data, and what it is used for."""
+def command_line(capture: Path, options: DiagnoseOptions) -> str:
+    """The command that repeats this diagnosis, as it is typed."""
+    import shlex
+
+    words = ["anabranch", "diagnose", str(capture)]
+    words += ["--connection", str(options.connection)] if options.connection is not None else []
+    words += [f"--{name}" for name in ("replay", "advise", "live") if getattr(options, name)]
+    return f"{shlex.join(words)} --out DIR"
+
+
+def _made(capture: Path, found: Diagnosis, one: dict[str, Any] | None, options: DiagnoseOptions) -> Made | None:
+    """The scenario of the connection that is chosen, or of the one with the most data, and what it is used for.
+
+    Without a simulation that was asked for, a connection with too little data has none.
+    """
     from anabranch.errors import UserError
     from anabranch.fitted.made import make
 
     connections = found["connections"]
     if not connections:
+        if not options.is_simulated:
+            return None
         raise UserError(f"{found['file']}: no TCP connection was found, so that there is none to simulate")
     connection = one or max(connections, key=lambda each: sum(way["bytes"] for way in each["directions"].values()))
-    return make(connection, str(capture), replay=options.replay, advise=options.advise, live=options.live)
-
-
-def chosen(found: Diagnosis, number: int) -> dict[str, Any]:
-    """The connection with this number.
-
-    Raises:
-        UserError: There is none.
-    """
-    from anabranch.errors import UserError
-
-    connections: list[dict[str, Any]] = found["connections"]
-    for connection in connections:
-        if connection["id"] == number:
-            return connection
-    numbers = [connection["id"] for connection in connections]
-    expected = f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
-    raise UserError(f"--connection {number}: {found['file']} has no such connection", hint=f"there are: {expected}")
+    try:
+        return make(connection, str(capture), replay=options.replay, advise=options.advise, live=options.live)
+    except UserError:
+        if options.is_simulated:
+            raise
+        return None

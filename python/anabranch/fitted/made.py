@@ -13,7 +13,6 @@ from anabranch.fitted.advice import advised, verdict
 from anabranch.fitted.advice import live as repeat_live
 from anabranch.fitted.replay import replayed
 from anabranch.fitted.scenario import Fitted, fitted
-from anabranch.output import whole_directory
 
 SCENARIO = "scenario.toml"
 REPLAY = "replay.pcapng"
@@ -42,16 +41,11 @@ class Made:
             yield from words.advice(self.connection["advice"], verdict(self.connection, self.connection["advice"]))
 
     def write(self, directory: Path) -> None:
-        """Write the scenario, the connection as JSON and the replay's capture.
-
-        Raises:
-            UserError: The directory holds something else.
-        """
-        with whole_directory(directory, "diagnose") as aside:
-            (aside / SCENARIO).write_text(self.scenario.text, encoding="utf-8")
-            (aside / CONNECTION).write_text(json.dumps(self.connection, indent=1) + "\n", encoding="utf-8")
-            if self.replay is not None:
-                (aside / REPLAY).write_bytes(self.replay)
+        """Write the scenario, the connection as JSON and the replay's capture into a directory that exists."""
+        (directory / SCENARIO).write_text(self.scenario.text, encoding="utf-8")
+        (directory / CONNECTION).write_text(json.dumps(self.connection, indent=1) + "\n", encoding="utf-8")
+        if self.replay is not None:
+            (directory / REPLAY).write_bytes(self.replay)
 
 
 def make(connection: dict[str, Any], file: str, *, replay: bool, advise: bool, live: bool) -> Made:

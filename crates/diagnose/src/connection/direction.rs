@@ -12,7 +12,7 @@ use super::{
     view::{Arrival, UNKNOWN, View},
 };
 use crate::{
-    limit::{Limit, Wait},
+    limit::Wait,
     path::{Observer, Sent},
     retransmission::{
         Evidence, Place, Retransmission, Trigger,
@@ -1053,10 +1053,8 @@ impl Direction {
                 || self.episodes.len() > MOST_EPISODES)
         {
             if oldest.is_spurious && oldest.decided >= oldest.sent {
-                let time = oldest.spent;
                 self.clock
-                    .shares
-                    .give(Limit::FastRecovery, Limit::Reordering, time);
+                    .settle_recovery(oldest.start, oldest.end, oldest.spent);
             }
             self.episodes.pop_front();
         }

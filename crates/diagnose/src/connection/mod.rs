@@ -16,6 +16,7 @@ use crate::{
     retransmission::ledger::Budget,
     segment::{End, FIN, RST, SYN, Segment},
     time::{Nanos, from_millis},
+    trace::{Trace, Tracer},
 };
 use direction::{Delays, Direction};
 use host::Turnaround;
@@ -74,6 +75,7 @@ pub(crate) struct Connection {
     /// When the handshake was over.
     open: Option<Nanos>,
     is_known_from_start: bool,
+    tracer: Option<Box<Tracer>>,
 }
 
 impl Connection {
@@ -95,6 +97,7 @@ impl Connection {
             directions: [Direction::new(segment.time), Direction::new(segment.time)],
             open: None,
             is_known_from_start: segment.has(SYN),
+            tracer: None,
         }
     }
 
@@ -223,6 +226,9 @@ impl Connection {
                 self.directions[1 - from].acknowledge(segment, number, window, delays, budget);
             if let Some(sample) = sample {
                 self.hosts[from].sample(sample);
+                if let Some(tracer) = &mut self.tracer {
+                    tracer.round_trip(1 - from, time, sample);
+                }
             }
         }
         let delays = self.delays(from);
@@ -283,6 +289,36 @@ impl Connection {
         let is_scaled = a.scale.is_some() && b.scale.is_some();
         let shift = self.announced[from].scale.filter(|_| is_scaled);
         Some(raw << shift.unwrap_or(0))
+    }
+
+    /// Notes from now on what charts are drawn from.
+    pub(crate) fn watch(&mut self, tracer: Tracer) {
+        self.tracer = Some(Box::new(tracer));
+        for direction in &mut self.directions {
+            direction.clock.timeline = Some(Box::default());
+        }
+    }
+
+    /// Notes a segment that was added.
+    pub(crate) fn note(&mut self, segment: &Segment) {
+        let from = self.from(segment);
+        let window = segment.ack.and_then(|_| self.window(segment, from));
+        let sequences = [from, 1 - from].map(|end| self.directions[end].first());
+        if let Some(tracer) = &mut self.tracer {
+            tracer.add(segment, from, sequences, window);
+        }
+    }
+
+    /// What was noted, after the end of the account.
+    pub(crate) fn end_trace(&mut self) -> Option<Trace> {
+        let back = [0, 1].map(|from| self.delays(from).to_sender.unwrap_or(0));
+        let limits = [0, 1].map(|from| {
+            let timeline = &self.directions[from].clock.timeline;
+            timeline
+                .as_ref()
+                .map_or_else(Vec::new, |timeline| timeline.spans())
+        });
+        self.tracer.take().map(|tracer| tracer.end(back, limits))
     }
 
     /// Ends the account.
