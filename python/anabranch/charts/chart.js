@@ -368,7 +368,7 @@
     chart.series.forEach((s) => {
       const i = Math.min(at(s.x, x), s.x.length - 1);
       if (s.kind === "spans") {
-        const k = s.x.findIndex((start, n) => start <= x && x <= s.high[n]);
+        const k = s.x.findIndex((start, n) => start <= x && x <= s.high[n] * (1 + 1e-6));
         if (k >= 0) parts.push(`${s.label} for ${shown(known(s.y[k]))} ms`);
       } else if (i >= 0 && s.kind !== "points" && s.kind !== "ranges") parts.push(`${s.label} ${shown(known(s.y[i]))}`);
     });
