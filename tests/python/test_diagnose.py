@@ -134,4 +134,4 @@ def test_the_commands_of_the_guide_work(anabranch: Call, tmp_path: Path, monkeyp
         done = anabranch(*shlex.split(command)[1:])
         assert done.status == 0, done.err
         made += 1
-    assert made == 4
+    assert made == 8

@@ -2,9 +2,10 @@
 
     tools/env python validation/diagnose/fit.py [--paths N] [--seed N] [--verbose]
 
-Bars, stated before the first run: rate within 2 %, base round trip within 1 %, buffer within 10 %; 95 % intervals hold the
-truth in 93 to 97 % of the cases; the goodput of another congestion control on the fitted path is within 5 % of the same
-run on the true path for half of the paths, and within 10 % for nine in ten. The seed is drawn at run time and printed.
+Bars, stated before the first run: rate within 2 %, base round trip within 1 %, buffer within 10 %; 95 % intervals hold
+the truth in 93 to 97 % of the cases; the goodput of another congestion control on the fitted path is within 5 % of the
+same run on the true path for half of the paths, and within 10 % for nine in ten. The seed is drawn at run time and
+printed.
 """
 
 from __future__ import annotations
@@ -67,10 +68,12 @@ class Drawn:
 
     @property
     def base_rtt_ms(self) -> float:
+        """Without packets that take time on the links."""
         return 2 * sum(self.delays_ms)
 
     @property
     def buffer_bytes(self) -> float:
+        """Full segments wait."""
         return self.limit * 1500
 
     def text(self, control: str) -> str:
@@ -119,10 +122,12 @@ class Figure:
 
     @property
     def is_value(self) -> bool:
+        """A value with an interval, where there is something to find."""
         return bool(self.estimate["seen"] == "measured" and self.truth)
 
     @property
     def error(self) -> float:
+        """Relative to the truth."""
         return float(self.estimate["value"] / self.truth - 1)
 
     @property
@@ -155,6 +160,7 @@ class Prediction:
 
     @property
     def error(self) -> float:
+        """Relative to the truth."""
         return abs(self.predicted / self.truth - 1) if self.truth else 1.0
 
 
@@ -214,7 +220,10 @@ def summed(figures: list[Figure]) -> None:
             cells.append(f"{sum(error <= bar for error in errors) / len(errors):.0%}" if bar and errors else "-")
             cells.append(f"{sum(figure.holds for figure in values) / len(values):.1%}" if values else "-")
             cells.append(f"{sum(figure.holds for figure in bounds)}/{len(bounds)}")
-            print(f"{name:<14}{place:<8}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, (10, 9, 9, 8, 10, 9), strict=True)))
+            print(
+                f"{name:<14}{place:<8}"
+                + "".join(f"{cell:>{width}}" for cell, width in zip(cells, (10, 9, 9, 8, 10, 9), strict=True))
+            )
 
 
 def main() -> int:
@@ -226,7 +235,7 @@ def main() -> int:
     options = parser.parse_args()
     seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
     print(f"seed {seed}, {options.paths} paths")
-    source = random.Random(seed)
+    source = random.Random(seed)  # noqa: S311 - a draw of paths
     figures: list[Figure] = []
     predictions: list[Prediction] = []
     inferred = 0
@@ -243,16 +252,22 @@ def main() -> int:
         if options.verbose:
             print(drawn)
             for one in found:
-                told = {key: value if isinstance(value, str | None) else round(value, 6) for key, value in one.estimate.items()}
+                told = {
+                    key: value if isinstance(value, str | None) else round(value, 6)
+                    for key, value in one.estimate.items()
+                }
                 error = f"{one.error:+.2%}" if one.is_value else ""
-                print(f"    {one.place:<5} {one.name:<13} {one.truth:<12.6g} {error:>8} {'' if one.holds else 'MISSED '}{told}")
+                missed = "" if one.holds else "MISSED "
+                print(f"    {one.place:<5} {one.name:<13} {one.truth:<12.6g} {error:>8} {missed}{told}")
             for two in others:
-                print(f"    predicted {two.control}: {two.truth:.4g}, on the fitted path {two.predicted:.4g} ({two.error:.1%})")
+                of = f"{two.truth:.4g}, on the fitted path {two.predicted:.4g}"
+                print(f"    predicted {two.control}: {of} ({two.error:.1%})")
     summed(figures)
     errors = sorted(prediction.error for prediction in predictions)
     if errors:
         median, ninth = errors[len(errors) // 2], errors[len(errors) * 9 // 10]
-        print(f"goodput of another congestion control: median error {median:.2%}, p90 {ninth:.2%} ({len(errors)} predictions)")
+        told_of = f"median error {median:.2%}, p90 {ninth:.2%} ({len(errors)} predictions)"
+        print(f"goodput of another congestion control: {told_of}")
     print(f"congestion control inferred near the sender: {inferred}/{options.paths}")
     return 0
 

@@ -1,8 +1,8 @@
 """Simulates remedies on the fitted path, alone and beside a CUBIC flow, and ranks them.
 
 The gain is the goodput's, run by run with the same seeds as without the remedy. A remedy helps if the interval of its
-gain lies above 2 %, or if it takes a fifth off the mean round trip at no loss of goodput. The rank is the gain, plus half
-of what the round trip loses, minus what a competing CUBIC flow loses and minus the price of the effort.
+gain lies above 2 %, or if it takes a fifth off the mean round trip at no loss of goodput. The rank is the gain, plus
+half of what the round trip loses, minus what a competing CUBIC flow loses and minus the price of the effort.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def advised(connection: Mapping[str, Any], fitted: Fitted) -> list[dict[str, Any
     return sorted(rows, key=lambda row: (not row["helps"], -row["score"], row["remedy"]))
 
 
-def document(fitted: Fitted, remedy: Remedy, *, with_other: bool = False, longest_s: float = LONGEST_S) -> dict[str, Any]:
+def document(
+    fitted: Fitted, remedy: Remedy, *, with_other: bool = False, longest_s: float = LONGEST_S
+) -> dict[str, Any]:
     """The scenario with a remedy, and with a competing flow if wanted."""
     made = copy.deepcopy(fitted.document)
     duration = min(float(made["duration"].split()[0]), longest_s)
@@ -91,12 +93,8 @@ def _bond(made: dict[str, Any]) -> None:
             "overhead": "40 bytes",
         }
     }
-    made["at"] = [
-        {**change, "set": {**change["set"], **{key.replace(f"link.{LINK}.", "link.path2."): rate for key, rate in change["set"].items()}}}
-        for change in made.get("at", ())
-    ]  # fmt: skip
-    if not made["at"]:
-        del made["at"]
+    for change in made.get("at", ()):
+        change["set"].update({key.replace(f".{LINK}.", ".path2."): rate for key, rate in change["set"].items()})
 
 
 def _simulated(fitted: Fitted, remedy: Remedy) -> Outcome:
@@ -141,7 +139,7 @@ def _row(outcome: Outcome, base: Outcome) -> dict[str, Any]:
     }
 
 
-def _changes(values: Sequence[float], base: Sequence[float]) -> dict[str, float | None | Any]:
+def _changes(values: Sequence[float], base: Sequence[float]) -> dict[str, Any]:
     """Relative changes, pair by pair."""
     pairs = [value / before - 1 for value, before in zip(values, base, strict=True) if before > 0]
     return _interval(mean_interval(pairs)) if pairs else {"mean": 0.0, "low": None, "high": None}
@@ -186,5 +184,3 @@ def live(connection: dict[str, Any], fitted: Fitted) -> None:
         text = toml_text.write_document(document(fitted, remedy, longest_s=LIVE_S))
         flow = Scenario.from_text(text, file=f"{remedy.name}.toml").run_live(trace="off").flows[FLOW]
         row["live"] = {"goodput_mbit_s": flow["goodput_mbit_s"], "rtt_ms": flow["mean_srtt_ms"]}
-
-

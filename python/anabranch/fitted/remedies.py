@@ -106,9 +106,7 @@ def _windows(found: Case) -> Iterator[Remedy]:
 
 def _recovery(found: Case) -> Iterator[Remedy]:
     if not found.stall_by_rack:
-        yield Remedy(
-            "rack", "RACK, which tolerates reordering", SENDER, {f"flow.{FLOW}.transport.recovery": "rack"}
-        )
+        yield Remedy("rack", "RACK, which tolerates reordering", SENDER, {f"flow.{FLOW}.transport.recovery": "rack"})
 
 
 def _buffers(found: Case) -> Iterator[Remedy]:
@@ -124,7 +122,10 @@ def _buffers(found: Case) -> Iterator[Remedy]:
     if found.share("bottleneck") > LEAST_SHARE:
         if (buffer["value"] or 0) > 1.5 * found.bdp:
             yield Remedy(
-                "buffer", "a buffer of one bandwidth-delay product", NETWORK, {queue: {"kind": "drop-tail", "limit": one}}
+                "buffer",
+                "a buffer of one bandwidth-delay product",
+                NETWORK,
+                {queue: {"kind": "drop-tail", "limit": one}},
             )
         yield Remedy("fq-codel", "FQ-CoDel at the bottleneck", NETWORK, {queue: {"kind": "fq-codel"}})
         yield Remedy("codel", "CoDel at the bottleneck", NETWORK, {queue: {"kind": "codel"}})

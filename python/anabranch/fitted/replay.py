@@ -54,8 +54,8 @@ def replayed(connection: Mapping[str, Any], fitted: Fitted) -> tuple[dict[str, A
 
 def _main(connection: Mapping[str, Any]) -> str:
     """The direction with more data: whoever asks opens the connection."""
-    ways = connection["directions"]
-    return max(ways, key=lambda name: int(ways[name]["bytes"]))
+    ways: dict[str, dict[str, Any]] = connection["directions"]
+    return max(ways, key=lambda name: ways[name]["bytes"])
 
 
 def _row(captured: float | None, values: Sequence[float | None]) -> dict[str, float | None]:

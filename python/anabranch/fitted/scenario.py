@@ -47,7 +47,10 @@ class Fitted:
     @property
     def text(self) -> str:
         """The file's content."""
-        remarks = [f"# Fitted to {self.origin} by anabranch diagnose.", *(f"# Assumed: {one}." for one in self.assumptions)]
+        remarks = [
+            f"# Fitted to {self.origin} by anabranch diagnose.",
+            *(f"# Assumed: {one}." for one in self.assumptions),
+        ]
         return "\n".join(remarks) + "\n" + toml_text.write_document(self.document)
 
 
@@ -197,9 +200,7 @@ def _flow(connection: Mapping[str, Any], path: Mapping[str, Any]) -> tuple[dict[
     return flow, duration, assumptions
 
 
-def _workload(
-    connection: Mapping[str, Any], path: Mapping[str, Any], assumptions: list[str]
-) -> dict[str, Any] | None:
+def _workload(connection: Mapping[str, Any], path: Mapping[str, Any], assumptions: list[str]) -> dict[str, Any] | None:
     """What the application does, if it does not send as much as it can."""
     direction = connection["directions"][path["direction"]]
     asking = connection["directions"]["b_to_a" if path["direction"] == "a_to_b" else "a_to_b"]
@@ -207,12 +208,15 @@ def _workload(
     waiting = direction["receiver_application_s"]
     requests = asking["data_packets"]
     if requests >= LEAST_REQUESTS and asking["bytes"] <= requests * path["flow"]["mss_bytes"]:
+        # The wait begins when the last segment leaves, and that one waits for those before it.
+        answered_ms = direction["rtt_ms"]["p95"] or path["base_rtt_ms"]["value"]
+        think_ms = max(0.0, waiting / requests * 1e3 - answered_ms)
         assumptions.append(f"{requests} requests of the same size, each asked when the one before is answered")
         return {
             "kind": "request-response",
             "request": f"{max(1, asking['bytes'] // requests)} bytes",
             "response": f"{max(1, direction['bytes'] // requests)} bytes",
-            "think": f"{max(0.0, waiting / requests - path['base_rtt_ms']['value'] / 1e3) * 1e3:.4g} ms",
+            "think": f"{think_ms:.4g} ms",
         }
     if direction["limits_s"]["application"] > APPLICATION * duration and direction["goodput_mbit_s"]:
         assumptions.append("the application sends evenly, as fast as it did on average")

@@ -24,7 +24,9 @@ def path(model: Mapping[str, Any]) -> Iterator[str]:
     ratio = model["reordering"]["ratio"]
     if ratio["value"]:
         late = model["reordering"]["late_ms"]
-        yield f"  reordered {_estimate(ratio, '', 100)} %" + (f", half of them by more than {late:.3g} ms" if late else "")
+        yield f"  reordered {_estimate(ratio, '', 100)} %" + (
+            f", half of them by more than {late:.3g} ms" if late else ""
+        )
     yield f"  jitter {_estimate(model['jitter_ms'], 'ms')}"
     flow = model["flow"]
     yield f"  congestion control {flow['congestion_control']}: {flow['congestion_control_evidence']}"
