@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -73,10 +74,8 @@ def test_a_diagnosed_run_joins_with_its_packets(run: RunResult, found: Diagnosis
 
 
 def test_a_flow_with_several_connections_is_refused(tmp_path: Path) -> None:
-    text = SCENARIO.replace(
-        'to = "B"\n[flow.back]',
-        'to = "B"\nworkload = { kind = "poisson", rate = "1 Mbit/s", sizes = { kind = "fixed", size = "20 kB" } }\n[flow.back]',
-    )
+    workload = 'workload = { kind = "poisson", rate = "1 Mbit/s", sizes = { kind = "fixed", size = "20 kB" } }'
+    text = SCENARIO.replace('to = "B"\n[flow.back]', f'to = "B"\n{workload}\n[flow.back]')
     with pytest.raises(UserError, match="several connections"):
         Scenario.from_text(text, file="two.toml").run(captures=["path"]).diagnose("path", tmp_path / "x.pcapng")
 
@@ -88,7 +87,7 @@ def test_limits_over_time_sum_up_to_the_limits(text: str, tmp_path: Path) -> Non
     for connection in found["connections"]:
         for name, way in directions(connection):
             spans = every[connection["id"]][name]["limits"]
-            assert all(one[1] == other[0] for one, other in zip(spans, spans[1:], strict=False))
+            assert all(one[1] == other[0] for one, other in itertools.pairwise(spans))
             sums: dict[str, float] = {}
             for start, end, limit in spans:
                 sums[limit] = sums.get(limit, 0.0) + end - start
@@ -100,7 +99,8 @@ def test_every_segment_and_acknowledgment_is_drawn(run: RunResult, found: Diagno
     log = run.frame("packets").filter((pl.col("flow") == "first") & (pl.col("payload_bytes") > 0))
     assert sent["of"] == len(sent["points"]) == log.height
     edges = [(ack, edge) for _, ack, edge in traced[2]["a_to_b"]["acknowledged"]["points"] if edge is not None]
-    assert edges and all(edge >= ack for ack, edge in edges)
+    assert edges
+    assert all(edge >= ack for ack, edge in edges)
     assert max(edge - ack for ack, edge in edges) <= 20_000
     least = min(rtt for _, rtt in traced[1]["a_to_b"]["round_trips"]["points"])
     assert least == pytest.approx(found["connections"][0]["directions"]["a_to_b"]["rtt_ms"]["min"], abs=0.01)
@@ -173,7 +173,7 @@ def test_a_click_draws_the_packets_around_a_retransmission(found: Diagnosis, tmp
       anabranchCharts.choose("sequence-2", 0);
       anabranchCharts.choose("sequence-1", 1);
       const strip = anabranchCharts.plots.find((one) => one.chart.name === "limits-1");
-      strip.area.dispatchEvent(new KeyboardEvent("keydown", { key: "End" }));
+      strip.area.dispatchEvent(new KeyboardEvent("keydown", { key: "Home" }));
       return { before, after: [...document.querySelectorAll(".moment-told")].map((one) => one.textContent),
         chosen: [...document.querySelectorAll(".ladder text.chosen")].length,
         rows: document.querySelectorAll(".ladder tbody tr").length,
@@ -186,9 +186,11 @@ def test_a_click_draws_the_packets_around_a_retransmission(found: Diagnosis, tmp
     assert {"limits-1", "sequence-1", "rtt-1", "limits-2", "sequence-2", "rtt-2"} == set(got["charts"])
     assert got["before"]
     assert any("retransmits octets" in one for one in got["after"])
-    assert got["chosen"] >= 1 and got["rows"] > 5
+    assert got["chosen"] >= 1
+    assert got["rows"] > 5
     assert re.search(r"for [\d.]+ ms", got["told"])
-    assert got["labels"] and got["wide"]
+    assert got["labels"]
+    assert got["wide"]
 
 
 def test_comments_stand_at_the_frames_of_the_findings(found: Diagnosis) -> None:

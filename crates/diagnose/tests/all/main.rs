@@ -5,3 +5,4 @@ mod make;
 mod path;
 mod properties;
 mod retransmissions;
+mod trace;
