@@ -14,6 +14,7 @@ use std::{
 use crate::{
     Error, Reader,
     container::{Link, PICOS},
+    reader::RawFrame,
 };
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -48,7 +49,11 @@ pub fn annotate(
     let mut time = 0;
     loop {
         match reader.next_frame() {
-            Ok(Some((number, frame, octets))) => {
+            Ok(Some(RawFrame {
+                number,
+                frame,
+                octets,
+            })) => {
                 let known = links.iter().position(|link| *link == frame.link);
                 let interface = known.unwrap_or_else(|| {
                     describe(&mut block, frame.link);
@@ -63,22 +68,21 @@ pub fn annotate(
                 let comment = comments.get(&number).map(String::as_str);
                 packet(&mut block, interface, time, lengths, octets, comment);
             }
-            Ok(None) => break,
             Err(error @ (Error::Interrupted | Error::System(_))) => return Err(error),
-            Err(_) => break,
+            Ok(None) | Err(_) => break,
         }
         write(&mut out, &block)?;
         block.clear();
     }
     write(&mut out, &block)?;
-    out.flush().map_err(unwritable)
+    out.flush().map_err(|error| unwritable(&error))
 }
 
 fn write(out: &mut impl Write, octets: &[u8]) -> Result<(), Error> {
-    out.write_all(octets).map_err(unwritable)
+    out.write_all(octets).map_err(|error| unwritable(&error))
 }
 
-fn unwritable(error: std::io::Error) -> Error {
+fn unwritable(error: &std::io::Error) -> Error {
     Error::Unwritable(error.to_string())
 }
 

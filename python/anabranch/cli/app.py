@@ -450,12 +450,14 @@ def compare(
         "anabranch diagnose slow.pcapng --out slow",
         "anabranch diagnose slow.pcapng --annotate told.pcapng",
         "anabranch diagnose a.pcap --json",
+        "anabranch diagnose --follow eth0 --save-on zero-window --ring 2min",
     ),
 )
 def diagnose(
     capture: Annotated[
-        Path, typer.Argument(metavar="CAPTURE", help="A pcap or pcapng file, also compressed with gzip or zstd.")
-    ],
+        Optional[Path],  # noqa: UP045 - see above
+        typer.Argument(metavar="CAPTURE", help="A pcap or pcapng file, also compressed with gzip or zstd."),
+    ] = None,
     connection: Annotated[
         Optional[int],  # noqa: UP045 - see above
         typer.Option("--connection", metavar="N", help="Only this connection, in detail."),
@@ -475,6 +477,22 @@ def diagnose(
         Optional[Path],  # noqa: UP045 - see above
         typer.Option("--annotate", metavar="FILE", help="Write the capture as pcapng, with the findings as comments."),
     ] = None,
+    follow: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option(
+            "--follow", metavar="INTERFACE", help="Capture here and diagnose until Ctrl-C; takes CAP_NET_RAW."
+        ),
+    ] = None,
+    ring: Annotated[
+        str, typer.Option("--ring", metavar="TIME", help="With --follow: how much of the past is kept.")
+    ] = "2min",
+    save_on: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--save-on", metavar="CAUSE", help="With --follow: save what is kept when this cause occurs."),
+    ] = None,
+    save_to: Annotated[
+        Path, typer.Option("--save-to", metavar="DIR", help="With --save-on: the directory for these captures.")
+    ] = Path(),
 ) -> None:
     """Find out why the TCP connections of a capture are slow.
 
@@ -484,9 +502,13 @@ def diagnose(
     unless --connection chooses another.
     """
     with exit_status():
-        from anabranch.cli.diagnose import DiagnoseOptions, run_diagnose
+        from anabranch.cli.diagnose import DiagnoseOptions, FollowOptions, run_diagnose, run_follow
 
-        run_diagnose(capture, DiagnoseOptions(connection, json, replay, advise, live, out, annotate))
+        options = DiagnoseOptions(connection, json, replay, advise, live, out, annotate)
+        if follow is None:
+            run_diagnose(capture, options)
+        else:
+            run_follow(follow, capture, options, FollowOptions(ring, save_on, save_to))
 
 
 @app.command(

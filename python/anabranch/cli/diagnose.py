@@ -31,7 +31,68 @@ class DiagnoseOptions:
         return self.replay or self.advise or self.live
 
 
-def run_diagnose(capture: Path, options: DiagnoseOptions) -> None:
+@dataclass(frozen=True)
+class FollowOptions:
+    """The options of ``--follow``."""
+
+    ring: str
+    save_on: str | None
+    save_to: Path
+
+
+def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, follow: FollowOptions) -> None:
+    """Diagnose what passes an interface until Ctrl-C, and print what the ring shows then.
+
+    Raises:
+        UserError: There is no such interface or cause, or an option does not fit.
+        RunFailedError: Capturing is not permitted, or ends.
+    """
+    from anabranch.diagnosis_follow import Follower, Interface, Ring, check_cause, ring_seconds, until_interrupted
+    from anabranch.diagnosis_text import overview
+    from anabranch.errors import UserError
+
+    if capture is not None:
+        raise UserError(f"--follow {interface}: expected no capture beside it", hint=f"leave out {capture}")
+    files = (options.out, options.annotate, options.connection)
+    if options.is_simulated or any(value is not None for value in files):
+        raise UserError(
+            "--follow goes with --json, --ring, --save-on and --save-to", hint="save a capture, and diagnose it"
+        )
+    seconds = ring_seconds(follow.ring)
+    if follow.save_on is not None:
+        check_cause(follow.save_on)
+    if not follow.save_to.is_dir():
+        raise UserError(f"--save-to {follow.save_to}: there is no such directory", hint="make it first")
+    out = console()
+
+    def say(line: str) -> None:
+        if options.json:
+            note(line)
+        else:
+            out.print(line, soft_wrap=True)
+
+    place = Interface(interface)
+    try:
+        ring = Ring(seconds, place.link_type)
+        follower = Follower(place, ring, follow.save_on, follow.save_to, say)
+        with until_interrupted(follower):
+            note(f"following {interface}, {follow.ring} are kept; Ctrl-C ends it")
+            found = follower.follow()
+        missed = place.statistics()
+    finally:
+        place.close()
+    if options.json:
+        print_json(found)
+        return
+    told = f"{ring.seen:,} packets passed; the last {ring.packets:,} are summed up"
+    told += f"; {ring.left_out:,} did not fit into the ring" if ring.left_out else ""
+    out.print(told + (f"; {missed:,} were missed" if missed else ""), soft_wrap=True)
+    for line in overview(found):
+        if not line.startswith("--connection"):
+            out.print(line, soft_wrap=True)
+
+
+def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
     """Diagnose a capture and print what it shows.
 
     Raises:
@@ -39,7 +100,10 @@ def run_diagnose(capture: Path, options: DiagnoseOptions) -> None:
     """
     from anabranch.diagnosis import diagnose
     from anabranch.diagnosis_text import detail, overview
+    from anabranch.errors import UserError
 
+    if capture is None:
+        raise UserError("expected a capture, or --follow INTERFACE", hint="anabranch diagnose slow.pcapng")
     if options.out is not None:
         from anabranch.output import check_target
 
