@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import _engine, shown
 from anabranch.errors import UserError, nearest
+from anabranch.spoken import argument
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,7 +38,8 @@ class Diagnosis(dict[str, Any]):
                 return connection
         numbers = [connection["id"] for connection in connections]
         expected = f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
-        raise UserError(f"--connection {number}: {self['file']} has no such connection", hint=f"there are: {expected}")
+        asked = argument("connection", number)
+        raise UserError(f"{asked}: {self['file']} has no such connection", hint=f"there are: {expected}")
 
     def table(self, name: str) -> pl.DataFrame:
         """One of :data:`TABLES` as a frame of polars; each row has its connection and direction.
