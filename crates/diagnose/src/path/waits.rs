@@ -102,9 +102,9 @@ impl Bins {
         above.map(|count| u64::from(*count)).sum()
     }
 
-    /// What one in a hundred exceeds.
+    /// What one in five hundred exceeds, up to a bin's width.
     pub(super) fn high(&self) -> Nanos {
-        let most = self.all() / 100;
+        let most = self.all() / 500;
         let mut above = 0;
         let bins = self.counts.iter().enumerate().rev();
         let found = bins
