@@ -1,11 +1,14 @@
 """Fit paths to captures of simulated runs whose paths are drawn, and compare with what was drawn.
 
-    tools/env python validation/diagnose/fit.py [--paths N] [--seed N] [--verbose]
+    tools/env python validation/diagnose/fit.py [--paths N] [--seed N] [--verbose] [--live]
 
 Bars, stated before the first run: rate within 2 %, base round trip within 1 %, buffer within 10 %; 95 % intervals hold
 the truth in 93 to 97 % of the cases; the goodput of another congestion control on the fitted path is within 5 % of the
 same run on the true path for half of the paths, and within 10 % for nine in ten. The seed is drawn at run time and
 printed.
+
+With --live the captured connections, and those whose goodput is predicted, are the kernel's; a live run takes as long
+as it says, and one that is tainted is left out.
 """
 
 from __future__ import annotations
@@ -17,13 +20,19 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from anabranch import Scenario
 from anabranch.diagnosis import diagnose
+from anabranch.errors import RunFailedError
 from anabranch.fitted.scenario import FLOW, fitted
+from anabranch.live import prepare
+
+LIVE_S = 10.0
+LIVE_MBIT_S = 50.0
+"""The live engine forwards each packet on this machine's processors."""
 
 LINKS = ("near", "path", "far")
 """Where it is captured: near the sender, in front of the bottleneck, behind it."""
@@ -140,9 +149,13 @@ class Figure:
 BARS = {"rate_mbit_s": 0.02, "base_rtt_ms": 0.01, "buffer_bytes": 0.10}
 
 
-def models(drawn: Drawn) -> Iterator[tuple[str, dict[str, Any]]]:
+def models(drawn: Drawn, *, live: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
     """The model of the path at each capture point."""
-    result = Scenario.from_text(drawn.text(drawn.control), file="drawn.toml").run(captures=list(LINKS), digest=False)
+    scenario = Scenario.from_text(drawn.text(drawn.control), file="drawn.toml")
+    if live:
+        result = scenario.run_live(captures=list(LINKS), trace="off")
+    else:
+        result = scenario.run(captures=list(LINKS), digest=False)
     with tempfile.TemporaryDirectory() as folder:
         for link in LINKS:
             file = Path(folder) / f"{link}.pcapng"
@@ -174,14 +187,20 @@ def goodput(text: str, control: str) -> float:
     return statistics.fmean(value or 0.0 for value in runs)
 
 
-def predicted(drawn: Drawn, connection: dict[str, Any]) -> Iterator[Prediction]:
+def live_goodput(text: str, control: str) -> float:
+    """One live run's."""
+    scenario = Scenario.from_text(text, file="drawn.toml").set(f"flow.{FLOW}.cc", control)
+    return scenario.run_live(trace="off").flows[FLOW]["goodput_mbit_s"] or 0.0
+
+
+def predicted(drawn: Drawn, connection: dict[str, Any], *, live: bool = False) -> Iterator[Prediction]:
     """Each congestion control that the capture does not have. Both paths have the same buffers at the hosts."""
     made = fitted(connection, "drawn.pcapng")
     transport = made.document["flow"][FLOW]["transport"]
     transport.update(send_buffer="64 MiB", receive_window="64 MiB")
     for control in CONTROLS:
         if control != drawn.control:
-            truth = goodput(drawn.text(control), control)
+            truth = (live_goodput if live else goodput)(drawn.text(control), control)
             yield Prediction(control, truth, goodput(made.text, control))
 
 
@@ -226,49 +245,77 @@ def summed(figures: list[Figure]) -> None:
             )
 
 
+@dataclass
+class Totals:
+    """What is summed over paths."""
+
+    figures: list[Figure] = field(default_factory=list)
+    predictions: list[Prediction] = field(default_factory=list)
+    inferred: int = 0
+    tainted: int = 0
+
+    def add(self, drawn: Drawn, *, live: bool, verbose: bool) -> None:
+        """One path."""
+        try:
+            connections = dict(models(drawn, live=live))
+            found = list(compared(drawn, connections))
+            near = connections["near"]
+            others = list(predicted(drawn, near, live=live)) if near["path"] else []
+        except RunFailedError:
+            self.tainted += 1
+            return
+        self.figures += found
+        self.predictions += others
+        self.inferred += bool(near["path"]) and near["path"]["flow"]["congestion_control"] == drawn.control
+        if verbose:
+            listed(drawn, found, others)
+
+    def report(self, paths: int) -> None:
+        """Print what is summed."""
+        summed(self.figures)
+        errors = sorted(prediction.error for prediction in self.predictions)
+        if errors:
+            median, ninth = errors[len(errors) // 2], errors[len(errors) * 9 // 10]
+            told = f"median error {median:.2%}, p90 {ninth:.2%} ({len(errors)} predictions)"
+            print(f"goodput of another congestion control: {told}")
+        if self.tainted:
+            print(f"left out for tainted live runs: {self.tainted}")
+        print(f"congestion control inferred near the sender: {self.inferred}/{paths - self.tainted}")
+
+
+def listed(drawn: Drawn, found: list[Figure], others: list[Prediction]) -> None:
+    """Print one path in full."""
+    print(drawn)
+    for one in found:
+        told = {key: value if isinstance(value, str | None) else round(value, 6) for key, value in one.estimate.items()}
+        error = f"{one.error:+.2%}" if one.is_value else ""
+        missed = "" if one.holds else "MISSED "
+        print(f"    {one.place:<5} {one.name:<13} {one.truth:<12.6g} {error:>8} {missed}{told}")
+    for two in others:
+        of = f"{two.truth:.4g}, on the fitted path {two.predicted:.4g}"
+        print(f"    predicted {two.control}: {of} ({two.error:.1%})")
+
+
 def main() -> int:
     """Draw, fit, compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--paths", type=int, default=40)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--live", action="store_true")
     options = parser.parse_args()
     seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
     print(f"seed {seed}, {options.paths} paths")
     source = random.Random(seed)  # noqa: S311 - a draw of paths
-    figures: list[Figure] = []
-    predictions: list[Prediction] = []
-    inferred = 0
+    if options.live:
+        prepare()
+    totals = Totals()
     for _ in range(options.paths):
         drawn = draw(source)
-        connections = dict(models(drawn))
-        found = list(compared(drawn, connections))
-        figures += found
-        if not connections["near"]["path"]:
-            continue
-        inferred += connections["near"]["path"]["flow"]["congestion_control"] == drawn.control
-        others = list(predicted(drawn, connections["near"]))
-        predictions += others
-        if options.verbose:
-            print(drawn)
-            for one in found:
-                told = {
-                    key: value if isinstance(value, str | None) else round(value, 6)
-                    for key, value in one.estimate.items()
-                }
-                error = f"{one.error:+.2%}" if one.is_value else ""
-                missed = "" if one.holds else "MISSED "
-                print(f"    {one.place:<5} {one.name:<13} {one.truth:<12.6g} {error:>8} {missed}{told}")
-            for two in others:
-                of = f"{two.truth:.4g}, on the fitted path {two.predicted:.4g}"
-                print(f"    predicted {two.control}: {of} ({two.error:.1%})")
-    summed(figures)
-    errors = sorted(prediction.error for prediction in predictions)
-    if errors:
-        median, ninth = errors[len(errors) // 2], errors[len(errors) * 9 // 10]
-        told_of = f"median error {median:.2%}, p90 {ninth:.2%} ({len(errors)} predictions)"
-        print(f"goodput of another congestion control: {told_of}")
-    print(f"congestion control inferred near the sender: {inferred}/{options.paths}")
+        if options.live:
+            drawn = replace(drawn, duration=LIVE_S, rate=min(drawn.rate, LIVE_MBIT_S))
+        totals.add(drawn, live=options.live, verbose=options.verbose)
+    totals.report(options.paths)
     return 0
 
 

@@ -19,6 +19,13 @@ const LEAST_PAIRS: u64 = 8;
 /// A rate whose batches deviate by more is no constant.
 const CONSTANT: f64 = 0.05;
 
+/// A sender that paces for a larger share of the time has a rate of its own.
+const PACED: f64 = 0.3;
+/// Fewer reductions show no congestion control.
+const LEAST_REDUCTIONS: usize = 3;
+/// The window of CUBIC behind a loss ÷ before it, though paced: BBR's varies.
+const CUBIC: std::ops::Range<f64> = 0.66..0.73;
+
 /// What the connection knows beside its observer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
@@ -220,13 +227,22 @@ impl Observer {
 
     /// The family of the congestion control, and what shows it.
     fn control(&self, facts: &Facts) -> (&'static str, &'static str) {
-        match self.reductions.median() {
-            Some((ratio, count)) if count >= 3 && facts.window_limited < 0.5 => match ratio {
-                ..0.6 => ("reno", "the window was halved at losses"),
-                0.6..0.85 => ("cubic", "the window was reduced to 0.7 at losses"),
-                _ => ("bbr", "losses did not reduce the window"),
-            },
-            _ if facts.paced > 0.3 => ("bbr", "segments were paced"),
+        // Behind the queue, what waits in it is not known to be in flight.
+        let reduction = self
+            .reductions
+            .median()
+            .filter(|_| self.place() == Place::After);
+        let is_paced = facts.paced > PACED;
+        let (ratio, count) = reduction.unwrap_or_default();
+        let is_certain = count >= LEAST_REDUCTIONS && facts.window_limited < 0.5;
+        match ratio {
+            _ if is_paced && !(is_certain && CUBIC.contains(&ratio)) => {
+                ("bbr", "segments were paced")
+            }
+            0.45..0.6 if is_certain || count > 0 => ("reno", "the window was halved at losses"),
+            ..0.6 if is_certain => ("reno", "the window was halved at losses"),
+            0.6..0.76 if is_certain => ("cubic", "the window was reduced to 0.7 at losses"),
+            _ if is_certain => ("bbr", "losses did not reduce the window"),
             _ => ("cubic", "assumed: the capture does not show it"),
         }
     }

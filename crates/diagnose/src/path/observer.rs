@@ -28,6 +28,25 @@ const LEAST_DELAY: Nanos = 35 * MILLISECOND;
 /// Packets of a burst are no further apart at the slowest rate, 1 Mbit/s.
 const MOST_APART: Nanos = 13 * MILLISECOND;
 
+/// So many packets without data are looked at.
+const MOST_BARE: u8 = 4;
+/// A host that takes a smaller share of the time has no queue before the capture point.
+const NEAR: Nanos = 32;
+
+/// Whether the capture point is so near to a host that a queue between them does not matter.
+fn is_near(sample: Nanos, other: &Side) -> bool {
+    other.least.min().is_some_and(|least| sample < least / NEAR)
+}
+
+/// Full segments that carry so many octets, the last one perhaps not full. Most often it is one or two.
+fn segments(octets: i64, mss: i64) -> i64 {
+    match octets {
+        _ if octets <= mss => 1,
+        _ if octets <= 2 * mss => 2,
+        _ => (octets + mss - 1) / mss,
+    }
+}
+
 /// A segment with data, as its sender's scoreboard stood.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
@@ -49,6 +68,8 @@ pub(crate) struct Observer {
     pub(super) lost: Lost,
     pub(super) reductions: Reductions,
     echo: Echo,
+    /// Packets of the sender without data whose echoes were looked at.
+    bare: u8,
     /// When the last packet of the sender passed of which a sample was made.
     sender_at: Option<Nanos>,
     /// The MSS that the receiver announced.
@@ -106,11 +127,14 @@ impl Observer {
 
     /// Octets of IP packets that carry so many octets of data.
     fn wire(mss: i64, headers: i64) -> impl Fn(i64) -> i64 {
-        move |octets| octets + (octets + mss - 1) / mss * headers
+        move |octets| octets + segments(octets, mss) * headers
     }
 
     /// An acknowledgment's timestamp passes on its way to the sender of the data.
     pub(crate) fn ask(&mut self, segment: &Segment) {
+        if self.bare >= MOST_BARE && self.largest == 0 {
+            return;
+        }
         if let Some((stamp, _)) = segment.stamps {
             self.echo.ask(stamp, segment.time);
         }
@@ -123,11 +147,21 @@ impl Observer {
             self.has_stamps = segment.stamps.is_some();
             self.largest = self.largest.max(i64::from(segment.payload));
         }
+        // The handshake shows the least time; later on data is what meets the queue.
+        if segment.payload == 0 && self.bare >= MOST_BARE {
+            return;
+        }
+        self.bare = self.bare.saturating_add(u8::from(segment.payload == 0));
         let echo = segment.stamps.filter(|_| segment.ack.is_some());
         let sample = echo.and_then(|(_, echo)| self.echo.answer(echo, segment.time));
         let Some(sample) = sample else {
             return;
         };
+        let is_full = i64::from(segment.payload) >= self.mss();
+        if is_near(sample.time, &self.after) {
+            self.before.see_least(sample.time, is_full);
+            return;
+        }
         // Further data with the same echo may have been sent much later; in a burst it follows at the queue's pace.
         let is_burst = segment.time - self.sender_at.unwrap_or(segment.time) <= MOST_APART;
         if !sample.is_further {
@@ -136,7 +170,6 @@ impl Observer {
             return;
         }
         self.sender_at = Some(segment.time);
-        let is_full = i64::from(segment.payload) >= self.mss();
         self.before
             .sample(segment.time, sample.time, is_full, 1, Prompt::Yes);
     }
@@ -181,23 +214,27 @@ impl Observer {
         let (mss, headers) = (self.mss(), self.headers());
         let new = self.arrived.map_or(0, |before| octets - before);
         self.arrived = Some(octets.max(self.arrived.unwrap_or(octets)));
-        // A receiver may have waited for a second segment.
-        let is_delayed = is_all || (new < 2 * mss && top == octets && since >= LEAST_DELAY);
-        if let Some(sample) = sample {
-            let segments = u32::try_from((new + mss - 1) / mss).unwrap_or(0).max(1);
-            let prompt = match (is_delayed, top > octets) {
-                (true, _) => Prompt::No,
-                (false, true) => Prompt::Almost,
-                (false, false) => Prompt::Yes,
-            };
-            self.after
-                .sample(time - sample, sample, new >= mss, segments, prompt);
-        }
         if is_open && new > 0 {
             self.acks += 1;
             self.acked += new;
         }
         self.hole = (top > octets).then(|| self.hole.unwrap_or(time));
+        // A receiver may have waited for a second segment.
+        let is_delayed = is_all || (new < 2 * mss && top == octets && since >= LEAST_DELAY);
+        if let Some(sample) = sample {
+            let segments = u32::try_from(segments(new, mss)).unwrap_or(u32::MAX);
+            let prompt = match (is_delayed, top > octets) {
+                (true, _) => Prompt::No,
+                (false, true) => Prompt::Almost,
+                (false, false) => Prompt::Yes,
+            };
+            if is_near(sample, &self.before) {
+                self.after.see_least(sample, new >= mss);
+                return;
+            }
+            self.after
+                .sample(time - sample, sample, new >= mss, segments, prompt);
+        }
         if is_delayed {
             self.after.lose();
         } else {

@@ -47,12 +47,8 @@ impl Queue {
             Some((around as f64 - floor).max(0.0))
         };
         let longest_loss = runs.iter().filter_map(wait).fold(0.0, f64::max);
-        // Senders that pace hold data back now and then.
-        let longest = match place {
-            Place::Before => side.bins.high(),
-            Place::After => side.longest,
-        };
-        let longest = (longest as f64 - floor).max(0.0);
+        // A host that pauses now and then makes single samples long.
+        let longest = (side.bins.high() as f64 - floor).max(0.0);
         let threshold = (FULL * longest_loss).min(longest_loss - 2.0 * service);
         let is_top =
             |run: &&Run| wait(run).is_some_and(|wait| wait >= threshold && threshold > 0.0);
@@ -131,6 +127,24 @@ impl Queue {
         Estimate::measured(value, (value - half).max(0.0), value + half)
     }
 
+    /// Losses in a row. Each loss is followed by another with one probability, of which this is Wilson's interval.
+    fn mean_burst(&self) -> Estimate {
+        if self.runs == 0 {
+            return Estimate::NOT_SEEN;
+        }
+        let all = self.random as f64;
+        let share = 1.0 - self.runs as f64 / all;
+        let weight = Z * Z / all;
+        let middle = (share + weight / 2.0) / (1.0 + weight);
+        let half = Z / (1.0 + weight) * (share * (1.0 - share) / all + weight / (4.0 * all)).sqrt();
+        let burst = |share: f64| 1.0 / (1.0 - share).max(f64::EPSILON);
+        Estimate::measured(
+            burst(share),
+            burst((middle - half).max(0.0)),
+            burst((middle + half).min(1.0)),
+        )
+    }
+
     /// Losses that the full buffer does not explain, of so many segments.
     pub(super) fn loss(&self, segments: u64) -> Loss {
         let random = self.random as f64;
@@ -152,14 +166,7 @@ impl Queue {
             let value = random / trials;
             Estimate::measured(value, value * low / worth, (value * high / worth).min(1.0))
         };
-        let mean_burst = if self.runs == 0 {
-            Estimate::NOT_SEEN
-        } else {
-            let runs = self.runs as f64;
-            let burst = random / runs;
-            let half = Z * (burst * (burst - 1.0) / runs).sqrt();
-            Estimate::measured(burst, (burst - half).max(1.0), burst + half)
-        };
+        let mean_burst = self.mean_burst();
         let independent = 1.0 / (1.0 - rate.value.unwrap_or(0.0).min(0.5));
         let is_bursty = mean_burst.value.is_some_and(|burst| {
             let error = (independent * (independent - 1.0) / self.runs as f64).sqrt();

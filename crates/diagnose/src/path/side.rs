@@ -38,9 +38,9 @@ pub(super) struct Side {
     pub(super) recent: Recent,
     pub(super) bins: Bins,
     pub(super) longest: Nanos,
-    /// Busy time while nothing was missing, and all busy time: receivers delay acknowledgments of data beside holes.
+    /// Busy time while nothing was missing, and while something was: receivers delay acknowledgments of data beside holes.
     clean: Batches,
-    all: Batches,
+    holed: Batches,
     mark: Option<Mark>,
     /// What has come since the last sample.
     pending: Pending,
@@ -61,7 +61,6 @@ struct Pending {
 
 impl Side {
     /// A segment that passed at `sent` took `sample` to come back.
-    ///
     pub(super) fn sample(
         &mut self,
         sent: Nanos,
@@ -70,10 +69,7 @@ impl Side {
         segments: u32,
         prompt: Prompt,
     ) {
-        self.least.see(sample);
-        if is_full {
-            self.full.see(sample);
-        }
+        self.see_least(sample, is_full);
         if prompt == Prompt::No {
             return;
         }
@@ -84,6 +80,13 @@ impl Side {
         self.longest = self.longest.max(surely);
         self.recent.see(sent, sample, prompt == Prompt::Yes);
         self.bins.see(sample, segments);
+    }
+
+    pub(super) fn see_least(&mut self, sample: Nanos, is_full: bool) {
+        self.least.see(sample);
+        if is_full {
+            self.full.see(sample);
+        }
     }
 
     /// Packets came back up to `top`; the newest of them took `sample`.
@@ -102,8 +105,8 @@ impl Side {
     ) {
         if let (Some(mark), Some(sample)) = (self.mark, sample) {
             let (apart, new) = (time - mark.time, octets - mark.octets);
-            let least = self.unloaded(packet);
-            if new > 0 && top - mark.top == new && apart > 0 && sample - least >= apart {
+            if new > 0 && top - mark.top == new && apart > 0 && self.is_busy(sample, apart, packet)
+            {
                 let is_clean = top == octets && mark.top == mark.octets;
                 self.add(mark.time, apart, wire(new), is_clean);
             }
@@ -111,21 +114,34 @@ impl Side {
         self.mark = Some(Mark { time, top, octets });
     }
 
+    /// Whether a packet of this size, of which this is a sample, waited so long or longer, its time on the server included.
+    fn is_busy(&self, sample: Nanos, time: Nanos, packet: i64) -> bool {
+        if let Some(full) = self.full.min()
+            && sample - full >= time
+        {
+            return true;
+        }
+        let least = self.least.min().unwrap_or(Nanos::MAX);
+        sample.saturating_sub(least) >= time && sample - self.unloaded(packet) >= time
+    }
+
     /// The least time that a packet of this size takes to come back, but for its time on the server. A small packet takes
     /// less time on other links, too.
     #[expect(clippy::cast_possible_truncation, reason = "the time of one packet")]
     fn unloaded(&self, packet: i64) -> Nanos {
         let least = self.least.min().unwrap_or(Nanos::MAX);
-        let full = self.full.min().zip(self.all.rate());
+        let full = self.full.min().zip(self.busy().rate());
         let full = full.map(|(full, rate)| full - (packet as f64 / rate) as Nanos);
         full.map_or(least, |full| full.max(least))
     }
 
     fn add(&mut self, start: Nanos, time: Nanos, octets: i64, is_clean: bool) {
-        self.all.add(start, time, octets);
-        if is_clean {
-            self.clean.add(start, time, octets);
-        }
+        let batches = if is_clean {
+            &mut self.clean
+        } else {
+            &mut self.holed
+        };
+        batches.add(start, time, octets);
     }
 
     /// Packets came up to `top`; [`Side::settle`] tells whether the server was busy.
@@ -147,10 +163,13 @@ impl Side {
     /// A sample: the server was busy since the last one if both waits are longer than any time between packets.
     pub(super) fn settle(&mut self, sample: Nanos, packet: i64) {
         let pending = std::mem::take(&mut self.pending);
-        let wait = self.last.map_or(0, |last| last.min(sample));
-        let wait = wait.saturating_sub(self.unloaded(packet));
+        let shorter = self.last.map_or(0, |last| last.min(sample));
         self.last = Some(sample);
-        if pending.octets > 0 && pending.time > 0 && pending.longest <= wait && !pending.has_hole {
+        if pending.octets > 0
+            && pending.time > 0
+            && !pending.has_hole
+            && self.is_busy(shorter, pending.longest, packet)
+        {
             self.add(pending.start, pending.time, pending.octets, true);
         }
     }
@@ -170,10 +189,11 @@ impl Side {
 
     /// Busy time, without holes if there is enough of it.
     pub(super) fn busy(&self) -> &Batches {
-        if self.clean.pairs() >= CLEAN_PAIRS {
+        let clean = self.clean.pairs();
+        if clean >= CLEAN_PAIRS || clean >= self.holed.pairs() {
             &self.clean
         } else {
-            &self.all
+            &self.holed
         }
     }
 

@@ -12,7 +12,6 @@ const PER_ROUND_TRIP: Nanos = 128;
 pub(super) const DELAY: Nanos = 3 * MILLISECOND;
 /// Bins of equal width.
 const BINS: usize = 128;
-const WIDEST: Nanos = 128;
 
 /// A sample that is kept.
 #[derive(Debug, Clone, Copy)]
@@ -70,14 +69,15 @@ impl Recent {
 #[derive(Debug, Default)]
 pub(super) struct Bins {
     counts: Vec<u32>,
-    width: Nanos,
+    /// A bin is 2 to the power of this wide, in nanoseconds.
+    shift: u32,
 }
 
 impl Bins {
     pub(super) fn see(&mut self, sample: Nanos, segments: u32) {
         if self.counts.is_empty() {
             self.counts = vec![0; BINS];
-            self.width = (2 * sample / WIDEST).max(1);
+            self.shift = 0;
         }
         let mut bin = self.bin(sample);
         while bin >= BINS {
@@ -85,7 +85,7 @@ impl Bins {
                 let pair = self.counts.get(2 * at..2 * at + 2);
                 self.counts[at] = pair.map_or(0, |pair| pair.iter().sum());
             }
-            self.width *= 2;
+            self.shift += 1;
             bin = self.bin(sample);
         }
         let count = &mut self.counts[bin];
@@ -93,7 +93,7 @@ impl Bins {
     }
 
     fn bin(&self, sample: Nanos) -> usize {
-        usize::try_from(sample.max(0) / self.width.max(1)).unwrap_or(usize::MAX)
+        usize::try_from(sample.max(0) >> self.shift).unwrap_or(usize::MAX)
     }
 
     /// Segments with at least this round trip, up to a bin's width.
@@ -102,9 +102,9 @@ impl Bins {
         above.map(|count| u64::from(*count)).sum()
     }
 
-    /// What one in a hundred exceeds.
+    /// What one in five hundred exceeds, up to a bin's width.
     pub(super) fn high(&self) -> Nanos {
-        let most = self.all() / 100;
+        let most = self.all() / 500;
         let mut above = 0;
         let bins = self.counts.iter().enumerate().rev();
         let found = bins
@@ -114,7 +114,7 @@ impl Bins {
                 above > most
             });
         found.map_or(0, |(bin, _)| {
-            self.width * Nanos::try_from(bin).unwrap_or_default()
+            Nanos::try_from(bin).unwrap_or_default() << self.shift
         })
     }
 
