@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from anabranch import RunResult, Scenario, shown, toml_text
+from anabranch import RunResult, Scenario, diagnose, shown, toml_text
 from anabranch.charts import Chart, SeriesColumns, embed, place
 from anabranch.charts.heat import heat_map
 from anabranch.charts.pack import thinned
+from anabranch.diagnosis_points import points
+from anabranch.diagnosis_text import main_direction
+from anabranch.report.capture_charts import CaptureColumns
 from anabranch.report.columns import RunColumns
 from anabranch.report.topology import drawing
 from anabranch.statistics import mean_interval
@@ -60,6 +63,7 @@ class FigureDefinition:
     x: Mapping[str, list[str]] = field(default_factory=lambda: {"": []})
     repeat: int = 1
     form: str = "chart"
+    capture: str = ""
     x_label: str = "Time (s)"
     y_label: str = ""
 
@@ -89,6 +93,9 @@ def drawn(name: str) -> Drawn:
         return Drawn(definition, None, drawing(resolved))
     if definition.form == "heat":
         return Drawn(definition, None, _heat(definition))
+    if definition.capture:
+        chart = _captured(definition)
+        return Drawn(definition, chart, place(chart))
     chart = thinned(_measured(definition) if definition.measure else _over_time(definition))
     return Drawn(definition, chart, place(chart))
 
@@ -152,10 +159,9 @@ def _gallery(put: Callable[[str, bool], str]) -> Iterator[str]:
 def _html(one: Drawn, *, is_headed: bool) -> str:
     """The figure with its title, unless a heading has it, and what is run. One block of HTML, without blank lines."""
     definition = one.definition
+    source = shown.html(f"Capture: {definition.capture}" if definition.capture else f"Run: {definition.scenario}")
     title = "" if is_headed else f"<strong>{shown.html(definition.title)}.</strong> "
-    caption = (
-        f"{title}{shown.html(definition.about)} <span class='source'>Run: {shown.html(definition.scenario)}.</span>"
-    )
+    caption = f"{title}{shown.html(definition.about)} <span class='source'>{source}.</span>"
     return (
         f"<figure class='run' id='figure-{one.definition.name}'>{one.html}<figcaption>{caption}</figcaption></figure>"
     )
@@ -169,6 +175,16 @@ def _scenario(definition: FigureDefinition, sets: list[str], rate: str = "") -> 
         if equals:
             scenario = scenario.set(path, toml_text.parse_value(value))
     return scenario
+
+
+def _captured(definition: FigureDefinition) -> Chart:
+    """A chart of the connection of a capture."""
+    found = diagnose(ROOT / definition.capture)
+    connection = found["connections"][0]
+    traced = points(found, [connection])[connection["id"]]
+    columns = CaptureColumns(connection, traced, main_direction(connection)[0], connection["start_s"])
+    chart = next(one for one in columns.charts() if one.name == definition.chart)
+    return thinned(replace(chart, name=f"figure-{definition.name}", title=definition.title, shares_time=False))
 
 
 def _over_time(definition: FigureDefinition) -> Chart:

@@ -25,12 +25,12 @@ def overview(document: Diagnosis) -> Iterator[str]:
     """The capture in one screen: its connections, and what is to be said of the largest."""
     connections = document["connections"]
     count = len(connections) + document["omitted"]["connections"]
-    yield f"{shown.plain(document['file'])}: {document['packets']:,} frames, {_plural(count, 'TCP connection')}"
-    yield from _remarks(document)
+    yield f"{shown.plain(document['file'])}: {document['packets']:,} frames, {plural(count, 'TCP connection')}"
+    yield from remarks(document)
     if not connections:
         yield "No TCP connection was found."
         return
-    ranked = sorted(connections, key=lambda one: (-_main(one)[1]["bytes"], one["id"]))
+    ranked = sorted(connections, key=lambda one: (-main_direction(one)[1]["bytes"], one["id"]))
     yield ""
     yield _columns("#", "sender > receiver", "bytes", "time", "Mbit/s", "RTT ms", "retr.", "limited by")
     for connection in ranked[:MOST_ROWS]:
@@ -49,19 +49,20 @@ def detail(connection: dict[str, Any]) -> Iterator[str]:
     for name, direction in directions(connection):
         if not direction["retransmissions"] and not direction["stalls"]:
             continue
-        sender, receiver = _ends(connection, name)
+        sender, receiver = ends_of(connection, name)
         yield ""
         yield f"{sender} to {receiver}"
         yield from _retransmissions(direction, connection["start_s"])
         yield from _stalls(direction, connection["start_s"])
 
 
-def _remarks(document: Diagnosis) -> Iterator[str]:
+def remarks(document: Diagnosis) -> Iterator[str]:
+    """What is to be said of the capture as a whole."""
     passed = {name: number for name, number in document["passed_over"].items() if number}
     if passed:
         yield f"  passed over: {', '.join(f'{number:,} {name}' for name, number in passed.items())}"
     if document["time_went_back"]:
-        told = f"  {_plural(document['time_went_back'], 'packet')} out of order in the file, put in order by time"
+        told = f"  {plural(document['time_went_back'], 'packet')} out of order in the file, put in order by time"
         late = document["not_put_in_order"]
         yield told + (f" but for {late:,}" if late else "")
     if document["cut_off"]:
@@ -69,29 +70,29 @@ def _remarks(document: Diagnosis) -> Iterator[str]:
     if document["damaged"]:
         yield f"  {shown.plain(document['damaged'])}; what stands before is diagnosed"
     if document["ended_early"]:
-        yield f"  {_plural(document['ended_early'], 'connection')} ended early: more were open than are followed"
+        yield f"  {plural(document['ended_early'], 'connection')} ended early: more were open than are followed"
 
 
-def _main(connection: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def main_direction(connection: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The direction with more data."""
     return max(directions(dict(connection)), key=lambda one: one[1]["bytes"])
 
 
-def _ends(connection: Mapping[str, Any], direction: str) -> tuple[str, str]:
+def ends_of(connection: Mapping[str, Any], direction: str) -> tuple[str, str]:
     """Sender and receiver of a direction."""
     ends = (connection["a"], connection["b"])
     return ends if direction == "a_to_b" else ends[::-1]
 
 
 def _row(connection: Mapping[str, Any]) -> str:
-    name, direction = _main(connection)
-    sender, receiver = _ends(connection, name)
+    name, direction = main_direction(connection)
+    sender, receiver = ends_of(connection, name)
     limit, share = max(direction["limits_s"].items(), key=lambda one: one[1])
     part = share / connection["duration_s"] if connection["duration_s"] else 0
     return _columns(
         str(connection["id"]),
         f"{sender} > {receiver}",
-        _amount(direction["bytes"]),
+        amount(direction["bytes"]),
         f"{connection['duration_s']:.3g} s",
         _number(direction["goodput_mbit_s"]),
         _number(direction["rtt_ms"]["median"]),
@@ -109,25 +110,27 @@ def _columns(*cells: str) -> str:
 
 def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
     """What is to be said of a connection: whose time it was, limits, retransmissions, findings."""
-    name, direction = _main(connection)
-    sender, receiver = _ends(connection, name)
-    data, time = _amount(direction["bytes"]), f"{connection['duration_s']:.3f} s"
+    name, direction = main_direction(connection)
+    sender, receiver = ends_of(connection, name)
+    data, time = amount(direction["bytes"]), f"{connection['duration_s']:.3f} s"
     yield f"Connection {connection['id']}: {sender} sends {data} to {receiver} in {time}"
-    yield f"  capture point {_point(connection, name)}, handshake {connection['handshake']}, {_times(direction)}"
-    yield f"  time: {_parties(direction, sender, receiver)}"
+    point, times = point_text(connection, name), round_trips_text(direction)
+    yield f"  capture point {point}, handshake {connection['handshake']}, {times}"
+    yield f"  time: {parties_text(direction, sender, receiver)}"
     duration = connection["duration_s"] or math.inf
     limits = sorted(direction["limits_s"].items(), key=lambda one: -one[1])
     told = [
         f"{limit.replace('-', ' ')} {time / duration:.0%}" for limit, time in limits if time / duration >= LEAST_SHARE
     ]
     yield f"  limits: {', '.join(told) or 'none'}"
-    yield f"  {_counts(direction)}"
+    yield f"  {counts_text(direction)}"
     for finding in connection["findings"]:
         packets = f" Frames {', '.join(map(str, finding['packets']))}." if finding["packets"] else ""
         yield f"  - {shown.plain(finding['text'])}{packets}"
 
 
-def _point(connection: Mapping[str, Any], direction: str) -> str:
+def point_text(connection: Mapping[str, Any], direction: str) -> str:
+    """Where the capture was made, as the direction's sender sees it."""
     point: str = connection["capture_point"]
     near = {"near-a": "a_to_b", "near-b": "b_to_a"}.get(point)
     if near is None:
@@ -135,7 +138,8 @@ def _point(connection: Mapping[str, Any], direction: str) -> str:
     return "near the sender" if near == direction else "near the receiver"
 
 
-def _times(direction: Mapping[str, Any]) -> str:
+def round_trips_text(direction: Mapping[str, Any]) -> str:
+    """The round trips of a direction."""
     rtt = direction["rtt_ms"]
     if rtt["min"] is None:
         return "no round trip measured"
@@ -144,7 +148,7 @@ def _times(direction: Mapping[str, Any]) -> str:
     )
 
 
-def _parties(direction: Mapping[str, Any], sender: str, receiver: str) -> str:
+def parties_text(direction: Mapping[str, Any], sender: str, receiver: str) -> str:
     """Whose time it was: the network's, the sender's, the receiver's."""
     limits = direction["limits_s"]
     whole = sum(limits.values()) or 1.0
@@ -158,15 +162,16 @@ def _parties(direction: Mapping[str, Any], sender: str, receiver: str) -> str:
     return ", ".join(f"{name} {share:.0%}" for name, share in parties.items() if share >= LEAST_SHARE)
 
 
-def _counts(direction: Mapping[str, Any]) -> str:
+def counts_text(direction: Mapping[str, Any]) -> str:
+    """How many segments were retransmitted, and how many of these in vain."""
     counts = direction["retransmission_counts"]
-    segments = f"{_plural(direction['data_packets'], 'segment')} with data"
+    segments = f"{plural(direction['data_packets'], 'segment')} with data"
     if not counts["all"]:
         return f"{segments}, none retransmitted"
     triggers = ", ".join(f"{number} {name}" for name, number in direction["triggers"].items())
     undecided = f", {counts['undecided']} undecided" if counts["undecided"] else ""
     verdicts = f"{counts['needed']} needed, {counts['spurious']} spurious{undecided}"
-    return f"{segments}, {_plural(counts['all'], 'retransmission')}: {verdicts} (by {triggers})"
+    return f"{segments}, {plural(counts['all'], 'retransmission')}: {verdicts} (by {triggers})"
 
 
 def _retransmissions(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
@@ -188,18 +193,20 @@ def _stalls(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
         frames = " and ".join(map(str, one["packets"]))
         yield (
             f"  pause of {one['duration_s'] * 1e3:.1f} ms at {one['start_s'] - start_s:.6f} s, "
-            f"between frames {frames}: {_cause(one)}"
+            f"between frames {frames}: {cause_text(one)}"
         )
     if len(found) > MOST_LISTED:
         yield f"  {len(found) - MOST_LISTED:,} shorter pauses; --json lists them"
 
 
-def _cause(stall: Mapping[str, Any]) -> str:
+def cause_text(stall: Mapping[str, Any]) -> str:
+    """The cause of a pause, and whose application it was."""
     cause: str = stall["cause"].replace("-", " ")
     return f"{cause} of the {stall['side']}" if stall["side"] else cause
 
 
-def _plural(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
+    """A number and its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -209,7 +216,8 @@ def _number(value: float | None) -> str:
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
-def _amount(octets: int) -> str:
+def amount(octets: int) -> str:
+    """An amount of data with its unit."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if octets >= size:
             return f"{octets / size:.3g} {unit}"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
 
+    from anabranch.diagnosis import Diagnosis
     from anabranch.errors import UserError
     from anabranch.summary import (
         FlowSummary,
@@ -229,6 +230,24 @@ class RunResult:
         except ValueError:
             wanted = argument("captures", f"{[capture]!r}")
             raise NotRecordedError(f"{capture} was not captured", hint=f"pass {wanted}") from None
+
+    def diagnose(self, capture: str, file: str | Path) -> Diagnosis:
+        """Write a capture to a file and diagnose it, as if the run were a network.
+
+        The tables of the diagnosis have the columns ``flow`` and ``flow_direction`` of the run's tables, and
+        ``sequence_bytes`` counts as theirs does.
+
+        Args:
+            capture: A link, or one direction of it, among the ``captures`` of the run.
+            file: Where the capture is written.
+
+        Raises:
+            NotRecordedError: It was not captured.
+            UserError: There is no such link, or a flow has several connections.
+        """
+        from anabranch.diagnosis import diagnose_run
+
+        return diagnose_run(self, capture, Path(file))
 
     def packet_parts(self, columns: Sequence[str] | None = None, rows: int = PART_ROWS) -> Iterator[pl.DataFrame]:
         """The table ``packets`` in parts that fit into memory; an empty one where it was not recorded.

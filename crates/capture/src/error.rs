@@ -38,6 +38,9 @@ pub enum Error {
     /// The reader of the file fails.
     #[error("it cannot be read: {0}; expected a file that can be read")]
     System(String),
+    /// The writer of a copy fails.
+    #[error("it cannot be written: {0}; expected a file that can be written")]
+    Unwritable(String),
     /// Reading was to stop.
     #[error("reading was interrupted; expected time to read it")]
     Interrupted,

@@ -11,6 +11,7 @@
 //! - Reassembly of fragments.
 #![forbid(unsafe_code)]
 
+mod annotate;
 mod bytes;
 mod compression;
 mod container;
@@ -21,6 +22,7 @@ mod packet;
 mod reader;
 pub mod selection;
 
+pub use annotate::annotate;
 pub use container::is_capture;
 pub use conversations::{Conversation, Conversations, Fragments};
 pub use error::Error;

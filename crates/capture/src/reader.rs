@@ -31,6 +31,15 @@ pub struct Counts {
     pub trailing: u64,
 }
 
+/// A frame of any kind.
+pub(crate) struct RawFrame<'a> {
+    /// From 1.
+    pub(crate) number: u64,
+    pub(crate) frame: Frame,
+    /// What was captured.
+    pub(crate) octets: &'a [u8],
+}
+
 /// Reads a capture. Memory does not grow with it.
 ///
 /// ```
@@ -134,6 +143,26 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// The next frame of any kind; `None` at the end.
+    ///
+    /// # Errors
+    /// If the capture is damaged.
+    pub(crate) fn next_frame(&mut self) -> Result<Option<RawFrame<'_>>, Error> {
+        match self.container.next(&mut self.bytes) {
+            Ok(Next::Frame(frame)) => {
+                self.counts.frames += 1;
+                let octets = self.bytes.at(frame.octets.clone());
+                Ok(Some(RawFrame {
+                    number: self.counts.frames,
+                    frame,
+                    octets,
+                }))
+            }
+            Ok(_) => Ok(None),
+            Err(wrong) => Err(wrong.after(self.counts.frames)),
+        }
     }
 
     fn count(&mut self, packet: &Packet<'_>) {

@@ -2,8 +2,8 @@
 //!
 //! [`diagnose`] reads a capture once, in order. It rebuilds each direction of a connection as its sender saw it
 //! ([`connection`]), decides for each retransmission whether it was needed ([`retransmission`]), gives each interval
-//! of time to one limit ([`limit`]), names the cause of each pause ([`stall`]) and sums up what stands out
-//! ([`finding`]). Memory does not grow with the capture: [`Bounds`] says what is kept.
+//! of time to one limit ([`limit`]), names the cause of each pause ([`stall`]), models the path
+//! ([`path`]) and sums up what stands out ([`finding`]). Memory does not grow with the capture: [`Bounds`] says what is kept.
 //!
 //! # Not implemented
 //! - Reassembly of IP fragments: later fragments are passed over and counted.
@@ -14,6 +14,7 @@ pub mod connection;
 pub mod finding;
 pub mod limit;
 mod order;
+pub mod path;
 pub mod report;
 pub mod retransmission;
 mod run;
@@ -21,6 +22,8 @@ mod segment;
 pub mod stall;
 mod table;
 mod time;
+pub mod trace;
 
 pub use report::Report;
 pub use run::{Bounds, diagnose};
+pub use trace::{Watch, trace};

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::{
     connection::{self, direction::Direction},
     limit::Limit,
+    path::Model,
     retransmission::{self, Trigger},
     segment::End,
     stall,
@@ -118,11 +119,15 @@ pub struct Reset {
     pub packet: u64,
 }
 
-/// The model of the path: empty in this version.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Path {}
+/// The model of the path: empty if there is too little data.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Path {
+    /// Of the direction with more data.
+    #[serde(flatten)]
+    pub model: Option<Box<Model>>,
+}
 
-/// A remedy: none in this version.
+/// A remedy: simulations find them, not this crate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Advice {}
 
@@ -298,7 +303,9 @@ impl Connection {
             capture_point: capture_point(from),
             directions,
             findings: Vec::new(),
-            path: Path::default(),
+            path: Path {
+                model: from.path().map(Box::new),
+            },
             advice: Vec::new(),
         }
     }

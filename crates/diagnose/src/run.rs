@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, io::Read};
 
-use anabranch_capture::{Error, Reader};
+use anabranch_capture::{Counts, Error, Reader};
 
 use crate::{
     order::Order,
@@ -43,8 +43,52 @@ pub fn diagnose(
     bounds: Bounds,
     stop: impl Fn() -> bool,
 ) -> Result<Report, Error> {
-    let mut reader = Reader::open_within(file, u64::MAX, stop)?;
     let mut table = Table::new(bounds);
+    let Account {
+        counts,
+        mut passed_over,
+        too_late,
+        damaged,
+    } = read(file, &mut table, stop)?;
+    let without_ip: u64 = counts.skipped.values().sum();
+    passed_over.insert("no-ip", without_ip);
+    let skipped = counts.skipped.iter();
+    let (connections, omitted, evicted): (_, Omitted, u64) = table.end();
+    Ok(Report {
+        format: 1,
+        file: name.to_owned(),
+        packets: counts.frames,
+        passed_over: passed_over
+            .into_iter()
+            .map(|(name, count)| (name.to_owned(), count))
+            .collect(),
+        without_ip: skipped.map(|(skip, count)| (skip.name(), *count)).collect(),
+        time_went_back: counts.went_back,
+        not_put_in_order: too_late,
+        cut_off: counts.is_cut_off,
+        trailing_bytes: counts.trailing,
+        damaged,
+        connections,
+        omitted,
+        ended_early: evicted,
+    })
+}
+
+/// What was counted of a capture.
+pub(crate) struct Account {
+    counts: Counts,
+    passed_over: BTreeMap<&'static str, u64>,
+    too_late: u64,
+    damaged: Option<String>,
+}
+
+/// Gives the segments of a capture to the table, in order of time.
+pub(crate) fn read(
+    file: impl Read,
+    table: &mut Table,
+    stop: impl Fn() -> bool,
+) -> Result<Account, Error> {
+    let mut reader = Reader::open_within(file, u64::MAX, stop)?;
     let mut order = Order::default();
     let mut passed_over: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut damaged = None;
@@ -69,27 +113,10 @@ pub fn diagnose(
     while let Some(segment) = order.pop() {
         table.add(&segment);
     }
-    let counts = reader.counts();
-    let without_ip: u64 = counts.skipped.values().sum();
-    passed_over.insert("no-ip", without_ip);
-    let skipped = counts.skipped.iter();
-    let (connections, omitted, evicted): (_, Omitted, u64) = table.end();
-    Ok(Report {
-        format: 1,
-        file: name.to_owned(),
-        packets: counts.frames,
-        passed_over: passed_over
-            .into_iter()
-            .map(|(name, count)| (name.to_owned(), count))
-            .collect(),
-        without_ip: skipped.map(|(skip, count)| (skip.name(), *count)).collect(),
-        time_went_back: counts.went_back,
-        not_put_in_order: order.too_late,
-        cut_off: counts.is_cut_off,
-        trailing_bytes: counts.trailing,
+    Ok(Account {
+        counts: reader.counts().clone(),
+        passed_over,
+        too_late: order.too_late,
         damaged,
-        connections,
-        omitted,
-        ended_early: evicted,
     })
 }

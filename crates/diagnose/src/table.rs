@@ -14,6 +14,7 @@ use crate::{
     retransmission::ledger::Budget,
     segment::{End, Segment},
     time::{Nanos, SECOND},
+    trace::{Trace, Tracer, Watch},
 };
 
 #[expect(
@@ -56,6 +57,9 @@ pub(crate) struct Table {
     pub(crate) omitted: Omitted,
     /// Connections that were ended because too many were open.
     pub(crate) evicted: u64,
+    /// Connections whose packets are noted, and those that have ended.
+    watch: Option<Watch>,
+    traces: Vec<Trace>,
 }
 
 /// A connection that is kept, by its packets.
@@ -102,6 +106,16 @@ impl Table {
             kept: BinaryHeap::new(),
             omitted: Omitted::default(),
             evicted: 0,
+            watch: None,
+            traces: Vec::new(),
+        }
+    }
+
+    /// The same, and notes the packets of some connections.
+    pub(crate) fn watching(bounds: Bounds, watch: Watch) -> Self {
+        Self {
+            watch: Some(watch),
+            ..Self::new(bounds)
         }
     }
 
@@ -122,6 +136,7 @@ impl Table {
         self.recent = Some((key, slot));
         if let Some(Some(connection)) = self.open.get_mut(slot) {
             connection.add(segment, &mut self.budget);
+            connection.note(segment);
         }
     }
 
@@ -132,7 +147,12 @@ impl Table {
 
     fn begin(&mut self, key: (End, End), segment: &Segment) -> usize {
         self.make_room(segment.time);
-        let connection = Box::new(Connection::new(self.next_id, segment));
+        let mut connection = Box::new(Connection::new(self.next_id, segment));
+        if let Some(watch) = &self.watch
+            && watch.connections.contains(&self.next_id)
+        {
+            connection.watch(Tracer::new(self.next_id, watch));
+        }
         let slot = if let Some(slot) = self.free.pop() {
             self.open[slot] = Some(connection);
             slot
@@ -186,6 +206,7 @@ impl Table {
         }
         self.free.push(slot);
         connection.finish(&mut self.budget);
+        self.traces.extend(connection.end_trace());
         self.keep(&connection);
     }
 
@@ -216,6 +237,15 @@ impl Table {
                 .add(least.packets, least.report.retransmissions());
             self.budget.0 += least.report.kept_retransmissions();
         }
+    }
+
+    /// Ends all, and gives out what was noted of those that are watched, in the order of their first packets.
+    pub(crate) fn end_traces(mut self) -> Vec<Trace> {
+        for slot in 0..self.open.len() {
+            self.finish(slot);
+        }
+        self.traces.sort_by_key(|trace| trace.id);
+        self.traces
     }
 
     /// Ends all, and gives out those that are kept, in the order of their first packets.

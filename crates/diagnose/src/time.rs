@@ -25,3 +25,9 @@ pub(crate) fn seconds(nanos: Nanos) -> f64 {
 pub(crate) fn millis(nanos: Nanos) -> f64 {
     nanos as f64 / MILLISECOND as f64
 }
+
+/// Milliseconds as a length of time.
+#[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
+pub(crate) fn from_millis(millis: f64) -> Nanos {
+    (millis * MILLISECOND as f64) as Nanos
+}

@@ -1,8 +1,14 @@
 //! Captures from Python: what limits each connection.
 
-use std::path::PathBuf;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::BufWriter,
+    path::PathBuf,
+};
 
-use anabranch_diagnose::{Bounds, diagnose as read, limit::Limit};
+use anabranch_capture::annotate;
+use anabranch_diagnose::{Bounds, Watch, diagnose as read, limit::Limit, trace as follow};
 use anabranch_files::Files;
 use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
 use serde_json::json;
@@ -27,6 +33,56 @@ pub fn diagnose(py: Python<'_>, path: PathBuf, name: String) -> PyResult<String>
         let report = read(file, &name, Bounds::default(), move || stop.is_raised())
             .map_err(|error| error.to_string())?;
         serde_json::to_string(&report).map_err(|error| error.to_string())
+    })?;
+    found.map_err(CaptureError::new_err)
+}
+
+/// What the charts of some connections of a capture are drawn from, as JSON. Raises `CaptureError`.
+#[pyfunction]
+pub fn diagnose_trace(
+    py: Python<'_>,
+    path: PathBuf,
+    connections: Vec<u64>,
+    frames: BTreeSet<u64>,
+    points: usize,
+) -> PyResult<String> {
+    let found = quietly(py, move |interrupt| {
+        let file = Files::default()
+            .open(&path)
+            .map_err(|error| error.to_string())?;
+        let stop = interrupt.clone();
+        let watch = Watch {
+            connections,
+            frames,
+            points,
+        };
+        let traces = follow(file, Bounds::default(), watch, move || stop.is_raised())
+            .map_err(|error| error.to_string())?;
+        serde_json::to_string(&traces).map_err(|error| error.to_string())
+    })?;
+    found.map_err(CaptureError::new_err)
+}
+
+/// Writes a capture as pcapng, with comments at some frames and one on the whole. Raises `CaptureError`.
+#[pyfunction]
+pub fn annotate_capture(
+    py: Python<'_>,
+    path: PathBuf,
+    target: PathBuf,
+    comments: BTreeMap<u64, String>,
+    title: String,
+) -> PyResult<()> {
+    let found = quietly(py, move |interrupt| {
+        let file = Files::default()
+            .open(&path)
+            .map_err(|error| error.to_string())?;
+        let out =
+            File::create(&target).map_err(|error| format!("it cannot be written: {error}"))?;
+        let stop = interrupt.clone();
+        annotate(file, BufWriter::new(out), &title, &comments, move || {
+            stop.is_raised()
+        })
+        .map_err(|error| error.to_string())
     })?;
     found.map_err(CaptureError::new_err)
 }

@@ -4,6 +4,7 @@
 "use strict";
 (async () => {
   const HEIGHT = 260;
+  const STRIP = 110;
   const PAPER_WIDTH = 680;
   const TABLE_ROWS = 100;
   const REACH = 14;
@@ -111,6 +112,17 @@
     return [xs, ys];
   }
 
+  // Spans and ranges that reach into the part that is shown; the hook below draws them, whatever the library has.
+  function within(s, range) {
+    const xs = [], ys = [], ends = s.kind === "spans" ? s.high : s.x;
+    for (let i = 0; i < s.x.length; i++) {
+      if (s.x[i] > range.max || ends[i] < range.min) continue;
+      xs.push(Math.max(s.x[i], range.min));
+      ys.push(known(s.y[i]));
+    }
+    return [xs, ys];
+  }
+
   // Times must ascend strictly to be joined with other series; packets of one instant move apart by a nanosecond.
   function spread([xs, ...rest]) {
     for (let i = 1; i < xs.length; i++) if (xs[i] <= xs[i - 1]) xs[i] = xs[i - 1] + 1e-9;
@@ -121,6 +133,7 @@
     const tables = chart.series.map((s) => {
       if (s.kind === "line" || s.kind === "step") return spread(thinLine(s, width, range));
       if (s.kind === "points") return spread(thinPoints(s, width, range));
+      if (s.kind === "spans" || s.kind === "ranges") return spread(within(s, range));
       const xs = Array.from(s.x), ys = Array.from(s.y, known);
       return s.kind === "band" ? [xs, Array.from(s.low, known), ys] : spread([xs, ys]);
     });
@@ -182,6 +195,7 @@
       const edge = { ...plain, width: 0.5, points: { show: false }, spanGaps: true };
       return [{ ...edge, label: s.low_label || s.label }, edge];
     }
+    if (s.kind === "spans" || s.kind === "ranges") return [{ ...plain, width: 0, paths: () => null, points: { show: false } }];
     const paths = s.kind === "step" ? uPlot.paths.stepped({ align: 1 }) : undefined;
     const marks = s.kind === "interval" ? { show: true, size: 6, width: 1.5, stroke: colour, fill: colour } : { show: false };
     return [{ ...plain, width: 1.3, dash, paths, points: marks, spanGaps: !line }];
@@ -212,14 +226,39 @@
     });
   }
 
+  function areas(u, chart, palette) {
+    const { ctx } = u, ratio = devicePixelRatio, { left, top, width, height } = u.bbox;
+    chart.series.forEach((s, i) => {
+      if ((s.kind !== "spans" && s.kind !== "ranges") || !u.series[i + 1].show) return;
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(left, top, width, height);
+      ctx.clip();
+      ctx.fillStyle = palette[i % palette.length];
+      for (let k = 0; k < s.x.length; k++) {
+        const x = u.valToPos(s.x[k], "x", true);
+        if (s.kind === "spans") {
+          const end = u.valToPos(s.high[k], "x", true);
+          if (end >= left && x <= left + width) ctx.fillRect(x, top, Math.max(end - x, ratio / 2), height);
+        } else if (x >= left && x <= left + width) {
+          const low = u.valToPos(s.low[k], "y", true), high = u.valToPos(s.high[k], "y", true);
+          ctx.fillRect(x - ratio / 2, high, ratio, Math.max(low - high, ratio));
+        }
+      }
+      ctx.restore();
+    });
+  }
+
   // Of intervals the axis has to hold the ends as well.
   function extent(chart, low, high) {
-    for (const s of chart.series) if (s.kind === "interval" && s.low) for (let k = 0; k < s.x.length; k++) {
+    for (const s of chart.series) if ((s.kind === "interval" || s.kind === "ranges") && s.low) for (let k = 0; k < s.x.length; k++) {
       if (s.low[k] < low) low = s.low[k];
       if (s.high[k] > high) high = s.high[k];
     }
     return [low, chart.y_top === null ? high : Math.max(high, chart.y_top)];
   }
+
+  const heightOf = (chart) => (chart.is_strip ? STRIP : HEIGHT);
 
   function options(one, width) {
     const { chart, view, home } = one, { ink, grid, palette } = colours(home);
@@ -240,7 +279,7 @@
       for (const each of made) { series.push(each); filler.push(palette[i % palette.length]); }
     });
     return {
-      width, height: HEIGHT, series, bands: fills,
+      width, height: heightOf(chart), series, bands: fills,
       legend: { markers: { width: 0, fill: (u, i) => (i > 0 ? filler[i - 1] : "transparent") } },
       cursor: {
         drag: { x: true, y: false, setScale: false },
@@ -250,7 +289,7 @@
       scales: {
         x: { time: false, distr: chart.x_log ? 3 : 1, range: () => [view.min, view.max] },
         y: { range: (u, low, high) => {
-          if (low == null) return [0, 1];
+          if (low == null || chart.is_strip) return [0, 1];
           [low, high] = extent(chart, low, high);
           const floor = chart.from_zero || low < 0 ? Math.min(0, low) : low - (high - low) * 0.05;
           const top = high > floor ? high : floor + 1;
@@ -259,9 +298,10 @@
             : [low - (high - low) * 0.05, high + (high - low) * 0.05];
         } },
       },
-      axes: [across, { ...axis, label: chart.y_label, labelSize: 20, size: 58 }],
+      axes: [across, chart.is_strip ? { show: true, size: 78, values: () => [], ticks: { show: false }, grid: { show: false } }
+        : { ...axis, label: chart.y_label, labelSize: 20, size: 58 }],
       hooks: {
-        draw: [(u) => bars(u, chart, palette)],
+        draw: [(u) => { areas(u, chart, palette); bars(u, chart, palette); }],
         setSelect: [(u) => {
           if (u.select.width < 3) return;
           const min = u.posToVal(u.select.left, "x"), max = u.posToVal(u.select.left + u.select.width, "x");
@@ -327,7 +367,10 @@
     const x = plot.posToVal(to, "x"), parts = [];
     chart.series.forEach((s) => {
       const i = Math.min(at(s.x, x), s.x.length - 1);
-      if (i >= 0 && s.kind !== "points") parts.push(`${s.label} ${shown(known(s.y[i]))}`);
+      if (s.kind === "spans") {
+        const k = s.x.findIndex((start, n) => start <= x && x <= s.high[n] * (1 + 1e-6));
+        if (k >= 0) parts.push(`${s.label} for ${shown(known(s.y[k]))} ms`);
+      } else if (i >= 0 && s.kind !== "points" && s.kind !== "ranges") parts.push(`${s.label} ${shown(known(s.y[i]))}`);
     });
     one.told.textContent = `${chart.x_label} ${place(chart, x)}: ${parts.join(", ")}`;
   }
@@ -452,7 +495,7 @@
     for (const { target } of entries) {
       const one = plots.find(({ area }) => area === target), width = target.clientWidth;
       if (!one || !width || printing || width === one.plot.width) continue;
-      one.plot.setSize({ width, height: HEIGHT });
+      one.plot.setSize({ width, height: heightOf(one.chart) });
       one.plot.setData(visible(one.chart, Math.max(width - 80, 200), one.view));
     }
   });

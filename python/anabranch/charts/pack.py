@@ -51,6 +51,7 @@ def packed(chart: Chart) -> dict[str, Any]:
         "x_log": chart.x_log,
         "from_zero": chart.from_zero,
         "y_top": chart.y_top,
+        "is_strip": chart.is_strip,
         "shares_time": chart.shares_time and chart.x_label == TIME,
         "series": [_series(s, is_time=chart.x_label == TIME) for s in chart.series],
     }

@@ -445,28 +445,70 @@ def compare(
     epilog=_example(
         "anabranch diagnose slow.pcapng",
         "anabranch diagnose slow.pcapng --connection 3",
+        "anabranch diagnose slow.pcapng --replay",
+        "anabranch diagnose slow.pcapng --advise",
+        "anabranch diagnose slow.pcapng --out slow",
+        "anabranch diagnose slow.pcapng --annotate told.pcapng",
         "anabranch diagnose a.pcap --json",
+        "anabranch diagnose --follow eth0 --save-on zero-window --ring 2min",
     ),
 )
 def diagnose(
     capture: Annotated[
-        Path, typer.Argument(metavar="CAPTURE", help="A pcap or pcapng file, also compressed with gzip or zstd.")
-    ],
+        Optional[Path],  # noqa: UP045 - see above
+        typer.Argument(metavar="CAPTURE", help="A pcap or pcapng file, also compressed with gzip or zstd."),
+    ] = None,
     connection: Annotated[
         Optional[int],  # noqa: UP045 - see above
         typer.Option("--connection", metavar="N", help="Only this connection, in detail."),
     ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Simulate the connection on its fitted path, and compare with the capture.")
+    ] = False,
+    advise: Annotated[
+        bool, typer.Option("--advise", help="Simulate remedies on the fitted path, and rank them.")
+    ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="As --advise, and repeat the best remedy with the kernel's TCP.")
+    ] = False,
     json: Json = False,
+    out: Out = None,
+    annotate: Annotated[
+        Optional[Path],  # noqa: UP045 - see above
+        typer.Option("--annotate", metavar="FILE", help="Write the capture as pcapng, with the findings as comments."),
+    ] = None,
+    follow: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option(
+            "--follow", metavar="INTERFACE", help="Capture here and diagnose until Ctrl-C; takes CAP_NET_RAW."
+        ),
+    ] = None,
+    ring: Annotated[
+        str, typer.Option("--ring", metavar="TIME", help="With --follow: how much of the past is kept.")
+    ] = "2min",
+    save_on: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--save-on", metavar="CAUSE", help="With --follow: save what is kept when this cause occurs."),
+    ] = None,
+    save_to: Annotated[
+        Path, typer.Option("--save-to", metavar="DIR", help="With --save-on: the directory for these captures.")
+    ] = Path(),
 ) -> None:
     """Find out why the TCP connections of a capture are slow.
 
     It names what limits each connection, whether each retransmission was needed and what triggered it, and the cause
-    of each pause. What the capture cannot show is called undecidable.
+    of each pause. What the capture cannot show is called undecidable. With --out it writes report.html with
+    charts and packet ladders, tables as Parquet, and a scenario that reproduces the connection with the most data,
+    unless --connection chooses another.
     """
     with exit_status():
-        from anabranch.cli.diagnose import DiagnoseOptions, run_diagnose
+        from anabranch.cli.diagnose import DiagnoseOptions, FollowOptions, run_diagnose, run_follow
 
-        run_diagnose(capture, DiagnoseOptions(connection, json))
+        options = DiagnoseOptions(connection, json, replay, advise, live, out, annotate)
+        if follow is None:
+            run_diagnose(capture, options)
+        else:
+            run_follow(follow, capture, options, FollowOptions(ring, save_on, save_to))
 
 
 @app.command(

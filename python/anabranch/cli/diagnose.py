@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.cli.common import console, print_json
+from anabranch.cli.common import console, note, print_json
 
 if TYPE_CHECKING:
     from anabranch.diagnosis import Diagnosis
+    from anabranch.fitted.made import Made
 
 
 @dataclass(frozen=True)
@@ -18,9 +19,80 @@ class DiagnoseOptions:
 
     connection: int | None
     json: bool
+    replay: bool = False
+    advise: bool = False
+    live: bool = False
+    out: Path | None = None
+    annotate: Path | None = None
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the fitted scenario is to be run."""
+        return self.replay or self.advise or self.live
 
 
-def run_diagnose(capture: Path, options: DiagnoseOptions) -> None:
+@dataclass(frozen=True)
+class FollowOptions:
+    """The options of ``--follow``."""
+
+    ring: str
+    save_on: str | None
+    save_to: Path
+
+
+def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, follow: FollowOptions) -> None:
+    """Diagnose what passes an interface until Ctrl-C, and print what the ring shows then.
+
+    Raises:
+        UserError: There is no such interface or cause, or an option does not fit.
+        RunFailedError: Capturing is not permitted, or ends.
+    """
+    from anabranch.diagnosis_follow import Follower, Interface, Ring, check_cause, ring_seconds, until_interrupted
+    from anabranch.diagnosis_text import overview
+    from anabranch.errors import UserError
+
+    if capture is not None:
+        raise UserError(f"--follow {interface}: expected no capture beside it", hint=f"leave out {capture}")
+    files = (options.out, options.annotate, options.connection)
+    if options.is_simulated or any(value is not None for value in files):
+        raise UserError(
+            "--follow goes with --json, --ring, --save-on and --save-to", hint="save a capture, and diagnose it"
+        )
+    seconds = ring_seconds(follow.ring)
+    if follow.save_on is not None:
+        check_cause(follow.save_on)
+    if not follow.save_to.is_dir():
+        raise UserError(f"--save-to {follow.save_to}: there is no such directory", hint="make it first")
+    out = console()
+
+    def say(line: str) -> None:
+        if options.json:
+            note(line)
+        else:
+            out.print(line, soft_wrap=True)
+
+    place = Interface(interface)
+    try:
+        ring = Ring(seconds, place.link_type)
+        follower = Follower(place, ring, follow.save_on, follow.save_to, say)
+        with until_interrupted(follower):
+            note(f"following {interface}, {follow.ring} are kept; Ctrl-C ends it")
+            found = follower.follow()
+        missed = place.statistics()
+    finally:
+        place.close()
+    if options.json:
+        print_json(found)
+        return
+    told = f"{ring.seen:,} packets passed; the last {ring.packets:,} are summed up"
+    told += f"; {ring.left_out:,} did not fit into the ring" if ring.left_out else ""
+    out.print(told + (f"; {missed:,} were missed" if missed else ""), soft_wrap=True)
+    for line in overview(found):
+        if not line.startswith("--connection"):
+            out.print(line, soft_wrap=True)
+
+
+def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
     """Diagnose a capture and print what it shows.
 
     Raises:
@@ -28,29 +100,67 @@ def run_diagnose(capture: Path, options: DiagnoseOptions) -> None:
     """
     from anabranch.diagnosis import diagnose
     from anabranch.diagnosis_text import detail, overview
-
-    found = diagnose(capture)
-    one = None if options.connection is None else chosen(found, options.connection)
-    if options.json:
-        print_json({**found, "connections": [one]} if one else found)
-        return
-    out = console()
-    for line in overview(found) if one is None else detail(one):
-        out.print(line, soft_wrap=True)
-
-
-def chosen(found: Diagnosis, number: int) -> dict[str, Any]:
-    """The connection with this number.
-
-    Raises:
-        UserError: There is none.
-    """
     from anabranch.errors import UserError
 
-    connections: list[dict[str, Any]] = found["connections"]
-    for connection in connections:
-        if connection["id"] == number:
-            return connection
-    numbers = [connection["id"] for connection in connections]
-    expected = f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
-    raise UserError(f"--connection {number}: {found['file']} has no such connection", hint=f"there are: {expected}")
+    if capture is None:
+        raise UserError("expected a capture, or --follow INTERFACE", hint="anabranch diagnose slow.pcapng")
+    if options.out is not None:
+        from anabranch.output import check_target
+
+        check_target(options.out, "diagnose")
+    if options.live:
+        from anabranch.live import prepare
+
+        prepare("--advise simulates")
+    found = diagnose(capture)
+    one = None if options.connection is None else found.connection(options.connection)
+    made = _made(capture, found, one, options) if options.is_simulated or options.out is not None else None
+    if options.json:
+        print_json({**found, "connections": [one]} if one else found)
+    else:
+        out = console()
+        for line in overview(found) if one is None else detail(one):
+            out.print(line, soft_wrap=True)
+        for line in made.lines() if made else ():
+            out.print(line, soft_wrap=True)
+    if options.annotate is not None:
+        from anabranch.diagnosis_comments import write_annotated
+
+        write_annotated(found, options.annotate)
+        note(f"wrote {options.annotate}")
+    if options.out is not None:
+        from anabranch.report.capture_output import write_diagnosis
+
+        write_diagnosis(found, options.out, chosen=one, made=made, command=command_line(capture, options))
+
+
+def command_line(capture: Path, options: DiagnoseOptions) -> str:
+    """The command that repeats this diagnosis, as it is typed."""
+    import shlex
+
+    words = ["anabranch", "diagnose", str(capture)]
+    words += ["--connection", str(options.connection)] if options.connection is not None else []
+    words += [f"--{name}" for name in ("replay", "advise", "live") if getattr(options, name)]
+    return f"{shlex.join(words)} --out DIR"
+
+
+def _made(capture: Path, found: Diagnosis, one: dict[str, Any] | None, options: DiagnoseOptions) -> Made | None:
+    """The scenario of the connection that is chosen, or of the one with the most data, and what it is used for.
+
+    Without a simulation that was asked for, a connection with too little data has none.
+    """
+    from anabranch.errors import UserError
+    from anabranch.fitted.made import make
+
+    connections = found["connections"]
+    if not connections:
+        if not options.is_simulated:
+            return None
+        raise UserError(f"{found['file']}: no TCP connection was found, so that there is none to simulate")
+    connection = one or max(connections, key=lambda each: sum(way["bytes"] for way in each["directions"].values()))
+    try:
+        return make(connection, str(capture), replay=options.replay, advise=options.advise, live=options.live)
+    except UserError:
+        if options.is_simulated:
+            raise
+        return None

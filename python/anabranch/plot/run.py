@@ -40,6 +40,13 @@ def draw(chart: Chart, axes: Axes) -> None:
         if series.kind == "band" and series.low is not None:
             axes.fill_between(series.x, series.low, series.y, color=colour, alpha=0.25, linewidth=0)
             lines += axes.plot(series.x, series.y, color=colour, linewidth=0.4)
+        elif series.kind == "spans" and series.high is not None:
+            lines.append(_handle(axes, colour))
+            for start, end in zip(series.x, series.high, strict=True):
+                axes.axvspan(start, end, color=colour, linewidth=0)
+        elif series.kind == "ranges" and series.low is not None and series.high is not None:
+            lines.append(_handle(axes, colour))
+            axes.vlines(series.x, series.low, series.high, color=colour, linewidth=0.6)
         elif series.kind in ("line", "step"):
             x, y = thin(series.x, series.y)
             style = "steps-post" if series.kind == "step" else "default"
@@ -51,5 +58,12 @@ def draw(chart: Chart, axes: Axes) -> None:
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
     axes.set_ylim(bottom=0)
+    if chart.is_strip:
+        axes.set_yticks([])
     if 1 < len(lines) <= LEGEND_LIMIT:
         add_legend(axes, lines, [series.label for series in chart.series], loc="best")
+
+
+def _handle(axes: Axes, colour: str) -> Line2D:
+    """What stands for areas in the legend."""
+    return axes.plot([], [], color=colour, linewidth=3)[0]

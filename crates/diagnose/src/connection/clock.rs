@@ -4,6 +4,7 @@ use crate::{
     limit::{Limit, Shares, Wait},
     stall::{MOST, Stall},
     time::Nanos,
+    trace::timeline::Timeline,
 };
 
 /// Where the account of a direction's time stands.
@@ -20,6 +21,8 @@ pub(crate) struct Clock {
     pub(crate) stalls: Vec<Stall>,
     /// Pauses that were counted only.
     pub(crate) stalls_not_kept: u64,
+    /// Of a connection whose charts are drawn.
+    pub(crate) timeline: Option<Box<Timeline>>,
 }
 
 impl Clock {
@@ -33,6 +36,7 @@ impl Clock {
             shares: Shares::default(),
             stalls: Vec::new(),
             stalls_not_kept: 0,
+            timeline: None,
         }
     }
 
@@ -52,6 +56,9 @@ impl Clock {
 
     /// Another amount in flight begins.
     pub(crate) fn start_level(&mut self) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.start_level();
+        }
         self.level = [0; 2];
     }
 
@@ -62,6 +69,9 @@ impl Clock {
             for (from, time) in SEEN_AS.into_iter().zip(std::mem::take(&mut self.level)) {
                 self.shares.give(from, Limit::SendBuffer, time);
             }
+            if let Some(timeline) = &mut self.timeline {
+                timeline.settle_level();
+            }
         }
     }
 
@@ -69,6 +79,9 @@ impl Clock {
         if until > self.at {
             let time = until - self.at;
             self.shares.add(limit, time);
+            if let Some(timeline) = &mut self.timeline {
+                timeline.add(self.at, until, limit);
+            }
             match limit {
                 Limit::CongestionWindow => self.level[0] += time,
                 Limit::Bottleneck => self.level[1] += time,
@@ -77,6 +90,15 @@ impl Clock {
             self.at = until;
         }
         self.last = Some(limit);
+    }
+
+    /// A recovery has proved spurious: so much of its time belongs to reordering.
+    pub(crate) fn settle_recovery(&mut self, start: Nanos, end: Option<Nanos>, time: Nanos) {
+        self.shares
+            .give(Limit::FastRecovery, Limit::Reordering, time);
+        if let Some(timeline) = &mut self.timeline {
+            timeline.settle_recovery(start, end.unwrap_or(self.at));
+        }
     }
 
     /// The receiver's window closes while nothing is in flight, or opens.

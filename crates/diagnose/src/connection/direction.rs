@@ -12,7 +12,8 @@ use super::{
     view::{Arrival, UNKNOWN, View},
 };
 use crate::{
-    limit::{Limit, Wait},
+    limit::Wait,
+    path::{Observer, Sent},
     retransmission::{
         Evidence, Place, Retransmission, Trigger,
         ledger::{Budget, Ledger},
@@ -154,6 +155,10 @@ impl Ids {
     }
 }
 
+fn time_since(earlier: Nanos, later: Nanos) -> Nanos {
+    (later - earlier).max(0)
+}
+
 /// Smaller than a full segment, whatever options it has.
 fn is_below(length: i64, mss: i64) -> bool {
     length + length / 8 < mss
@@ -189,6 +194,7 @@ pub(crate) struct Direction {
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
     pub(crate) counts: Counts,
+    pub(crate) path: Observer,
     last_send: Option<Last>,
     /// The capture has lost packets since the last segment.
     has_gap: bool,
@@ -231,6 +237,7 @@ impl Direction {
             ledger: Ledger::default(),
             clock: Clock::new(start),
             counts: Counts::default(),
+            path: Observer::default(),
             last_send: None,
             has_gap: false,
         }
@@ -243,6 +250,11 @@ impl Direction {
     /// Octets of data, from the first to the last that was sent or acknowledged.
     pub(crate) fn octets(&self) -> i64 {
         (self.next - i64::from(self.has_fin)).max(0)
+    }
+
+    /// The most in flight.
+    pub(crate) fn highest_flight(&self) -> i64 {
+        self.pattern.highest()
     }
 
     /// The number of the first octet of data, once it is known.
@@ -341,6 +353,15 @@ impl Direction {
         let spent = self.close_wait(segment, end - start, trigger, delays);
         self.see_pattern(segment, end, trigger);
         self.change_phase(time, trigger, spent);
+        self.path.data(Sent {
+            time,
+            start,
+            end,
+            next: self.next,
+            una: self.view.una,
+            is_recovering: self.phase != Phase::Open,
+            by_timer: trigger == Some(Trigger::Rto),
+        });
         if end > self.next {
             self.next = end;
             self.has_fin = segment.has(FIN);
@@ -434,6 +455,11 @@ impl Direction {
         let filled = holes.first().copied().unwrap_or(old);
         if is_filler && self.is_late(&copy, filled, delays) {
             self.counts.reordered += 1;
+            let gap = self
+                .gap_at(filled.0)
+                .map(|gap| time_since(gap.time, copy.time));
+            self.path
+                .late(filled.1 - filled.0, self.next - filled.1, gap);
             for (from, to) in holes {
                 self.insert(from, to, Some(copy), None, budget);
             }
@@ -454,6 +480,10 @@ impl Direction {
         let overtaken = self.sacked.octets_above(end) > 0 || self.duplicates > 0;
         let mut pieces = u32::from(is_acknowledged);
         for piece in self.board.within(old.0, old.1) {
+            if piece.again.is_empty() {
+                let first = piece.first.map(|first| first.time);
+                self.path.suspect(piece.start, piece.end, first, None);
+            }
             piece.overtaken |= piece.again.is_empty() && overtaken;
             piece.again.push(again);
             pieces += 1;
@@ -476,6 +506,8 @@ impl Direction {
             budget,
         );
         for (from, to) in holes {
+            let gap = self.gap_at(from).map(|gap| gap.time);
+            self.path.suspect(from, to, None, gap);
             self.insert(from, to, None, Some(again), budget);
         }
         if is_acknowledged {
@@ -530,13 +562,14 @@ impl Direction {
         });
     }
 
+    fn gap_at(&self, at: i64) -> Option<&Gap> {
+        let mut gaps = self.gaps.iter().rev();
+        gaps.find(|gap| gap.start <= at && at < gap.end)
+    }
+
     /// Whether a segment that fills a hole is a late original.
     fn is_late(&self, copy: &Copy, hole: (i64, i64), delays: Delays) -> bool {
-        let gap = self
-            .gaps
-            .iter()
-            .rev()
-            .find(|gap| gap.start <= hole.0 && hole.0 < gap.end);
+        let gap = self.gap_at(hole.0);
         let filler = Filler {
             time: copy.time,
             stamp: copy.stamp,
@@ -740,9 +773,11 @@ impl Direction {
         }
         let time = segment.time;
         self.last_ack = Some(time);
-        let mut sample = self.selective(segment, una, sequence);
+        // What had arrived before later data.
+        let highest = self.sacked.end().unwrap_or(UNKNOWN);
+        let mut sample = self.selective(segment, una, sequence, highest);
         if una > self.una {
-            sample = self.advance(segment, una, delays).or(sample);
+            sample = self.advance(segment, una, delays, highest).or(sample);
         }
         let is_pure = segment.payload == 0 && !segment.has(SYN | FIN);
         let is_duplicate = una == self.una && is_pure && self.next > self.una;
@@ -758,6 +793,19 @@ impl Direction {
         }
         if let Some(sample) = sample {
             self.rtt.sample(sample);
+        }
+        if segment.has(SYN) {
+            if let Some(sample) = sample {
+                self.path.opened(sample);
+            }
+        } else if una >= self.una {
+            let top = self.sacked.end().map_or(una, |end| end.max(una));
+            let is_open = advances && self.phase == Phase::Open;
+            let octets = una + self.sacked.octets();
+            let is_all = top >= self.next;
+            self.path
+                .acknowledge(time, top, octets, sample, is_open, is_all);
+            self.path.window(window);
         }
         if window == Some(0) && una >= self.una {
             self.counts.zero_windows += 1;
@@ -780,7 +828,13 @@ impl Direction {
     }
 
     /// SACK blocks; a round trip if one of them acknowledges a segment that was sent once.
-    fn selective(&mut self, segment: &Segment, una: i64, sequence: Sequence) -> Option<Nanos> {
+    fn selective(
+        &mut self,
+        segment: &Segment,
+        una: i64,
+        sequence: Sequence,
+        highest: i64,
+    ) -> Option<Nanos> {
         let blocks = segment.blocks();
         if blocks.is_empty() {
             return None;
@@ -815,6 +869,12 @@ impl Direction {
                     }
                     if piece.again.is_empty() {
                         sample = piece.first.map(|first| time - first.time);
+                        // Further blocks may have gone unreported.
+                        if k == 0 && piece.end < highest {
+                            let by = self.path.hole().map(|hole| time - hole);
+                            let octets = piece.end - piece.start;
+                            self.path.late(octets, highest - piece.end, by);
+                        }
                     }
                     piece.cover = Some(Cover {
                         time,
@@ -841,13 +901,20 @@ impl Direction {
     }
 
     /// The cumulative acknowledgment advances; a round trip if the newest segment that it covers was sent once.
-    fn advance(&mut self, segment: &Segment, una: i64, delays: Delays) -> Option<Nanos> {
+    fn advance(
+        &mut self,
+        segment: &Segment,
+        una: i64,
+        delays: Delays,
+        highest: i64,
+    ) -> Option<Nanos> {
         let time = segment.time;
         let echo = segment.stamps.map(|stamps| stamps.1);
         // Before the first acknowledgment it is not known what the capture lacks.
         let is_first = self.una == UNKNOWN;
         let mut at = self.una;
         let is_at_once = !self.has_sack && una - self.una > 3 * self.mss();
+        let mut late = (0, 0);
         // When the gap was filled that held the rest back.
         let mut filled: Option<Nanos> = None;
         let mut newest = None;
@@ -865,6 +932,10 @@ impl Direction {
             at = piece.end;
             if piece.again.is_empty() {
                 if piece.cover.is_none() {
+                    if piece.end < highest {
+                        late.0 += piece.end - piece.start;
+                        late.1 = late.1.max(highest - piece.end);
+                    }
                     newest = piece.first.map(|first| time - first.time);
                     beyond = piece.first.map(|first| (piece.start, first.time));
                 }
@@ -884,6 +955,11 @@ impl Direction {
                 filled = piece.again.last().map(|copy| copy.time);
             }
             again.push(piece);
+        }
+        // A retransmission that fills a gap reveals what the receiver has not reported.
+        if late.0 > 0 && again.is_empty() {
+            let by = self.path.hole().map(|hole| time - hole);
+            self.path.late(late.0, late.1, by);
         }
         if at < una {
             // A FIN's octet is not data, and the capture may lack the FIN.
@@ -951,6 +1027,9 @@ impl Direction {
             return;
         }
         let verdicts = need::judge(piece, path);
+        let is_lost = verdicts.first().and_then(|verdict| verdict.needed);
+        self.path
+            .decide(piece.start, piece.end, is_lost == Some(true));
         for (copy, verdict) in piece.again.iter().zip(verdicts) {
             if let Some(number) = copy.retransmission {
                 self.ledger.decide(number, verdict, budget);
@@ -974,10 +1053,8 @@ impl Direction {
                 || self.episodes.len() > MOST_EPISODES)
         {
             if oldest.is_spurious && oldest.decided >= oldest.sent {
-                let time = oldest.spent;
                 self.clock
-                    .shares
-                    .give(Limit::FastRecovery, Limit::Reordering, time);
+                    .settle_recovery(oldest.start, oldest.end, oldest.spent);
             }
             self.episodes.pop_front();
         }

@@ -11,9 +11,12 @@ pub(crate) mod sequence;
 pub(crate) mod view;
 
 use crate::{
+    limit::Limit,
+    path::{Facts, Model},
     retransmission::ledger::Budget,
     segment::{End, FIN, RST, SYN, Segment},
-    time::Nanos,
+    time::{Nanos, from_millis},
+    trace::{Trace, Tracer},
 };
 use direction::{Delays, Direction};
 use host::Turnaround;
@@ -52,6 +55,7 @@ impl Handshake {
 struct Announced {
     syns: u32,
     scale: Option<u8>,
+    has_sack: bool,
     fin: bool,
     rst: Option<u64>,
     last_stamp: Option<u32>,
@@ -71,6 +75,7 @@ pub(crate) struct Connection {
     /// When the handshake was over.
     open: Option<Nanos>,
     is_known_from_start: bool,
+    tracer: Option<Box<Tracer>>,
 }
 
 impl Connection {
@@ -92,6 +97,7 @@ impl Connection {
             directions: [Direction::new(segment.time), Direction::new(segment.time)],
             open: None,
             is_known_from_start: segment.has(SYN),
+            tracer: None,
         }
     }
 
@@ -159,6 +165,40 @@ impl Connection {
         }
     }
 
+    /// The model of the path of the direction with more data.
+    pub(crate) fn path(&self) -> Option<Model> {
+        let from = usize::from(self.directions[1].octets() > self.directions[0].octets());
+        let (data, back) = (&self.directions[from], &self.directions[1 - from]);
+        let duration = self.last - self.start;
+        let share = |limits: &[Limit]| {
+            let time: Nanos = limits
+                .iter()
+                .map(|limit| data.clock.shares.of(*limit))
+                .sum();
+            time as f64 / duration.max(1) as f64
+        };
+        let delays = self.delays(from);
+        let [a, b] = &self.announced;
+        let facts = Facts {
+            direction: ["a_to_b", "b_to_a"][from],
+            start: self.start,
+            duration,
+            octets: u64::try_from(data.octets()).unwrap_or_default(),
+            is_closed: self.announced[from].fin,
+            is_from_start: self.handshake() == Handshake::Seen,
+            // Whoever missed the handshake sees blocks only if something is lost.
+            sack: (a.has_sack && b.has_sack) || self.handshake() != Handshake::Seen,
+            to_sender: delays.to_sender,
+            to_receiver: delays.to_receiver,
+            paced: share(&[Limit::Pacing]),
+            window_limited: share(&[Limit::ReceiveWindow, Limit::ZeroWindow]),
+            buffer_limited: share(&[Limit::SendBuffer]),
+            highest_flight: data.highest_flight(),
+            median_rtt: data.rtt.percentile_ms(50.0).map(from_millis),
+        };
+        data.path.model(&facts, &back.path)
+    }
+
     /// Adds a segment of this connection, in order of time.
     pub(crate) fn add(&mut self, segment: &Segment, budget: &mut Budget) {
         let from = self.from(segment);
@@ -177,6 +217,8 @@ impl Connection {
             return;
         }
         self.add_stamps(segment, from);
+        self.directions[from].path.see_sender(segment);
+        self.directions[1 - from].path.ask(segment);
         if let Some(number) = segment.ack {
             let window = self.window(segment, from);
             let delays = self.delays(1 - from);
@@ -184,6 +226,9 @@ impl Connection {
                 self.directions[1 - from].acknowledge(segment, number, window, delays, budget);
             if let Some(sample) = sample {
                 self.hosts[from].sample(sample);
+                if let Some(tracer) = &mut self.tracer {
+                    tracer.round_trip(1 - from, time, sample);
+                }
             }
         }
         let delays = self.delays(from);
@@ -195,6 +240,8 @@ impl Connection {
         let own = &mut self.announced[from];
         own.syns += 1;
         own.scale = segment.scale;
+        own.has_sack = segment.sack_permitted;
+        self.directions[1 - from].path.announce(segment.mss);
     }
 
     /// The handshake ends with the first segment of the end that began it that is no SYN, or with data.
@@ -242,6 +289,36 @@ impl Connection {
         let is_scaled = a.scale.is_some() && b.scale.is_some();
         let shift = self.announced[from].scale.filter(|_| is_scaled);
         Some(raw << shift.unwrap_or(0))
+    }
+
+    /// Notes from now on what charts are drawn from.
+    pub(crate) fn watch(&mut self, tracer: Tracer) {
+        self.tracer = Some(Box::new(tracer));
+        for direction in &mut self.directions {
+            direction.clock.timeline = Some(Box::default());
+        }
+    }
+
+    /// Notes a segment that was added.
+    pub(crate) fn note(&mut self, segment: &Segment) {
+        let from = self.from(segment);
+        let window = segment.ack.and_then(|_| self.window(segment, from));
+        let sequences = [from, 1 - from].map(|end| self.directions[end].first());
+        if let Some(tracer) = &mut self.tracer {
+            tracer.add(segment, from, sequences, window);
+        }
+    }
+
+    /// What was noted, after the end of the account.
+    pub(crate) fn end_trace(&mut self) -> Option<Trace> {
+        let back = [0, 1].map(|from| self.delays(from).to_sender.unwrap_or(0));
+        let limits = [0, 1].map(|from| {
+            let timeline = &self.directions[from].clock.timeline;
+            timeline
+                .as_ref()
+                .map_or_else(Vec::new, |timeline| timeline.spans())
+        });
+        self.tracer.take().map(|tracer| tracer.end(back, limits))
     }
 
     /// Ends the account.

@@ -219,6 +219,11 @@ impl Pattern {
         self.level.is_reached() && self.highest - self.level.high <= self.highest / 20
     }
 
+    /// The most in flight.
+    pub(crate) fn highest(&self) -> i64 {
+        self.highest
+    }
+
     /// No more is in flight than any congestion window holds that has not seen a loss.
     pub(crate) fn is_below_any_window(&self, mss: i64) -> bool {
         !self.has_lost && self.rounds > OPENING_ROUNDS && self.highest < INITIAL_SEGMENTS * mss

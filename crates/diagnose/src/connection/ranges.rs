@@ -17,6 +17,11 @@ impl Ranges {
         self.octets
     }
 
+    /// Behind the highest octet.
+    pub(crate) fn end(&self) -> Option<i64> {
+        self.ranges.back().map(|range| range.1)
+    }
+
     #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
         self.ranges.iter().copied()

@@ -2,5 +2,7 @@
 mod bounds;
 mod limits;
 mod make;
+mod path;
 mod properties;
 mod retransmissions;
+mod trace;

@@ -1,0 +1,237 @@
+//! The rate of a server while it is busy: octets and time in batches, for a mean with an interval and for a trace.
+
+use super::estimate::{Estimate, square, student};
+use crate::time::{MILLISECOND, Nanos, SECOND};
+
+/// Batches that are kept; when there are more, neighbours are merged and batches last twice as long.
+const MOST: usize = 128;
+/// The shortest batch.
+const SHORTEST: Nanos = 5 * MILLISECOND;
+/// Fewer batches have no interval.
+const FEWEST: usize = 4;
+
+/// Octets that were served in a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Batch {
+    /// When it began, by the capture's clock.
+    start: Nanos,
+    octets: i64,
+    busy: Nanos,
+}
+
+impl Batch {
+    fn rate(self) -> f64 {
+        self.octets as f64 / self.busy.max(1) as f64
+    }
+}
+
+/// Busy time in batches.
+#[derive(Debug)]
+pub(super) struct Batches {
+    parts: Vec<Batch>,
+    length: Nanos,
+    pairs: u64,
+    /// Octets and busy time of all.
+    sum: (i64, Nanos),
+    /// Sums over pairs of acknowledgments, in nanoseconds and octets, for what varies within a batch.
+    squares: [f64; 3],
+}
+
+impl Default for Batches {
+    fn default() -> Self {
+        Self {
+            parts: Vec::new(),
+            length: SHORTEST,
+            pairs: 0,
+            sum: (0, 0),
+            squares: [0.0; 3],
+        }
+    }
+}
+
+impl Batches {
+    /// The server was busy from `start` for `time`, and served so many octets.
+    pub(super) fn add(&mut self, start: Nanos, time: Nanos, octets: i64) {
+        self.pairs += 1;
+        self.sum = (self.sum.0 + octets, self.sum.1 + time);
+        let (t, b) = (time as f64, octets as f64);
+        for (sum, product) in self.squares.iter_mut().zip([t * t, t * b, b * b]) {
+            *sum += product;
+        }
+        if let Some(last) = self.parts.last_mut()
+            && last.busy < self.length
+        {
+            last.octets += octets;
+            last.busy += time;
+            return;
+        }
+        if self.parts.len() >= MOST {
+            self.merge();
+        }
+        self.parts.push(Batch {
+            start,
+            octets,
+            busy: time,
+        });
+    }
+
+    fn merge(&mut self) {
+        let merged = self.parts.chunks(2).map(|pair| Batch {
+            start: pair.first().map_or(0, |batch| batch.start),
+            octets: pair.iter().map(|batch| batch.octets).sum(),
+            busy: pair.iter().map(|batch| batch.busy).sum(),
+        });
+        self.parts = merged.collect();
+        self.length *= 2;
+    }
+
+    pub(super) fn busy(&self) -> Nanos {
+        self.sum.1
+    }
+
+    #[cfg(test)]
+    fn octets(&self) -> i64 {
+        self.parts.iter().map(|batch| batch.octets).sum()
+    }
+
+    pub(super) fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// Octets per nanosecond.
+    pub(super) fn rate(&self) -> Option<f64> {
+        let (octets, busy) = self.sum;
+        (busy > 0).then(|| octets as f64 / busy as f64)
+    }
+
+    /// Complete batches: the last one is shorter.
+    fn complete(&self) -> &[Batch] {
+        match self.parts.split_last() {
+            Some((last, rest)) if last.busy < self.length => rest,
+            _ => &self.parts,
+        }
+    }
+
+    /// The rate in octets per nanosecond. Each end of the busy time is known up to `resolution`.
+    pub(super) fn estimate(&self, resolution: f64) -> Estimate {
+        let Some(rate) = self.rate() else {
+            return Estimate::NOT_SEEN;
+        };
+        let busy = self.busy() as f64;
+        let clock = 2.0 * resolution / busy;
+        let batches = self.complete();
+        let spread = if batches.len() >= FEWEST {
+            let count = batches.len() as f64;
+            let squares = batches
+                .iter()
+                .map(|one| square(one.octets as f64 - rate * one.busy as f64));
+            let time: i64 = batches.iter().map(|batch| batch.busy).sum();
+            let error = (squares.sum::<f64>() * count / (count - 1.0)).sqrt() / time as f64;
+            student(count - 1.0) * error / rate
+        } else {
+            // The pairs themselves, of which neighbours may depend on each other.
+            let pairs = self.pairs.max(1) as f64;
+            2.0 * self.noise().unwrap_or(0.0) * pairs.sqrt() / busy + 1.0 / pairs
+        };
+        let half = rate * (clock + spread);
+        Estimate::measured(rate, (rate - half).max(0.0), rate + half)
+    }
+
+    /// The standard deviation of a pair's time from that of its octets at the mean rate, in nanoseconds.
+    pub(super) fn noise(&self) -> Option<f64> {
+        let rate = self.rate().filter(|rate| *rate > 0.0)?;
+        let [times, products, octets] = self.squares;
+        let sum = times - 2.0 * products / rate + octets / (rate * rate);
+        (self.pairs > 1).then(|| (sum.max(0.0) / self.pairs as f64).sqrt())
+    }
+
+    /// How far the rates of batches of at least `length` are from the mean, as a share of it.
+    pub(super) fn deviation(&self, length: Nanos) -> Option<f64> {
+        let rate = self.rate().filter(|rate| *rate > 0.0)?;
+        let long = self.long(length);
+        if long.len() < FEWEST {
+            return None;
+        }
+        let squares = long.iter().map(|batch| square(batch.rate() / rate - 1.0));
+        Some((squares.sum::<f64>() / long.len() as f64).sqrt())
+    }
+
+    /// Batches, merged to this length.
+    fn long(&self, length: Nanos) -> Vec<Batch> {
+        let mut merged: Vec<Batch> = Vec::new();
+        for batch in self.complete() {
+            match merged.last_mut() {
+                Some(last) if last.busy < length => {
+                    last.octets += batch.octets;
+                    last.busy += batch.busy;
+                }
+                _ => merged.push(*batch),
+            }
+        }
+        if merged.last().is_some_and(|last| last.busy < length) {
+            merged.pop();
+        }
+        merged
+    }
+
+    /// Times in seconds from `origin` and rates in Mbit/s.
+    pub(super) fn trace(&self, origin: Nanos, length: Nanos) -> Vec<[f64; 2]> {
+        let batches = self.long(length).into_iter();
+        let points = batches.map(|batch| {
+            let seconds = (batch.start - origin).max(0) as f64 / SECOND as f64;
+            [seconds, batch.rate() * 8e3]
+        });
+        points.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_stay_bounded_and_lose_nothing() {
+        let mut batches = Batches::default();
+        for k in 0..100_000 {
+            batches.add(k * MILLISECOND, MILLISECOND, 1500);
+        }
+        assert!(batches.parts.len() <= MOST);
+        assert_eq!(batches.octets(), 150_000_000);
+        assert_eq!(batches.busy(), 100 * SECOND);
+        let estimate = batches.estimate(1.0);
+        assert!(
+            estimate
+                .value
+                .is_some_and(|rate| (rate - 0.0015).abs() < 1e-9)
+        );
+        assert_eq!(batches.deviation(SECOND), Some(0.0));
+    }
+
+    #[test]
+    fn a_rate_that_changes_deviates_and_has_a_trace() {
+        let mut batches = Batches::default();
+        for k in 0..10_000 {
+            batches.add(
+                k * MILLISECOND,
+                MILLISECOND,
+                if k < 5000 { 1000 } else { 3000 },
+            );
+        }
+        assert!(
+            batches
+                .deviation(SECOND / 2)
+                .is_some_and(|share| share > 0.3)
+        );
+        let trace = batches.trace(0, SECOND / 2);
+        assert!(
+            trace
+                .first()
+                .is_some_and(|[_, rate]| (rate - 8.0).abs() < 0.01)
+        );
+        assert!(
+            trace
+                .last()
+                .is_some_and(|[_, rate]| (rate - 24.0).abs() < 0.01)
+        );
+    }
+}

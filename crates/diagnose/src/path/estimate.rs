@@ -1,0 +1,163 @@
+//! A value with its interval, and the statistics behind intervals.
+
+use serde::Serialize;
+
+/// The 97.5th percentile of the normal distribution.
+pub(super) const Z: f64 = 1.959_964;
+
+/// What a capture says of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Seen {
+    /// The value lies in the interval.
+    Measured,
+    /// The path was not driven far enough: the value may be larger.
+    AtLeast,
+    /// The value may be smaller.
+    AtMost,
+    /// The capture cannot say.
+    NotSeen,
+}
+
+/// A value with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The value; the bound if it is one.
+    pub value: Option<f64>,
+    /// The lower end of the interval.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// Whether it is a value or a bound.
+    pub seen: Seen,
+}
+
+impl Estimate {
+    pub(super) const NOT_SEEN: Self = Self {
+        value: None,
+        low: None,
+        high: None,
+        seen: Seen::NotSeen,
+    };
+
+    pub(super) fn measured(value: f64, low: f64, high: f64) -> Self {
+        Self {
+            value: Some(value),
+            low: Some(low),
+            high: Some(high),
+            seen: Seen::Measured,
+        }
+    }
+
+    pub(super) const fn at_least(value: f64) -> Self {
+        Self {
+            value: Some(value),
+            low: Some(value),
+            high: None,
+            seen: Seen::AtLeast,
+        }
+    }
+
+    pub(super) const fn at_most(value: f64) -> Self {
+        Self {
+            value: Some(value),
+            low: None,
+            high: Some(value),
+            seen: Seen::AtMost,
+        }
+    }
+
+    /// The same in another unit.
+    pub(super) fn scaled(self, by: f64) -> Self {
+        Self {
+            value: self.value.map(|value| value * by),
+            low: self.low.map(|low| low * by),
+            high: self.high.map(|high| high * by),
+            seen: self.seen,
+        }
+    }
+}
+
+pub(super) fn square(value: f64) -> f64 {
+    value * value
+}
+
+/// The 97.5th percentile of Student's distribution (Cornish and Fisher's expansion).
+pub(super) fn student(degrees: f64) -> f64 {
+    let cube = Z * Z * Z;
+    let fifth = cube * Z * Z;
+    let seventh = fifth * Z * Z;
+    let inverse = 1.0 / degrees;
+    Z + (cube + Z) / 4.0 * inverse
+        + (5.0 * fifth + 16.0 * cube + 3.0 * Z) / 96.0 * inverse * inverse
+        + (3.0 * seventh + 19.0 * fifth + 17.0 * cube - 15.0 * Z) / 384.0
+            * inverse
+            * inverse
+            * inverse
+}
+
+/// Mean, and half the length of its 95 % interval; that is infinite for fewer than three values.
+pub(super) fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
+    let count = values.clone().count() as f64;
+    if count < 1.0 {
+        return None;
+    }
+    let mean = values.clone().sum::<f64>() / count;
+    if count < 3.0 {
+        return Some((mean, f64::INFINITY));
+    }
+    let squares: f64 = values.map(|value| square(value - mean)).sum();
+    let error = (squares / (count - 1.0) / count).sqrt();
+    Some((mean, student(count - 1.0) * error))
+}
+
+/// The 95 % interval of the mean of a Poisson distribution of which a count is one draw (Byar's approximation).
+pub(super) fn poisson(count: f64) -> (f64, f64) {
+    let bound = |of: f64, sign: f64| {
+        let root = 1.0 - 1.0 / (9.0 * of) + sign * Z / (3.0 * of.sqrt());
+        let root = root.max(0.0);
+        of * root * root * root
+    };
+    let low = if count > 0.0 { bound(count, -1.0) } else { 0.0 };
+    (low, bound(count + 1.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_near(one: f64, other: f64, within: f64) -> bool {
+        (one - other).abs() <= within * other.abs()
+    }
+
+    #[test]
+    fn students_percentiles_agree_with_the_table() {
+        for (degrees, table) in [(3.0, 3.182), (5.0, 2.571), (10.0, 2.228), (60.0, 2.000)] {
+            assert!(is_near(student(degrees), table, 0.01), "{degrees}");
+        }
+    }
+
+    #[test]
+    fn poisson_intervals_agree_with_the_exact_ones() {
+        // Exact bounds by the chi-squared distribution.
+        for (count, low, high) in [
+            (0.0, 0.0, 3.689),
+            (1.0, 0.025, 5.572),
+            (5.0, 1.623, 11.668),
+            (20.0, 12.217, 30.888),
+            (100.0, 81.364, 121.627),
+        ] {
+            let (from, to) = poisson(count);
+            assert!((from - low).abs() <= 0.02 + low / 100.0, "{count}: {from}");
+            assert!(is_near(to, high, 0.01), "{count}: {to}");
+        }
+    }
+
+    #[test]
+    fn two_values_have_no_interval() {
+        let of = |values: &[f64]| mean(values.iter().copied());
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[1.0, 3.0]), Some((2.0, f64::INFINITY)));
+        assert_eq!(of(&[2.0; 4]), Some((2.0, 0.0)));
+    }
+}

@@ -1,0 +1,293 @@
+//! Makes the model of a path from what an [`Observer`] has collected.
+
+use super::{
+    Estimate, Observer, Seen,
+    estimate::{Z, poisson},
+    lost::Place,
+    model::{Fit, Flow, Model, Reordering, Reverse},
+    queue::{HANDSHAKE, Queue},
+    side::Side,
+};
+use crate::time::{MILLISECOND, Nanos, millis, seconds};
+
+/// Fewer segments say nothing of a path.
+pub(crate) const LEAST_SEGMENTS: u64 = 10;
+/// Times in captures are rounded to microseconds at worst.
+const RESOLUTION: f64 = 1_000.0;
+/// Fewer pairs of acknowledgments are no measurement of a rate.
+const LEAST_PAIRS: u64 = 8;
+/// A rate whose batches deviate by more is no constant.
+const CONSTANT: f64 = 0.05;
+
+/// A sender that paces for a larger share of the time has a rate of its own.
+const PACED: f64 = 0.3;
+/// Fewer reductions show no congestion control.
+const LEAST_REDUCTIONS: usize = 3;
+/// The window of CUBIC behind a loss ÷ before it, though paced: BBR's varies.
+const CUBIC: std::ops::Range<f64> = 0.66..0.73;
+
+/// What the connection knows beside its observer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts {
+    pub(crate) direction: &'static str,
+    pub(crate) start: Nanos,
+    pub(crate) duration: Nanos,
+    pub(crate) octets: u64,
+    pub(crate) is_closed: bool,
+    pub(crate) is_from_start: bool,
+    pub(crate) sack: bool,
+    pub(crate) to_sender: Option<Nanos>,
+    pub(crate) to_receiver: Option<Nanos>,
+    /// Shares of the time.
+    pub(crate) paced: f64,
+    pub(crate) window_limited: f64,
+    pub(crate) buffer_limited: f64,
+    /// The most in flight.
+    pub(crate) highest_flight: i64,
+    pub(crate) median_rtt: Option<Nanos>,
+}
+
+impl Observer {
+    /// The model, if there is enough data; `other` has the data of the other direction.
+    pub(crate) fn model(&self, facts: &Facts, other: &Self) -> Option<Model> {
+        let segments = facts.octets.div_ceil(self.mss().max(1).unsigned_abs());
+        if segments < LEAST_SEGMENTS {
+            return None;
+        }
+        let side = self.bottleneck();
+        let place = self.place();
+        let rate = self.rate(facts);
+        let service = self.service(side);
+        let reverse = other.measured_rate();
+        let base = self.base(facts, service, reverse.value.map(|rate| rate / 8e3));
+        let queue = Queue::of(self, place, facts.is_from_start, service);
+        let length = (8 * facts.median_rtt.unwrap_or(0)).max(100 * MILLISECOND);
+        let deviation = side.busy().deviation(length);
+        let is_constant = deviation.is_none_or(|share| share <= CONSTANT);
+        let bytes = queue.bytes(self, side.busy().rate());
+        Some(Model {
+            direction: facts.direction,
+            bottleneck: match (rate.seen, place) {
+                (Seen::Measured, Place::Before) => "before the capture point",
+                (Seen::Measured, Place::After) => "behind the capture point",
+                _ => "not seen",
+            },
+            base_rtt_ms: base,
+            rate_mbit_s: rate,
+            rate_trace: if is_constant {
+                Vec::new()
+            } else {
+                side.busy().trace(facts.start, length)
+            },
+            buffer_bytes: bytes,
+            buffer_ms: side.busy().rate().map_or(Estimate::NOT_SEEN, |rate| {
+                bytes.scaled(1.0 / rate / MILLISECOND as f64)
+            }),
+            loss: queue.loss(segments),
+            reordering: self.reordering(segments),
+            jitter_ms: jitter(side),
+            reverse: Reverse {
+                rate_mbit_s: reverse,
+                to_sender_ms: facts.to_sender.map(millis),
+                to_receiver_ms: facts.to_receiver.map(millis),
+            },
+            fit: Fit {
+                rate_deviation: deviation,
+                busy_s: seconds(side.busy().busy()),
+                rate_samples: side.busy().pairs(),
+                buffer_deviation: queue.deviation,
+                buffer_samples: queue.full.len(),
+            },
+            flow: self.flow(facts),
+        })
+    }
+
+    fn place(&self) -> Place {
+        let (before, after) = (&self.before, &self.after);
+        let by_busy = before.busy().busy().cmp(&after.busy().busy());
+        if by_busy.then(before.swing().cmp(&after.swing())).is_gt() {
+            Place::Before
+        } else {
+            Place::After
+        }
+    }
+
+    pub(super) fn bottleneck(&self) -> &Side {
+        match self.place() {
+            Place::Before => &self.before,
+            Place::After => &self.after,
+        }
+    }
+
+    fn measured_rate(&self) -> Estimate {
+        let side = self.bottleneck();
+        if side.busy().pairs() < LEAST_PAIRS {
+            return Estimate::NOT_SEEN;
+        }
+        side.busy().estimate(RESOLUTION).scaled(8e3)
+    }
+
+    /// Without a queue the connection's own rate is a bound.
+    fn rate(&self, facts: &Facts) -> Estimate {
+        let measured = self.measured_rate();
+        if measured.seen == Seen::Measured || facts.duration <= 0 {
+            return measured;
+        }
+        Estimate::at_least(facts.octets as f64 * 8e3 / facts.duration as f64)
+    }
+
+    /// How long a full segment takes on the bottleneck.
+    fn service(&self, side: &Side) -> f64 {
+        let octets = (self.mss() + self.headers()) as f64;
+        side.busy().rate().map_or(0.0, |rate| octets / rate)
+    }
+
+    fn base(&self, facts: &Facts, service: f64, reverse: Option<f64>) -> Estimate {
+        // The reverse path is as fast as the forward one, unless the capture shows otherwise.
+        let octet = service / (self.mss() + self.headers()) as f64;
+        let back = reverse.map_or(octet, |rate| 1.0 / rate);
+        let sides = [&self.before, &self.after];
+        // Without timestamps the handshake alone shows the way to the sender.
+        let otherwise = [facts.to_sender, None];
+        let sum = |of: fn(&Side) -> Option<Nanos>| {
+            let known = sides.iter().zip(otherwise);
+            let known = known.filter_map(|(side, otherwise)| of(side).or(otherwise));
+            let (count, time) = known.fold((0, 0), |(count, sum), one| (count + 1, sum + one));
+            (count > 0).then_some(time as f64)
+        };
+        let by_data = sum(|side| side.full.min().or(side.least.min()))
+            .map(|time| time - service - self.headers() as f64 * back);
+        let by_handshake = sum(|side| side.least.min())
+            .filter(|_| facts.is_from_start)
+            .map(|time| time - HANDSHAKE * (octet + back));
+        let below: f64 = sides.iter().map(|side| side.full.below()).sum();
+        let (value, below) = match (by_data, by_handshake) {
+            (Some(data), Some(handshake)) => {
+                // Two samples that agree: 0.95 ÷ 0.05 of their distance, if both are draws near the minimum.
+                let apart = (data - handshake).abs();
+                (data.min(handshake), below.min(19.0 * apart))
+            }
+            (Some(one), None) | (None, Some(one)) => (one, below),
+            (None, None) => return Estimate::NOT_SEEN,
+        };
+        let unknown = RESOLUTION + HANDSHAKE * (octet + back) / 2.0;
+        let scale = 1.0 / MILLISECOND as f64;
+        Estimate::measured(
+            value.max(0.0),
+            (value - below - unknown).max(0.0),
+            value + unknown,
+        )
+        .scaled(scale)
+    }
+
+    fn reordering(&self, segments: u64) -> Reordering {
+        let (late, all) = (self.late as f64, segments as f64);
+        let (low, high) = poisson(late);
+        let ratio = if self.late == 0 {
+            Estimate {
+                value: Some(0.0),
+                low: Some(0.0),
+                high: Some((high / all).min(1.0)),
+                seen: Seen::AtMost,
+            }
+        } else {
+            Estimate::measured(late / all, low / all, (high / all).min(1.0))
+        };
+        Reordering {
+            ratio,
+            extent_p95_packets: self.extents.percentile(95.0),
+            late_ms: self
+                .lateness
+                .percentile(50.0)
+                .map(|micros| micros as f64 / 1e3),
+        }
+    }
+
+    fn flow(&self, facts: &Facts) -> Flow {
+        let mss = self.mss();
+        let (congestion_control, congestion_control_evidence) = self.control(facts);
+        Flow {
+            mss_bytes: mss,
+            bytes: facts.octets,
+            is_closed: facts.is_closed,
+            is_from_start: facts.is_from_start,
+            congestion_control,
+            congestion_control_evidence,
+            reduction: self.reductions.median().map(|(ratio, _)| ratio),
+            receive_window_bytes: (self.largest_window > 0).then_some(self.largest_window),
+            send_buffer_bytes: (facts.buffer_limited > 0.1).then_some(facts.highest_flight),
+            timestamps: self.has_stamps(),
+            sack: facts.sack,
+            segments_per_ack: (self.acks > 0)
+                .then(|| self.acked as f64 / self.acks as f64 / mss as f64),
+            initial_window_packets: (facts.is_from_start && self.initial_flight > 0)
+                .then(|| (self.initial_flight + mss - 1) / mss),
+        }
+    }
+
+    /// The family of the congestion control, and what shows it.
+    fn control(&self, facts: &Facts) -> (&'static str, &'static str) {
+        // Behind the queue, what waits in it is not known to be in flight.
+        let reduction = self
+            .reductions
+            .median()
+            .filter(|_| self.place() == Place::After);
+        let is_paced = facts.paced > PACED;
+        let (ratio, count) = reduction.unwrap_or_default();
+        let is_certain = count >= LEAST_REDUCTIONS && facts.window_limited < 0.5;
+        match ratio {
+            _ if is_paced && !(is_certain && CUBIC.contains(&ratio)) => {
+                ("bbr", "segments were paced")
+            }
+            0.45..0.6 if is_certain || count > 0 => ("reno", "the window was halved at losses"),
+            ..0.6 if is_certain => ("reno", "the window was halved at losses"),
+            0.6..0.76 if is_certain => ("cubic", "the window was reduced to 0.7 at losses"),
+            _ if is_certain => ("bbr", "losses did not reduce the window"),
+            _ => ("cubic", "assumed: the capture does not show it"),
+        }
+    }
+}
+
+/// Delays vary from packet to packet where the times between them do not follow their lengths.
+fn jitter(side: &Side) -> Estimate {
+    let pairs = side.busy().pairs();
+    let Some(noise) = side.busy().noise().filter(|_| pairs >= 4 * LEAST_PAIRS) else {
+        return Estimate::NOT_SEEN;
+    };
+    // Both ends of a pair vary.
+    let value = noise / std::f64::consts::SQRT_2;
+    let scale = 1.0 / MILLISECOND as f64;
+    if value <= RESOLUTION {
+        return Estimate::at_most(RESOLUTION).scaled(scale);
+    }
+    let half = value * Z / (2.0 * pairs as f64).sqrt();
+    Estimate::measured(value, value - half, value + half).scaled(scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::SECOND;
+
+    #[test]
+    fn nothing_is_modelled_from_a_handful_of_segments() {
+        let facts = Facts {
+            direction: "a_to_b",
+            start: 0,
+            duration: SECOND,
+            octets: 5 * 1448,
+            is_closed: true,
+            is_from_start: true,
+            sack: true,
+            to_sender: None,
+            to_receiver: None,
+            paced: 0.0,
+            window_limited: 0.0,
+            buffer_limited: 0.0,
+            highest_flight: 0,
+            median_rtt: None,
+        };
+        let observer = Observer::default();
+        assert!(observer.model(&facts, &Observer::default()).is_none());
+    }
+}

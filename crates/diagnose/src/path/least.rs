@@ -1,0 +1,66 @@
+//! The least of many samples, and how sure it is that the true minimum has been seen.
+
+use crate::time::Nanos;
+
+/// Samples that are kept.
+const KEPT: usize = 8;
+/// How far below the least sample the true minimum lies, in distances from the least to the last kept one, with 95 %
+/// probability: 0.05^(-1 / (KEPT - 1)) - 1, if samples are spread evenly near their minimum.
+const BELOW: f64 = 0.534;
+
+/// The least samples, in order.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Least {
+    kept: [Nanos; KEPT],
+    count: usize,
+}
+
+impl Least {
+    pub(super) fn see(&mut self, sample: Nanos) {
+        if self.count == KEPT && sample >= self.kept[KEPT - 1] {
+            return;
+        }
+        let end = self.count.min(KEPT - 1);
+        let mut at = end;
+        while at > 0 && self.kept[at - 1] > sample {
+            self.kept[at] = self.kept[at - 1];
+            at -= 1;
+        }
+        self.kept[at] = sample;
+        self.count = end + 1;
+    }
+
+    pub(super) fn min(&self) -> Option<Nanos> {
+        (self.count > 0).then_some(self.kept[0])
+    }
+
+    /// How far below the least sample the true minimum may lie; a quarter of it if there are few samples.
+    pub(super) fn below(&self) -> f64 {
+        let (least, most) = (self.kept[0], self.kept[KEPT - 1]);
+        if self.count < KEPT {
+            return least as f64 / 4.0;
+        }
+        (most - least) as f64 * BELOW
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_least_samples_are_kept_in_order(samples in prop::collection::vec(0_i64..1000, 1..50)) {
+            let mut least = Least::default();
+            for sample in &samples {
+                least.see(*sample);
+            }
+            let mut sorted = samples;
+            sorted.sort_unstable();
+            sorted.truncate(KEPT);
+            prop_assert_eq!(&least.kept[..least.count], &sorted[..]);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Originals that were lost: how many in a row, and what the round trip was around them.
+
+use std::collections::VecDeque;
+
+use crate::time::Nanos;
+
+/// Originals that were retransmitted and have no verdict, at most.
+const MOST_PENDING: usize = 4096;
+/// Runs that are kept; of more, every second one.
+const MOST_RUNS: usize = 1024;
+
+/// Which side of the capture point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Before,
+    After,
+}
+
+/// An original that was retransmitted.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    start: i64,
+    end: i64,
+    place: Place,
+    around: Option<Nanos>,
+}
+
+/// Originals in a row that were lost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Run {
+    pub(super) place: Place,
+    /// The round trip around the first.
+    pub(super) around: Option<Nanos>,
+    pub(super) segments: u32,
+}
+
+/// Lost originals.
+#[derive(Debug, Default)]
+pub(super) struct Lost {
+    pending: VecDeque<Pending>,
+    runs: Vec<Run>,
+    /// Of so many runs one is kept.
+    every: u32,
+    seen: u32,
+    /// Where the last lost original ends, and whether its run is kept.
+    last: Option<(i64, bool)>,
+    pub(super) segments: u64,
+}
+
+impl Lost {
+    /// An original is retransmitted for the first time.
+    pub(super) fn suspect(&mut self, start: i64, end: i64, place: Place, around: Option<Nanos>) {
+        if self.pending.len() >= MOST_PENDING {
+            self.pending.pop_front();
+        }
+        self.pending.push_back(Pending {
+            start,
+            end,
+            place,
+            around,
+        });
+    }
+
+    /// Whether it was lost.
+    pub(super) fn decide(&mut self, start: i64, end: i64, is_lost: bool, mss: i64) {
+        let covers = |one: &Pending| one.start <= start && start < one.end;
+        let Some(at) = self.pending.iter().position(covers) else {
+            return;
+        };
+        let Some(pending) = self.pending.get(at).copied() else {
+            return;
+        };
+        if pending.end <= end {
+            self.pending.remove(at);
+        } else if let Some(rest) = self.pending.get_mut(at) {
+            rest.start = end;
+        }
+        if is_lost {
+            let segments = (end - start + mss - 1) / mss.max(1);
+            self.add(
+                start,
+                end,
+                Run {
+                    place: pending.place,
+                    around: pending.around,
+                    segments: u32::try_from(segments).unwrap_or(u32::MAX),
+                },
+            );
+        }
+    }
+
+    fn add(&mut self, start: i64, end: i64, run: Run) {
+        self.segments += u64::from(run.segments);
+        if let Some((last, is_kept)) = self.last
+            && last == start
+        {
+            self.last = Some((end, is_kept));
+            if is_kept && let Some(kept) = self.runs.last_mut() {
+                kept.segments = kept.segments.saturating_add(run.segments);
+            }
+            return;
+        }
+        self.every = self.every.max(1);
+        self.seen += 1;
+        let is_kept = self.seen >= self.every;
+        self.last = Some((end, is_kept));
+        if !is_kept {
+            return;
+        }
+        self.seen = 0;
+        if self.runs.len() >= MOST_RUNS {
+            let mut keep = false;
+            self.runs.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.every = self.every.saturating_mul(2);
+        }
+        self.runs.push(run);
+    }
+
+    /// The runs that are kept, and for how many each stands.
+    pub(super) fn runs(&self) -> (&[Run], u32) {
+        (&self.runs, self.every.max(1))
+    }
+}

@@ -1,0 +1,291 @@
+//! Collects what one direction shows of its path.
+
+use anabranch_core::histogram::Histogram;
+
+use super::{
+    echo::Echo,
+    lost::{Lost, Place},
+    reduction::Reductions,
+    side::{Prompt, Side},
+};
+use crate::{
+    segment::Segment,
+    time::{MICROSECOND, MILLISECOND, Nanos},
+};
+
+/// Options take so much of the MSS that is announced (RFC 6691).
+const STAMPS: i64 = 12;
+/// IPv4 and TCP headers; IPv6's is longer by 20.
+const HEADERS: i64 = 40;
+/// The payload of an Ethernet frame, if nothing is announced and segments are larger.
+const USUAL_MSS: i64 = 1448;
+/// A segment that is larger was cut by the network card.
+const LARGEST_MSS: i64 = 9_000;
+
+/// No timer of delayed acknowledgments is shorter.
+const LEAST_DELAY: Nanos = 35 * MILLISECOND;
+
+/// Packets of a burst are no further apart at the slowest rate, 1 Mbit/s.
+const MOST_APART: Nanos = 13 * MILLISECOND;
+
+/// So many packets without data are looked at.
+const MOST_BARE: u8 = 4;
+/// A host that takes a smaller share of the time has no queue before the capture point.
+const NEAR: Nanos = 32;
+
+/// Whether the capture point is so near to a host that a queue between them does not matter.
+fn is_near(sample: Nanos, other: &Side) -> bool {
+    other.least.min().is_some_and(|least| sample < least / NEAR)
+}
+
+/// Full segments that carry so many octets, the last one perhaps not full. Most often it is one or two.
+fn segments(octets: i64, mss: i64) -> i64 {
+    match octets {
+        _ if octets <= mss => 1,
+        _ if octets <= 2 * mss => 2,
+        _ => (octets + mss - 1) / mss,
+    }
+}
+
+/// A segment with data, as its sender's scoreboard stood.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) time: Nanos,
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    /// Behind the highest octet before.
+    pub(crate) next: i64,
+    pub(crate) una: i64,
+    pub(crate) is_recovering: bool,
+    pub(crate) by_timer: bool,
+}
+
+/// What one direction shows.
+#[derive(Debug, Default)]
+pub(crate) struct Observer {
+    pub(super) before: Side,
+    pub(super) after: Side,
+    pub(super) lost: Lost,
+    pub(super) reductions: Reductions,
+    echo: Echo,
+    /// Packets of the sender without data whose echoes were looked at.
+    bare: u8,
+    /// When the last packet of the sender passed of which a sample was made.
+    sender_at: Option<Nanos>,
+    /// The MSS that the receiver announced.
+    announced: Option<i64>,
+    largest: i64,
+    has_stamps: bool,
+    is_v6: bool,
+    /// Octets that came late, and by how much they did.
+    pub(super) late: u64,
+    pub(super) extents: Histogram,
+    pub(super) lateness: Histogram,
+    hole: Option<Nanos>,
+    /// Octets that had not come when later ones did.
+    gaps: i64,
+    acknowledged_at: Option<Nanos>,
+    /// Octets that have arrived, by acknowledgments.
+    arrived: Option<i64>,
+    /// Acknowledgments that advance, outside of recoveries, and the octets that they acknowledge.
+    pub(super) acks: u64,
+    pub(super) acked: i64,
+    pub(super) largest_window: i64,
+    pub(super) initial_flight: i64,
+}
+
+impl Observer {
+    /// The receiver's SYN.
+    pub(crate) fn announce(&mut self, mss: Option<u16>) {
+        self.announced = mss.map(i64::from);
+    }
+
+    pub(crate) fn window(&mut self, window: Option<i64>) {
+        self.largest_window = self.largest_window.max(window.unwrap_or(0));
+    }
+
+    /// Octets of payload of a full segment.
+    pub(super) fn mss(&self) -> i64 {
+        let options = if self.has_stamps { STAMPS } else { 0 };
+        let announced = self.announced.map(|mss| (mss - options).max(1));
+        match (announced, self.largest) {
+            (Some(announced), 1..) => announced.min(self.largest),
+            (Some(announced), _) => announced,
+            (None, 1..=LARGEST_MSS) => self.largest,
+            (None, _) => USUAL_MSS,
+        }
+    }
+
+    /// Octets of headers of IP and TCP.
+    pub(super) fn headers(&self) -> i64 {
+        HEADERS + i64::from(self.is_v6) * 20 + i64::from(self.has_stamps) * STAMPS
+    }
+
+    pub(super) fn has_stamps(&self) -> bool {
+        self.has_stamps
+    }
+
+    /// Octets of IP packets that carry so many octets of data.
+    fn wire(mss: i64, headers: i64) -> impl Fn(i64) -> i64 {
+        move |octets| octets + segments(octets, mss) * headers
+    }
+
+    /// An acknowledgment's timestamp passes on its way to the sender of the data.
+    pub(crate) fn ask(&mut self, segment: &Segment) {
+        if self.bare >= MOST_BARE && self.largest == 0 {
+            return;
+        }
+        if let Some((stamp, _)) = segment.stamps {
+            self.echo.ask(stamp, segment.time);
+        }
+    }
+
+    /// A packet of the sender of the data.
+    pub(crate) fn see_sender(&mut self, segment: &Segment) {
+        self.is_v6 = segment.source.0.is_ipv6();
+        if segment.payload > 0 {
+            self.has_stamps = segment.stamps.is_some();
+            self.largest = self.largest.max(i64::from(segment.payload));
+        }
+        // The handshake shows the least time; later on data is what meets the queue.
+        if segment.payload == 0 && self.bare >= MOST_BARE {
+            return;
+        }
+        self.bare = self.bare.saturating_add(u8::from(segment.payload == 0));
+        let echo = segment.stamps.filter(|_| segment.ack.is_some());
+        let sample = echo.and_then(|(_, echo)| self.echo.answer(echo, segment.time));
+        let Some(sample) = sample else {
+            return;
+        };
+        let is_full = i64::from(segment.payload) >= self.mss();
+        if is_near(sample.time, &self.after) {
+            self.before.see_least(sample.time, is_full);
+            return;
+        }
+        // Further data with the same echo may have been sent much later; in a burst it follows at the queue's pace.
+        let is_burst = segment.time - self.sender_at.unwrap_or(segment.time) <= MOST_APART;
+        if !sample.is_further {
+            self.before.settle(sample.time, self.mss() + self.headers());
+        } else if !is_burst {
+            return;
+        }
+        self.sender_at = Some(segment.time);
+        self.before
+            .sample(segment.time, sample.time, is_full, 1, Prompt::Yes);
+    }
+
+    /// Data that is not a retransmission.
+    pub(crate) fn data(&mut self, sent: Sent) {
+        self.reductions.see(
+            sent.end.max(sent.next),
+            sent.una.max(0),
+            sent.is_recovering,
+            sent.by_timer,
+        );
+        if sent.una <= 0 {
+            self.initial_flight = self.initial_flight.max(sent.end);
+        }
+        if sent.end <= sent.next {
+            self.before.touch(sent.time);
+            return;
+        }
+        let wire = Self::wire(self.mss(), self.headers());
+        // What came before is contiguous: a gap makes the top run ahead.
+        let gap = (sent.start - sent.next).max(0);
+        self.gaps += gap;
+        let octets = sent.end - self.gaps;
+        self.before.hold(sent.time, sent.end, octets, wire);
+    }
+
+    /// An acknowledgment: the highest octet that has arrived, how many have, and a round trip.
+    ///
+    /// If it covers all that is outstanding, the receiver may have waited for more.
+    pub(crate) fn acknowledge(
+        &mut self,
+        time: Nanos,
+        top: i64,
+        octets: i64,
+        sample: Option<Nanos>,
+        is_open: bool,
+        is_all: bool,
+    ) {
+        let since = self.acknowledged_at.map_or(0, |before| time - before);
+        self.acknowledged_at = Some(time);
+        let (mss, headers) = (self.mss(), self.headers());
+        let new = self.arrived.map_or(0, |before| octets - before);
+        self.arrived = Some(octets.max(self.arrived.unwrap_or(octets)));
+        if is_open && new > 0 {
+            self.acks += 1;
+            self.acked += new;
+        }
+        self.hole = (top > octets).then(|| self.hole.unwrap_or(time));
+        // A receiver may have waited for a second segment.
+        let is_delayed = is_all || (new < 2 * mss && top == octets && since >= LEAST_DELAY);
+        if let Some(sample) = sample {
+            let segments = u32::try_from(segments(new, mss)).unwrap_or(u32::MAX);
+            let prompt = match (is_delayed, top > octets) {
+                (true, _) => Prompt::No,
+                (false, true) => Prompt::Almost,
+                (false, false) => Prompt::Yes,
+            };
+            if is_near(sample, &self.before) {
+                self.after.see_least(sample, new >= mss);
+                return;
+            }
+            self.after
+                .sample(time - sample, sample, new >= mss, segments, prompt);
+        }
+        if is_delayed {
+            self.after.lose();
+        } else {
+            let wire = Self::wire(mss, headers);
+            self.after
+                .advance(time, top, octets, sample, mss + headers, wire);
+        }
+    }
+
+    /// A SYN is acknowledged.
+    pub(crate) fn opened(&mut self, sample: Nanos) {
+        self.after.least.see(sample);
+    }
+
+    /// Original data came after later data, by so many octets.
+    pub(crate) fn late(&mut self, octets: i64, beyond: i64, by: Option<Nanos>) {
+        let mss = self.mss();
+        self.late += u64::try_from((octets + mss - 1) / mss).unwrap_or_default();
+        self.extents
+            .record(u64::try_from((beyond + mss - 1) / mss).unwrap_or_default());
+        if let Some(by) = by {
+            self.lateness
+                .record(u64::try_from(by / MICROSECOND).unwrap_or_default());
+        }
+    }
+
+    /// Since when later data has arrived beside a hole.
+    pub(crate) fn hole(&self) -> Option<Nanos> {
+        self.hole
+    }
+
+    /// An original is retransmitted for the first time. It passed at `first`, or others around it did at `gap`.
+    pub(crate) fn suspect(
+        &mut self,
+        start: i64,
+        end: i64,
+        first: Option<Nanos>,
+        gap: Option<Nanos>,
+    ) {
+        if let Some(first) = first {
+            let around = self.after.recent.around(first);
+            self.lost.suspect(start, end, Place::After, around);
+        } else {
+            // The packet that shows the gap came behind the lost one.
+            let around = gap.and_then(|gap| self.before.recent.around(gap - 1));
+            self.lost.suspect(start, end, Place::Before, around);
+        }
+    }
+
+    /// Whether an original was lost.
+    pub(crate) fn decide(&mut self, start: i64, end: i64, is_lost: bool) {
+        self.lost.decide(start, end, is_lost, self.mss());
+    }
+}

@@ -1,0 +1,151 @@
+//! Round trips by when their segment passed, for a look back at what a lost one met; and their distribution.
+
+use std::collections::VecDeque;
+
+use crate::time::{MILLISECOND, Nanos};
+
+/// Samples that are kept for a look back.
+const KEPT: usize = 512;
+/// Samples of a round trip that are kept.
+const PER_ROUND_TRIP: Nanos = 128;
+/// By how much a receiver may delay an acknowledgment of data beside a hole.
+pub(super) const DELAY: Nanos = 3 * MILLISECOND;
+/// Bins of equal width.
+const BINS: usize = 128;
+
+/// A sample that is kept.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    /// When the segment passed.
+    sent: Nanos,
+    sample: Nanos,
+    /// Nothing was missing when it was acknowledged: receivers delay acknowledgments beside holes.
+    is_clean: bool,
+}
+
+/// The latest samples.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    samples: VecDeque<Kept>,
+}
+
+impl Recent {
+    pub(super) fn see(&mut self, sent: Nanos, sample: Nanos, is_clean: bool) {
+        let kept = Kept {
+            sent,
+            sample,
+            is_clean,
+        };
+        if let Some(last) = self.samples.back_mut()
+            && sent - last.sent < sample / PER_ROUND_TRIP
+        {
+            if sent >= last.sent && (is_clean || !last.is_clean) {
+                *last = Kept {
+                    sent: last.sent,
+                    ..kept
+                };
+            }
+            return;
+        }
+        if self.samples.len() >= KEPT {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(kept);
+    }
+
+    /// The last clean sample of the round trip before this time, unless the nearest one is much longer.
+    pub(super) fn around(&self, time: Nanos) -> Option<Nanos> {
+        let behind = self.samples.partition_point(|kept| kept.sent <= time);
+        let near = self.samples.get(behind.saturating_sub(1))?;
+        let before = self.samples.range(..behind).rev();
+        let mut round = before.take_while(|kept| time - kept.sent <= kept.sample);
+        let clean = round.find(|kept| kept.is_clean);
+        let clean = clean.map_or(near.sample, |clean| clean.sample);
+        Some(clean.max(near.sample - DELAY))
+    }
+}
+
+/// How many segments had which round trip, in bins whose width doubles when a sample does not fit.
+#[derive(Debug, Default)]
+pub(super) struct Bins {
+    counts: Vec<u32>,
+    /// A bin is 2 to the power of this wide, in nanoseconds.
+    shift: u32,
+}
+
+impl Bins {
+    pub(super) fn see(&mut self, sample: Nanos, segments: u32) {
+        if self.counts.is_empty() {
+            self.counts = vec![0; BINS];
+            self.shift = 0;
+        }
+        let mut bin = self.bin(sample);
+        while bin >= BINS {
+            for at in 0..BINS {
+                let pair = self.counts.get(2 * at..2 * at + 2);
+                self.counts[at] = pair.map_or(0, |pair| pair.iter().sum());
+            }
+            self.shift += 1;
+            bin = self.bin(sample);
+        }
+        let count = &mut self.counts[bin];
+        *count = count.saturating_add(segments);
+    }
+
+    fn bin(&self, sample: Nanos) -> usize {
+        usize::try_from(sample.max(0) >> self.shift).unwrap_or(usize::MAX)
+    }
+
+    /// Segments with at least this round trip, up to a bin's width.
+    pub(super) fn from(&self, sample: Nanos) -> u64 {
+        let above = self.counts.iter().skip(self.bin(sample));
+        above.map(|count| u64::from(*count)).sum()
+    }
+
+    /// What one in five hundred exceeds, up to a bin's width.
+    pub(super) fn high(&self) -> Nanos {
+        let most = self.all() / 500;
+        let mut above = 0;
+        let bins = self.counts.iter().enumerate().rev();
+        let found = bins
+            .map(|(bin, count)| (bin, u64::from(*count)))
+            .find(|(_, count)| {
+                above += count;
+                above > most
+            });
+        found.map_or(0, |(bin, _)| {
+            Nanos::try_from(bin).unwrap_or_default() << self.shift
+        })
+    }
+
+    pub(super) fn all(&self) -> u64 {
+        self.from(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_keep_every_count_when_they_widen() {
+        let mut bins = Bins::default();
+        for sample in 0..10_000 {
+            bins.see(sample, 1);
+        }
+        assert_eq!(bins.all(), 10_000);
+        assert!(bins.from(5_000).abs_diff(5_000) <= 160);
+    }
+
+    #[test]
+    fn the_sample_before_is_found() {
+        let mut recent = Recent::default();
+        for (sent, sample) in [(0, 1_000), (1_000, 3_000), (2_000, 2_000)] {
+            recent.see(sent, sample, true);
+        }
+        assert_eq!(recent.around(500), Some(1_000));
+        assert_eq!(recent.around(1_500), Some(3_000));
+        assert_eq!(recent.around(5_000), Some(2_000));
+        assert_eq!(recent.around(-1), Some(1_000));
+    }
+}

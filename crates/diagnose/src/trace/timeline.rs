@@ -1,0 +1,141 @@
+//! Which limit each interval of a direction belongs to, in order of time.
+
+use super::Span;
+use crate::{
+    limit::Limit,
+    time::{Nanos, seconds},
+};
+
+/// Intervals that are kept; of more, neighbours are joined under the longer one's limit.
+const MOST: usize = 20_000;
+
+#[derive(Debug, Clone, Copy)]
+struct Interval {
+    start: Nanos,
+    end: Nanos,
+    limit: Limit,
+}
+
+/// The intervals so far. Some change their limit when a later event explains them.
+#[derive(Debug, Default)]
+pub(crate) struct Timeline {
+    intervals: Vec<Interval>,
+    /// Where the amount in flight that is level now began.
+    level: usize,
+}
+
+impl Timeline {
+    pub(crate) fn add(&mut self, start: Nanos, end: Nanos, limit: Limit) {
+        let is_in_level = self.intervals.len() > self.level;
+        match self.intervals.last_mut() {
+            // Recoveries stay apart: each may prove spurious.
+            Some(last)
+                if last.limit == limit
+                    && last.end == start
+                    && limit != Limit::FastRecovery
+                    && is_in_level =>
+            {
+                last.end = end;
+            }
+            _ => self.intervals.push(Interval { start, end, limit }),
+        }
+        if self.intervals.len() > MOST {
+            self.halve();
+        }
+    }
+
+    fn halve(&mut self) {
+        let joined = self.intervals.chunks(2).map(|pair| match pair {
+            [one, other] => Interval {
+                start: one.start,
+                end: other.end,
+                limit: if one.end - one.start >= other.end - other.start {
+                    one.limit
+                } else {
+                    other.limit
+                },
+            },
+            [one, ..] => *one,
+            [] => Interval {
+                start: 0,
+                end: 0,
+                limit: Limit::Undecidable,
+            },
+        });
+        self.intervals = joined.collect();
+        self.level /= 2;
+    }
+
+    /// Another amount in flight begins.
+    pub(crate) fn start_level(&mut self) {
+        self.level = self.intervals.len();
+    }
+
+    /// The amount in flight proves level: its time is the send buffer's.
+    pub(crate) fn settle_level(&mut self) {
+        for interval in self.intervals.iter_mut().skip(self.level) {
+            if matches!(interval.limit, Limit::CongestionWindow | Limit::Bottleneck) {
+                interval.limit = Limit::SendBuffer;
+            }
+        }
+        self.level = self.intervals.len();
+    }
+
+    /// A recovery proves spurious: its time is reordering's.
+    pub(crate) fn settle_recovery(&mut self, start: Nanos, end: Nanos) {
+        let recent = self.intervals.iter_mut().rev();
+        for interval in recent.take_while(|interval| interval.end >= start) {
+            if interval.limit == Limit::FastRecovery && interval.end <= end {
+                interval.limit = Limit::Reordering;
+            }
+        }
+    }
+
+    /// The intervals in seconds, neighbours of one limit joined.
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        let mut spans: Vec<Span> = Vec::new();
+        for interval in &self.intervals {
+            let (start, end) = (seconds(interval.start), seconds(interval.end));
+            let name = interval.limit.meta().name;
+            match spans.last_mut() {
+                Some(last) if last.2 == name => last.1 = end,
+                _ => spans.push((start, end, name)),
+            }
+        }
+        spans
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_that_shows_late_is_the_send_buffers() {
+        let mut line = Timeline::default();
+        line.add(0, 10, Limit::CongestionWindow);
+        line.start_level();
+        line.add(10, 20, Limit::CongestionWindow);
+        line.add(20, 30, Limit::Application);
+        line.settle_level();
+        let names: Vec<_> = line.spans().into_iter().map(|span| span.2).collect();
+        assert_eq!(names, ["congestion-window", "send-buffer", "application"]);
+    }
+
+    #[test]
+    fn many_intervals_are_joined_without_gaps() {
+        let mut line = Timeline::default();
+        for step in 0..100_000 {
+            let limit = [Limit::Application, Limit::Pacing][usize::from(step % 2 == 0)];
+            line.add(step, step + 1, limit);
+        }
+        assert!(line.intervals.len() <= MOST);
+        assert_eq!(line.intervals[0].start, 0);
+        assert!(
+            line.intervals
+                .windows(2)
+                .all(|pair| pair[0].end == pair[1].start)
+        );
+        assert_eq!(line.intervals.last().map(|last| last.end), Some(100_000));
+    }
+}

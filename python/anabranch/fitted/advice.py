@@ -1,0 +1,186 @@
+"""Simulates remedies on the fitted path, alone and beside a CUBIC flow, and ranks them.
+
+The gain is the goodput's, run by run with the same seeds as without the remedy. A remedy helps if the interval of its
+gain lies above 2 %, or if it takes a fifth off the mean round trip at no loss of goodput. The rank is the gain, plus
+half of what the round trip loses, minus what a competing CUBIC flow loses and minus the price of the effort.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch import toml_text
+from anabranch.fitted.remedies import PRICE, Remedy, case, relevant
+from anabranch.fitted.scenario import APPLICATION, FLOW, LINK, Fitted
+from anabranch.scenario import Scenario
+from anabranch.statistics import Interval, mean_interval
+
+SEEDS = tuple(range(1, 6))
+LONGEST_S = 60.0
+"""Longer connections are simulated for this long."""
+LIVE_S = 20.0
+"""Live runs take as long as they say."""
+OTHER = "other"
+"""The competing flow."""
+LEAST_GAIN = 0.02
+LEAST_RELIEF = 0.2
+HARM = 0.05
+"""Loss of goodput with which a shorter round trip is no help."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One remedy's runs, by seed."""
+
+    remedy: Remedy
+    goodput: tuple[float, ...]
+    rtt: tuple[float, ...]
+    others: tuple[float, ...]
+
+
+def advised(connection: Mapping[str, Any], fitted: Fitted) -> list[dict[str, Any]]:
+    """The remedies that the connection's causes call for, best first."""
+    outcomes = [_simulated(fitted, remedy) for remedy in relevant(case(connection, fitted))]
+    base = outcomes[0]
+    rows = [_row(outcome, base) for outcome in outcomes]
+    return sorted(rows, key=lambda row: (not row["helps"], -row["score"], row["remedy"]))
+
+
+def document(
+    fitted: Fitted, remedy: Remedy, *, with_other: bool = False, longest_s: float = LONGEST_S
+) -> dict[str, Any]:
+    """The scenario with a remedy, and with a competing flow if wanted."""
+    made = copy.deepcopy(fitted.document)
+    duration = min(float(made["duration"].split()[0]), longest_s)
+    made["duration"] = f"{duration:.3f} s"
+    for path, value in remedy.set.items():
+        if path == "gateway":
+            _bond(made)
+        else:
+            _assign(made, path.split("."), value)
+    if with_other:
+        # A bulk flow beside a bulk flow: otherwise the one that ends first leaves the path to the other.
+        made["flow"][FLOW].pop("workload", None)
+        flow = {key: value for key, value in made["flow"][FLOW].items() if key in ("from", "to")}
+        made["flow"][OTHER] = {**flow, "cc": "cubic", "start_spread": "200 ms"}
+    return made
+
+
+def _assign(made: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+    for key in keys[:-1]:
+        made = made.setdefault(key, {})
+    made[keys[-1]] = value
+
+
+def _bond(made: dict[str, Any]) -> None:
+    """A second link like the first, and gateways that split packets between both."""
+    links = made["link"]
+    first = links[LINK]
+    end = first["between"][1]
+    first["between"] = ["left", "right"]
+    links["path2"] = copy.deepcopy(first)
+    links["near"] = {"between": ["sender", "left"]}
+    links["far"] = {"between": ["right", end]}
+    made["gateway"] = {
+        "bond": {
+            "between": ["left", "right"],
+            "routes": [LINK, "path2"],
+            "split": "earliest-arrival",
+            "restore": "adaptive",
+            "overhead": "40 bytes",
+        }
+    }
+    for change in made.get("at", ()):
+        change["set"].update({key.replace(f".{LINK}.", ".path2."): rate for key, rate in change["set"].items()})
+
+
+def _simulated(fitted: Fitted, remedy: Remedy) -> Outcome:
+    alone = Scenario.from_text(toml_text.write_document(document(fitted, remedy)), file=f"{remedy.name}.toml")
+    beside = Scenario.from_text(
+        toml_text.write_document(document(fitted, remedy, with_other=True)), file=f"{remedy.name}-beside.toml"
+    )
+    goodput, rtt, others = [], [], []
+    for seed in SEEDS:
+        flow = alone.run(seed=seed, digest=False).flows[FLOW]
+        goodput.append(float(flow["goodput_mbit_s"] or 0.0))
+        rtt.append(float(flow["mean_srtt_ms"] or 0.0))
+        others.append(float(beside.run(seed=seed, digest=False).flows[OTHER]["goodput_mbit_s"] or 0.0))
+    return Outcome(remedy, tuple(goodput), tuple(rtt), tuple(others))
+
+
+def _row(outcome: Outcome, base: Outcome) -> dict[str, Any]:
+    gain = _changes(outcome.goodput, base.goodput)
+    relief = _changes(outcome.rtt, base.rtt)
+    cost = _changes(outcome.others, base.others)
+    least = gain["mean"] if gain["low"] is None else gain["low"]
+    shorter = relief["mean"] if relief["high"] is None else relief["high"]
+    helps = least > LEAST_GAIN or (shorter < -LEAST_RELIEF and least > -HARM)
+    score = gain["mean"] - relief["mean"] / 2 + min(0.0, cost["mean"]) - PRICE[outcome.remedy.effort]
+    return {
+        "remedy": outcome.remedy.name,
+        "title": outcome.remedy.title,
+        "effort": outcome.remedy.effort,
+        "set": outcome.remedy.set,
+        "goodput_mbit_s": _interval(mean_interval(outcome.goodput)),
+        "gain": gain,
+        "rtt_ms": _interval(mean_interval(outcome.rtt)),
+        "rtt_change": relief,
+        "cost_to_others": {
+            "mean": -cost["mean"],
+            "low": None if cost["high"] is None else -cost["high"],
+            "high": None if cost["low"] is None else -cost["low"],
+        },
+        "helps": helps and outcome is not base,
+        "score": score,
+        "seeds": len(SEEDS),
+    }
+
+
+def _changes(values: Sequence[float], base: Sequence[float]) -> dict[str, Any]:
+    """Relative changes, pair by pair."""
+    pairs = [value / before - 1 for value, before in zip(values, base, strict=True) if before > 0]
+    return _interval(mean_interval(pairs)) if pairs else {"mean": 0.0, "low": None, "high": None}
+
+
+def _interval(of: Interval) -> dict[str, Any]:
+    """Runs that are all alike have no interval."""
+    is_random = of.lower is not None and of.upper is not None and of.upper > of.lower
+    return {"mean": of.mean, "low": of.lower if is_random else None, "high": of.upper if is_random else None}
+
+
+def verdict(connection: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """The advice in a sentence."""
+    helping = [row for row in rows if row["helps"]]
+    if helping:
+        best = helping[0]
+        return f"{best['title'][0].upper()}{best['title'][1:]} helps most ({_effort(best['effort'])})."
+    direction = connection["directions"][connection["path"]["direction"]]
+    if direction["limits_s"]["application"] > APPLICATION * connection["duration_s"]:
+        return "Nothing helps: the application was the limit, not the path or TCP."
+    return "Nothing helps: no remedy raises the goodput or shortens the round trip by enough to be told from chance."
+
+
+def _effort(effort: str) -> str:
+    return f"to be changed at the {effort}" if effort in ("sender", "receiver") else f"to be changed: {effort}"
+
+
+def live(connection: dict[str, Any], fitted: Fitted) -> None:
+    """Repeat the best remedy, and to change nothing, with the kernel's TCP; the figures are added to the rows.
+
+    Raises:
+        UserError: This machine does not let us run live.
+        RunFailedError: The machine was too slow.
+    """
+    rows = connection["advice"]
+    best = next((row for row in rows if row["helps"]), None)
+    names = {"nothing", best["remedy"]} if best else {"nothing"}
+    for row in rows:
+        if row["remedy"] not in names:
+            continue
+        remedy = Remedy(row["remedy"], row["title"], row["effort"], row["set"])
+        text = toml_text.write_document(document(fitted, remedy, longest_s=LIVE_S))
+        flow = Scenario.from_text(text, file=f"{remedy.name}.toml").run_live(trace="off").flows[FLOW]
+        row["live"] = {"goodput_mbit_s": flow["goodput_mbit_s"], "rtt_ms": flow["mean_srtt_ms"]}

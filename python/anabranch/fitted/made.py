@@ -1,0 +1,65 @@
+"""What ``anabranch diagnose`` makes of one connection beside its diagnosis, on the screen and as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anabranch.fitted import words
+from anabranch.fitted.advice import advised, verdict
+from anabranch.fitted.advice import live as repeat_live
+from anabranch.fitted.replay import replayed
+from anabranch.fitted.scenario import Fitted, fitted
+
+SCENARIO = "scenario.toml"
+REPLAY = "replay.pcapng"
+CONNECTION = "connection.json"
+
+
+@dataclass(frozen=True)
+class Made:
+    """A connection's scenario, and what was simulated with it."""
+
+    connection: dict[str, Any]
+    scenario: Fitted
+    replay: bytes | None = None
+    """The first run's capture."""
+
+    def lines(self) -> Iterator[str]:
+        """What there is to say, for the terminal."""
+        yield ""
+        yield from words.path(self.connection["path"])
+        yield from (f"  assumed: {one}" for one in self.scenario.assumptions)
+        if "replay" in self.connection:
+            yield ""
+            yield from words.replay(self.connection["replay"])
+        if self.connection["advice"]:
+            yield ""
+            yield from words.advice(self.connection["advice"], verdict(self.connection, self.connection["advice"]))
+
+    def write(self, directory: Path) -> None:
+        """Write the scenario, the connection as JSON and the replay's capture into a directory that exists."""
+        (directory / SCENARIO).write_text(self.scenario.text, encoding="utf-8")
+        (directory / CONNECTION).write_text(json.dumps(self.connection, indent=1) + "\n", encoding="utf-8")
+        if self.replay is not None:
+            (directory / REPLAY).write_bytes(self.replay)
+
+
+def make(connection: dict[str, Any], file: str, *, replay: bool, advise: bool, live: bool) -> Made:
+    """Fit, and simulate what is asked for; the results are added to the connection.
+
+    Raises:
+        UserError: The capture has too little of the connection.
+    """
+    scenario = fitted(connection, file)
+    capture = None
+    if replay:
+        connection["replay"], capture = replayed(connection, scenario)
+    if advise or live:
+        connection["advice"] = advised(connection, scenario)
+    if live:
+        repeat_live(connection, scenario)
+    return Made(connection, scenario, capture)

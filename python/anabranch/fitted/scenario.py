@@ -1,0 +1,226 @@
+"""A scenario that reproduces a captured connection: the fitted path, and a closed loop over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anabranch import toml_text
+from anabranch.errors import UserError
+
+LINK = "path"
+REST = "rest"
+"""Behind the capture point, if the bottleneck is before it."""
+FLOW = "main"
+
+BEFORE = "before the capture point"
+
+UNSEEN_FACTOR = 10
+"""A rate that the connection never reached is taken to be so many times its own."""
+LEAST_WINDOW = 0.02
+"""A receive window that was the limit for less of the time is not known: it may grow."""
+LEAST_JITTER = 0.02
+"""Jitter below this share of the base round trip is left out."""
+APPLICATION = 0.5
+"""A connection whose application was the limit for more than this share of the time sends at its own pace."""
+LEAST_REQUESTS = 3
+"""So many packets with data of the receiver make a dialogue."""
+MOST_TABLE = 10_000
+"""Entries of a table of delays, at most."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A connection's scenario, and what had to be assumed."""
+
+    document: dict[str, Any]
+    assumptions: tuple[str, ...]
+    origin: str
+
+    @property
+    def capture_point(self) -> str:
+        """The link at which a simulation is captured as the connection was."""
+        return REST if REST in self.document["link"] else LINK
+
+    @property
+    def text(self) -> str:
+        """The file's content."""
+        remarks = [
+            f"# Fitted to {self.origin} by anabranch diagnose.",
+            *(f"# Assumed: {one}." for one in self.assumptions),
+        ]
+        return "\n".join(remarks) + "\n" + toml_text.write_document(self.document)
+
+
+def fitted(connection: Mapping[str, Any], file: str) -> Fitted:
+    """The scenario of a connection of a diagnosis.
+
+    Raises:
+        UserError: The capture has too little of it for a model of its path.
+    """
+    path = connection["path"]
+    origin = f"connection {connection['id']} of {Path(file).name}"
+    if not path:
+        raise UserError(
+            f"{file}: connection {connection['id']} has too little data for a model of its path",
+            hint="--connection N chooses another",
+        )
+    base = path["base_rtt_ms"]["value"]
+    if base is None:
+        raise UserError(
+            f"{file}: connection {connection['id']} shows no round trip",
+            hint="a capture with both directions is needed",
+        )
+    links, assumptions = _links(path, base)
+    flow, duration, more = _flow(connection, path)
+    document: dict[str, Any] = {
+        "title": f"Fitted to {origin}",
+        "duration": f"{duration:.3f} s",
+        "link": links,
+        "flow": {FLOW: flow},
+    }
+    changes = [
+        {"time": f"{time:.3f} s", "set": {f"link.{LINK}.rate": f"{rate:.4f} Mbit/s"}}
+        for time, rate in path.get("rate_trace", ())
+        if 0 < time < duration
+    ]
+    if changes:
+        document["at"] = changes
+    return Fitted(document, (*assumptions, *more), origin)
+
+
+def _links(path: Mapping[str, Any], base_ms: float) -> tuple[dict[str, Any], list[str]]:
+    """The bottleneck, and what lies behind the capture point if that is behind the bottleneck."""
+    assumptions: list[str] = []
+    mbit_s = _rate(path, assumptions)
+    forward: dict[str, Any] = {"queue": {"kind": "drop-tail", "limit": _limit(path, mbit_s, base_ms, assumptions)}}
+    impairments = list(_impairments(path, base_ms))
+    if impairments:
+        forward["impair"] = impairments
+    is_before = path["bottleneck"] == BEFORE
+    rest_ms = min(path["reverse"]["to_receiver_ms"] or 0, base_ms) if is_before else 0
+    link = {
+        "between": ["sender", "middle" if is_before else "receiver"],
+        "rate": f"{mbit_s:.5g} Mbit/s",
+        "delay": f"{(base_ms - rest_ms) / 2:.4f} ms",
+        "forward": forward,
+    }
+    if not is_before:
+        return {LINK: link}, assumptions
+    return {LINK: link, REST: {"between": ["middle", "receiver"], "delay": f"{rest_ms / 2:.4f} ms"}}, assumptions
+
+
+def _rate(path: Mapping[str, Any], assumptions: list[str]) -> float:
+    rate = path["rate_mbit_s"]
+    if path.get("rate_trace"):
+        return float(path["rate_trace"][0][1])
+    if rate["value"] is None:
+        raise UserError("the connection has no duration, so that no rate is known")
+    if rate["seen"] == "at-least":
+        told = f"its rate is at least {rate['value']:.4g} Mbit/s"
+        assumptions.append(f"the path was never filled ({told}); {UNSEEN_FACTOR} times as much")
+        return float(UNSEEN_FACTOR * rate["value"])
+    return float(rate["value"])
+
+
+def _limit(path: Mapping[str, Any], mbit_s: float, base_ms: float, assumptions: list[str]) -> str:
+    buffer = path["buffer_bytes"]
+    if buffer["seen"] == "measured":
+        return f"{round(buffer['value'])} bytes"
+    seen = buffer["value"] or 0
+    told = f"at least {seen:,.0f} bytes" if seen else "not seen"
+    assumptions.append(f"the buffer was never full ({told}); twice that, or a bandwidth-delay product")
+    return f"{round(max(2 * seen, mbit_s * base_ms * 125))} bytes"
+
+
+def _impairments(path: Mapping[str, Any], base_ms: float) -> Iterator[dict[str, Any]]:
+    loss = path["loss"]
+    if loss["kind"] == "bernoulli":
+        yield {"kind": "bernoulli-loss", "rate": _rounded(loss["rate"]["value"])}
+    elif loss["kind"] == "gilbert-elliott":
+        yield {
+            "kind": "gilbert-elliott",
+            "loss_rate": _rounded(loss["rate"]["value"]),
+            "mean_burst": _rounded(loss["mean_burst"]["value"]),
+        }
+    jitter = path["jitter_ms"]
+    if jitter["seen"] == "measured" and jitter["value"] > LEAST_JITTER * base_ms:
+        yield {"kind": "jitter", "distribution": "exponential", "mean": f"{jitter['value']:.4g} ms"}
+    late, ratio = path["reordering"]["late_ms"], path["reordering"]["ratio"]["value"]
+    if ratio and late:
+        entries = min(MOST_TABLE, max(2, round(1 / ratio)))
+        table = [f"{late:.4g} ms", *["0 ms"] * (entries - 1)]
+        yield {"kind": "jitter", "distribution": "table", "table": table, "reorder": True}
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.5g}")
+
+
+def _flow(connection: Mapping[str, Any], path: Mapping[str, Any]) -> tuple[dict[str, Any], float, list[str]]:
+    """The flow, how long to simulate, and what was assumed."""
+    seen = path["flow"]
+    assumptions: list[str] = []
+    if seen["congestion_control_evidence"].startswith("assumed"):
+        assumptions.append(f"the congestion control is {seen['congestion_control']}")
+    if not seen["is_from_start"]:
+        assumptions.append("the connection begins where the capture does, with slow start")
+    transport: dict[str, Any] = {
+        "mss": f"{seen['mss_bytes']} bytes",
+        "sack": seen["sack"],
+        "timestamps": seen["timestamps"],
+    }
+    direction = connection["directions"][path["direction"]]
+    limits = direction["limits_s"]
+    duration = max(connection["duration_s"], 0.1)
+    if seen["receive_window_bytes"] and limits["receive-window"] + limits["zero-window"] > LEAST_WINDOW * duration:
+        transport["receive_window"] = f"{seen['receive_window_bytes']} bytes"
+    if seen["send_buffer_bytes"]:
+        transport["send_buffer"] = f"{seen['send_buffer_bytes']} bytes"
+    # A smaller first flight may be the application's.
+    if (seen["initial_window_packets"] or 0) > 10:
+        transport["initial_cwnd"] = seen["initial_window_packets"]
+    per_ack = seen["segments_per_ack"]
+    if per_ack is not None and per_ack < 1.2:
+        transport["delayed_ack"] = "off"
+    flow: dict[str, Any] = {
+        "from": "sender",
+        "to": "receiver",
+        "cc": seen["congestion_control"],
+        "transport": transport,
+    }
+    workload = _workload(connection, path, assumptions)
+    if workload is not None:
+        flow["workload"] = workload
+        if workload["kind"] == "file":
+            # A run ends with its file; a remedy that fails takes longer.
+            duration = 4 * duration + 10
+    return flow, duration, assumptions
+
+
+def _workload(connection: Mapping[str, Any], path: Mapping[str, Any], assumptions: list[str]) -> dict[str, Any] | None:
+    """What the application does, if it does not send as much as it can."""
+    direction = connection["directions"][path["direction"]]
+    asking = connection["directions"]["b_to_a" if path["direction"] == "a_to_b" else "a_to_b"]
+    duration = max(connection["duration_s"], 1e-3)
+    waiting = direction["receiver_application_s"]
+    requests = asking["data_packets"]
+    if requests >= LEAST_REQUESTS and asking["bytes"] <= requests * path["flow"]["mss_bytes"]:
+        # The wait begins when the last segment leaves, and that one waits for those before it.
+        answered_ms = direction["rtt_ms"]["p95"] or path["base_rtt_ms"]["value"]
+        think_ms = max(0.0, waiting / requests * 1e3 - answered_ms)
+        assumptions.append(f"{requests} requests of the same size, each asked when the one before is answered")
+        return {
+            "kind": "request-response",
+            "request": f"{max(1, asking['bytes'] // requests)} bytes",
+            "response": f"{max(1, direction['bytes'] // requests)} bytes",
+            "think": f"{think_ms:.4g} ms",
+        }
+    if direction["limits_s"]["application"] > APPLICATION * duration and direction["goodput_mbit_s"]:
+        assumptions.append("the application sends evenly, as fast as it did on average")
+        return {"kind": "paced", "rate": f"{direction['goodput_mbit_s']:.5g} Mbit/s"}
+    if path["flow"]["is_closed"] and path["flow"]["is_from_start"]:
+        return {"kind": "file", "size": f"{path['flow']['bytes']} bytes"}
+    return None

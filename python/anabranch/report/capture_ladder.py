@@ -1,0 +1,96 @@
+"""The packet ladders of a captured connection: what passed the capture point around a pause or a retransmission."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from anabranch.diagnosis_points import Moment
+from anabranch.diagnosis_text import cause_text
+from anabranch.report.capture_charts import VERDICTS
+
+AROUND = 6
+"""Packets before and after a frame that a ladder has."""
+
+
+def moment_data(
+    connection: Mapping[str, Any], traced: Mapping[str, Any], chosen: Sequence[Moment], origin: float
+) -> dict[str, Any]:
+    """What a click in the chart of sequences tells and draws.
+
+    Returns:
+        ``moments``: time (s), sequence (MB), a sentence, the frames that are marked, the rows of the ladder, with the
+        number of packets left out as a negative number. ``rows``: frame, time (s), whether ``a`` sent it, what it
+        carries, whether it is a retransmission.
+    """
+    rows = traced["packets"]
+    place = {row["packet"]: i for i, row in enumerate(rows)}
+    again = {one["packet"] for way in connection["directions"].values() for one in way["retransmissions"]}
+    made = []
+    for moment in chosen:
+        at = [place[frame] for frame in moment.frames if frame in place]
+        last = rows[at[-1]] if at else None
+        height = last["seq"] if last and last["seq"] is not None else moment.row.get("seq", 0)
+        made.append(
+            [
+                moment.time_s - origin,
+                max(height, 0) / 1e6,
+                _sentence(connection, moment, origin),
+                list(moment.frames),
+                _places(rows, at),
+            ]
+        )
+    told = [
+        [row["packet"], round(row["time_s"] - origin, 7), row["from"] == "a", _carried(row), row["packet"] in again]
+        for row in rows
+    ]
+    return {"a": connection["a"], "b": connection["b"], "moments": made, "rows": told}
+
+
+def _places(rows: Sequence[Mapping[str, Any]], marks: Sequence[int]) -> list[int]:
+    """The rows around some places; a negative number says how many packets are left out."""
+    made: list[int] = []
+    for place in range(len(rows)):
+        if not any(abs(place - mark) <= AROUND and _near(rows, place, mark) for mark in marks):
+            continue
+        if made and (gap := rows[place]["index"] - rows[made[-1]]["index"] - 1) > 0:
+            made += [-gap, place]
+        else:
+            made.append(place)
+    return made
+
+
+def _near(rows: Sequence[Mapping[str, Any]], place: int, mark: int) -> bool:
+    distance: int = abs(rows[place]["index"] - rows[mark]["index"])
+    return distance <= AROUND
+
+
+def _carried(row: Mapping[str, Any]) -> str:
+    """What a packet carries, in a few words."""
+    parts = [flag for flag in row["flags"] if flag != "PSH"]
+    if row["bytes"] and row["seq"] is not None:
+        parts.append(f"{row['seq']:,} +{row['bytes']:,}")
+    elif row["ack"] is not None and "RST" not in row["flags"]:
+        parts.append(f"ack {row['ack']:,}")
+    if row["sacks"]:
+        parts.append("SACK " + ", ".join(f"{start:,}–{end:,}" for start, end in row["sacks"]))
+    if row["window"] == 0 and "RST" not in row["flags"]:
+        parts.append("window 0")
+    return " ".join(parts)
+
+
+def _sentence(connection: Mapping[str, Any], moment: Moment, origin: float) -> str:
+    sender = connection["a" if moment.direction == "a_to_b" else "b"]
+    row = moment.row
+    if moment.is_stall:
+        return (
+            f"Pause of {row['duration_s'] * 1e3:.1f} ms of {sender}, from {row['start_s'] - origin:.6f} s on, "
+            f"between frames {' and '.join(map(str, row['packets']))}: {cause_text(row)}."
+        )
+    verdict = VERDICTS[row["needed"]]
+    lost = f", lost {row['lost']} the capture point" if row["lost"] != "unknown" else ""
+    earlier = f", earlier copy in frame {row['earlier']}" if row["earlier"] else ""
+    return (
+        f"Frame {row['packet']}, {row['time_s'] - origin:.6f} s: {sender} retransmits octets {row['seq']:,} to "
+        f"{row['seq'] + row['bytes']:,}; trigger {row['trigger']}, {verdict} ({row['evidence']}){lost}{earlier}."
+    )

@@ -1,0 +1,279 @@
+"""What ``anabranch diagnose --out`` writes: a report as one page, tables, and the capture with comments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anabranch import shown
+from anabranch.charts import place_all
+from anabranch.charts.pack import thinned
+from anabranch.diagnosis import TABLES, Diagnosis
+from anabranch.diagnosis_points import moments, points
+from anabranch.diagnosis_text import (
+    amount,
+    cause_text,
+    counts_text,
+    ends_of,
+    main_direction,
+    parties_text,
+    plural,
+    point_text,
+    remarks,
+    round_trips_text,
+)
+from anabranch.output import whole_directory, write_parquet
+from anabranch.report.capture_charts import VERDICTS, CaptureColumns
+from anabranch.report.capture_ladder import moment_data
+from anabranch.report.format import figure
+from anabranch.report.page import page, table, text
+
+if TYPE_CHECKING:
+    from anabranch.charts.model import Chart
+    from anabranch.fitted.made import Made
+
+REPORT = "report.html"
+DOCUMENT = "diagnosis.json"
+MOST_DRAWN = 4
+"""Connections with charts: those with the most data."""
+MOST_CONNECTIONS = 100
+"""Connections in the page's table."""
+MOST_ROWS = 200
+"""Retransmissions, and pauses, of a connection in the page's tables."""
+
+HINT = (
+    "<p class='hint'>Drag across a chart to zoom all of them in time; double-click to see the whole capture. Click a "
+    "retransmission or the end of a pause in a chart of sequences to see the packets around it; in the chart, n and p "
+    "go to the next and the previous one.</p>"
+)
+
+
+def write_diagnosis(
+    document: Diagnosis,
+    directory: Path,
+    *,
+    chosen: dict[str, Any] | None = None,
+    made: Made | None = None,
+    command: str = "",
+) -> None:
+    """Write the document, its tables, the report and the fitted scenario; the directory appears whole or not at all.
+
+    Args:
+        document: The diagnosis.
+        directory: Where.
+        chosen: The only connection that is drawn.
+        made: The fitted scenario and what was simulated with it, where there is one.
+        command: What made it, as it is typed; the report shows it.
+
+    Raises:
+        UserError: The directory holds something else, or the capture cannot be read any more.
+        RunFailedError: It cannot be written.
+    """
+    with whole_directory(directory, "diagnose") as aside:
+        (aside / DOCUMENT).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        write_tables(document, aside)
+        report = html_report(document, chosen=chosen, made=made, command=command)
+        (aside / REPORT).write_text(report, encoding="utf-8")
+        if made is not None:
+            made.write(aside)
+
+
+def write_tables(document: Diagnosis, directory: Path) -> None:
+    """Each table of the diagnosis as a Parquet file."""
+    for name in TABLES:
+        write_parquet(directory / f"{name}.parquet", document.table(name))
+
+
+def drawn_connections(document: Diagnosis, chosen: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    """The connections that have charts: the chosen one, or those with the most data."""
+    if chosen is not None:
+        return [chosen]
+    ranked = sorted(document["connections"], key=lambda one: (-main_direction(one)[1]["bytes"], one["id"]))
+    return ranked[:MOST_DRAWN]
+
+
+def html_report(
+    document: Diagnosis, *, chosen: dict[str, Any] | None = None, made: Made | None = None, command: str = ""
+) -> str:
+    """The report of a capture as one page that needs nothing else.
+
+    Args:
+        document: The diagnosis.
+        chosen: The only connection that is drawn.
+        made: The fitted scenario and what was simulated with it, where there is one.
+        command: What made the report, as it is typed.
+
+    Raises:
+        UserError: The capture cannot be read any more.
+    """
+    drawn = drawn_connections(document, chosen)
+    traced = points(document, drawn) if drawn else {}
+    origin = min((one["start_s"] for one in document["connections"]), default=0.0)
+    count = len(document["connections"]) + document["omitted"]["connections"]
+    title = f"Diagnosis of {shown.plain(Path(document['file']).name)}"
+    facts = [f"{document['packets']:,} frames", plural(count, "TCP connection"), _version()]
+    body = [f"<h1>{text(title)}</h1>", f"<p class='soft'>{text(' · '.join(facts))}</p>"]
+    if command:
+        body.append(f"<pre class='command' aria-label='The command that made this report'>{text(command)}</pre>")
+    told = [line.strip() for line in remarks(document)]
+    if told:
+        body.append(f"<ul>{''.join(f'<li>{text(line)}</li>' for line in told)}</ul>")
+    body.append(_connections(document, count))
+    charts: list[Chart] = []
+    if drawn:
+        body.append(HINT)
+    for connection in drawn:
+        own = [thinned(chart) for chart in _columns(connection, traced[connection["id"]], origin).charts()]
+        charts += own
+        body += _connection(connection, own, traced[connection["id"]], origin)
+        if made is not None and made.connection["id"] == connection["id"]:
+            body.append(_fitted(made))
+    return page(title, "\n".join(body), charts=charts, scripts=["diagnose.js"] if charts else [])
+
+
+def _columns(connection: dict[str, Any], traced: Mapping[str, Any], origin: float) -> CaptureColumns:
+    return CaptureColumns(connection, traced, main_direction(connection)[0], origin, f"-{connection['id']}")
+
+
+def _version() -> str:
+    from anabranch import __version__
+
+    return f"anabranch {__version__}"
+
+
+def _connections(document: Diagnosis, count: int) -> str:
+    rows = []
+    ranked = sorted(document["connections"], key=lambda one: (-main_direction(one)[1]["bytes"], one["id"]))
+    for connection in ranked[:MOST_CONNECTIONS]:
+        name, way = main_direction(connection)
+        sender, receiver = ends_of(connection, name)
+        limit = max(way["limits_s"], key=way["limits_s"].__getitem__)
+        share = way["limits_s"][limit] / connection["duration_s"] if connection["duration_s"] else None
+        counts = way["retransmission_counts"]
+        rows.append(
+            (str(connection["id"]), sender, receiver, amount(way["bytes"]), figure(connection["duration_s"]),
+             figure(way["goodput_mbit_s"]), figure(way["rtt_ms"]["median"]), figure(counts["all"]),
+             figure(counts["spurious"]), limit.replace("-", " "), figure(share, ratio=True))
+        )  # fmt: skip
+    head = ("connection", "sender", "receiver", "data", "time (s)", "goodput (Mbit/s)", "median RTT (ms)",
+            "retransmissions", "of them spurious", "limited by", "of the time")  # fmt: skip
+    more = f"<p class='soft'>{count - len(rows):,} more connections with less data.</p>" if count > len(rows) else ""
+    return f"<h2>Connections</h2>{table(head, rows, left=3, words=(9,))}{more}" if rows else "<p>No TCP connection.</p>"
+
+
+def _connection(
+    connection: dict[str, Any], charts: Sequence[Chart], traced: Mapping[str, Any], origin: float
+) -> Iterator[str]:
+    name, way = main_direction(connection)
+    sender, receiver = ends_of(connection, name)
+    yield (
+        f"<h2>Connection {connection['id']}: {text(sender)} sends {amount(way['bytes'])} to {text(receiver)} in "
+        f"{figure(connection['duration_s'])} s</h2>"
+    )
+    facts = [
+        f"Capture point {point_text(connection, name)}, handshake {connection['handshake']}, {round_trips_text(way)}.",
+        f"Time: {parties_text(way, sender, receiver) or 'none'}.",
+        f"{counts_text(way)}.",
+    ]
+    yield f"<ul>{''.join(f'<li>{text(fact)}</li>' for fact in facts)}</ul>"
+    findings = [
+        text(one["text"]) + (f" Frames {', '.join(map(str, one['packets']))}." if one["packets"] else "")
+        for one in connection["findings"]
+    ]
+    if findings:
+        yield f"<h3>What stands out</h3><ul>{''.join(f'<li>{one}</li>' for one in findings)}</ul>"
+    for chart in charts:
+        yield place_all([chart], level=3)
+        if chart.name.startswith("limits"):
+            yield _limits(way)
+        if chart.name.startswith("sequence"):
+            yield _moments(connection, traced, origin, chart.name)
+    yield _retransmissions(connection, origin)
+    yield _stalls(connection, origin)
+
+
+def _limits(way: Mapping[str, Any]) -> str:
+    whole = sum(way["limits_s"].values()) or 1.0
+    ranked = sorted(way["limits_s"].items(), key=lambda one: -one[1])
+    rows = [(limit.replace("-", " "), f"{time:.3f}", f"{time / whole:.1%}") for limit, time in ranked if time]
+    return f"<details><summary>Time by limit</summary>{table(('limit', 'time (s)', 'share'), rows)}</details>"
+
+
+def _moments(connection: dict[str, Any], traced: Mapping[str, Any], origin: float, chart: str) -> str:
+    chosen = moments(connection)
+    if not chosen:
+        return "<p>Nothing was retransmitted, and there was no pause.</p>"
+    longest = max(range(len(chosen)), key=lambda i: chosen[i].row["duration_s"] if chosen[i].is_stall else 0.0)
+    data = shown.script(moment_data(connection, traced, chosen, origin))
+    options = []
+    for i, moment in enumerate(chosen):
+        at = f"{moment.time_s - origin:.4f} s"
+        if moment.is_stall:
+            what = f"{at}: pause of {moment.row['duration_s'] * 1e3:.1f} ms, {cause_text(moment.row)}"
+        else:
+            what = f"{at}: retransmission, frame {moment.row['packet']}, {VERDICTS[moment.row['needed']]}"
+        options.append(f"<option value='{i}'{' selected' if i == longest else ''}>{text(what)}</option>")
+    number = connection["id"]
+    of = sum(len(way["stalls"]) + len(way["retransmissions"]) for way in connection["directions"].values())
+    left = f" {len(chosen)} of {of:,} pauses and retransmissions have a ladder." if of > len(chosen) else ""
+    return (
+        f"<div class='moments' data-chart='{chart}' data-first='{longest}'>"
+        f"<h3 id='ladder-{number}'>Packets around a pause or a retransmission</h3>"
+        f"<p class='soft'>As they passed the capture point, with frame numbers; R: retransmission.{left}</p>"
+        "<div class='ladder-tools'><button type='button' data-step='-1'>Previous</button>"
+        "<button type='button' data-step='1'>Next</button>"
+        "<button type='button' data-step='0'>Zoom the charts to it</button>"
+        f"<select aria-label='Pause or retransmission of connection {number}'>{''.join(options)}</select></div>"
+        "<p class='moment-told' aria-live='polite'></p>"
+        f"<div class='ladder' role='group' aria-labelledby='ladder-{number}'></div>"
+        f'<script type="application/json">{data}</script></div>'
+    )
+
+
+def _retransmissions(connection: Mapping[str, Any], origin: float) -> str:
+    ways = connection["directions"]
+    of = sum(way["retransmission_counts"]["all"] for way in ways.values())
+    rows = [
+        (f"{one['time_s'] - origin:.6f}", str(one["packet"]), ends_of(connection, name)[0], f"{one['seq']:,}",
+         f"{one['bytes']:,}", VERDICTS[one["needed"]], one["evidence"], one["trigger"], one["lost"],
+         str(one["earlier"] or "–"))
+        for name, way in ways.items()
+        for one in way["retransmissions"]
+    ]  # fmt: skip
+    head = ("time (s)", "frame", "sender", "first octet", "octets", "verdict", "evidence", "trigger",
+            "lost, from the capture point", "earlier copy")  # fmt: skip
+    return _details("Retransmissions", head, rows, of, words=(2, 5, 6, 7, 8))
+
+
+def _stalls(connection: Mapping[str, Any], origin: float) -> str:
+    found = [
+        (name, stall)
+        for name, way in connection["directions"].items()
+        for stall in sorted(way["stalls"], key=lambda one: -one["duration_s"])
+    ]
+    of = len(found) + sum(way["stalls_not_listed"] for way in connection["directions"].values())
+    rows = [
+        (f"{stall['start_s'] - origin:.6f}", f"{stall['duration_s'] * 1e3:.1f}", ends_of(connection, name)[0],
+         cause_text(stall), ", ".join(map(str, stall["packets"])))
+        for name, stall in found
+    ]  # fmt: skip
+    return _details("Pauses", ("from (s)", "length (ms)", "sender", "cause", "frames"), rows, of, words=(2, 3))
+
+
+def _details(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], of: int, words: tuple[int, ...]) -> str:
+    if not rows:
+        return ""
+    cut = f", the first {MOST_ROWS}" if len(rows) > MOST_ROWS else ""
+    return f"<details><summary>{title}: {of:,}{cut}</summary>{table(head, rows[:MOST_ROWS], words=words)}</details>"
+
+
+def _fitted(made: Made) -> str:
+    """The model of the path, and what was simulated with it."""
+    lines = "\n".join(made.lines()).strip()
+    scenario = text(made.scenario.text)
+    return (
+        f"<h3>Path and remedies</h3><pre>{text(lines)}</pre>"
+        f"<details><summary>The path as a scenario</summary><pre>{scenario}</pre></details>"
+    )

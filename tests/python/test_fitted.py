@@ -1,0 +1,179 @@
+"""The path of a capture as a scenario, its replay and advice. Accuracy is measured in validation/diagnose/fit.py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch import Scenario, UserError, diagnose
+from anabranch.fitted.advice import advised, verdict
+from anabranch.fitted.remedies import case, relevant
+from anabranch.fitted.replay import replayed
+from anabranch.fitted.scenario import fitted
+
+from .command import Call
+
+PATH = """
+duration = "{duration}"
+[link.path]
+between = ["A", "B"]
+rate = "10 Mbit/s"
+delay = "20 ms"
+queue = {{ kind = "drop-tail", limit = "60 packets" }}
+{link}
+[link.rest]
+between = ["B", "C"]
+delay = "3 ms"
+[flow.main]
+from = "A"
+to = "C"
+{flow}
+"""
+BASE_MS = 46.0
+ESTIMATES = ("base_rtt_ms", "rate_mbit_s", "buffer_bytes", "buffer_ms", "jitter_ms")
+
+
+def captured(folder: Path, *, flow: str = "", link: str = "", at: str = "path", duration: str = "12 s") -> Path:
+    """A capture of a simulated run."""
+    file = folder / "made.pcapng"
+    result = Scenario.from_text(PATH.format(flow=flow, link=link, duration=duration), file="made.toml").run(
+        captures=[at]
+    )
+    file.write_bytes(result.pcapng(at))
+    return file
+
+
+def connection(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = diagnose(file)["connections"][0]
+    return found
+
+
+@pytest.mark.parametrize("at", ["path", "rest"])
+def test_rate_round_trip_and_buffer_are_found_on_both_sides(tmp_path: Path, at: str) -> None:
+    path = connection(captured(tmp_path, at=at))["path"]
+    assert path["rate_mbit_s"]["value"] == pytest.approx(10, rel=0.02)
+    assert path["base_rtt_ms"]["value"] == pytest.approx(BASE_MS, rel=0.01)
+    assert path["buffer_bytes"]["value"] == pytest.approx(60 * 1500, rel=0.1)
+    assert path["loss"]["kind"] == "none"
+    for name in ESTIMATES:
+        value = path[name]
+        assert value["seen"] in ("measured", "at-least", "at-most", "not-seen")
+        if value["seen"] == "measured":
+            assert value["low"] <= value["value"] <= value["high"]
+
+
+def test_what_the_connection_did_not_reach_is_a_bound(tmp_path: Path) -> None:
+    file = captured(tmp_path, flow='transport = { receive_window = "20 kB" }')
+    path = connection(file)["path"]
+    assert path["buffer_bytes"]["seen"] in ("at-least", "not-seen")
+    made = fitted(connection(file), str(file))
+    assert any(one.startswith("the buffer was never full") for one in made.assumptions)
+    assert "# Assumed: the buffer was never full" in made.text
+
+
+def test_random_loss_is_told_from_a_full_buffer(tmp_path: Path) -> None:
+    link = 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.01 }]'
+    loss = connection(captured(tmp_path, link=link, duration="30 s"))["path"]["loss"]
+    assert loss["kind"] == "bernoulli"
+    assert loss["rate"]["low"] <= 0.01 <= loss["rate"]["high"]
+
+
+def test_a_rate_that_changes_becomes_changes_in_mid_run(tmp_path: Path) -> None:
+    at = '[[at]]\ntime = "8 s"\nset = { "link.path.rate" = "4 Mbit/s" }'
+    file = tmp_path / "made.pcapng"
+    text = PATH.format(flow="", link="", duration="16 s") + at
+    file.write_bytes(Scenario.from_text(text, file="made.toml").run(captures=["path"]).pcapng("path"))
+    rates = [rate for _, rate in connection(file)["path"]["rate_trace"]]
+    assert rates[0] == pytest.approx(10, rel=0.05)
+    assert rates[-1] == pytest.approx(4, rel=0.05)
+    changes = fitted(connection(file), str(file)).document["at"]
+    assert changes[-1]["set"]["link.path.rate"].endswith(" Mbit/s")
+
+
+@pytest.mark.parametrize(
+    ("flow", "at"),
+    [
+        ("", "path"),
+        ("", "rest"),
+        ('cc = "reno"\nworkload = { kind = "file", size = "3 MB" }', "path"),
+        ('workload = { kind = "paced", rate = "1 Mbit/s" }', "path"),
+        (
+            'workload = { kind = "request-response", request = "300 bytes", response = "40 kB", think = "20 ms" }',
+            "path",
+        ),
+        ("transport = { timestamps = false, sack = false }", "path"),
+    ],
+    ids=["bulk", "receiver", "file", "paced", "requests", "bare"],
+)
+def test_a_replay_is_like_the_capture(tmp_path: Path, flow: str, at: str) -> None:
+    found = connection(captured(tmp_path, flow=flow, at=at))
+    replay, capture = replayed(found, fitted(found, "made.pcapng"))
+    assert replay["goodput_mbit_s"]["simulation"] == pytest.approx(replay["goodput_mbit_s"]["capture"], rel=0.1)
+    assert replay["rtt_min_ms"]["simulation"] == pytest.approx(replay["rtt_min_ms"]["capture"], rel=0.05)
+    assert len(capture) > 1000
+
+
+def test_options_of_the_handshake_are_kept(tmp_path: Path) -> None:
+    file = captured(tmp_path, flow='transport = { timestamps = false, sack = false, mss = "1200 bytes" }')
+    transport = fitted(connection(file), str(file)).document["flow"]["main"]["transport"]
+    assert (transport["timestamps"], transport["sack"], transport["mss"]) == (False, False, "1200 bytes")
+
+
+def test_a_small_window_is_remedied_by_a_larger_one(tmp_path: Path) -> None:
+    found = connection(captured(tmp_path, flow='transport = { receive_window = "20 kB" }'))
+    rows = advised(found, fitted(found, "made.pcapng"))
+    assert (rows[0]["remedy"], rows[0]["helps"]) == ("receive-window", True)
+    assert rows[0]["gain"]["mean"] > 1
+    assert rows[0]["effort"] == "receiver"
+
+
+def test_nothing_helps_a_slow_application(tmp_path: Path) -> None:
+    found = connection(captured(tmp_path, flow='workload = { kind = "paced", rate = "1 Mbit/s" }'))
+    rows = advised(found, fitted(found, "made.pcapng"))
+    assert [row["remedy"] for row in rows] == ["nothing"]
+    assert verdict(found, rows) == "Nothing helps: the application was the limit, not the path or TCP."
+
+
+def test_remedies_follow_the_causes(tmp_path: Path) -> None:
+    found = connection(captured(tmp_path))
+    names = {remedy.name for remedy in relevant(case(found, fitted(found, "made.pcapng")))}
+    assert {"nothing", "bbr", "reno", "fq-codel"} <= names
+    assert not {"receive-window", "send-buffer", "fec", "cubic"} & names
+
+
+def test_the_command_writes_a_scenario_that_runs(anabranch: Call, tmp_path: Path) -> None:
+    file = captured(tmp_path)
+    out = tmp_path / "fitted"
+    done = anabranch("diagnose", file, "--replay", "--advise", "--json", "--out", out)
+    assert done.status == 0, done.err
+    (found,) = json.loads(done.out)["connections"]
+    assert found["advice"]
+    assert found["replay"]["seeds"] == 5
+    assert sorted(one.name for one in out.iterdir()) == [
+        "anabranch.json",
+        "connection.json",
+        "replay.pcapng",
+        "scenario.toml",
+    ]
+    done = anabranch("run", out / "scenario.toml", "--json")
+    assert done.status == 0, done.err
+    goodput = json.loads(done.out)["flows"]["main"]["goodput_mbit_s"]
+    assert goodput == pytest.approx(found["directions"]["a_to_b"]["goodput_mbit_s"], rel=0.05)
+
+
+def test_a_foreign_directory_is_left_as_it_is(anabranch: Call, tmp_path: Path) -> None:
+    file = captured(tmp_path, duration="1 s")
+    done = anabranch("diagnose", file, "--out", tmp_path)
+    assert (done.status, done.out) == (2, "")
+    assert "was not written by anabranch" in done.err
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_too_little_data_is_refused(tmp_path: Path) -> None:
+    file = captured(tmp_path, flow='workload = { kind = "file", size = "2 kB" }', duration="1 s")
+    assert connection(file)["path"] == {}
+    with pytest.raises(UserError, match="too little data for a model of its path"):
+        fitted(connection(file), str(file))

@@ -1,0 +1,135 @@
+"""Make the captures of the guide's ten questions, and renew what the guide quotes.
+
+    python tools/question_captures.py              # the guide's answers, from the captures that are there
+    python tools/question_captures.py --captures   # the captures as well
+
+A scenario in `docs/captures` stands beside each capture. Two captures are edited: frames are taken out of one, and a
+RST is added to another, because the simulator has no capture that drops and no middlebox.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import re
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from anabranch import Scenario, diagnose
+from anabranch.diagnosis_text import detail, overview
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = Path("docs/captures")
+GUIDE = ROOT / "docs/guides/diagnose.md"
+_BLOCK = re.compile(
+    r"(^```sh\nanabranch diagnose (docs/captures/\S+)( --connection 1)?\n```\n\n```text\n)(.*?)(^```$)", re.M | re.S
+)
+_SNAP = 80
+"""Octets of each packet: its headers."""
+_ENHANCED_PACKET = 6
+_MOST_BYTES = 100_000
+
+
+@dataclass(frozen=True)
+class Question:
+    """A capture of the guide: where it is made, and what is done to it."""
+
+    link: str = "lan"
+    edit: Callable[[bytes], bytes] | None = None
+
+
+def blocks(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """The blocks of a pcapng file, with their types."""
+    at = 0
+    while at < len(content):
+        kind, length = struct.unpack_from("<II", content, at)
+        yield kind, content[at : at + length]
+        at += length
+
+
+def drop_frames(content: bytes) -> bytes:
+    """Leave out three runs of frames, as a capture does whose buffer is full."""
+    gone = {*range(400, 430), *range(900, 908), *range(1500, 1560)}
+    kept, number = [], 0
+    for kind, block in blocks(content):
+        number += kind == _ENHANCED_PACKET
+        if kind != _ENHANCED_PACKET or number not in gone:
+            kept.append(block)
+    return b"".join(kept)
+
+
+def reset(content: bytes) -> bytes:
+    """End the capture after 600 frames with a RST in the name of the server."""
+    kept, number, last = [], 0, b""
+    for kind, block in blocks(content):
+        number += kind == _ENHANCED_PACKET
+        if number > 600:
+            break
+        kept.append(block)
+        # The server's packets are those of the second interface: an acknowledgment is made into a RST.
+        if kind == _ENHANCED_PACKET and struct.unpack_from("<I", block, 8)[0] == 1:
+            last = block
+    changed = bytearray(last)
+    header = (changed[28] & 15) * 4
+    changed[28 + 8] = 251
+    changed[28 + header + 13] = 0x14
+    return b"".join([*kept, bytes(changed)])
+
+
+QUESTIONS = {
+    "client": Question(),
+    "reordering": Question(),
+    "capture-drops": Question(edit=drop_frames),
+    "before": Question(link="wan"),
+    "long-path": Question(),
+    "slower": Question(),
+    "zero-window": Question(),
+    "large": Question(),
+    "reset": Question(edit=reset),
+    "pauses": Question(),
+}
+
+
+def made(name: str) -> bytes:
+    """The capture of a question, compressed."""
+    question = QUESTIONS[name]
+    scenario = Scenario.from_file(ROOT / FOLDER / f"{name}.toml")
+    content = scenario.run(captures=[question.link], snap_length=_SNAP).pcapng(question.link)
+    if question.edit is not None:
+        content = question.edit(content)
+    return gzip.compress(content, mtime=0)
+
+
+def answer(file: str, *, in_detail: bool) -> str:
+    """What the command prints of a capture."""
+    found = diagnose(file)
+    lines = detail(found.connection(1)) if in_detail else overview(found)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def renewed(text: str) -> str:
+    """The guide with the answers of today."""
+    return _BLOCK.sub(lambda one: one[1] + answer(one[2], in_detail=bool(one[3])) + one[5], text)
+
+
+def main() -> None:
+    """Make what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--captures", action="store_true", help="make the captures, too")
+    options = parser.parse_args()
+    os.chdir(ROOT)
+    if options.captures:
+        for name in QUESTIONS:
+            content = made(name)
+            if len(content) > _MOST_BYTES:
+                sys.exit(f"{name}: {len(content):,} bytes compressed; at most {_MOST_BYTES:,}")
+            (FOLDER / f"{name}.pcapng.gz").write_bytes(content)
+    GUIDE.write_text(renewed(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
