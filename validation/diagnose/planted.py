@@ -1,0 +1,94 @@
+"""Plant causes in runs, diagnose their captures, and say how often the diagnosis is right: the confusion matrix.
+
+    tools/env python validation/diagnose/planted.py [CAUSE…] [--seeds N] [--first SEED] [--live] [--write] [--verbose]
+
+Each cause is run with N seeds (4; --write takes 100), which draw path and fault, and captured near the sender, in the middle
+and near the receiver. The first seed is drawn when the program starts and printed, so that rules are judged with runs that
+nobody has seen; --first repeats a judgement. --write writes docs/validation/diagnosis.md. Exit status 1 if a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import secrets
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from anabranch import Scenario
+from anabranch.diagnosis import diagnose
+
+from diagnose import editing
+from diagnose.causes import CAUSES, POINTS, Cause
+from diagnose.judging import Judgement, Pause, Tally, judge_bars, matrix, truth_of_pause
+from diagnose.simulated import Score, compare, compare_time, sent
+
+
+def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
+    """The diagnoses of one run, at each point."""
+    text = cause.text(random.Random(f"{cause.name} {seed}"))
+    result = Scenario.from_text(text, file=f"{cause.name}.toml").run(
+        seed=seed % 2**32, packets=True, captures=list(POINTS.values())
+    )
+    rows = sent(result)
+    for point, link in POINTS.items():
+        content = result.pcapng(link)
+        if cause.edit is not None:
+            content = cause.edit(content, random.Random(f"{cause.name} {seed} {point}"))
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "planted.pcapng"
+            file.write_bytes(content)
+            document = diagnose(file)
+        connection = document["connections"][0]
+        direction = max(connection["directions"].values(), key=lambda one: one["bytes"])
+        told = Score(f"{cause.name}, seed {seed}, at the {point}")
+        index = {frame: int(block.comment[1]) for frame, block in editing.frames(content) if _is_data(block)}
+        again = {frame: rows[one] for frame, one in index.items() if one in rows and rows[one]["retransmission"]}
+        compare(told, direction, again)
+        if cause.edit is None:
+            compare_time(told, result, direction, connection["duration_s"])
+        pauses = []
+        for stall in direction["stalls"]:
+            row = rows.get(index.get(stall["packets"][-1], -1))
+            side = stall["side"]
+            pauses.append(Pause(truth_of_pause(row, cause), stall["cause"], side, stall["duration_s"], stall["packets"]))
+        findings = tuple(one["cause"] for one in connection["findings"])
+        yield Judgement(cause, seed, point, told, tuple(pauses), findings)
+
+
+def _is_data(block: editing.Block) -> bool:
+    return block.comment is not None and editing.Segment.of(block.packet).payload > 0
+
+
+def main() -> int:
+    """Judge the causes that are named, or all."""
+    options = argparse.ArgumentParser()
+    options.add_argument("cause", nargs="*")
+    options.add_argument("--seeds", type=int, default=4)
+    options.add_argument("--first", type=int)
+    options.add_argument("--verbose", action="store_true")
+    arguments = options.parse_args()
+    first = secrets.randbelow(10**9) if arguments.first is None else arguments.first
+    print(f"first seed {first}, {arguments.seeds} seeds")
+    tally = Tally()
+    for cause in CAUSES:
+        if arguments.cause and cause.name not in arguments.cause:
+            continue
+        for seed in range(first, first + arguments.seeds):
+            for one in judgements(cause, seed):
+                tally.add(one)
+                if arguments.verbose:
+                    for line in one.complaints():
+                        print(line)
+    print(matrix(tally))
+    missed = judge_bars(tally)
+    print("\n".join(str(bar) for bar in missed))
+    return int(any(not bar.is_met for bar in missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
