@@ -192,6 +192,10 @@ pub(crate) struct Direction {
     last_send: Option<Last>,
     /// The capture has lost packets since the last segment.
     has_gap: bool,
+    /// An acknowledgment released the first of the segments that left together last.
+    is_train_released: bool,
+    /// When the window was full behind a segment for the last time.
+    full_window: Option<Nanos>,
 }
 
 /// The segment that was sent last.
@@ -233,6 +237,8 @@ impl Direction {
             counts: Counts::default(),
             last_send: None,
             has_gap: false,
+            is_train_released: false,
+            full_window: None,
         }
     }
 
@@ -273,7 +279,7 @@ impl Direction {
         if let Some(id) = segment.id {
             self.ids.see(id);
         }
-        self.arrive(segment.time, delays);
+        self.arrive(segment.time, segment.stamps.map(|stamps| stamps.1), delays);
         self.settle(segment.time, delays, budget);
         let sequence = self.begin(segment);
         // A SYN comes before the first octet of data, a FIN behind the last.
@@ -345,12 +351,16 @@ impl Direction {
             self.next = end;
             self.has_fin = segment.has(FIN);
         }
+        let room = self.view.room_from(self.next);
+        if room.is_some_and(|room| room < self.mss()) {
+            self.full_window = Some(time);
+        }
         self.last_send = Some(Last {
             time,
             number: segment.number,
             length: end - start,
             flight: self.next - self.view.una.max(-1),
-            room: self.view.room_from(self.next),
+            room,
         });
         self.has_gap = false;
     }
@@ -616,10 +626,10 @@ impl Direction {
         let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + delays.back());
         let since = last.map_or(0, |last| time - last.time);
         let prompt = self.view.room.is_some_and(|room| time - room <= tolerance);
-        let is_burst = since <= BURST && !prompt;
         if last.is_some() && !is_below(length, mss) {
             self.pattern.see_apart(since);
         }
+        let is_burst = last.is_some() && since <= BURST.max(self.pattern.line());
         if !is_burst && trigger.is_none() && self.phase == Phase::Open {
             let lag = self.view.room.map_or(Nanos::MAX, |room| time - room);
             // What comes much later has waited for something else.
@@ -642,11 +652,14 @@ impl Direction {
         let is_precise = is_near || (segment.stamps.is_some() && self.pattern.is_fresh());
         // A segment now and then follows an acknowledgment by chance, or comes late.
         let is_short = round_trip.is_some_and(|round_trip| since < round_trip / 2);
-        let released = if is_short {
+        let released = if is_burst {
+            self.is_train_released
+        } else if is_short {
             !is_precise || self.pattern.is_clocked()
         } else {
             prompt
         };
+        self.is_train_released = released;
         let asked = self
             .view
             .asked
@@ -667,6 +680,10 @@ impl Direction {
             window: self.view.window,
             room: last.and_then(|last| last.room),
             next_length: length,
+            was_full: self
+                .full_window
+                .zip(round_trip)
+                .is_some_and(|(full, round_trip)| time - full <= round_trip),
             is_opening: false,
             has_gap: self.has_gap,
             is_idle,
@@ -681,7 +698,7 @@ impl Direction {
             is_paced: !self.pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
             is_level: self.pattern.is_level(),
             is_unfilled: self.pattern.is_below_any_window(mss),
-            is_queued: self.rtt.is_queued(),
+            is_queued: self.rtt.is_queued(delays.back()),
         };
         if let Some(asked) = asked_at {
             let wait = Wait {
@@ -692,8 +709,9 @@ impl Direction {
         }
         let packets = [last.map(|last| last.number), Some(segment.number)];
         let since = last.map(|last| last.time);
+        // Of segments that left together the first shows what released them.
         self.clock
-            .segment(time, since, &wait, round_trip, packets, is_burst)
+            .segment(time, since, &wait, round_trip, packets, is_burst && !released)
     }
 
     fn end_episode(&mut self, now: Nanos) {
@@ -703,18 +721,19 @@ impl Direction {
     }
 
     /// Acknowledgments reach the sender.
-    fn arrive(&mut self, now: Nanos, delays: Delays) {
+    fn arrive(&mut self, now: Nanos, echo: Option<u32>, delays: Delays) {
         // Times are rounded, and an acknowledgment is faster than the longer SYN-ACK that the delay was measured with.
         let latest = now.saturating_add(30 * MICROSECOND + delays.back() / 500);
-        while let Some(arrival) = self.view.next(latest) {
+        while let Some(arrival) = self.view.next(latest, echo) {
             self.phase = self.phase.at(arrival.una);
             if !matches!(self.phase, Phase::Recovery(_)) {
                 self.end_episode(now);
             }
+            let time = arrival.time.min(now);
             let is_closed = arrival.window < self.mss()
                 && arrival.una + arrival.window < self.next + self.mss();
             self.clock
-                .window(arrival.time.min(now), is_closed && arrival.una >= self.next);
+                .window(time, is_closed && arrival.una >= self.next);
         }
     }
 
@@ -901,7 +920,7 @@ impl Direction {
         }
         let wait = delays
             .round_trip()
-            .or(self.rtt.smoothed().map(|(srtt, _)| srtt))
+            .or(self.rtt.to_receiver().map(|(srtt, _)| srtt))
             .unwrap_or(0);
         for mut piece in again {
             let last = piece.latest().map_or(time, |copy| copy.time);
@@ -943,7 +962,7 @@ impl Direction {
             floor: delays.to_receiver,
             ceiling: self
                 .rtt
-                .smoothed()
+                .to_receiver()
                 .map(|(srtt, var)| srtt + (4 * var).max(srtt / 4)),
             last_ack: self.last_ack,
         };
@@ -985,7 +1004,7 @@ impl Direction {
 
     /// The connection has ended, or the capture has.
     pub(crate) fn finish(&mut self, end: Nanos, delays: Delays, budget: &mut Budget) {
-        self.arrive(end, delays);
+        self.arrive(end, None, delays);
         self.settle(Nanos::MAX, delays, budget);
         while let Some(piece) = self.board.take_lowest() {
             self.judge(&piece, delays, budget);

@@ -2,10 +2,16 @@
 
 use crate::{retransmission::need::is_before, time::Nanos};
 
+/// Answers of which the least counts as the time that an answer takes now.
+const RECENT: usize = 4;
+
 /// Times from a packet to the host to the host's answer.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Turnaround {
     min: Option<Nanos>,
+    /// The last ones.
+    recent: [Nanos; RECENT],
+    sampled: usize,
     /// How far answers usually lie above the least one: those that were prompt.
     jitter: Nanos,
     /// A `TSval` sent to it that nothing has echoed, and when it passed first.
@@ -17,12 +23,20 @@ impl Turnaround {
         self.min
     }
 
+    /// The least of the last answers: a route changes, and a queue comes and goes.
+    pub(crate) fn recent(&self) -> Option<Nanos> {
+        let known = &self.recent[..self.sampled.min(RECENT)];
+        known.iter().min().copied()
+    }
+
     pub(crate) fn jitter(&self) -> Nanos {
         self.jitter
     }
 
     pub(crate) fn sample(&mut self, time: Nanos) {
         let min = self.min.map_or(time, |min| min.min(time)).max(0);
+        self.recent[self.sampled % RECENT] = time.max(0);
+        self.sampled += 1;
         self.min = Some(min);
         // What takes longer waited for something else.
         if time <= min + min / 2 {
@@ -35,16 +49,14 @@ impl Turnaround {
         self.asked.get_or_insert((stamp, time));
     }
 
-    /// A packet from the host with this `TSecr`: it left after the host received the stamp.
-    pub(crate) fn answer(&mut self, echo: u32, time: Nanos) {
-        let Some((stamp, asked)) = self.asked else {
-            return;
-        };
-        if stamp == echo {
-            self.sample(time - asked);
-        }
+    /// A packet from the host with this `TSecr`: it left after the host received the stamp. How long that took.
+    pub(crate) fn answer(&mut self, echo: u32, time: Nanos) -> Option<Nanos> {
+        let (stamp, asked) = self.asked?;
         if !is_before(echo, stamp) {
             self.asked = None;
         }
+        let took = (stamp == echo).then_some(time - asked)?;
+        self.sample(took);
+        Some(took)
     }
 }

@@ -151,7 +151,7 @@ impl Connection {
     pub(crate) fn delays(&self, from: usize) -> Delays {
         Delays {
             to_receiver: self.hosts[1 - from].min(),
-            to_sender: self.hosts[from].min(),
+            to_sender: self.hosts[from].recent(),
             // A sender that paces answers late as well: what varies must show in round trips too.
             jitter: self.hosts[from]
                 .jitter()
@@ -217,8 +217,11 @@ impl Connection {
         let Some((stamp, echo)) = segment.stamps else {
             return;
         };
-        if segment.ack.is_some() {
-            self.hosts[from].answer(echo, segment.time);
+        if segment.ack.is_some()
+            && let Some(took) = self.hosts[from].answer(echo, segment.time)
+            && segment.payload > 0
+        {
+            self.directions[from].rtt.answer(took);
         }
         let is_new = self.announced[from]
             .last_stamp

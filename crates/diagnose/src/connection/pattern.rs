@@ -145,7 +145,9 @@ impl Pattern {
     /// A segment came so long after the acknowledgment that may have released it, of which `jitter` varies.
     pub(crate) fn see_release(&mut self, lag: Nanos, jitter: Nanos) {
         let off = lag - self.lag;
-        self.clocked.see(off.abs() <= TIGHT + jitter / 2);
+        // Behind a slow link a segment waits for those before it.
+        self.clocked
+            .see(off.abs() <= TIGHT + jitter / 2 + self.line());
         let lag = self.lag + off / 64 + off.signum() * 2 * MICROSECOND;
         self.lag = lag.min(self.apart.saturating_add(TIGHT)).min(LONGEST);
     }
@@ -153,6 +155,15 @@ impl Pattern {
     /// Full segments follow each other: a link before the capture point takes that long for one.
     pub(crate) fn see_apart(&mut self, time: Nanos) {
         self.apart = self.apart.min(time);
+    }
+
+    /// Segments that follow each other within this time were sent together: a link before the capture point spreads them.
+    pub(crate) fn line(&self) -> Nanos {
+        if self.apart <= LONGEST {
+            self.apart + self.apart / 8
+        } else {
+            0
+        }
     }
 
     pub(crate) fn see_push(&mut self, pushed: bool) {

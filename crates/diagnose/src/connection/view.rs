@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::time::Nanos;
+use crate::{retransmission::need::is_before, time::Nanos};
 
 /// Acknowledgments that are between the capture point and the sender, at most.
 const MOST: usize = 4096;
@@ -64,19 +64,19 @@ impl View {
 
     pub(crate) fn push(&mut self, arrival: Arrival) {
         if self.coming.len() >= MOST {
-            self.next(Nanos::MAX);
+            self.next(Nanos::MAX, None);
         }
         self.coming.push_back(arrival);
     }
 
-    /// When the next acknowledgment arrives.
-    pub(crate) fn due(&self) -> Option<Nanos> {
-        self.coming.front().map(|arrival| arrival.time)
-    }
-
-    /// Lets the next acknowledgment arrive if that is before `now`.
-    pub(crate) fn next(&mut self, now: Nanos) -> Option<Arrival> {
-        if self.due()? > now {
+    /// Lets the next acknowledgment arrive if that is before `now`, or if the sender has a later one: its segment
+    /// echoes the `TSval` of that (RFC 7323 §4.3).
+    pub(crate) fn next(&mut self, now: Nanos, echo: Option<u32>) -> Option<Arrival> {
+        let next = self.coming.front()?;
+        let is_behind = echo
+            .zip(next.stamp)
+            .is_some_and(|(echo, stamp)| is_before(stamp, echo));
+        if next.time > now && !is_behind {
             return None;
         }
         let arrival = self.coming.pop_front()?;
