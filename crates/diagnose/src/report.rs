@@ -255,9 +255,8 @@ fn end((address, port): End) -> String {
 const NEAR: f64 = 0.1;
 
 fn capture_point(from: &connection::Connection) -> &'static str {
-    let delays = from.delays(0);
-    match (delays.to_sender, delays.to_receiver) {
-        (Some(to_a), Some(to_b)) => {
+    match from.least_answers() {
+        [Some(to_a), Some(to_b)] => {
             let all = (to_a + to_b).max(1) as f64;
             if to_a as f64 / all < NEAR {
                 "near-a"
@@ -275,9 +274,10 @@ impl Connection {
     pub(crate) fn of(from: &connection::Connection) -> Self {
         let duration = from.last - from.start;
         let [a_to_b, b_to_a] = &from.directions;
+        let [to_a, to_b] = from.least_answers();
         let directions = Directions {
-            a_to_b: OneWay::of(a_to_b, from.delays(0).to_sender),
-            b_to_a: OneWay::of(b_to_a, from.delays(1).to_sender),
+            a_to_b: OneWay::of(a_to_b, to_a),
+            b_to_a: OneWay::of(b_to_a, to_b),
         };
         let resets = from.resets();
         let reset = |by, packet: Option<u64>| packet.map(|packet| Reset { by, packet });

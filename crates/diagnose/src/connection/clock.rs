@@ -36,6 +36,11 @@ impl Clock {
         }
     }
 
+    /// What the last interval was given to.
+    pub(crate) fn last(&self) -> Option<Limit> {
+        self.last
+    }
+
     /// The time up to `until` has this reason.
     pub(crate) fn spend(&mut self, until: Nanos, wait: &Wait) -> Limit {
         let limit = if self.is_closed {

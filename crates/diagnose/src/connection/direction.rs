@@ -192,10 +192,18 @@ pub(crate) struct Direction {
     last_send: Option<Last>,
     /// The capture has lost packets since the last segment.
     has_gap: bool,
-    /// An acknowledgment released the first of the segments that left together last.
-    is_train_released: bool,
+    train: Train,
     /// When the window was full behind a segment for the last time.
     full_window: Option<Nanos>,
+}
+
+/// Segments that left together, of which the first shows what they waited for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Train {
+    /// An acknowledgment released the first.
+    is_released: bool,
+    /// What had been sent before it.
+    start: i64,
 }
 
 /// The segment that was sent last.
@@ -237,7 +245,7 @@ impl Direction {
             counts: Counts::default(),
             last_send: None,
             has_gap: false,
-            is_train_released: false,
+            train: Train::default(),
             full_window: None,
         }
     }
@@ -642,24 +650,30 @@ impl Direction {
         {
             self.pattern.see_stamp(stamp, time);
         }
-        if let (Some((_, echo)), Some(last)) = (segment.stamps, self.view.last)
-            && let Some(stamp) = last.stamp
-            && time - last.time > BURST
-        {
-            self.pattern.see_echo(need::is_before(echo, stamp));
+        if segment.stamps.is_some() && self.view.last.is_some_and(|last| time - last.time > BURST) {
+            self.pattern.see_echo(self.view.is_late);
         }
         let is_near = round_trip.is_some_and(|round_trip| 10 * delays.back() < round_trip);
         let is_precise = is_near || (segment.stamps.is_some() && self.pattern.is_fresh());
         // A segment now and then follows an acknowledgment by chance, or comes late.
         let is_short = round_trip.is_some_and(|round_trip| since < round_trip / 2);
         let released = if is_burst {
-            self.is_train_released
+            self.train.is_released
         } else if is_short {
             !is_precise || self.pattern.is_clocked()
         } else {
             prompt
         };
-        self.is_train_released = released;
+        if !is_burst {
+            self.train = Train {
+                is_released: released,
+                start: self.next,
+            };
+        }
+        // The window was full until now.
+        if last.and_then(|last| last.room).is_some_and(|room| room < mss) {
+            self.full_window = Some(time);
+        }
         let asked = self
             .view
             .asked
@@ -696,7 +710,7 @@ impl Direction {
             is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed)
                 && last.is_some_and(|last| last.flight <= 2 * mss),
             is_paced: !self.pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
-            is_level: self.pattern.is_level(),
+            is_level: self.pattern.is_level(mss),
             is_unfilled: self.pattern.is_below_any_window(mss),
             is_queued: self.rtt.is_queued(delays.back()),
         };
@@ -709,9 +723,13 @@ impl Direction {
         }
         let packets = [last.map(|last| last.number), Some(segment.number)];
         let since = last.map(|last| last.time);
-        // Of segments that left together the first shows what released them.
+        let is_one_write =
+            self.clock.last() == Some(Limit::Application) && self.view.una <= self.train.start;
+        let follows = is_burst && (!released || is_one_write);
+        // Without the sender's part no round trip is known.
+        let round_trip = round_trip.filter(|_| delays.to_sender.is_some());
         self.clock
-            .segment(time, since, &wait, round_trip, packets, is_burst && !released)
+            .segment(time, since, &wait, round_trip, packets, follows)
     }
 
     fn end_episode(&mut self, now: Nanos) {
@@ -724,7 +742,8 @@ impl Direction {
     fn arrive(&mut self, now: Nanos, echo: Option<u32>, delays: Delays) {
         // Times are rounded, and an acknowledgment is faster than the longer SYN-ACK that the delay was measured with.
         let latest = now.saturating_add(30 * MICROSECOND + delays.back() / 500);
-        while let Some(arrival) = self.view.next(latest, echo) {
+        let patience = self.rtt.smoothed().map_or(0, |(srtt, _)| srtt + delays.back());
+        while let Some(arrival) = self.view.next(latest, echo, patience) {
             self.phase = self.phase.at(arrival.una);
             if !matches!(self.phase, Phase::Recovery(_)) {
                 self.end_episode(now);

@@ -3,7 +3,7 @@
 use crate::{retransmission::need::is_before, time::Nanos};
 
 /// Answers of which the least counts as the time that an answer takes now.
-const RECENT: usize = 4;
+const RECENT: usize = 16;
 
 /// Times from a packet to the host to the host's answer.
 #[derive(Debug, Default, Clone)]

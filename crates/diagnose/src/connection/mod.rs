@@ -147,6 +147,11 @@ impl Connection {
         [self.announced[0].syns, self.announced[1].syns]
     }
 
+    /// From a packet to each host to its answer, at least.
+    pub(crate) fn least_answers(&self) -> [Option<Nanos>; 2] {
+        [self.hosts[0].min(), self.hosts[1].min()]
+    }
+
     /// What is known of the path for the data of one end.
     pub(crate) fn delays(&self, from: usize) -> Delays {
         Delays {

@@ -1,5 +1,7 @@
 //! How a sender's segments follow each other: on acknowledgments, at a pace of their own, or up to a fixed amount.
 
+use std::collections::VecDeque;
+
 use crate::time::{MICROSECOND, Nanos};
 
 /// How closely segments follow the acknowledgments that release them.
@@ -12,7 +14,7 @@ const TICKS: u32 = 100;
 const WEIGHT: i32 = 128;
 const ONE: i32 = 1 << 16;
 /// Rounds after which an amount in flight that has stayed the same is level.
-const LEVEL_ROUNDS: u32 = 12;
+const LEVEL_ROUNDS: usize = 12;
 /// A window that opens with each acknowledgment is beyond the largest initial window (RFC 6928) after so many rounds.
 const OPENING_ROUNDS: u32 = 4;
 const INITIAL_SEGMENTS: i64 = 10;
@@ -66,51 +68,70 @@ pub(crate) struct Pattern {
     has_lost: bool,
 }
 
-/// Rounds of which each had about the same in flight.
+/// What was in flight at most in each of the last rounds.
 #[derive(Debug, Default)]
 struct Level {
-    rounds: u32,
-    low: i64,
-    high: i64,
-    last: i64,
-    /// Rounds with less in flight than the one before, although nothing was lost: a congestion window does not shrink.
-    falls: u32,
-    /// The sum over the rounds of the first half, and of the second.
-    sums: [i64; 2],
+    peaks: VecDeque<i64>,
+    /// Rounds that it has stayed about the same.
+    rounds: usize,
 }
 
 impl Level {
-    /// Whether a round belongs to it.
+    /// Whether a round goes on with it.
     fn see(&mut self, peak: i64, mss: i64) -> bool {
-        let (low, high) = (self.low.min(peak), self.high.max(peak));
-        if self.rounds == 0 || high - low > mss + high / 20 {
-            *self = Self {
-                rounds: 1,
-                low: peak,
-                high: peak,
-                last: peak,
-                falls: 0,
-                sums: [peak, 0],
-            };
-            return false;
+        if self.peaks.len() == LEVEL_ROUNDS {
+            self.peaks.pop_front();
         }
-        self.falls += u32::from(peak + mss <= self.last);
-        self.rounds += 1;
-        (self.low, self.high, self.last) = (low, high, peak);
-        if self.rounds <= LEVEL_ROUNDS / 2 {
-            self.sums[0] += peak;
-        } else if self.rounds <= LEVEL_ROUNDS {
-            self.sums[1] += peak;
+        self.peaks.push_back(peak);
+        while !self.is_narrow(mss) {
+            self.peaks.pop_front();
         }
-        true
+        let goes_on = self.peaks.len() > 1;
+        self.rounds = if goes_on { self.rounds + 1 } else { 1 };
+        goes_on
     }
 
-    fn is_reached(&self) -> bool {
-        let [first, second] = self.sums;
-        let half = i64::from(LEVEL_ROUNDS / 2);
-        self.rounds >= LEVEL_ROUNDS
-            && 5 * self.falls >= self.rounds
-            && (second - first).abs() <= half * self.high / 100
+    fn high(&self) -> i64 {
+        self.peaks.iter().copied().max().unwrap_or(0)
+    }
+
+    fn low(&self) -> i64 {
+        self.peaks.iter().copied().min().unwrap_or(0)
+    }
+
+    /// A socket buffer is written into in steps of a third (Linux), which the amount in flight shows.
+    fn is_narrow(&self, mss: i64) -> bool {
+        self.high() - self.low() <= mss + self.high() / 5
+    }
+
+    /// Rounds with less in flight than the one before: without a loss a congestion window does not shrink.
+    fn falls(&self, mss: i64) -> usize {
+        let pairs = self.peaks.iter().zip(self.peaks.iter().skip(1));
+        pairs
+            .filter(|(before, after)| **after + mss <= **before)
+            .count()
+    }
+
+    /// By how much the second half reaches above the first.
+    fn rise(&self) -> i64 {
+        let half = self.peaks.len() / 2;
+        let first = self.peaks.iter().take(half).max();
+        let second = self.peaks.iter().skip(half).max();
+        second.zip(first).map_or(0, |(second, first)| second - first)
+    }
+
+    /// A congestion window that limits grows by half a segment in a round trip at least (RFC 9438 §4.3, RFC 5681 §3.1),
+    /// so that the halves are three segments apart; only behind a loss CUBIC's may stay longer.
+    fn is_reached(&self, mss: i64, has_lost: bool) -> bool {
+        if self.peaks.len() < LEVEL_ROUNDS {
+            return false;
+        }
+        if has_lost {
+            let is_tight = self.high() - self.low() <= mss + self.high() / 20;
+            is_tight && 5 * self.falls(mss) >= LEVEL_ROUNDS && self.rise() <= self.high() / 100
+        } else {
+            2 * self.rise() < 3 * mss
+        }
     }
 }
 
@@ -226,8 +247,9 @@ impl Pattern {
     }
 
     /// The amount in flight has stayed about the same, as much as there ever was.
-    pub(crate) fn is_level(&self) -> bool {
-        self.level.is_reached() && self.highest - self.level.high <= self.highest / 20
+    pub(crate) fn is_level(&self, mss: i64) -> bool {
+        let is_most = self.highest - self.level.high() <= self.highest / 20;
+        (is_most || !self.has_lost) && self.level.is_reached(mss, self.has_lost)
     }
 
     /// No more is in flight than any congestion window holds that has not seen a loss.

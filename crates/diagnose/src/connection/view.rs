@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 
-use crate::{retransmission::need::is_before, time::Nanos};
+use crate::{retransmission::need::is_before, time::{MICROSECOND, Nanos}};
 
 /// Acknowledgments that are between the capture point and the sender, at most.
 const MOST: usize = 4096;
+
+/// By how much an acknowledgment may be late without a queue on its way.
+const LATE: Nanos = 300 * MICROSECOND;
 
 /// An acknowledgment, as the sender is going to see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub(crate) struct View {
     pub(crate) advanced: Option<Nanos>,
     /// The last that carried data.
     pub(crate) asked: Option<Nanos>,
+    /// An acknowledgment takes longer than the least time to the sender.
+    pub(crate) is_late: bool,
 }
 
 /// Below every octet: nothing is known to be acknowledged.
@@ -59,24 +64,28 @@ impl View {
             room: None,
             advanced: None,
             asked: None,
+            is_late: false,
         }
     }
 
     pub(crate) fn push(&mut self, arrival: Arrival) {
         if self.coming.len() >= MOST {
-            self.next(Nanos::MAX, None);
+            self.next(Nanos::MAX, None, 0);
         }
         self.coming.push_back(arrival);
     }
 
-    /// Lets the next acknowledgment arrive if that is before `now`, or if the sender has a later one: its segment
-    /// echoes the `TSval` of that (RFC 7323 §4.3).
-    pub(crate) fn next(&mut self, now: Nanos, echo: Option<u32>) -> Option<Arrival> {
+    /// Lets the next acknowledgment arrive. The sender echoes the `TSval` of the last that it has (RFC 7323 §4.3);
+    /// without one, or where that is the same, time decides.
+    pub(crate) fn next(&mut self, now: Nanos, echo: Option<u32>, patience: Nanos) -> Option<Arrival> {
         let next = self.coming.front()?;
-        let is_behind = echo
-            .zip(next.stamp)
-            .is_some_and(|(echo, stamp)| is_before(stamp, echo));
-        if next.time > now && !is_behind {
+        let stamps = echo.zip(next.stamp);
+        let has_later = stamps.is_some_and(|(echo, stamp)| is_before(stamp, echo));
+        // With data of its own missing, the sender echoes an old one.
+        let is_due = next.time <= now;
+        let lacks = stamps.is_some_and(|(echo, stamp)| is_before(echo, stamp));
+        self.is_late = lacks && now - next.time > LATE;
+        if !has_later && (!is_due || (lacks && now - next.time <= patience)) {
             return None;
         }
         let arrival = self.coming.pop_front()?;
