@@ -204,6 +204,9 @@ struct Train {
     is_released: bool,
     /// What had been sent before it.
     start: i64,
+    /// The window was full before it.
+    is_full: bool,
+    time: Nanos,
 }
 
 /// The segment that was sent last.
@@ -637,7 +640,11 @@ impl Direction {
         if last.is_some() && !is_below(length, mss) {
             self.pattern.see_apart(since);
         }
-        let is_burst = last.is_some() && since <= BURST.max(self.pattern.line());
+        let is_same_tick = segment
+            .stamps
+            .is_some_and(|(stamp, _)| self.pattern.is_same_tick(stamp));
+        let is_burst =
+            last.is_some() && (is_same_tick || since <= BURST.max(self.pattern.line()));
         if !is_burst && trigger.is_none() && self.phase == Phase::Open {
             let lag = self.view.room.map_or(Nanos::MAX, |room| time - room);
             // What comes much later has waited for something else.
@@ -668,6 +675,8 @@ impl Direction {
             self.train = Train {
                 is_released: released,
                 start: self.next,
+                is_full: last.and_then(|last| last.room).is_some_and(|room| room < mss),
+                time,
             };
         }
         // The window was full until now.
@@ -694,10 +703,13 @@ impl Direction {
             window: self.view.window,
             room: last.and_then(|last| last.room),
             next_length: length,
-            was_full: self
-                .full_window
-                .zip(round_trip)
-                .is_some_and(|(full, round_trip)| time - full <= round_trip),
+            was_full: round_trip.is_some_and(|round_trip| {
+                let follows = is_burst && self.train.is_full && time - self.train.time <= round_trip;
+                follows
+                    || self
+                        .full_window
+                        .is_some_and(|full| time - full <= round_trip / 4)
+            }),
             is_opening: false,
             has_gap: self.has_gap,
             is_idle,

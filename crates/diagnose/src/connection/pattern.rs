@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 
-use crate::time::{MICROSECOND, Nanos};
+use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 
 /// How closely segments follow the acknowledgments that release them.
 const TIGHT: Nanos = 70 * MICROSECOND;
 /// The longest that a full segment takes on the links before the capture point: 10 Mbit/s.
 const LONGEST: Nanos = 1_300 * MICROSECOND;
+/// The longest on the slowest link that shows in how segments follow each other: 1 Mbit/s.
+const SLOWEST: Nanos = 12 * MILLISECOND;
 /// Ticks after which the rate of a clock is known.
 const TICKS: u32 = 100;
 /// Observations that count: a pace drifts through the acknowledgments' in about so many segments.
@@ -180,7 +182,7 @@ impl Pattern {
 
     /// Segments that follow each other within this time were sent together: a link before the capture point spreads them.
     pub(crate) fn line(&self) -> Nanos {
-        if self.apart <= LONGEST {
+        if self.apart <= SLOWEST {
             self.apart + self.apart / 8
         } else {
             0
@@ -209,6 +211,11 @@ impl Pattern {
             let tick = (time - stamps.first.1) / i64::from(ticks);
             self.spread.see(time - stamps.run.1 > tick + tick / 2);
         }
+    }
+
+    /// The sender's clock has not ticked since the last segment that came behind a pause.
+    pub(crate) fn is_same_tick(&self, stamp: u32) -> bool {
+        self.stamps.is_some_and(|stamps| stamps.run.0 == stamp)
     }
 
     /// Segments pass the capture point as soon as they are sent.

@@ -43,7 +43,7 @@ pub(crate) struct Wait {
     /// The receiver's window, and the room in it behind what was sent.
     pub(crate) window: Option<i64>,
     pub(crate) room: Option<i64>,
-    /// The window was full behind a segment of the last round trip.
+    /// The window was full a quarter of a round trip ago or less.
     pub(crate) was_full: bool,
     /// Payload of the segment that ends the interval.
     pub(crate) next_length: i64,
