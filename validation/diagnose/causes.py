@@ -290,7 +290,7 @@ CAUSES = (
     cause("burst loss", burst_loss, {"burst-loss"}, {"tail-loss", "random-loss", "queue-overflow"}, WINDOW),
     cause("reordering", reordering, {"reordering"}, {"queue-overflow"}, WINDOW | {"reordering"}),
     cause("tail loss", tail_loss, {"tail-loss"}, {"slow-client"}, {"application"}),
-    cause("SYN loss", syn_loss, {"handshake"}, {"queue-overflow"}, WINDOW | {"handshake"}),
+    cause("SYN loss", syn_loss, {"syn-loss"}, {"queue-overflow"}, WINDOW | {"handshake"}),
     cause("small receive window", receive_window, {"receive-window"}, stalls={"receive-window"}),
     cause("zero window", zero_window, {"zero-window"}, {"slow-reader"}, {"zero-window", "receive-window"}),
     cause("slow reader", slow_reader, {"slow-reader", "zero-window"}, set(), {"receive-window", "zero-window"}),

@@ -11,11 +11,11 @@ from diagnose.causes import Cause
 from diagnose.simulated import Score
 
 BLAME = (
-    "handshake", "reset", "reset-by-middlebox", "application", "slow-client", "receive-window", "zero-window",
+    "syn-loss", "unanswered", "refused", "reset", "reset-by-middlebox", "application", "slow-client", "receive-window", "zero-window",
     "slow-reader", "send-buffer", "delayed-ack-nagle", "bufferbloat", "policer", "random-loss", "burst-loss", "tail-loss",
-    "reordering", "large-segments-lost", "route-change", "capture-gap",
+    "queue-overflow", "reordering", "large-segments-lost", "route-change", "capture-gap",
 )  # fmt: skip
-"""Findings that name a cause. The others describe: limits that every bulk transfer has, and where packets were lost."""
+"""Findings that name a cause. The others describe: limits that every transfer has, where segments were lost, what was spurious."""
 
 LEAST_F1 = {"simulated": 0.995, "live sender": 0.98, "live middle": 0.95, "live receiver": 0.95}
 LEAST_TIME = 0.97

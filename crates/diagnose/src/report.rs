@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    connection::{self, direction::Direction},
+    connection::{self, direction::Direction, route::Route},
     limit::Limit,
     retransmission::{self, Trigger},
     segment::End,
@@ -116,6 +116,8 @@ pub struct Reset {
     pub by: &'static str,
     /// Its frame.
     pub packet: u64,
+    /// Whose it is: `host`, `middlebox` or `unknown`.
+    pub origin: &'static str,
 }
 
 /// The model of the path: empty in this version.
@@ -162,6 +164,8 @@ pub struct OneWay {
     pub triggers: BTreeMap<&'static str, u64>,
     /// Packets that came after later ones.
     pub reordered_packets: u64,
+    /// Packets that arrived after later ones behind the capture point.
+    pub reordered_after_packets: u64,
     /// Copies that the network or the capture made.
     pub duplicated_packets: u64,
     /// Holes in the capture.
@@ -176,6 +180,13 @@ pub struct OneWay {
     pub limits_s: BTreeMap<&'static str, f64>,
     /// Part of `application` in which the receiver's application was to say something first: a request.
     pub receiver_application_s: f64,
+    /// Part of `receive-window` in which the window was less than half of what it had been: the receiver's application
+    /// had not read.
+    pub receiver_unread_s: f64,
+    /// Changes of the route.
+    pub route_changes: Vec<RouteChange>,
+    /// The rate of a policer.
+    pub policed_mbit_s: Option<f64>,
     /// Pauses of more than a round trip.
     pub stalls: Vec<Stall>,
     /// Pauses that are not listed.
@@ -225,10 +236,25 @@ pub struct Retransmission {
     pub evidence: &'static str,
     /// What triggered it.
     pub trigger: &'static str,
+    /// The queue of the path was about full when it was sent.
+    pub queue_full: bool,
     /// Where the data was lost, from the capture point.
     pub lost: &'static str,
     /// The frame of the copy before.
     pub earlier: Option<u64>,
+}
+
+/// A change of the route: the least round trip of one part of the path steps.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RouteChange {
+    /// As in the file.
+    pub time_s: f64,
+    /// The end towards which the route changed: `sender` or `receiver`.
+    pub towards: &'static str,
+    /// The least round trip from the capture point to that end, before.
+    pub before_ms: f64,
+    /// The same behind it.
+    pub after_ms: f64,
 }
 
 /// A pause.
@@ -280,8 +306,14 @@ impl Connection {
             b_to_a: OneWay::of(b_to_a, to_b),
         };
         let resets = from.resets();
-        let reset = |by, packet: Option<u64>| packet.map(|packet| Reset { by, packet });
-        let first = match (reset("a", resets[0]), reset("b", resets[1])) {
+        let reset = |by, end: usize| {
+            resets[end].map(|packet| Reset {
+                by,
+                packet,
+                origin: from.reset_origin(end).name(),
+            })
+        };
+        let first = match (reset("a", 0), reset("b", 1)) {
             (Some(a), Some(b)) => Some(if a.packet < b.packet { a } else { b }),
             (one, other) => one.or(other),
         };
@@ -356,6 +388,7 @@ impl OneWay {
             },
             triggers: triggers.collect(),
             reordered_packets: counts.reordered,
+            reordered_after_packets: counts.late,
             duplicated_packets: counts.duplicated,
             capture_gaps: counts.capture_gaps,
             capture_gap_bytes: counts.unseen_octets,
@@ -363,6 +396,12 @@ impl OneWay {
             implausible_packets: counts.implausible,
             limits_s: limits.collect(),
             receiver_application_s: seconds(from.clock.peers),
+            receiver_unread_s: seconds(from.unread),
+            route_changes: RouteChange::all(&from.routes),
+            policed_mbit_s: from
+                .policing
+                .rate(from.rtt.smoothed().map_or(0, |(srtt, _)| srtt))
+                .map(|rate| rate * 8e-6),
             stalls: from.clock.stalls.iter().map(Stall::of).collect(),
             stalls_not_listed: from.clock.stalls_not_kept,
         }
@@ -379,9 +418,26 @@ impl Retransmission {
             needed: from.needed,
             evidence: from.evidence.name(),
             trigger: from.trigger.name(),
+            queue_full: from.is_queued,
             lost: from.place.name(),
             earlier: from.earlier,
         }
+    }
+}
+
+impl RouteChange {
+    fn all(routes: &[Route; 2]) -> Vec<Self> {
+        let mut found = Vec::new();
+        for (route, towards) in routes.iter().zip(["receiver", "sender"]) {
+            found.extend(route.changes.iter().map(|change| Self {
+                time_s: seconds(change.time),
+                towards,
+                before_ms: crate::time::millis(change.before),
+                after_ms: crate::time::millis(change.after),
+            }));
+        }
+        found.sort_by(|one, other| one.time_s.total_cmp(&other.time_s));
+        found
     }
 }
 

@@ -6,7 +6,9 @@ use super::{
     board::Board,
     clock::Clock,
     pattern::Pattern,
+    policing::Policing,
     ranges::Ranges,
+    route::Route,
     rtt::Rtt,
     sequence::Sequence,
     view::{Arrival, UNKNOWN, View},
@@ -75,6 +77,8 @@ pub(crate) struct Counts {
     /// Octets of payload, retransmissions included.
     pub(crate) sent: u64,
     pub(crate) reordered: u64,
+    /// Segments that arrived after later ones and were not retransmitted.
+    pub(crate) late: u64,
     /// Copies of a packet that the network or the capture made.
     pub(crate) duplicated: u64,
     /// Holes in the capture: data that was acknowledged and never seen.
@@ -186,6 +190,14 @@ pub(crate) struct Direction {
     pattern: Pattern,
     episodes: VecDeque<Episode>,
     pub(crate) rtt: Rtt,
+    /// The least round trips to the receiver, and to the sender.
+    pub(crate) routes: [Route; 2],
+    pub(crate) policing: Policing,
+    /// Time in which the window was full and had been more than twice as large.
+    pub(crate) unread: Nanos,
+    largest_window: i64,
+    /// The least window of late.
+    least_window: i64,
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
     pub(crate) counts: Counts,
@@ -243,6 +255,11 @@ impl Direction {
             pattern: Pattern::default(),
             episodes: VecDeque::new(),
             rtt: Rtt::default(),
+            routes: Default::default(),
+            policing: Policing::default(),
+            unread: 0,
+            largest_window: 0,
+            least_window: 0,
             ledger: Ledger::default(),
             clock: Clock::new(start),
             counts: Counts::default(),
@@ -282,6 +299,14 @@ impl Direction {
             ..Wait::default()
         };
         self.clock.spend(time, &wait);
+    }
+
+    /// The sender took so long to answer an acknowledgment.
+    pub(crate) fn answer(&mut self, time: Nanos, took: Nanos) {
+        self.rtt.answer(took);
+        if self.train.is_released {
+            self.routes[1].see(time, took, self.next - self.view.una.max(0));
+        }
     }
 
     /// A segment of this direction's sender.
@@ -357,7 +382,7 @@ impl Direction {
         }
         let spent = self.close_wait(segment, end - start, trigger, delays);
         self.see_pattern(segment, end, trigger);
-        self.change_phase(time, trigger, spent);
+        self.change_phase(time, trigger, spent, delays.back());
         if end > self.next {
             self.next = end;
             self.has_fin = segment.has(FIN);
@@ -392,7 +417,17 @@ impl Direction {
     }
 
     /// A retransmission begins a recovery or goes on with one, to which the time before it belongs.
-    fn change_phase(&mut self, time: Nanos, trigger: Option<Trigger>, spent: Nanos) {
+    fn change_phase(
+        &mut self,
+        time: Nanos,
+        trigger: Option<Trigger>,
+        spent: Nanos,
+        back: Nanos,
+    ) {
+        if trigger.is_some_and(|trigger| trigger != Trigger::Tlp) && self.phase == Phase::Open {
+            self.policing
+                .lose(time, self.una.max(0), self.rtt.is_queued(back));
+        }
         match trigger {
             Some(Trigger::Rto) => self.phase = Phase::Loss(self.next),
             Some(Trigger::FastRetransmit | Trigger::Rack | Trigger::Sack)
@@ -490,6 +525,7 @@ impl Direction {
                 evidence: Evidence::NeverAcknowledged,
                 trigger,
                 place: Place::Unknown,
+                is_queued: self.rtt.is_full(delays.back()),
                 earlier,
             },
             pieces + u32::try_from(holes.len()).unwrap_or(u32::MAX),
@@ -740,8 +776,16 @@ impl Direction {
         let follows = is_burst && (!released || is_one_write);
         // Without the sender's part no round trip is known.
         let round_trip = round_trip.filter(|_| delays.to_sender.is_some());
-        self.clock
-            .segment(time, since, &wait, round_trip, packets, follows)
+        let before = self.clock.shares.of(Limit::ReceiveWindow);
+        let spent = self
+            .clock
+            .segment(time, since, &wait, round_trip, packets, follows);
+        if 2 * self.least_window < self.largest_window {
+            self.unread += self.clock.shares.of(Limit::ReceiveWindow) - before;
+        }
+        // A round trip later another window may hold.
+        self.least_window += (self.view.window.unwrap_or(0) - self.least_window) / 16;
+        spent
     }
 
     fn end_episode(&mut self, now: Nanos) {
@@ -756,6 +800,13 @@ impl Direction {
         let latest = now.saturating_add(30 * MICROSECOND + delays.back() / 500);
         let patience = self.rtt.smoothed().map_or(0, |(srtt, _)| srtt + delays.back());
         while let Some(arrival) = self.view.next(latest, echo, patience) {
+            if arrival.window < FURTHEST {
+                if self.largest_window == 0 {
+                    self.least_window = arrival.window;
+                }
+                self.largest_window = self.largest_window.max(arrival.window);
+                self.least_window = self.least_window.min(arrival.window);
+            }
             self.phase = self.phase.at(arrival.una);
             if !matches!(self.phase, Phase::Recovery(_)) {
                 self.end_episode(now);
@@ -808,6 +859,7 @@ impl Direction {
         }
         if let Some(sample) = sample {
             self.rtt.sample(sample);
+            self.routes[0].see(time, sample, self.next - self.una.max(0));
         }
         if window == Some(0) && una >= self.una {
             self.counts.zero_windows += 1;
@@ -914,6 +966,9 @@ impl Direction {
             let is_front = piece.start <= self.una;
             at = piece.end;
             if piece.again.is_empty() {
+                // Later data had arrived when it had not.
+                self.counts.late +=
+                    u64::from(piece.cover.is_none() && self.sacked.octets_above(piece.end) > 0);
                 if piece.cover.is_none() {
                     newest = piece.first.map(|first| time - first.time);
                     beyond = piece.first.map(|first| (piece.start, first.time));

@@ -5,7 +5,9 @@ pub(crate) mod clock;
 pub(crate) mod direction;
 pub(crate) mod host;
 pub(crate) mod pattern;
+pub(crate) mod policing;
 pub(crate) mod ranges;
+pub(crate) mod route;
 pub(crate) mod rtt;
 pub(crate) mod sequence;
 pub(crate) mod view;
@@ -47,6 +49,29 @@ impl Handshake {
     }
 }
 
+/// Whose a RST is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The host's in whose name it is.
+    Host,
+    /// A device's on the path.
+    Middlebox,
+    /// The capture has no other packet of that host.
+    Unknown,
+}
+
+impl Origin {
+    /// Its name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Middlebox => "middlebox",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// What an end has announced.
 #[derive(Debug, Default, Clone)]
 struct Announced {
@@ -54,6 +79,9 @@ struct Announced {
     scale: Option<u8>,
     fin: bool,
     rst: Option<u64>,
+    /// The hop limits of its other packets, least and largest, and that of its RST.
+    hops: Option<(u8, u8)>,
+    rst_hops: Option<u8>,
     last_stamp: Option<u32>,
 }
 
@@ -135,6 +163,16 @@ impl Connection {
         [self.announced[0].rst, self.announced[1].rst]
     }
 
+    /// Whose the first RST in the name of an end is: a device on the path that sends one is another number of hops away.
+    pub(crate) fn reset_origin(&self, from: usize) -> Origin {
+        let own = &self.announced[from];
+        match (own.rst_hops, own.hops) {
+            (Some(hops), Some((low, high))) if hops < low || hops > high => Origin::Middlebox,
+            (Some(_), Some(_)) => Origin::Host,
+            _ => Origin::Unknown,
+        }
+    }
+
     /// Retransmissions that are listed.
     pub(crate) fn kept_retransmissions(&self) -> u64 {
         let ways = self.directions.iter();
@@ -177,10 +215,15 @@ impl Connection {
         }
         self.announced[from].fin |= segment.has(FIN);
         if segment.has(RST) {
-            self.announced[from].rst.get_or_insert(segment.number);
+            let own = &mut self.announced[from];
+            own.rst.get_or_insert(segment.number);
+            own.rst_hops.get_or_insert(segment.hop_limit);
             self.directions[from].counts.packets += 1;
             return;
         }
+        let hops = segment.hop_limit;
+        let seen = &mut self.announced[from].hops;
+        *seen = Some(seen.map_or((hops, hops), |(low, high)| (low.min(hops), high.max(hops))));
         self.add_stamps(segment, from);
         if let Some(number) = segment.ack {
             let window = self.window(segment, from);
@@ -226,7 +269,7 @@ impl Connection {
             && let Some(took) = self.hosts[from].answer(echo, segment.time)
             && segment.payload > 0
         {
-            self.directions[from].rtt.answer(took);
+            self.directions[from].answer(segment.time, took);
         }
         let is_new = self.announced[from]
             .last_stamp

@@ -21,6 +21,7 @@ pub(crate) struct Rtt {
     /// How much neighbours differ: a queue changes more slowly.
     step: Nanos,
     min: Option<Nanos>,
+    most: Nanos,
     all: Histogram,
 }
 
@@ -41,6 +42,7 @@ impl Rtt {
             ),
         });
         let whole = rtt + self.queued_before();
+        self.most = self.most.max(whole);
         self.all
             .record(u64::try_from(whole / MICROSECOND).unwrap_or_default());
     }
@@ -84,6 +86,15 @@ impl Rtt {
         let whole = self.latest + back + self.queued_before();
         self.min
             .is_some_and(|min| whole > min + back + (min + back) / 4)
+    }
+
+    /// The round trip is near the longest, and that is longer than the least one: a queue is about full.
+    pub(crate) fn is_full(&self, back: Nanos) -> bool {
+        let Some(min) = self.min else {
+            return false;
+        };
+        let (queue, most) = (self.latest + self.queued_before() - min, self.most - min);
+        self.is_queued(back) && 2 * queue >= most
     }
 
     /// A percentile, in milliseconds.

@@ -1,0 +1,28 @@
+//! Losses of several segments in a row that no queue explains.
+
+use super::{Case, Finding, Meta};
+
+pub(super) const META: Meta = Meta {
+    name: "burst-loss",
+    title: "Burst loss",
+    meaning: "The path loses several segments in a row.",
+    evidence: "Segments were lost while the queue was not full, half as many again as there were gaps, or more.",
+    confusion: "A queue that other traffic fills for moments; a handover.",
+};
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let losses = case.unexplained_losses()?;
+    let runs = super::runs(&losses);
+    let is_burst = 2 * losses.len() >= 3 * runs;
+    is_burst.then(|| Finding {
+        cause: META.name,
+        share: case.of_segments(losses.len()),
+        text: format!(
+            "{} to {}: {} segments were lost in {runs} bursts while no queue was full.",
+            case.sender,
+            case.receiver,
+            losses.len()
+        ),
+        packets: case.frames(&losses),
+    })
+}
