@@ -192,6 +192,7 @@ def receive_window(rng: random.Random) -> str:
 def zero_window(rng: random.Random) -> str:
     """An application that reads nothing for a time, again and again."""
     path = draw(rng)
+    path.limit = "20 bdp"
     path.host = f'[host.B]\nread_delays = ["{rng.uniform(400, 2500):.0f} ms"]'
     path.flow = f'transport = {{ receive_window = "{rng.randint(32, 128)} KiB", receive_autotuning = false }}'
     return path.text()
@@ -201,6 +202,7 @@ def slow_reader(rng: random.Random) -> str:
     """An application that reads more slowly than data comes."""
     path = draw(rng, rate=(40, 100), delay=(3, 10))
     window = rng.randint(32, 96)
+    path.limit = "20 bdp"
     path.host = f'[host.B]\nread_delays = ["{rng.uniform(2, 6) * path.rtt_ms:.1f} ms"]'
     path.flow = f'transport = {{ receive_window = "{window} KiB", receive_autotuning = false }}'
     return path.text()

@@ -396,7 +396,7 @@ impl OneWay {
             implausible_packets: counts.implausible,
             limits_s: limits.collect(),
             receiver_application_s: seconds(from.clock.peers),
-            receiver_unread_s: seconds(from.unread),
+            receiver_unread_s: seconds(from.unread.time),
             route_changes: RouteChange::all(&from.routes),
             policed_mbit_s: from
                 .policing

@@ -11,6 +11,7 @@ use super::{
     route::Route,
     rtt::Rtt,
     sequence::Sequence,
+    unread::Unread,
     view::{Arrival, UNKNOWN, View},
 };
 use crate::{
@@ -177,6 +178,9 @@ pub(crate) struct Direction {
     board: Board,
     sacked: Ranges,
     has_sack: bool,
+    /// Behind the highest octet that was SACKed, and so before the acknowledgment at hand.
+    sacked_top: i64,
+    sacked_before: i64,
     /// When the last acknowledgment passed that says what has arrived.
     last_ack: Option<Nanos>,
     /// `next` lies behind a FIN.
@@ -193,11 +197,7 @@ pub(crate) struct Direction {
     /// The least round trips to the receiver, and to the sender.
     pub(crate) routes: [Route; 2],
     pub(crate) policing: Policing,
-    /// Time in which the window was full and had been more than twice as large.
-    pub(crate) unread: Nanos,
-    largest_window: i64,
-    /// The least window of late.
-    least_window: i64,
+    pub(crate) unread: Unread,
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
     pub(crate) counts: Counts,
@@ -244,6 +244,8 @@ impl Direction {
             board: Board::default(),
             sacked: Ranges::default(),
             has_sack: false,
+            sacked_top: 0,
+            sacked_before: 0,
             last_ack: None,
             has_fin: false,
             gaps: VecDeque::new(),
@@ -257,9 +259,7 @@ impl Direction {
             rtt: Rtt::default(),
             routes: Default::default(),
             policing: Policing::default(),
-            unread: 0,
-            largest_window: 0,
-            least_window: 0,
+            unread: Unread::default(),
             ledger: Ledger::default(),
             clock: Clock::new(start),
             counts: Counts::default(),
@@ -305,7 +305,8 @@ impl Direction {
     pub(crate) fn answer(&mut self, time: Nanos, took: Nanos) {
         self.rtt.answer(took);
         if self.train.is_released {
-            self.routes[1].see(time, took, self.next - self.view.una.max(0));
+            let least = took + self.rtt.min().unwrap_or(0);
+            self.routes[1].see(time, took, self.next - self.view.una.max(0), least);
         }
     }
 
@@ -759,6 +760,10 @@ impl Direction {
                 && last.is_some_and(|last| last.flight <= 2 * mss),
             is_paced: !self.pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
             is_level: self.pattern.is_level(mss),
+            fills_window: self
+                .view
+                .window
+                .is_some_and(|window| self.pattern.level() + mss + window / 8 >= window),
             is_unfilled: self.pattern.is_below_any_window(mss),
             is_queued: self.rtt.is_queued(delays.back()),
         };
@@ -780,11 +785,7 @@ impl Direction {
         let spent = self
             .clock
             .segment(time, since, &wait, round_trip, packets, follows);
-        if 2 * self.least_window < self.largest_window {
-            self.unread += self.clock.shares.of(Limit::ReceiveWindow) - before;
-        }
-        // A round trip later another window may hold.
-        self.least_window += (self.view.window.unwrap_or(0) - self.least_window) / 16;
+        self.unread.wait(time, self.clock.shares.of(Limit::ReceiveWindow) - before);
         spent
     }
 
@@ -801,11 +802,7 @@ impl Direction {
         let patience = self.rtt.smoothed().map_or(0, |(srtt, _)| srtt + delays.back());
         while let Some(arrival) = self.view.next(latest, echo, patience) {
             if arrival.window < FURTHEST {
-                if self.largest_window == 0 {
-                    self.least_window = arrival.window;
-                }
-                self.largest_window = self.largest_window.max(arrival.window);
-                self.least_window = self.least_window.min(arrival.window);
+                self.unread.see_window(arrival.window);
             }
             self.phase = self.phase.at(arrival.una);
             if !matches!(self.phase, Phase::Recovery(_)) {
@@ -841,6 +838,7 @@ impl Direction {
         }
         let time = segment.time;
         self.last_ack = Some(time);
+        self.sacked_before = self.sacked_top;
         let mut sample = self.selective(segment, una, sequence);
         if una > self.una {
             sample = self.advance(segment, una, delays).or(sample);
@@ -859,7 +857,8 @@ impl Direction {
         }
         if let Some(sample) = sample {
             self.rtt.sample(sample);
-            self.routes[0].see(time, sample, self.next - self.una.max(0));
+            let least = sample + delays.back();
+            self.routes[0].see(time, sample, self.next - self.una.max(0), least);
         }
         if window == Some(0) && una >= self.una {
             self.counts.zero_windows += 1;
@@ -927,6 +926,9 @@ impl Direction {
                 }
             }
             self.sacked.add(start, end);
+            self.sacked_top = self.sacked_top.max(end);
+            // With a gap the window need not grow.
+            self.pattern.disturb();
         }
         sample
     }
@@ -967,8 +969,7 @@ impl Direction {
             at = piece.end;
             if piece.again.is_empty() {
                 // Later data had arrived when it had not.
-                self.counts.late +=
-                    u64::from(piece.cover.is_none() && self.sacked.octets_above(piece.end) > 0);
+                self.counts.late += u64::from(piece.cover.is_none() && piece.end <= self.sacked_before);
                 if piece.cover.is_none() {
                     newest = piece.first.map(|first| time - first.time);
                     beyond = piece.first.map(|first| (piece.start, first.time));

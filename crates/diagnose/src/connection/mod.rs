@@ -10,6 +10,7 @@ pub(crate) mod ranges;
 pub(crate) mod route;
 pub(crate) mod rtt;
 pub(crate) mod sequence;
+pub(crate) mod unread;
 pub(crate) mod view;
 
 use crate::{

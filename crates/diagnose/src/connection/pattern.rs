@@ -259,6 +259,16 @@ impl Pattern {
         (is_most || !self.has_lost) && self.level.is_reached(mss, self.has_lost)
     }
 
+    /// The most in flight in the rounds that are level.
+    pub(crate) fn level(&self) -> i64 {
+        self.level.high()
+    }
+
+    /// Acknowledgments name a gap.
+    pub(crate) fn disturb(&mut self) {
+        self.level = Level::default();
+    }
+
     /// No more is in flight than any congestion window holds that has not seen a loss.
     pub(crate) fn is_below_any_window(&self, mss: i64) -> bool {
         !self.has_lost && self.rounds > OPENING_ROUNDS && self.highest < INITIAL_SEGMENTS * mss

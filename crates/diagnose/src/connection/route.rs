@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::time::{MILLISECOND, Nanos};
 
-/// Samples of which the least counts.
-const BLOCK: u32 = 16;
+/// Samples of which the least counts, at least.
+const BLOCK: u32 = 8;
 /// Blocks that must lie on the other side of the step.
 const STAYS: usize = 4;
 /// Changes that are kept.
@@ -38,7 +38,7 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    pub(crate) fn see(&mut self, time: Nanos, sample: Nanos, flight: i64) {
+    pub(crate) fn see(&mut self, time: Nanos, sample: Nanos, flight: i64, least: Nanos) {
         let block = self.open.get_or_insert(Block {
             time,
             least: sample,
@@ -47,7 +47,8 @@ impl Route {
         block.least = block.least.min(sample);
         block.flight = block.flight.max(flight);
         self.samples += 1;
-        if self.samples < BLOCK {
+        // A round trip at least, so that what is in flight then shows.
+        if self.samples < BLOCK || time - block.time < least {
             return;
         }
         self.samples = 0;

@@ -93,8 +93,11 @@ impl Rtt {
         let Some(min) = self.min else {
             return false;
         };
-        let (queue, most) = (self.latest + self.queued_before() - min, self.most - min);
-        self.is_queued(back) && 2 * queue >= most
+        let recent = &self.answers[..self.answered.min(ANSWERS)];
+        let before = recent.iter().max().copied().zip(self.least_answer);
+        let before = before.map_or(0, |(now, least)| now - least);
+        let (queue, most) = (self.latest + before - min, self.most - min);
+        queue > (min + back) / 4 && 2 * queue >= most
     }
 
     /// A percentile, in milliseconds.

@@ -11,17 +11,18 @@ pub(super) const META: Meta = Meta {
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
-    let losses = case.unexplained_losses()?;
-    let runs = super::runs(&losses);
-    let is_burst = 2 * losses.len() >= 3 * runs;
+    let runs = case.unexplained_losses()?;
+    let losses = runs.concat();
+    let is_burst = 2 * losses.len() >= 3 * runs.len();
     is_burst.then(|| Finding {
         cause: META.name,
         share: case.of_segments(losses.len()),
         text: format!(
-            "{} to {}: {} segments were lost in {runs} bursts while no queue was full.",
+            "{} to {}: {} segments were lost in {} bursts while no queue was full.",
             case.sender,
             case.receiver,
-            losses.len()
+            losses.len(),
+            runs.len()
         ),
         packets: case.frames(&losses),
     })

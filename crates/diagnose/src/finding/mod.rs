@@ -148,12 +148,29 @@ impl<'a> Case<'a> {
         lost
     }
 
+    /// The losses in runs of neighbours: of the tails of flights, which a timer found, and the others.
+    fn runs(&self) -> (Vec<Vec<&'a Retransmission>>, Vec<Vec<&'a Retransmission>>) {
+        let mut runs: Vec<Vec<&Retransmission>> = Vec::new();
+        for one in self.losses() {
+            match runs.last_mut() {
+                Some(run) if run.last().is_some_and(|last| end(last) == one.seq) => run.push(one),
+                _ => runs.push(vec![one]),
+            }
+        }
+        let is_tail = |run: &Vec<&Retransmission>| {
+            let mut run = run.iter();
+            run.any(|one| matches!(one.trigger, "rto" | "tlp"))
+        };
+        runs.into_iter().partition(is_tail)
+    }
+
     /// Those while no queue was full, if there are enough to tell their kind.
-    fn unexplained_losses(&self) -> Option<Vec<&'a Retransmission>> {
-        let mut losses = self.losses();
-        losses.retain(|one| !one.queue_full);
+    fn unexplained_losses(&self) -> Option<Vec<Vec<&'a Retransmission>>> {
+        let (_, mut runs) = self.runs();
+        runs.retain(|run| !run.iter().any(|one| one.queue_full));
         let is_known = self.data.policed_mbit_s.is_some() || large_segments_lost::is_stuck(self);
-        (losses.len() >= FEW && !is_known).then_some(losses)
+        let count: usize = runs.iter().map(Vec::len).sum();
+        (count >= FEW && !is_known).then_some(runs)
     }
 
     /// The frames of retransmissions.
@@ -176,10 +193,9 @@ impl<'a> Case<'a> {
     }
 }
 
-/// How many gaps losses make that are in the order of their data.
-fn runs(losses: &[&Retransmission]) -> usize {
-    let follows = |pair: &&[&Retransmission]| pair[0].seq + i64::from(pair[0].bytes) == pair[1].seq;
-    losses.len() - losses.windows(2).filter(follows).count()
+/// Behind the last octet of a segment.
+fn end(segment: &Retransmission) -> i64 {
+    segment.seq + i64::from(segment.bytes)
 }
 
 /// What stands out in a connection, the largest share first.

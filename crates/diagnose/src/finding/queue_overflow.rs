@@ -11,8 +11,9 @@ pub(super) const META: Meta = Meta {
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
-    let mut losses = case.losses();
-    losses.retain(|one| one.queue_full);
+    let (_, mut runs) = case.runs();
+    runs.retain(|run| run.iter().any(|one| one.queue_full));
+    let losses = runs.concat();
     let share = case.of_segments(losses.len());
     (!losses.is_empty()).then(|| Finding {
         cause: META.name,

@@ -11,9 +11,9 @@ pub(super) const META: Meta = Meta {
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
-    let losses = case.unexplained_losses()?;
-    let runs = super::runs(&losses);
-    let is_single = 2 * losses.len() < 3 * runs;
+    let runs = case.unexplained_losses()?;
+    let losses = runs.concat();
+    let is_single = 2 * losses.len() < 3 * runs.len();
     is_single.then(|| Finding {
         cause: META.name,
         share: case.of_segments(losses.len()),

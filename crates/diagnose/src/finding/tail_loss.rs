@@ -11,8 +11,8 @@ pub(super) const META: Meta = Meta {
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
-    let mut losses = case.losses();
-    losses.retain(|one| matches!(one.trigger, "rto" | "tlp"));
+    let (runs, _) = case.runs();
+    let losses = runs.concat();
     if losses.is_empty() || large_segments_lost::is_stuck(case) {
         return None;
     }
@@ -26,7 +26,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
             "{} to {}: the last segments of {} flights were lost, and a timer found it.",
             case.sender,
             case.receiver,
-            losses.len()
+            runs.len()
         ),
         packets: case.frames(&losses),
     })

@@ -68,6 +68,8 @@ pub(crate) struct Wait {
     pub(crate) is_paced: bool,
     /// The amount in flight has been the same for many round trips.
     pub(crate) is_level: bool,
+    /// That amount is about the receiver's window.
+    pub(crate) fills_window: bool,
     /// No more is in flight than any congestion window holds.
     pub(crate) is_unfilled: bool,
     /// The round trip is longer than the least one.
