@@ -246,10 +246,12 @@ def bufferbloat(rng: random.Random) -> str:
 def delayed_ack(rng: random.Random) -> str:
     """Writes of a segment and a bit, each answered late: Nagle's algorithm waits for the delayed acknowledgment."""
     path = draw(rng, delay=(1, 8))
-    size = rng.randint(1, 3) * 1448 + rng.randint(50, 900)
+    # An odd number of full segments leaves one whose acknowledgment is delayed (RFC 5681 §4.2). A pause as long as the
+    # retransmission timeout would put the receiver into quickack mode.
+    size = rng.choice([1, 3]) * 1448 + rng.randint(50, 900)
     path.flow = (
         "transport = { nagle = true }\n"
-        f'workload = {{ kind = "paced", rate = "{size * 8 / rng.uniform(150, 400):.3f} kbit/s", payload = "{size} bytes" }}'
+        f'workload = {{ kind = "paced", rate = "{size * 8 / rng.uniform(80, 150):.3f} kbit/s", payload = "{size} bytes" }}'
     )
     return path.text()
 

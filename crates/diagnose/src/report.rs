@@ -180,6 +180,8 @@ pub struct OneWay {
     pub limits_s: BTreeMap<&'static str, f64>,
     /// Part of `application` in which the receiver's application was to say something first: a request.
     pub receiver_application_s: f64,
+    /// Part of `application` behind the FIN.
+    pub closing_s: f64,
     /// Part of `receive-window` in which the window was less than half of what it had been: the receiver's application
     /// had not read.
     pub receiver_unread_s: f64,
@@ -396,6 +398,7 @@ impl OneWay {
             implausible_packets: counts.implausible,
             limits_s: limits.collect(),
             receiver_application_s: seconds(from.clock.peers),
+            closing_s: seconds(from.closing),
             receiver_unread_s: seconds(from.unread.time),
             route_changes: RouteChange::all(&from.routes),
             policed_mbit_s: from

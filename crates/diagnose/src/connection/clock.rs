@@ -14,6 +14,9 @@ pub(crate) struct Clock {
     is_closed: bool,
     /// Time since the amount in flight is level that was given to the congestion window and to the bottleneck.
     level: [Nanos; 2],
+    /// Since the last segment: what the time belongs to now, and what had most of it.
+    current: Option<(Limit, Nanos)>,
+    longest: Option<(Limit, Nanos)>,
     /// Time of the application in which the peer's was to say something first.
     pub(crate) peers: Nanos,
     pub(crate) shares: Shares,
@@ -29,6 +32,8 @@ impl Clock {
             last: None,
             is_closed: false,
             level: [0; 2],
+            current: None,
+            longest: None,
             peers: 0,
             shares: Shares::default(),
             stalls: Vec::new(),
@@ -74,6 +79,7 @@ impl Clock {
         if until > self.at {
             let time = until - self.at;
             self.shares.add(limit, time);
+            self.note(limit, time);
             match limit {
                 Limit::CongestionWindow => self.level[0] += time,
                 Limit::Bottleneck => self.level[1] += time,
@@ -82,6 +88,17 @@ impl Clock {
             self.at = until;
         }
         self.last = Some(limit);
+    }
+
+    fn note(&mut self, limit: Limit, time: Nanos) {
+        self.current = match self.current {
+            Some((same, before)) if same == limit => Some((same, before + time)),
+            _ => Some((limit, time)),
+        };
+        let is_longer = |longest: (Limit, Nanos)| self.current.is_some_and(|now| now.1 > longest.1);
+        if self.longest.is_none_or(is_longer) {
+            self.longest = self.current;
+        }
     }
 
     /// The receiver's window closes while nothing is in flight, or opens.
@@ -122,6 +139,8 @@ impl Clock {
         } else {
             0
         };
+        let longest = self.longest.take().map_or(limit, |longest| longest.0);
+        self.current = None;
         let Some((since, round_trip)) = since.zip(round_trip) else {
             return spent;
         };
@@ -130,12 +149,13 @@ impl Clock {
             return spent;
         }
         // Most of the pause may have passed before the last event.
-        let is_peers = limit == Limit::Application && 2 * (before - since) > duration && peers > 0;
+        let is_peers =
+            longest == Limit::Application && 2 * (before - since) > duration && peers > 0;
         if self.stalls.len() < MOST {
             self.stalls.push(Stall {
                 start: since,
                 duration,
-                cause: limit,
+                cause: longest,
                 is_peers,
                 packets,
             });

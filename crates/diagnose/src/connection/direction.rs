@@ -198,6 +198,8 @@ pub(crate) struct Direction {
     pub(crate) routes: [Route; 2],
     pub(crate) policing: Policing,
     pub(crate) unread: Unread,
+    /// Time of the application behind the FIN.
+    pub(crate) closing: Nanos,
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
     pub(crate) counts: Counts,
@@ -227,8 +229,6 @@ struct Last {
     time: Nanos,
     number: u64,
     length: i64,
-    /// What was in flight behind it.
-    flight: i64,
     /// Room in the window behind it.
     room: Option<i64>,
 }
@@ -260,6 +260,7 @@ impl Direction {
             routes: Default::default(),
             policing: Policing::default(),
             unread: Unread::default(),
+            closing: 0,
             ledger: Ledger::default(),
             clock: Clock::new(start),
             counts: Counts::default(),
@@ -396,7 +397,6 @@ impl Direction {
             time,
             number: segment.number,
             length: end - start,
-            flight: self.next - self.view.una.max(-1),
             room,
         });
         self.has_gap = false;
@@ -673,7 +673,12 @@ impl Direction {
         let mss = self.mss();
         let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + delays.back());
         let since = last.map_or(0, |last| time - last.time);
-        let prompt = self.view.room.is_some_and(|room| time - room <= tolerance);
+        // Before the first answer that echoes a timestamp it is not known how long one takes.
+        let is_unknown = delays.to_sender.is_none() && segment.stamps.is_some();
+        let prompt = self
+            .view
+            .room
+            .is_some_and(|room| is_unknown || time - room <= tolerance + self.pattern.line());
         if last.is_some() && !is_below(length, mss) {
             self.pattern.see_apart(since);
         }
@@ -757,7 +762,7 @@ impl Direction {
             ends_with_timer,
             is_recovering: self.phase != Phase::Open || trigger.is_some(),
             is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed)
-                && last.is_some_and(|last| last.flight <= 2 * mss),
+                && self.next - self.view.before <= 2 * mss,
             is_paced: !self.pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
             is_level: self.pattern.is_level(mss),
             fills_window: self
@@ -781,11 +786,11 @@ impl Direction {
         let follows = is_burst && (!released || is_one_write);
         // Without the sender's part no round trip is known.
         let round_trip = round_trip.filter(|_| delays.to_sender.is_some());
-        let before = self.clock.shares.of(Limit::ReceiveWindow);
         let spent = self
             .clock
             .segment(time, since, &wait, round_trip, packets, follows);
-        self.unread.wait(time, self.clock.shares.of(Limit::ReceiveWindow) - before);
+        self.unread
+            .wait(time, self.clock.shares.of(Limit::ReceiveWindow));
         spent
     }
 
@@ -813,6 +818,8 @@ impl Direction {
                 && arrival.una + arrival.window < self.next + self.mss();
             self.clock
                 .window(time, is_closed && arrival.una >= self.next);
+            self.unread
+                .wait(time, self.clock.shares.of(Limit::ReceiveWindow));
         }
     }
 
@@ -1101,6 +1108,10 @@ impl Direction {
             is_last: true,
             ..Wait::default()
         };
+        let before = self.clock.shares.of(Limit::Application);
         self.clock.spend(end, &wait);
+        if self.has_fin {
+            self.closing = self.clock.shares.of(Limit::Application) - before;
+        }
     }
 }

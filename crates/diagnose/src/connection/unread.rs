@@ -9,6 +9,8 @@ const PATIENCE: Nanos = 4 * SECOND;
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     largest: i64,
+    /// Time of a full window that has been seen.
+    sum: Nanos,
     /// Time since the window shrank last, and when that began.
     pending: Nanos,
     since: Nanos,
@@ -25,8 +27,9 @@ impl Unread {
         }
     }
 
-    /// The window was full for so long.
-    pub(crate) fn wait(&mut self, now: Nanos, time: Nanos) {
+    /// The window was full for so long in sum.
+    pub(crate) fn wait(&mut self, now: Nanos, sum: Nanos) {
+        let time = sum - std::mem::replace(&mut self.sum, sum);
         if self.pending == 0 || now - self.since > PATIENCE {
             self.pending = 0;
             self.since = now;

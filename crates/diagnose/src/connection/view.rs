@@ -34,6 +34,8 @@ pub(crate) struct View {
     coming: VecDeque<Arrival>,
     /// [`UNKNOWN`] until an acknowledgment has come.
     pub(crate) una: i64,
+    /// The same before the last acknowledgment of new data.
+    pub(crate) before: i64,
     pub(crate) sacked: i64,
     /// `None` until an acknowledgment has come.
     pub(crate) window: Option<i64>,
@@ -57,6 +59,7 @@ impl View {
         Self {
             coming: VecDeque::new(),
             una: UNKNOWN,
+            before: UNKNOWN,
             sacked: 0,
             window: None,
             duplicates: 0,
@@ -95,6 +98,7 @@ impl View {
             self.room = Some(arrival.time);
         }
         if advances {
+            self.before = self.una;
             self.advanced = Some(arrival.time);
             self.duplicates = 0;
         } else if arrival.is_duplicate {

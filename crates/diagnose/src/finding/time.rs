@@ -7,7 +7,7 @@ use crate::limit::Limit;
 fn time(case: &Case<'_>, limit: Limit) -> f64 {
     let all = case.time(limit.meta().name);
     match limit {
-        Limit::Application => all - case.data.receiver_application_s,
+        Limit::Application => all - case.data.receiver_application_s - case.data.closing_s,
         Limit::ReceiveWindow => all - case.data.receiver_unread_s,
         _ => all,
     }
