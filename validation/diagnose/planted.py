@@ -14,6 +14,7 @@ import random
 import secrets
 import sys
 import tempfile
+from ipaddress import ip_address
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,9 +46,10 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
             file.write_bytes(content)
             document = diagnose(file)
         connection = document["connections"][0]
-        direction = max(connection["directions"].values(), key=lambda one: one["bytes"])
+        name, direction = max(connection["directions"].items(), key=lambda one: int(one[1]["bytes"]))
+        sender = ip_address(connection["a" if name == "a_to_b" else "b"].rpartition(":")[0]).packed
         told = Score(f"{cause.name}, seed {seed}, at the {point}")
-        index = {frame: int(block.comment[1]) for frame, block in editing.frames(content) if _is_data(block)}
+        index = {frame: int(block.comment[1]) for frame, block in editing.frames(content) if _is_data(block, sender)}
         again = {frame: rows[one] for frame, one in index.items() if one in rows and rows[one]["retransmission"]}
         compare(told, {**direction, "retransmissions": [one for one in direction["retransmissions"] if one["seq"] >= 0]}, again)
         # A capture that lacks the first SYN lacks a part of the flow's time.
@@ -63,8 +65,10 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
         yield Judgement(cause, seed, point, told, tuple(pauses), findings)
 
 
-def _is_data(block: editing.Block) -> bool:
-    return block.comment is not None and editing.Segment.of(block.packet).payload > 0
+def _is_data(block: editing.Block, sender: bytes) -> bool:
+    """A segment with data of this host."""
+    segment = editing.Segment.of(block.packet)
+    return block.comment is not None and segment.payload > 0 and segment.source[:4] == sender
 
 
 def main() -> int:

@@ -481,6 +481,9 @@ impl Direction {
             self.insert(start, end, Some(copy), None, budget);
             return None;
         }
+        if start > self.next {
+            self.note_gap(start, &copy);
+        }
         // The capture has no copy of a tail that was lost before it.
         let known = if start >= self.next { end } else { self.next };
         let old = (start.max(self.una), end.min(known));
@@ -552,8 +555,10 @@ impl Direction {
     fn is_repeated_tail(&self, copy: &Copy, start: i64, delays: Delays) -> bool {
         let pause = self.last_send.map(|last| copy.time - last.time);
         let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + delays.back());
-        start == self.next
-            && self.ids.missing() > 0
+        // A probe of a longer tail retransmits its last segment: those before it are missing as well.
+        let unseen = (start - self.next + self.mss() - 1) / self.mss();
+        start >= self.next
+            && i64::from(self.ids.missing()) > unseen
             && pause
                 .zip(round_trip)
                 .is_some_and(|(pause, round_trip)| pause > round_trip + round_trip / 2)

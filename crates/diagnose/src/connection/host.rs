@@ -14,8 +14,10 @@ pub(crate) struct Turnaround {
     sampled: usize,
     /// How far answers usually lie above the least one: those that were prompt.
     jitter: Nanos,
-    /// A `TSval` sent to it that nothing has echoed, and when it passed first.
+    /// The oldest `TSval` sent to it that nothing has echoed, and when it passed first.
     asked: Option<(u32, Nanos)>,
+    /// The newest one.
+    newest: Option<(u32, Nanos)>,
 }
 
 impl Turnaround {
@@ -47,16 +49,23 @@ impl Turnaround {
     /// A packet to the host with this `TSval`, which was not sent before.
     pub(crate) fn ask(&mut self, stamp: u32, time: Nanos) {
         self.asked.get_or_insert((stamp, time));
+        self.newest = Some((stamp, time));
     }
 
     /// A packet from the host with this `TSecr`: it left after the host received the stamp. How long that took.
     pub(crate) fn answer(&mut self, echo: u32, time: Nanos) -> Option<Nanos> {
-        let (stamp, asked) = self.asked?;
-        if !is_before(echo, stamp) {
-            self.asked = None;
+        let matching = [self.asked, self.newest].into_iter().flatten();
+        let took = matching
+            .filter(|(stamp, _)| *stamp == echo)
+            .map(|(_, asked)| time - asked)
+            .next();
+        if self.asked.is_some_and(|(stamp, _)| !is_before(echo, stamp)) {
+            self.asked = self.newest.take_if(|(stamp, _)| is_before(echo, *stamp));
+            self.newest = self.asked;
         }
-        let took = (stamp == echo).then_some(time - asked)?;
-        self.sample(took);
-        Some(took)
+        if let Some(took) = took {
+            self.sample(took);
+        }
+        took
     }
 }
