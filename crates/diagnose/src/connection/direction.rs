@@ -207,6 +207,7 @@ pub(crate) struct Direction {
     /// The capture has lost packets since the last segment.
     has_gap: bool,
     train: Train,
+    was_drained: bool,
     /// When the window was full behind a segment for the last time.
     full_window: Option<Nanos>,
 }
@@ -267,6 +268,7 @@ impl Direction {
             last_send: None,
             has_gap: false,
             train: Train::default(),
+            was_drained: false,
             full_window: None,
         }
     }
@@ -302,6 +304,11 @@ impl Direction {
         self.clock.spend(time, &wait);
     }
 
+    /// All had been acknowledged when the last segment was sent: it may have waited for the application.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.was_drained
+    }
+
     /// The sender took so long to answer an acknowledgment.
     pub(crate) fn answer(&mut self, time: Nanos, took: Nanos) {
         self.rtt.answer(took);
@@ -318,6 +325,7 @@ impl Direction {
             self.ids.see(id);
         }
         self.arrive(segment.time, segment.stamps.map(|stamps| stamps.1), delays);
+        self.was_drained = self.view.una >= self.next;
         self.settle(segment.time, delays, budget);
         let sequence = self.begin(segment);
         // A SYN comes before the first octet of data, a FIN behind the last.
@@ -474,7 +482,8 @@ impl Direction {
         delays: Delays,
         budget: &mut Budget,
     ) -> Option<Trigger> {
-        if start >= self.next && !self.is_repeated_tail(&copy, start, delays) {
+        let is_tail = self.is_repeated_tail(&copy, start, delays);
+        if start >= self.next && !is_tail {
             if start > self.next {
                 self.note_gap(start, &copy);
             }
@@ -500,7 +509,12 @@ impl Direction {
             self.insert(self.next.max(start), end, Some(copy), None, budget);
             return None;
         }
-        let trigger = self.scene(segment, &copy, start, end, delays).trigger();
+        let trigger = if is_tail && start > self.next {
+            // A timeout retransmits the first segment, a probe the last (RFC 8985 §7.3).
+            Trigger::Tlp
+        } else {
+            self.scene(segment, &copy, start, end, delays).trigger()
+        };
         let number = self.ledger.next();
         let again = Copy {
             retransmission: Some(number),

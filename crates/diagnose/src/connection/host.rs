@@ -25,10 +25,16 @@ impl Turnaround {
         self.min
     }
 
-    /// The least of the last answers: a route changes, and a queue comes and goes.
+    /// The least of the last answers that did not wait for the application: a route changes, and a queue comes and goes.
     pub(crate) fn recent(&self) -> Option<Nanos> {
         let known = &self.recent[..self.sampled.min(RECENT)];
-        known.iter().min().copied()
+        known.iter().min().copied().or(self.min)
+    }
+
+    /// An answer while more was to be sent.
+    pub(crate) fn busy(&mut self, time: Nanos) {
+        self.recent[self.sampled % RECENT] = time.max(0);
+        self.sampled += 1;
     }
 
     pub(crate) fn jitter(&self) -> Nanos {
@@ -37,8 +43,6 @@ impl Turnaround {
 
     pub(crate) fn sample(&mut self, time: Nanos) {
         let min = self.min.map_or(time, |min| min.min(time)).max(0);
-        self.recent[self.sampled % RECENT] = time.max(0);
-        self.sampled += 1;
         self.min = Some(min);
         // What takes longer waited for something else.
         if time <= min + min / 2 {

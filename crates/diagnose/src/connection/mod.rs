@@ -225,7 +225,7 @@ impl Connection {
         let hops = segment.hop_limit;
         let seen = &mut self.announced[from].hops;
         *seen = Some(seen.map_or((hops, hops), |(low, high)| (low.min(hops), high.max(hops))));
-        self.add_stamps(segment, from);
+        let took = self.add_stamps(segment, from);
         if let Some(number) = segment.ack {
             let window = self.window(segment, from);
             let delays = self.delays(1 - from);
@@ -237,6 +237,12 @@ impl Connection {
         }
         let delays = self.delays(from);
         self.directions[from].send(segment, delays, budget);
+        if let Some(took) = took.filter(|_| segment.payload > 0)
+            && !self.directions[from].is_drained()
+        {
+            self.hosts[from].busy(took);
+            self.directions[from].answer(segment.time, took);
+        }
     }
 
     fn add_syn(&mut self, segment: &Segment, from: usize) {
@@ -262,16 +268,12 @@ impl Connection {
         }
     }
 
-    fn add_stamps(&mut self, segment: &Segment, from: usize) {
-        let Some((stamp, echo)) = segment.stamps else {
-            return;
-        };
-        if segment.ack.is_some()
-            && let Some(took) = self.hosts[from].answer(echo, segment.time)
-            && segment.payload > 0
-        {
-            self.directions[from].answer(segment.time, took);
-        }
+    /// Notes the timestamps; how long the host took to answer the other's.
+    fn add_stamps(&mut self, segment: &Segment, from: usize) -> Option<Nanos> {
+        let (stamp, echo) = segment.stamps?;
+        let took = segment
+            .ack
+            .and_then(|_| self.hosts[from].answer(echo, segment.time));
         let is_new = self.announced[from]
             .last_stamp
             .is_none_or(|last| crate::retransmission::need::is_before(last, stamp));
@@ -279,6 +281,7 @@ impl Connection {
             self.announced[from].last_stamp = Some(stamp);
             self.hosts[1 - from].ask(stamp, segment.time);
         }
+        took
     }
 
     /// The window that an end announces, if its scale is known (RFC 7323 §2.2).

@@ -88,7 +88,9 @@ impl View {
         let is_due = next.time <= now;
         let lacks = stamps.is_some_and(|(echo, stamp)| is_before(echo, stamp));
         self.is_late = lacks && now - next.time > LATE;
-        if !has_later && (!is_due || (lacks && now - next.time <= patience)) {
+        let is_echoed = stamps.is_some_and(|(echo, stamp)| echo == stamp)
+            && self.last.and_then(|last| last.stamp) != next.stamp;
+        if !has_later && !is_echoed && (!is_due || (lacks && now - next.time <= patience)) {
             return None;
         }
         let arrival = self.coming.pop_front()?;
