@@ -27,10 +27,7 @@ from diagnose import editing, live
 from diagnose.causes import CAUSES, POINTS, Cause
 from diagnose.judging import Judgement, Pause, Tally, judge_bars, matrix, truth_of_pause
 from diagnose.simulated import Row, Score, compare, compare_time, sent
-
-
-OLDER = 0.002
-"""Seconds by which a timestamp of milliseconds is older all but certainly, and more than Linux accepts."""
+from diagnose.truth import Sent, needed
 
 
 def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
@@ -70,17 +67,16 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
 
 
 def accepted(rows: dict[int, Row]) -> dict[int, Row]:
-    """The packets, with what PAWS makes of copies: a late original with an older timestamp than the retransmission that came
-    before it is discarded (RFC 7323 §5.3), so that the retransmission was needed. The engine asks what arrived.
-    """
-    first: dict[int, Row] = {}
-    for row in rows.values():
-        original = first.setdefault(row["sequence_bytes"], row)
-        if original is row or row["needed"] is not False or row["received_s"] is None or original["received_s"] is None:
-            continue
-        is_older = row["sent_s"] - original["sent_s"] >= OLDER
-        if is_older and original["received_s"] > row["received_s"]:
-            row["needed"] = True
+    """The packets, with the need of retransmissions by what the receiver takes. The engine asks what arrived."""
+    all_rows = list(rows.values())
+    segments = [
+        Sent(row["sequence_bytes"] - 1, row["sequence_bytes"] - 1 + row["payload_bytes"], row["sent_s"] * 1e3, row["received_s"])
+        for row in all_rows
+    ]
+    for row, verdict in zip(all_rows, needed(segments), strict=True):
+        # What was in flight at the end has no verdict of the engine's.
+        if row["retransmission"] and row["needed"] is not None:
+            row["needed"] = verdict
     return rows
 
 

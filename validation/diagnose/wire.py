@@ -30,6 +30,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kernel import namespaces
 
+from diagnose.truth import Sent, needed
+
 SENDER, RECEIVER, PORT = "10.9.1.1", "10.9.1.2", 5201
 POINTS = ("sender", "middle", "receiver")
 SNAPLEN = 96
@@ -55,6 +57,10 @@ class Packet:
         (self.length,) = struct.unpack_from(">H", self.octets, 2)
         self.seq, self.ack, offset, self.flags = struct.unpack_from(">IIBB", self.octets, header + 4)
         self.payload = self.length - header - (offset >> 4) * 4
+        # Linux puts two octets of padding before the option.
+        options = self.octets[header + 20 : header + (offset >> 4) * 4]
+        at = options.find(b"\x08\x0a")
+        self.stamp = struct.unpack_from(">I", options, at + 2)[0] if 0 <= at <= len(options) - 10 else 0
 
 
 Fault = Callable[["Wire", Packet], bool]
@@ -348,6 +354,8 @@ def host(pipe: Any, parent: int, options: dict[str, Any], *, is_sender: bool, li
         pipe.send(_BUSY.unpack(raw) if len(raw) == _BUSY.size else None)
     except OSError:
         pipe.send(None)
+    # Closing would reset a connection with data that was not read; whoever started it ends it.
+    time.sleep(60)
 
 
 def _set(of: socket.socket, options: dict[str, Any]) -> None:
@@ -356,6 +364,8 @@ def _set(of: socket.socket, options: dict[str, Any]) -> None:
             of.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, value)
         elif name == "so_sndbuf":
             of.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, value)
+        elif name == "so_control":
+            of.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, value.encode())
 
 
 # The causes.
@@ -490,44 +500,34 @@ def setup_of(cause: str, rng: random.Random) -> tuple[Setup, bool]:
         setup.reset_at = rng.uniform(1.5, 3)
     elif cause != "none":
         raise SystemExit(f"error: {cause!r} cannot be planted on a wire")
+    setup.send["so_control"] = rng.choice(["cubic", "reno"])
     return setup, asks
 
 
 def needs(packets: list[Packet]) -> list[dict[str, Any]]:
     """Each packet of the sender with data, and whether it was a retransmission that was needed."""
-    sent: list[tuple[int, int, bool]] = []
-    first: int | None = None
-    highest = 0
     acks = sorted(packet.delivered for packet in packets if not packet.forward and packet.delivered is not None)
-    rows = []
-    position = 0
+    first: int | None = None
+    data, segments = [], []
     for packet in packets:
-        if not packet.forward:
-            continue
-        if packet.flags & SYN:
+        if packet.forward and packet.flags & SYN:
             first = packet.seq + 1
-        if not packet.payload or first is None:
-            continue
-        start = (packet.seq - first) % 2**32
-        end = start + packet.payload
-        again = start < highest
-        needed: bool | None = None
-        if again:
-            arrived = sorted((a, b) for a, b, came in sent if came and a < end and start < b)
-            reach = start
-            for a, b in arrived:
-                if a <= reach:
-                    reach = max(reach, b)
-            needed = reach < min(end, highest)
+        if packet.forward and packet.payload and first is not None:
+            start = (packet.seq - first) % 2**32
+            data.append(packet)
+            segments.append(Sent(start, start + packet.payload, packet.stamp, packet.delivered))
+    verdicts = needed(segments)
+    rows = []
+    position = highest = 0
+    for packet, segment, verdict in zip(data, segments, verdicts, strict=True):
         while position < len(acks) and acks[position] <= packet.sent:
             position += 1
-        since = packet.sent - acks[position - 1] if position else None
         rows.append(
-            {"packet": packet.number, "seq": start, "bytes": packet.payload, "again": again, "needed": needed,
-             "sent": packet.sent, "dropped": packet.dropped, "since_ack": since}
+            {"packet": packet.number, "seq": segment.start, "bytes": packet.payload, "again": segment.start < highest,
+             "needed": verdict, "sent": packet.sent, "dropped": packet.dropped,
+             "since_ack": packet.sent - acks[position - 1] if position else None}
         )  # fmt: skip
-        highest = max(highest, end)
-        sent.append((start, end, packet.delivered is not None))
+        highest = max(highest, segment.end)
     return rows
 
 
