@@ -14,8 +14,9 @@ import random
 import secrets
 import sys
 import tempfile
-from ipaddress import ip_address
+from collections import Counter
 from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -27,7 +28,7 @@ from diagnose import editing, live
 from diagnose.causes import CAUSES, POINTS, Cause
 from diagnose.judging import Judgement, Pause, Tally, judge_bars, matrix, truth_of_pause
 from diagnose.simulated import Row, Score, compare, compare_time, sent
-from diagnose.truth import Sent, needed
+from diagnose.truth import SYN, Acks, Sent, needed
 
 
 def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
@@ -36,7 +37,7 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
     result = Scenario.from_text(text, file=f"{cause.name}.toml").run(
         seed=seed % 2**32, packets=True, captures=list(POINTS.values())
     )
-    rows = accepted(sent(result))
+    rows = accepted(sent(result), result.pcapng(POINTS["receiver"]))
     whole = 0.0
     for point, link in POINTS.items():
         content = result.pcapng(link)
@@ -66,14 +67,28 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
         yield Judgement(cause, seed, point, told, tuple(pauses), findings)
 
 
-def accepted(rows: dict[int, Row]) -> dict[int, Row]:
-    """The packets, with the need of retransmissions by what the receiver takes. The engine asks what arrived."""
-    all_rows = list(rows.values())
+def accepted(rows: dict[int, Row], capture: bytes) -> dict[int, Row]:
+    """The packets, with the need of retransmissions by what the receiver took. The engine asks what arrived.
+
+    `capture` was made near the receiver.
+    """
+    found = [(block, editing.Segment.of(block.packet)) for _, block in editing.frames(capture)]
+    sums: Counter[bytes] = Counter()
+    for _, segment in found:
+        sums[segment.source] += segment.payload
+    sender = sums.most_common(1)[0][0]
+    first = next((segment.seq for _, segment in found if segment.source == sender and segment.flags & SYN), None)
+    if first is None:
+        return rows
+    acks = Acks()
+    for block, segment in found:
+        if segment.target == sender:
+            acks.add(block.time / 1e9, block.packet, first + 1)
     segments = [
-        Sent(row["sequence_bytes"] - 1, row["sequence_bytes"] - 1 + row["payload_bytes"], row["sent_s"] * 1e3, row["received_s"])
-        for row in all_rows
+        Sent(row["sequence_bytes"] - 1, row["sequence_bytes"] - 1 + row["payload_bytes"], row["received_s"])
+        for row in rows.values()
     ]
-    for row, verdict in zip(all_rows, needed(segments), strict=True):
+    for row, verdict in zip(rows.values(), needed(segments, acks), strict=True):
         # What was in flight at the end has no verdict of the engine's.
         if row["retransmission"] and row["needed"] is not None:
             row["needed"] = verdict

@@ -295,7 +295,8 @@ def compare(told: Score, direction: dict[str, Any], again: dict[int, Row]) -> No
             told.missed.append(f"packet {frame} {row['sent_s']:.6f} seq {row['sequence_bytes']} {row['cause']}")
             told.overlooked[row["needed"]] += 1
             continue
-        told.pairs.append((row["needed"], found["needed"]))
+        if row["needed"] is not None:
+            told.pairs.append((row["needed"], found["needed"]))
         if row["needed"] is not None and found["needed"] is None:
             told.undecided += 1
         if row["needed"] is not None and found["needed"] not in (None, row["needed"]):

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kernel import namespaces
 
-from diagnose.truth import Sent, needed
+from diagnose.truth import Acks, Sent, needed
 
 SENDER, RECEIVER, PORT = "10.9.1.1", "10.9.1.2", 5201
 POINTS = ("sender", "middle", "receiver")
@@ -57,10 +57,6 @@ class Packet:
         (self.length,) = struct.unpack_from(">H", self.octets, 2)
         self.seq, self.ack, offset, self.flags = struct.unpack_from(">IIBB", self.octets, header + 4)
         self.payload = self.length - header - (offset >> 4) * 4
-        # Linux puts two octets of padding before the option.
-        options = self.octets[header + 20 : header + (offset >> 4) * 4]
-        at = options.find(b"\x08\x0a")
-        self.stamp = struct.unpack_from(">I", options, at + 2)[0] if 0 <= at <= len(options) - 10 else 0
 
 
 Fault = Callable[["Wire", Packet], bool]
@@ -515,8 +511,12 @@ def needs(packets: list[Packet]) -> list[dict[str, Any]]:
         if packet.forward and packet.payload and first is not None:
             start = (packet.seq - first) % 2**32
             data.append(packet)
-            segments.append(Sent(start, start + packet.payload, packet.stamp, packet.delivered))
-    verdicts = needed(segments)
+            segments.append(Sent(start, start + packet.payload, packet.delivered))
+    told = Acks()
+    for packet in packets:
+        if not packet.forward and first is not None:
+            told.add(packet.sent, packet.octets, first)
+    verdicts = needed(segments, told)
     rows = []
     position = highest = 0
     for packet, segment, verdict in zip(data, segments, verdicts, strict=True):
