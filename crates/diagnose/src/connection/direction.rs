@@ -190,6 +190,9 @@ pub(crate) struct Direction {
     view: View,
     phase: Phase,
     mss: i64,
+    /// A segment was seen that did not end a write.
+    has_full: bool,
+    permitted: i64,
     ids: Ids,
     pattern: Pattern,
     episodes: VecDeque<Episode>,
@@ -254,6 +257,8 @@ impl Direction {
             view: View::new(),
             phase: Phase::Open,
             mss: 0,
+            has_full: false,
+            permitted: 0,
             ids: Ids::default(),
             pattern: Pattern::default(),
             episodes: VecDeque::new(),
@@ -273,8 +278,18 @@ impl Direction {
         }
     }
 
+    /// The largest segment that was seen; while each of them ended a write, what the receiver permits.
     fn mss(&self) -> i64 {
-        if self.mss > 0 { self.mss } else { DEFAULT_MSS }
+        let permitted = if self.has_full { 0 } else { self.permitted };
+        match self.mss.max(permitted) {
+            0 => DEFAULT_MSS,
+            mss => mss,
+        }
+    }
+
+    /// The receiver permits segments of this size (RFC 9293 §3.7.1); timestamps take 12 octets of it.
+    pub(crate) fn permit(&mut self, mss: u16, has_stamps: bool) {
+        self.permitted = i64::from(mss) - if has_stamps { 12 } else { 0 };
     }
 
     /// Octets of data, from the first to the last that was sent or acknowledged.
@@ -383,7 +398,9 @@ impl Direction {
             self.counts.sent += u64::from(segment.payload);
             self.counts.first_data.get_or_insert(time);
             self.counts.last_data = Some(time);
-            self.mss = self.mss.max(i64::from(segment.payload));
+            let payload = i64::from(segment.payload);
+            self.has_full |= !segment.has(PSH);
+            self.mss = self.mss.max(payload);
         }
         let trigger = self.place(segment, copy, start, end, delays, budget);
         if segment.has(SYN) {

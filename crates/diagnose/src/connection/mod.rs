@@ -247,6 +247,9 @@ impl Connection {
 
     fn add_syn(&mut self, segment: &Segment, from: usize) {
         self.directions[from].open(segment);
+        if let Some(mss) = segment.mss {
+            self.directions[1 - from].permit(mss, segment.stamps.is_some());
+        }
         let own = &mut self.announced[from];
         own.syns += 1;
         own.scale = segment.scale;
