@@ -66,6 +66,8 @@ class Cause:
     """What a pause waits for that no retransmission ends."""
     edit: Edit | None = None
     """What is done to the capture of each point."""
+    hidden: frozenset[str] = frozenset()
+    """Findings that a capture behind the fault cannot have: it lacks the packets."""
 
 
 @dataclass
@@ -278,10 +280,11 @@ def cause(
     besides: set[str] | None = None,
     stalls: set[str] | None = None,
     edit: Edit | None = None,
+    hidden: set[str] | None = None,
 ) -> Cause:
     """A cause; sets as frozen ones."""
     named, others, waits = frozenset(named_by), frozenset(besides or ()), frozenset(stalls or ())
-    return Cause(name, text, named, others, waits, edit)
+    return Cause(name, text, named, others, waits, edit, frozenset(hidden or ()))
 
 
 WINDOW = {"congestion-window", "bottleneck", "fast-recovery"}
@@ -294,7 +297,7 @@ CAUSES = (
     cause("burst loss", burst_loss, {"burst-loss"}, {"tail-loss", "random-loss", "queue-overflow"}, WINDOW),
     cause("reordering", reordering, {"reordering"}, {"queue-overflow"}, WINDOW | {"reordering"}),
     cause("tail loss", tail_loss, {"tail-loss"}, {"slow-client"}, {"application"}),
-    cause("SYN loss", syn_loss, {"syn-loss"}, {"queue-overflow"}, WINDOW | {"handshake"}),
+    cause("SYN loss", syn_loss, {"syn-loss"}, {"queue-overflow"}, WINDOW | {"handshake"}, hidden={"syn-loss"}),
     cause("small receive window", receive_window, {"receive-window"}, stalls={"receive-window"}),
     cause("zero window", zero_window, {"zero-window"}, {"slow-reader"}, {"zero-window", "receive-window"}),
     cause("slow reader", slow_reader, {"slow-reader", "zero-window"}, set(), {"receive-window", "zero-window"}),

@@ -66,6 +66,8 @@ class Judgement:
     score: Score
     pauses: tuple[Pause, ...]
     findings: tuple[str, ...]
+    is_visible: bool = True
+    """The capture has packets of the fault."""
 
     @property
     def blamed(self) -> frozenset[str]:
@@ -75,7 +77,7 @@ class Judgement:
     @property
     def is_named(self) -> bool:
         """The planted cause is among them."""
-        return not self.cause.named_by or bool(self.cause.named_by & self.blamed)
+        return not self.is_visible or not self.cause.named_by or bool(self.cause.named_by & self.blamed)
 
     @property
     def wrongly(self) -> frozenset[str]:

@@ -56,7 +56,8 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
         compare(told, {**direction, "retransmissions": [one for one in direction["retransmissions"] if one["seq"] >= 0]}, again)
         # A capture that lacks the first SYN lacks a part of the flow's time.
         whole = whole or connection["duration_s"]
-        if cause.edit is None and connection["duration_s"] > 0.99 * whole:
+        is_whole = connection["duration_s"] > 0.99 * whole
+        if cause.edit is None and is_whole:
             compare_time(told, result, direction, connection["duration_s"])
         pauses = []
         for stall in direction["stalls"]:
@@ -64,7 +65,7 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
             side = stall["side"]
             pauses.append(Pause(truth_of_pause(row, cause), stall["cause"], side, stall["duration_s"], stall["packets"]))
         findings = tuple(one["cause"] for one in connection["findings"])
-        yield Judgement(cause, seed, point, told, tuple(pauses), findings)
+        yield Judgement(cause, seed, point, told, tuple(pauses), findings, is_whole or not cause.hidden)
 
 
 def accepted(rows: dict[int, Row], capture: bytes) -> dict[int, Row]:

@@ -19,6 +19,9 @@ pub(crate) struct Clock {
     longest: Option<(Limit, Nanos)>,
     /// Time of the application in which the peer's was to say something first.
     pub(crate) peers: Nanos,
+    /// It has, since the last segment; and the segments that leave now answer it.
+    has_asked: bool,
+    is_answer: bool,
     pub(crate) shares: Shares,
     pub(crate) stalls: Vec<Stall>,
     /// Pauses that were counted only.
@@ -35,6 +38,8 @@ impl Clock {
             current: None,
             longest: None,
             peers: 0,
+            has_asked: false,
+            is_answer: false,
             shares: Shares::default(),
             stalls: Vec::new(),
             stalls_not_kept: 0,
@@ -55,6 +60,7 @@ impl Clock {
         };
         if wait.is_peers && limit == Limit::Application {
             self.peers += (until - self.at).max(0);
+            self.has_asked = true;
         }
         self.give(until, limit);
         limit
@@ -129,10 +135,17 @@ impl Clock {
         // Segments of one burst follow each other as fast as the link permits.
         let limit = match self.last {
             Some(last) if is_burst => {
+                // What was asked for takes its time on the links before the capture point.
+                if last == Limit::Application && self.is_answer {
+                    self.peers += time - self.at;
+                }
                 self.give(time, last);
                 last
             }
-            _ => self.spend(time, wait),
+            _ => {
+                self.is_answer = std::mem::take(&mut self.has_asked);
+                self.spend(time, wait)
+            }
         };
         let spent = if limit == Limit::FastRecovery {
             time - before

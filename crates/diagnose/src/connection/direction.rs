@@ -434,6 +434,9 @@ impl Direction {
         }
         if trigger.is_some() {
             self.pattern.lose();
+        } else if self.was_drained {
+            // A buffer that limits is never empty.
+            self.pattern.disturb();
         } else {
             let una = self.view.una.max(0);
             if self.pattern.see_flight(self.next.max(end), una, self.mss()) {

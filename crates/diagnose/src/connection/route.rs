@@ -7,7 +7,7 @@ use crate::time::{MILLISECOND, Nanos};
 /// Samples of which the least counts, at least.
 const BLOCK: u32 = 8;
 /// Blocks that must lie on the other side of the step.
-const STAYS: usize = 4;
+const STAYS: usize = 8;
 /// Changes that are kept.
 const MOST: usize = 16;
 
