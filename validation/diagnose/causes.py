@@ -305,9 +305,9 @@ CAUSES = (
     cause("slow client", slow_client, {"slow-client"}, stalls={"application"}),
     cause("small send buffer", send_buffer, {"send-buffer"}, stalls={"send-buffer"}),
     cause("bufferbloat", bufferbloat, {"bufferbloat"}, {"queue-overflow"}, WINDOW),
-    cause("delayed ACK with Nagle", delayed_ack, {"delayed-ack-nagle"}, {"application"}, {"delayed-ack-nagle", "application"}),
+    cause("delayed ACK with Nagle", delayed_ack, {"delayed-ack-nagle"}, {"application", "slow-client"}, {"delayed-ack-nagle", "application"}),
     cause("capture drops", clean, {"capture-gap"}, {"queue-overflow"}, WINDOW | {"capture-gap"}, editing.drop),
-    cause("route change", route_change, {"route-change"}, {"receive-window", "queue-overflow"}, {"receive-window"}),
+    cause("route change", route_change, {"route-change"}, {"receive-window", "queue-overflow", "reordering"}, {"receive-window"}),
     cause(
         "RST by a middlebox", clean, {"reset-by-middlebox"}, {"queue-overflow"}, WINDOW, editing.reset
     ),

@@ -2,7 +2,7 @@
 
     tools/env python validation/diagnose/planted.py [CAUSE…] [--seeds N] [--first SEED] [--live] [--write] [--verbose]
 
-Each cause is run with N seeds (4; --write takes 100), which draw path and fault, and captured near the sender, in the middle
+Each cause is run with N seeds (4; 100 with --write; 2 live), which draw path and fault, and captured near the sender, in the middle
 and near the receiver. The first seed is drawn when the program starts and printed, so that rules are judged with runs that
 nobody has seen; --first repeats a judgement. --write writes docs/validation/diagnosis.md. Exit status 1 if a bar is missed.
 """
@@ -24,11 +24,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from anabranch import Scenario
 from anabranch.diagnosis import diagnose
 
-from diagnose import editing, live
+from diagnose import editing, live, page
 from diagnose.causes import CAUSES, POINTS, Cause
 from diagnose.judging import Judgement, Pause, Tally, judge_bars, matrix, truth_of_pause
 from diagnose.simulated import Row, Score, compare, compare_time, sent
 from diagnose.truth import SYN, Acks, Sent, needed
+
+
+FEW, SEEDS, LIVE_SEEDS = 4, 100, 2
 
 
 def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
@@ -106,27 +109,35 @@ def main() -> int:
     """Judge the causes that are named, or all."""
     options = argparse.ArgumentParser()
     options.add_argument("cause", nargs="*")
-    options.add_argument("--seeds", type=int, default=4)
+    options.add_argument("--seeds", type=int, default=0)
     options.add_argument("--first", type=int)
     options.add_argument("--live", action="store_true")
     options.add_argument("--verbose", action="store_true")
+    options.add_argument("--write", action="store_true")
     arguments = options.parse_args()
+    unknown = set(arguments.cause) - {cause.name for cause in live.causes()}
+    if unknown:
+        options.error(f"no such cause: {', '.join(sorted(unknown))}")
+    seeds = arguments.seeds or (LIVE_SEEDS if arguments.live else SEEDS if arguments.write else FEW)
     first = secrets.randbelow(10**9) if arguments.first is None else arguments.first
-    print(f"first seed {first}, {arguments.seeds} seeds")
+    print(f"first seed {first}, {seeds} seeds")
     planted, judge = (live.causes(), live.judgements) if arguments.live else (list(CAUSES), judgements)
     tally = Tally()
     for cause in planted:
         if arguments.cause and cause.name not in arguments.cause:
             continue
-        for seed in range(first, first + arguments.seeds):
+        for seed in range(first, first + seeds):
             for one in judge(cause, seed):
                 tally.add(one)
                 if arguments.verbose:
                     print("".join(f"{line}\n" for line in one.complaints()), end="", flush=True)
+    engine = "live" if arguments.live else "simulated"
+    bars = judge_bars(tally, engine)
     print(matrix(tally))
-    missed = judge_bars(tally, "live" if arguments.live else "simulated")
-    print("\n".join(str(bar) for bar in missed))
-    return int(any(not bar.is_met for bar in missed))
+    print("\n".join(str(bar) for bar in bars))
+    if arguments.write:
+        page.write(engine, page.generated(tally, bars, first, seeds))
+    return int(any(not bar.is_met for bar in bars))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use anabranch_diagnose::{Bounds, diagnose as read, limit::Limit};
+use anabranch_diagnose::{
+    Bounds, diagnose as read,
+    finding::Kind,
+    limit::{Limit, Meta},
+};
 use anabranch_files::Files;
 use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
 use serde_json::json;
@@ -31,11 +35,11 @@ pub fn diagnose(py: Python<'_>, path: PathBuf, name: String) -> PyResult<String>
     found.map_err(CaptureError::new_err)
 }
 
-/// Every limit with its meaning, evidence and what looks the same, as JSON, in the order in which rules are asked.
+/// Every limit, in the order in which rules are asked, and every other finding: meaning, evidence and what looks the same, as
+/// JSON.
 #[pyfunction]
 pub fn diagnose_terms() -> String {
-    let limits = Limit::ALL.into_iter().map(|limit| {
-        let meta = limit.meta();
+    let term = |meta: &Meta| {
         json!({
             "name": meta.name,
             "title": meta.title,
@@ -43,6 +47,9 @@ pub fn diagnose_terms() -> String {
             "evidence": meta.evidence,
             "confusion": meta.confusion,
         })
-    });
-    json!({ "limits": limits.collect::<Vec<_>>() }).to_string()
+    };
+    let limits = Limit::ALL.into_iter().map(|limit| term(limit.meta()));
+    let findings = Kind::ALL.into_iter().map(|kind| term(kind.meta()));
+    json!({ "limits": limits.collect::<Vec<_>>(), "findings": findings.collect::<Vec<_>>() })
+        .to_string()
 }

@@ -446,13 +446,7 @@ impl Direction {
     }
 
     /// A retransmission begins a recovery or goes on with one, to which the time before it belongs.
-    fn change_phase(
-        &mut self,
-        time: Nanos,
-        trigger: Option<Trigger>,
-        spent: Nanos,
-        back: Nanos,
-    ) {
+    fn change_phase(&mut self, time: Nanos, trigger: Option<Trigger>, spent: Nanos, back: Nanos) {
         if trigger.is_some_and(|trigger| trigger != Trigger::Tlp) && self.phase == Phase::Open {
             self.policing
                 .lose(time, self.una.max(0), self.rtt.is_queued(back));
@@ -724,8 +718,7 @@ impl Direction {
         let is_same_tick = segment
             .stamps
             .is_some_and(|(stamp, _)| self.pattern.is_same_tick(stamp));
-        let is_burst =
-            last.is_some() && (is_same_tick || since <= BURST.max(self.pattern.line()));
+        let is_burst = last.is_some() && (is_same_tick || since <= BURST.max(self.pattern.line()));
         if !is_burst && trigger.is_none() && self.phase == Phase::Open {
             let lag = self.view.room.map_or(Nanos::MAX, |room| time - room);
             // What comes much later has waited for something else.
@@ -756,12 +749,17 @@ impl Direction {
             self.train = Train {
                 is_released: released,
                 start: self.next,
-                is_full: last.and_then(|last| last.room).is_some_and(|room| room < mss),
+                is_full: last
+                    .and_then(|last| last.room)
+                    .is_some_and(|room| room < mss),
                 time,
             };
         }
         // The window was full until now.
-        if last.and_then(|last| last.room).is_some_and(|room| room < mss) {
+        if last
+            .and_then(|last| last.room)
+            .is_some_and(|room| room < mss)
+        {
             self.full_window = Some(time);
         }
         let asked = self
@@ -785,7 +783,8 @@ impl Direction {
             room: last.and_then(|last| last.room),
             next_length: length,
             was_full: round_trip.is_some_and(|round_trip| {
-                let follows = is_burst && self.train.is_full && time - self.train.time <= round_trip;
+                let follows =
+                    is_burst && self.train.is_full && time - self.train.time <= round_trip;
                 follows
                     || self
                         .full_window
@@ -843,7 +842,10 @@ impl Direction {
     fn arrive(&mut self, now: Nanos, echo: Option<u32>, delays: Delays) {
         // Times are rounded, and an acknowledgment is faster than the longer SYN-ACK that the delay was measured with.
         let latest = now.saturating_add(30 * MICROSECOND + delays.back() / 500);
-        let patience = self.rtt.smoothed().map_or(0, |(srtt, _)| srtt + delays.back());
+        let patience = self
+            .rtt
+            .smoothed()
+            .map_or(0, |(srtt, _)| srtt + delays.back());
         while let Some(arrival) = self.view.next(latest, echo, patience) {
             if arrival.window < FURTHEST {
                 self.unread.see_window(arrival.window);
@@ -1015,7 +1017,8 @@ impl Direction {
             at = piece.end;
             if piece.again.is_empty() {
                 // Later data had arrived when it had not.
-                self.counts.late += u64::from(piece.cover.is_none() && piece.end <= self.sacked_before);
+                self.counts.late +=
+                    u64::from(piece.cover.is_none() && piece.end <= self.sacked_before);
                 if piece.cover.is_none() {
                     newest = piece.first.map(|first| time - first.time);
                     beyond = piece.first.map(|first| (piece.start, first.time));

@@ -119,7 +119,9 @@ impl Level {
         let half = self.peaks.len() / 2;
         let first = self.peaks.iter().take(half).max();
         let second = self.peaks.iter().skip(half).max();
-        second.zip(first).map_or(0, |(second, first)| second - first)
+        second
+            .zip(first)
+            .map_or(0, |(second, first)| second - first)
     }
 
     /// A congestion window that limits grows by half a segment in a round trip at least (RFC 9438 §4.3, RFC 5681 §3.1),

@@ -45,7 +45,9 @@ impl Policing {
         }
         rates.sort_by(f64::total_cmp);
         let median = rates[rates.len() / 2];
-        let near = rates.iter().filter(|rate| (**rate - median).abs() <= median / 8.0);
+        let near = rates
+            .iter()
+            .filter(|rate| (**rate - median).abs() <= median / 8.0);
         (5 * near.count() >= 4 * rates.len()).then_some(median)
     }
 }

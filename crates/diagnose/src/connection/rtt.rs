@@ -59,7 +59,9 @@ impl Rtt {
     pub(crate) fn queued_before(&self) -> Nanos {
         let recent = &self.answers[..self.answered.min(ANSWERS)];
         let least = recent.iter().min().copied();
-        least.zip(self.least_answer).map_or(0, |(now, least)| now - least)
+        least
+            .zip(self.least_answer)
+            .map_or(0, |(now, least)| now - least)
     }
 
     /// The smoothed round trip and its variation; without the least time that the sender takes to answer.

@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use crate::{retransmission::need::is_before, time::{MICROSECOND, Nanos}};
+use crate::{
+    retransmission::need::is_before,
+    time::{MICROSECOND, Nanos},
+};
 
 /// Acknowledgments that are between the capture point and the sender, at most.
 const MOST: usize = 4096;
@@ -80,7 +83,12 @@ impl View {
 
     /// Lets the next acknowledgment arrive. The sender echoes the `TSval` of the last that it has (RFC 7323 §4.3);
     /// without one, or where that is the same, time decides.
-    pub(crate) fn next(&mut self, now: Nanos, echo: Option<u32>, patience: Nanos) -> Option<Arrival> {
+    pub(crate) fn next(
+        &mut self,
+        now: Nanos,
+        echo: Option<u32>,
+        patience: Nanos,
+    ) -> Option<Arrival> {
         let next = self.coming.front()?;
         let stamps = echo.zip(next.stamp);
         let has_later = stamps.is_some_and(|(echo, stamp)| is_before(stamp, echo));

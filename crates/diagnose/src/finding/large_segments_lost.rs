@@ -18,7 +18,12 @@ const LEAST: usize = 3;
 
 /// The retransmissions of the segment that never arrived.
 fn stuck<'a>(case: &'a Case<'_>) -> Option<Vec<&'a Retransmission>> {
-    let largest = case.data.retransmissions.iter().map(|one| one.bytes).max()?;
+    let largest = case
+        .data
+        .retransmissions
+        .iter()
+        .map(|one| one.bytes)
+        .max()?;
     let last = case.data.retransmissions.last()?;
     let same = case.data.retransmissions.iter();
     let same: Vec<_> = same.filter(|one| one.seq == last.seq).collect();

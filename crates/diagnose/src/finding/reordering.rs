@@ -14,7 +14,10 @@ pub(super) const META: Meta = Meta {
 const LEAST: f64 = 0.0005;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
-    let (before, after) = (case.data.reordered_packets, case.data.reordered_after_packets);
+    // A capture with gaps may lack the retransmission that filled one.
+    let after = case.data.reordered_after_packets;
+    let after = if case.data.capture_gaps > 0 { 0 } else { after };
+    let before = case.data.reordered_packets;
     let count = before + after;
     let share = case.of_segments(usize::try_from(count).unwrap_or(usize::MAX));
     (count > 1 && share >= LEAST).then(|| Finding {

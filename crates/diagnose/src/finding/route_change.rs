@@ -13,7 +13,11 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let changes = &case.data.route_changes;
     let first = changes.first()?;
-    let end = if first.towards == "sender" { case.sender } else { case.receiver };
+    let end = if first.towards == "sender" {
+        case.sender
+    } else {
+        case.receiver
+    };
     case.is_main.then(|| Finding {
         cause: META.name,
         share: 0.0,

@@ -15,5 +15,6 @@ pub(super) fn holds(wait: &Wait) -> bool {
         .room
         .is_some_and(|room| room < wait.mss.max(wait.next_length));
     // Nothing could be sent into a full window, whatever released the segment then.
-    (is_full && !wait.is_idle && !wait.is_last) || (wait.is_blocked && (wait.was_full || (wait.is_level && wait.fills_window)))
+    (is_full && !wait.is_idle && !wait.is_last)
+        || (wait.is_blocked && (wait.was_full || (wait.is_level && wait.fills_window)))
 }
