@@ -1,4 +1,4 @@
-"""The table of limits in the guide to diagnoses, from the engine's registry."""
+"""The tables of limits and findings in the guide to diagnoses, from the engine's registries."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from anabranch import _engine
 
 from reference import markdown
 
-BEGIN = "<!-- begin limits -->\n"
-END = "<!-- end limits -->"
-HEAD = ("limit", "what it means", "what in the capture shows it", "what looks the same")
+TABLES = {
+    "limits": ("limit", "what it means", "what in the capture shows it", "what looks the same"),
+    "findings": ("finding", "what it means", "what in the capture shows it", "what looks the same"),
+}
 
 
 def fill(page: str) -> str:
-    """Return the page with the table in its place.
+    """Return the page with the tables in their places.
 
     Raises:
-        SystemExit: There is no place for it.
+        SystemExit: There is no place for one.
     """
-    before, found, rest = page.partition(BEGIN)
-    _, closed, after = rest.partition(END)
-    if not (found and closed):
-        raise SystemExit(f"docs/guides/diagnose.md: expected {BEGIN.strip()} and {END}")
-    limits = json.loads(_engine.diagnose_terms())["limits"]
-    rows = [(markdown.code(one["name"]), one["meaning"], one["evidence"], one["confusion"]) for one in limits]
-    return f"{before}{BEGIN}\n{markdown.table(HEAD, rows)}\n\n{END}{after}"
+    terms = json.loads(_engine.diagnose_terms())
+    for name, head in TABLES.items():
+        begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
+        before, found, rest = page.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not (found and closed):
+            raise SystemExit(f"docs/guides/diagnose.md: expected {begin.strip()} and {end}")
+        rows = [(markdown.code(one["name"]), one["meaning"], one["evidence"], one["confusion"]) for one in terms[name]]
+        page = f"{before}{begin}\n{markdown.table(head, rows)}\n\n{end}{after}"
+    return page

@@ -8,7 +8,12 @@ use std::{
 };
 
 use anabranch_capture::annotate;
-use anabranch_diagnose::{Bounds, Watch, diagnose as read, limit::Limit, trace as follow};
+use anabranch_diagnose::{
+    Bounds, Watch, diagnose as read,
+    finding::Kind,
+    limit::{Limit, Meta},
+    trace as follow,
+};
 use anabranch_files::Files;
 use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
 use serde_json::json;
@@ -37,61 +42,16 @@ pub fn diagnose(py: Python<'_>, path: PathBuf, name: String) -> PyResult<String>
     found.map_err(CaptureError::new_err)
 }
 
-/// What the charts of some connections of a capture are drawn from, as JSON. Raises `CaptureError`.
-#[pyfunction]
-pub fn diagnose_trace(
-    py: Python<'_>,
-    path: PathBuf,
-    connections: Vec<u64>,
-    frames: BTreeSet<u64>,
-    points: usize,
-) -> PyResult<String> {
-    let found = quietly(py, move |interrupt| {
-        let file = Files::default()
-            .open(&path)
-            .map_err(|error| error.to_string())?;
-        let stop = interrupt.clone();
-        let watch = Watch {
-            connections,
-            frames,
-            points,
-        };
-        let traces = follow(file, Bounds::default(), watch, move || stop.is_raised())
-            .map_err(|error| error.to_string())?;
-        serde_json::to_string(&traces).map_err(|error| error.to_string())
-    })?;
-    found.map_err(CaptureError::new_err)
-}
-
-/// Writes a capture as pcapng, with comments at some frames and one on the whole. Raises `CaptureError`.
-#[pyfunction]
-pub fn annotate_capture(
-    py: Python<'_>,
-    path: PathBuf,
-    target: PathBuf,
-    comments: BTreeMap<u64, String>,
-    title: String,
-) -> PyResult<()> {
-    let found = quietly(py, move |interrupt| {
-        let file = Files::default()
-            .open(&path)
-            .map_err(|error| error.to_string())?;
-        let out =
-            File::create(&target).map_err(|error| format!("it cannot be written: {error}"))?;
-        let stop = interrupt.clone();
-        annotate(file, BufWriter::new(out), &title, &comments, move || {
-            stop.is_raised()
-        })
-        .map_err(|error| error.to_string())
-    })?;
-    found.map_err(CaptureError::new_err)
-}
-
-/// Every limit with its meaning, evidence and what looks the same, as JSON, in the order in which rules are asked.
+use anabranch_capture::annotate;
+use anabranch_diagnose::{
+    Bounds, Watch, diagnose as read,
+    finding::Kind,
+    limit::{Limit, Meta},
+    trace as follow,
+};
 #[pyfunction]
 pub fn diagnose_terms() -> String {
-    let limits = Limit::ALL.into_iter().map(|limit| {
-        let meta = limit.meta();
+    let term = |meta: &Meta| {
         json!({
             "name": meta.name,
             "title": meta.title,
@@ -99,6 +59,9 @@ pub fn diagnose_terms() -> String {
             "evidence": meta.evidence,
             "confusion": meta.confusion,
         })
-    });
-    json!({ "limits": limits.collect::<Vec<_>>() }).to_string()
+    };
+    let limits = Limit::ALL.into_iter().map(|limit| term(limit.meta()));
+    let findings = Kind::ALL.into_iter().map(|kind| term(kind.meta()));
+    json!({ "limits": limits.collect::<Vec<_>>(), "findings": findings.collect::<Vec<_>>() })
+        .to_string()
 }

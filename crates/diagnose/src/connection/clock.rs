@@ -15,8 +15,14 @@ pub(crate) struct Clock {
     is_closed: bool,
     /// Time since the amount in flight is level that was given to the congestion window and to the bottleneck.
     level: [Nanos; 2],
+    /// Since the last segment: what the time belongs to now, and what had most of it.
+    current: Option<(Limit, Nanos)>,
+    longest: Option<(Limit, Nanos)>,
     /// Time of the application in which the peer's was to say something first.
     pub(crate) peers: Nanos,
+    /// It has, since the last segment; and the segments that leave now answer it.
+    has_asked: bool,
+    is_answer: bool,
     pub(crate) shares: Shares,
     pub(crate) stalls: Vec<Stall>,
     /// Pauses that were counted only.
@@ -32,12 +38,21 @@ impl Clock {
             last: None,
             is_closed: false,
             level: [0; 2],
+            current: None,
+            longest: None,
             peers: 0,
+            has_asked: false,
+            is_answer: false,
             shares: Shares::default(),
             stalls: Vec::new(),
             stalls_not_kept: 0,
             timeline: None,
         }
+    }
+
+    /// What the last interval was given to.
+    pub(crate) fn last(&self) -> Option<Limit> {
+        self.last
     }
 
     /// The time up to `until` has this reason.
@@ -49,6 +64,7 @@ impl Clock {
         };
         if wait.is_peers && limit == Limit::Application {
             self.peers += (until - self.at).max(0);
+            self.has_asked = true;
         }
         self.give(until, limit);
         limit
@@ -79,6 +95,7 @@ impl Clock {
         if until > self.at {
             let time = until - self.at;
             self.shares.add(limit, time);
+            self.note(limit, time);
             if let Some(timeline) = &mut self.timeline {
                 timeline.add(self.at, until, limit);
             }
@@ -98,6 +115,17 @@ impl Clock {
             .give(Limit::FastRecovery, Limit::Reordering, time);
         if let Some(timeline) = &mut self.timeline {
             timeline.settle_recovery(start, end.unwrap_or(self.at));
+        }
+    }
+
+    fn note(&mut self, limit: Limit, time: Nanos) {
+        self.current = match self.current {
+            Some((same, before)) if same == limit => Some((same, before + time)),
+            _ => Some((limit, time)),
+        };
+        let is_longer = |longest: (Limit, Nanos)| self.current.is_some_and(|now| now.1 > longest.1);
+        if self.longest.is_none_or(is_longer) {
+            self.longest = self.current;
         }
     }
 
@@ -129,16 +157,25 @@ impl Clock {
         // Segments of one burst follow each other as fast as the link permits.
         let limit = match self.last {
             Some(last) if is_burst => {
+                // What was asked for takes its time on the links before the capture point.
+                if last == Limit::Application && self.is_answer {
+                    self.peers += time - self.at;
+                }
                 self.give(time, last);
                 last
             }
-            _ => self.spend(time, wait),
+            _ => {
+                self.is_answer = std::mem::take(&mut self.has_asked);
+                self.spend(time, wait)
+            }
         };
         let spent = if limit == Limit::FastRecovery {
             time - before
         } else {
             0
         };
+        let longest = self.longest.take().map_or(limit, |longest| longest.0);
+        self.current = None;
         let Some((since, round_trip)) = since.zip(round_trip) else {
             return spent;
         };
@@ -147,12 +184,13 @@ impl Clock {
             return spent;
         }
         // Most of the pause may have passed before the last event.
-        let is_peers = limit == Limit::Application && 2 * (before - since) > duration && peers > 0;
+        let is_peers =
+            longest == Limit::Application && 2 * (before - since) > duration && peers > 0;
         if self.stalls.len() < MOST {
             self.stalls.push(Stall {
                 start: since,
                 duration,
-                cause: limit,
+                cause: longest,
                 is_peers,
                 packets,
             });
