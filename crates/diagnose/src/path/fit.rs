@@ -14,6 +14,8 @@ use crate::time::{MILLISECOND, Nanos, millis, seconds};
 pub(crate) const LEAST_SEGMENTS: u64 = 10;
 /// Times in captures are rounded to microseconds at worst.
 const RESOLUTION: f64 = 1_000.0;
+/// Hosts take about so long to answer, which is not the path's time.
+const HOSTS: f64 = 50_000.0;
 /// Fewer pairs of acknowledgments are no measurement of a rate.
 const LEAST_PAIRS: u64 = 8;
 /// A rate whose batches deviate by more is no constant.
@@ -91,6 +93,7 @@ impl Observer {
                 to_sender_ms: facts.to_sender.map(millis),
                 to_receiver_ms: facts.to_receiver.map(millis),
             },
+            goodput: self.goodput.series(facts.start),
             fit: Fit {
                 rate_deviation: deviation,
                 busy_s: seconds(side.busy().busy()),
@@ -170,7 +173,7 @@ impl Observer {
             (Some(one), None) | (None, Some(one)) => (one, below),
             (None, None) => return Estimate::NOT_SEEN,
         };
-        let unknown = RESOLUTION + HANDSHAKE * (octet + back) / 2.0;
+        let unknown = HOSTS + HANDSHAKE * (octet + back) / 2.0;
         let scale = 1.0 / MILLISECOND as f64;
         Estimate::measured(
             value.max(0.0),

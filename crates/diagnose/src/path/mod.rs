@@ -17,6 +17,7 @@ pub mod model;
 mod observer;
 mod queue;
 mod reduction;
+mod series;
 mod side;
 mod waits;
 
@@ -24,3 +25,4 @@ pub use estimate::{Estimate, Seen};
 pub(crate) use fit::Facts;
 pub use model::Model;
 pub(crate) use observer::{Observer, Sent};
+pub use series::Series;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Estimate;
+use super::{Estimate, Series};
 
 /// The path of one direction of data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,6 +30,8 @@ pub struct Model {
     pub jitter_ms: Estimate,
     /// What differs between the directions.
     pub reverse: Reverse,
+    /// Octets that were acknowledged, by time.
+    pub goodput: Series,
     /// How well the model describes the observations.
     pub fit: Fit,
     /// The connection itself, as far as a simulation needs it.

@@ -6,6 +6,7 @@ use super::{
     echo::Echo,
     lost::{Lost, Place},
     reduction::Reductions,
+    series::Octets,
     side::{Prompt, Side},
 };
 use crate::{
@@ -90,6 +91,7 @@ pub(crate) struct Observer {
     /// Acknowledgments that advance, outside of recoveries, and the octets that they acknowledge.
     pub(super) acks: u64,
     pub(super) acked: i64,
+    pub(super) goodput: Octets,
     pub(super) largest_window: i64,
     pub(super) initial_flight: i64,
 }
@@ -219,6 +221,9 @@ impl Observer {
             self.acked += new;
         }
         self.hole = (top > octets).then(|| self.hole.unwrap_or(time));
+        if new > 0 {
+            self.goodput.see(time, new);
+        }
         // A receiver may have waited for a second segment.
         let is_delayed = is_all || (new < 2 * mss && top == octets && since >= LEAST_DELAY);
         if let Some(sample) = sample {
