@@ -1,10 +1,11 @@
 //! Makes the model of a path from what an [`Observer`] has collected.
 
 use super::{
-    Estimate, Observer, Seen,
+    Estimate, Observer, Policer, Seen,
     estimate::{Z, poisson},
     lost::Place,
     model::{Fit, Flow, Model, Reordering, Reverse},
+    policer,
     queue::{HANDSHAKE, Queue},
     side::Side,
 };
@@ -14,6 +15,8 @@ use crate::time::{MILLISECOND, Nanos, millis, seconds};
 pub(crate) const LEAST_SEGMENTS: u64 = 10;
 /// Times in captures are rounded to microseconds at worst.
 const RESOLUTION: f64 = 1_000.0;
+/// A sender whose rate varies less than by this share is no test of a policer.
+const UNEVEN: f64 = 0.1;
 /// Hosts take about so long to answer, which is not the path's time.
 const HOSTS: f64 = 50_000.0;
 /// Fewer pairs of acknowledgments are no measurement of a rate.
@@ -86,6 +89,7 @@ impl Observer {
                 bytes.scaled(1.0 / rate / MILLISECOND as f64)
             }),
             loss: queue.loss(segments),
+            policer: self.policer(&queue, facts, base),
             reordering: self.reordering(segments),
             jitter_ms: jitter(side),
             reverse: Reverse {
@@ -103,6 +107,21 @@ impl Observer {
             },
             flow: self.flow(facts),
         })
+    }
+
+    fn policer(&self, queue: &Queue, facts: &Facts, base: Estimate) -> Option<Policer> {
+        let base = base.value? * MILLISECOND as f64;
+        if !queue.is_empty_at_losses(base) || self.goodput.spread() < UNEVEN {
+            return None;
+        }
+        // Of more runs not all are kept, so that it is not known what was lost before.
+        let (runs, every) = self.lost.runs();
+        if every > 1 {
+            return None;
+        }
+        let scale = 1.0 + self.headers() as f64 / self.mss() as f64;
+        let round_trip = facts.median_rtt.unwrap_or(0);
+        policer::find(runs, self.first?, self.mss(), round_trip, scale)
     }
 
     fn place(&self) -> Place {

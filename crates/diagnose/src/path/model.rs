@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Estimate, Series};
+use super::{Estimate, Policer, Series};
 
 /// The path of one direction of data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,6 +24,8 @@ pub struct Model {
     pub buffer_ms: Estimate,
     /// Losses that the full buffer does not explain.
     pub loss: Loss,
+    /// A token bucket that explains the losses.
+    pub policer: Option<Policer>,
     /// Packets that come late (RFC 4737).
     pub reordering: Reordering,
     /// The standard deviation of delays that the queue does not explain.

@@ -92,6 +92,8 @@ pub(crate) struct Observer {
     pub(super) acks: u64,
     pub(super) acked: i64,
     pub(super) goodput: Octets,
+    /// When the first segment with data passed.
+    pub(super) first: Option<Nanos>,
     pub(super) largest_window: i64,
     pub(super) initial_flight: i64,
 }
@@ -178,6 +180,7 @@ impl Observer {
 
     /// Data that is not a retransmission.
     pub(crate) fn data(&mut self, sent: Sent) {
+        self.first.get_or_insert(sent.time);
         self.reductions.see(
             sent.end.max(sent.next),
             sent.una.max(0),
@@ -281,11 +284,12 @@ impl Observer {
     ) {
         if let Some(first) = first {
             let around = self.after.recent.around(first);
-            self.lost.suspect(start, end, Place::After, around);
+            self.lost
+                .suspect(start, end, Place::After, Some(first), around);
         } else {
             // The packet that shows the gap came behind the lost one.
             let around = gap.and_then(|gap| self.before.recent.around(gap - 1));
-            self.lost.suspect(start, end, Place::Before, around);
+            self.lost.suspect(start, end, Place::Before, gap, around);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::estimate::square;
 use crate::time::{Nanos, SECOND};
 
 /// Bins, at most.
@@ -52,6 +53,19 @@ impl Octets {
             self.bins.resize(bin + 1, 0);
         }
         self.bins[bin] += octets;
+    }
+
+    /// The standard deviation of the bins as a share of the mean; the first and the last are not full.
+    pub(super) fn spread(&self) -> f64 {
+        let inner = self.bins.get(1..self.bins.len().saturating_sub(1));
+        let inner = inner
+            .unwrap_or_default()
+            .iter()
+            .map(|octets| *octets as f64);
+        let count = inner.len().max(1) as f64;
+        let mean = inner.clone().sum::<f64>() / count;
+        let squares: f64 = inner.map(|octets| square(octets - mean)).sum();
+        (squares / count).sqrt() / mean.max(1.0)
     }
 
     /// Rates, with times from `origin`.
