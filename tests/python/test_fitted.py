@@ -110,10 +110,12 @@ def test_a_rate_that_changes_becomes_changes_in_mid_run(tmp_path: Path) -> None:
 )
 def test_a_replay_is_like_the_capture(tmp_path: Path, flow: str, at: str) -> None:
     found = connection(captured(tmp_path, flow=flow, at=at))
-    replay, capture = replayed(found, fitted(found, "made.pcapng"))
+    run = replayed(found, fitted(found, "made.pcapng"))
+    replay = run.rows
     assert replay["goodput_mbit_s"]["simulation"] == pytest.approx(replay["goodput_mbit_s"]["capture"], rel=0.1)
     assert replay["rtt_min_ms"]["simulation"] == pytest.approx(replay["rtt_min_ms"]["capture"], rel=0.05)
-    assert len(capture) > 1000
+    assert len(run.capture) > 1000
+    assert sum(run.goodput["mbit_s"]) > 0
 
 
 def test_options_of_the_handshake_are_kept(tmp_path: Path) -> None:
@@ -156,6 +158,9 @@ def test_the_command_writes_a_scenario_that_runs(anabranch: Call, tmp_path: Path
         "anabranch.json",
         "connection.json",
         "replay.pcapng",
+        "replay.pdf",
+        "replay.png",
+        "replay.svg",
         "scenario.toml",
     ]
     done = anabranch("run", out / "scenario.toml", "--json")

@@ -58,8 +58,11 @@ delay = "{far_ms} ms"
 from = "A"
 to = "B"
 cc = "{control}"
-transport = {{ send_buffer = "64 MiB", receive_window = "64 MiB" }}
+transport = {{ {windows} }}
 """
+WINDOWS = 'send_buffer = "64 MiB", receive_window = "64 MiB"'
+LIVE_WINDOWS = 'send_buffer = "16 MiB"'
+"""The kernel tunes the receiver's buffer itself."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ class Drawn:
     control: str
     seed: int
     duration: float
+    windows: str = WINDOWS
 
     @property
     def base_rtt_ms(self) -> float:
@@ -96,6 +100,7 @@ class Drawn:
         return TEMPLATE.format(
             duration=self.duration, seed=self.seed, near_ms=near, middle_ms=middle, far_ms=far, rate=self.rate,
             limit=self.limit, impair=f"forward.impair = [{kind}]" if self.loss else "", control=control,
+            windows=self.windows,
         )  # fmt: skip
 
 
@@ -197,7 +202,7 @@ def predicted(drawn: Drawn, connection: dict[str, Any], *, live: bool = False) -
     """Each congestion control that the capture does not have. Both paths have the same buffers at the hosts."""
     made = fitted(connection, "drawn.pcapng")
     transport = made.document["flow"][FLOW]["transport"]
-    transport.update(send_buffer="64 MiB", receive_window="64 MiB")
+    transport.update(send_buffer="16 MiB") if live else transport.update(send_buffer="64 MiB", receive_window="64 MiB")
     for control in CONTROLS:
         if control != drawn.control:
             truth = (live_goodput if live else goodput)(drawn.text(control), control)
@@ -313,7 +318,7 @@ def main() -> int:
     for _ in range(options.paths):
         drawn = draw(source)
         if options.live:
-            drawn = replace(drawn, duration=LIVE_S, rate=min(drawn.rate, LIVE_MBIT_S))
+            drawn = replace(drawn, duration=LIVE_S, rate=min(drawn.rate, LIVE_MBIT_S), windows=LIVE_WINDOWS)
         totals.add(drawn, live=options.live, verbose=options.verbose)
     totals.report(options.paths)
     return 0

@@ -23,6 +23,11 @@ LONGEST_S = 60.0
 """Longer connections are simulated for this long."""
 LIVE_S = 20.0
 """Live runs take as long as they say."""
+OF_THE_KERNEL = frozenset(
+    {"bbr", "cubic", "reno", "buffer", "codel", "fq-codel", "receive-window", "send-buffer", "gateway"}
+)
+"""Remedies that a live run can have."""
+SWITCHES_OF_THE_KERNEL = frozenset({"mss", "sack", "timestamps", "send_buffer", "receive_window"})
 OTHER = "other"
 """The competing flow."""
 LEAST_GAIN = 0.02
@@ -175,12 +180,17 @@ def live(connection: dict[str, Any], fitted: Fitted) -> None:
         RunFailedError: The machine was too slow.
     """
     rows = connection["advice"]
-    best = next((row for row in rows if row["helps"]), None)
-    names = {"nothing", best["remedy"]} if best else {"nothing"}
+    best = next((row["remedy"] for row in rows if row["helps"] and row["remedy"] in OF_THE_KERNEL), None)
     for row in rows:
-        if row["remedy"] not in names:
+        if row["remedy"] not in ("nothing", best):
             continue
         remedy = Remedy(row["remedy"], row["title"], row["effort"], row["set"])
-        text = toml_text.write_document(document(fitted, remedy, longest_s=LIVE_S))
+        made = document(fitted, remedy, longest_s=LIVE_S)
+        transport = made["flow"][FLOW]["transport"]
+        for switch in set(transport) - SWITCHES_OF_THE_KERNEL:
+            del transport[switch]
+        if "receive_window" in transport:
+            transport["receive_autotuning"] = False
+        text = toml_text.write_document(made)
         flow = Scenario.from_text(text, file=f"{remedy.name}.toml").run_live(trace="off").flows[FLOW]
         row["live"] = {"goodput_mbit_s": flow["goodput_mbit_s"], "rtt_ms": flow["mean_srtt_ms"]}

@@ -11,12 +11,13 @@ from typing import Any
 from anabranch.fitted import words
 from anabranch.fitted.advice import advised, verdict
 from anabranch.fitted.advice import live as repeat_live
-from anabranch.fitted.replay import replayed
+from anabranch.fitted.replay import Replay, replayed
 from anabranch.fitted.scenario import Fitted, fitted
 
 SCENARIO = "scenario.toml"
 REPLAY = "replay.pcapng"
 CONNECTION = "connection.json"
+FIGURE = "replay"
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,7 @@ class Made:
 
     connection: dict[str, Any]
     scenario: Fitted
-    replay: bytes | None = None
-    """The first run's capture."""
+    replay: Replay | None = None
 
     def lines(self) -> Iterator[str]:
         """What there is to say, for the terminal."""
@@ -41,11 +41,20 @@ class Made:
             yield from words.advice(self.connection["advice"], verdict(self.connection, self.connection["advice"]))
 
     def write(self, directory: Path) -> None:
-        """Write the scenario, the connection as JSON and the replay's capture into a directory that exists."""
+        """Write the scenario, the connection as JSON, and the replay's capture and figure into a directory that exists."""
         (directory / SCENARIO).write_text(self.scenario.text, encoding="utf-8")
         (directory / CONNECTION).write_text(json.dumps(self.connection, indent=1) + "\n", encoding="utf-8")
         if self.replay is not None:
-            (directory / REPLAY).write_bytes(self.replay)
+            (directory / REPLAY).write_bytes(self.replay.capture)
+            self._draw(self.replay, directory)
+
+    def _draw(self, replay: Replay, directory: Path) -> None:
+        """Draw the goodput of the capture and of the replay."""
+        from anabranch.plot.replay import goodput
+        from anabranch.plot.style import house_style, save
+
+        with house_style():
+            save(goodput(self.connection["path"]["goodput"], replay.goodput), directory / FIGURE)
 
 
 def make(connection: dict[str, Any], file: str, *, replay: bool, advise: bool, live: bool) -> Made:
@@ -55,11 +64,12 @@ def make(connection: dict[str, Any], file: str, *, replay: bool, advise: bool, l
         UserError: The capture has too little of the connection.
     """
     scenario = fitted(connection, file)
-    capture = None
+    run = None
     if replay:
-        connection["replay"], capture = replayed(connection, scenario)
+        run = replayed(connection, scenario)
+        connection["replay"] = run.rows
     if advise or live:
         connection["advice"] = advised(connection, scenario)
     if live:
         repeat_live(connection, scenario)
-    return Made(connection, scenario, capture)
+    return Made(connection, scenario, run)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from anabranch.diagnosis import Diagnosis, diagnose
+from anabranch.errors import RunFailedError
 from anabranch.fitted.scenario import LINK, Fitted
 from anabranch.scenario import Scenario
 from anabranch.statistics import mean_interval
 
+NO_GOODPUT = {"start_s": 0.0, "interval_s": 1.0, "mbit_s": []}
 SEEDS = 5
 """Runs with different seeds, unless nothing in the scenario is random."""
 
@@ -38,18 +41,39 @@ def simulated(scenario: Scenario, seed: int, link: str = LINK) -> tuple[bytes, D
         return capture, diagnose(file)
 
 
-def replayed(connection: Mapping[str, Any], fitted: Fitted) -> tuple[dict[str, Any], bytes]:
-    """Each measure of the capture beside the simulation's mean with its 95 % interval, and the first run's capture."""
+@dataclass(frozen=True)
+class Replay:
+    """What a replay gave."""
+
+    rows: dict[str, Any]
+    """Each measure of the capture beside the simulation's mean with its 95 % interval."""
+    capture: bytes
+    """The first run's."""
+    goodput: dict[str, Any]
+    """The first run's, over time."""
+
+
+def replayed(connection: Mapping[str, Any], fitted: Fitted) -> Replay:
+    """Simulate a connection, and measure the simulation as the capture was measured.
+
+    Raises:
+        RunFailedError: A simulated run has no connection.
+    """
     scenario = Scenario.from_text(fitted.text, file=f"{fitted.origin}.toml")
     runs: list[dict[str, float | None]] = []
-    first = b""
+    captures: list[bytes] = []
+    series: list[dict[str, Any]] = []
     for seed in range(1, SEEDS + 1):
         capture, found = simulated(scenario, seed, fitted.capture_point)
-        first = first or capture
-        runs += [measures(one, _main(one)) for one in found["connections"][:1]]
+        captures.append(capture)
+        for one in found["connections"][:1]:
+            runs.append(measures(one, _main(one)))
+            series.append(one["path"].get("goodput", NO_GOODPUT))
+    if not runs:
+        raise RunFailedError(f"the replay of {fitted.origin} has no connection")
     captured = measures(connection, connection["path"]["direction"])
     rows = {name: _row(value, [run[name] for run in runs]) for name, value in captured.items()}
-    return {"seeds": SEEDS, **rows}, first
+    return Replay({"seeds": SEEDS, **rows}, captures[0], series[0])
 
 
 def _main(connection: Mapping[str, Any]) -> str:

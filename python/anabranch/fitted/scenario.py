@@ -83,7 +83,7 @@ def fitted(connection: Mapping[str, Any], file: str) -> Fitted:
     }
     changes = [
         {"time": f"{time:.3f} s", "set": {f"link.{LINK}.rate": f"{rate:.4f} Mbit/s"}}
-        for time, rate in path.get("rate_trace", ())
+        for time, rate in (() if path["policer"] else path.get("rate_trace", ()))
         if 0 < time < duration
     ]
     if changes:
@@ -114,6 +114,11 @@ def _links(path: Mapping[str, Any], base_ms: float) -> tuple[dict[str, Any], lis
 
 def _rate(path: Mapping[str, Any], assumptions: list[str]) -> float:
     rate = path["rate_mbit_s"]
+    if path["policer"]:
+        assumptions.append(
+            "the policer is a queue of its burst at its rate, so that packets wait instead of passing at once"
+        )
+        return float(path["policer"]["rate_mbit_s"]["value"])
     if path.get("rate_trace"):
         return float(path["rate_trace"][0][1])
     if rate["value"] is None:
@@ -127,6 +132,8 @@ def _rate(path: Mapping[str, Any], assumptions: list[str]) -> float:
 
 def _limit(path: Mapping[str, Any], mbit_s: float, base_ms: float, assumptions: list[str]) -> str:
     buffer = path["buffer_bytes"]
+    if path["policer"]:
+        return f"{round(path['policer']['burst_bytes']['value'])} bytes"
     if buffer["seen"] == "measured":
         return f"{round(buffer['value'])} bytes"
     seen = buffer["value"] or 0
@@ -137,7 +144,10 @@ def _limit(path: Mapping[str, Any], mbit_s: float, base_ms: float, assumptions: 
 
 def _impairments(path: Mapping[str, Any], base_ms: float) -> Iterator[dict[str, Any]]:
     loss = path["loss"]
-    if loss["kind"] == "bernoulli":
+    if path["policer"]:
+        # It explains the losses.
+        pass
+    elif loss["kind"] == "bernoulli":
         yield {"kind": "bernoulli-loss", "rate": _rounded(loss["rate"]["value"])}
     elif loss["kind"] == "gilbert-elliott":
         yield {

@@ -21,6 +21,9 @@ def path(model: Mapping[str, Any]) -> Iterator[str]:
     yield f"  rate {_estimate(model['rate_mbit_s'], 'Mbit/s')}{_trace(model)}"
     yield f"  buffer {_estimate(model['buffer_bytes'], 'bytes')}, {_estimate(model['buffer_ms'], 'ms')}"
     yield f"  random loss {_loss(model['loss'])}"
+    if model["policer"]:
+        told = _estimate(model["policer"]["rate_mbit_s"], "Mbit/s")
+        yield f"  policer {told}, burst {_estimate(model['policer']['burst_bytes'], 'bytes')}: it explains the losses"
     ratio = model["reordering"]["ratio"]
     if ratio["value"]:
         late = model["reordering"]["late_ms"]

@@ -1,10 +1,11 @@
 //! Makes the model of a path from what an [`Observer`] has collected.
 
 use super::{
-    Estimate, Observer, Seen,
+    Estimate, Observer, Policer, Seen,
     estimate::{Z, poisson},
     lost::Place,
     model::{Fit, Flow, Model, Reordering, Reverse},
+    policer,
     queue::{HANDSHAKE, Queue},
     side::Side,
 };
@@ -14,6 +15,10 @@ use crate::time::{MILLISECOND, Nanos, millis, seconds};
 pub(crate) const LEAST_SEGMENTS: u64 = 10;
 /// Times in captures are rounded to microseconds at worst.
 const RESOLUTION: f64 = 1_000.0;
+/// A sender whose rate varies less than by this share is no test of a policer.
+const UNEVEN: f64 = 0.1;
+/// Hosts take about so long to answer, which is not the path's time.
+const HOSTS: f64 = 50_000.0;
 /// Fewer pairs of acknowledgments are no measurement of a rate.
 const LEAST_PAIRS: u64 = 8;
 /// A rate whose batches deviate by more is no constant.
@@ -84,6 +89,7 @@ impl Observer {
                 bytes.scaled(1.0 / rate / MILLISECOND as f64)
             }),
             loss: queue.loss(segments),
+            policer: self.policer(&queue, facts, base),
             reordering: self.reordering(segments),
             jitter_ms: jitter(side),
             reverse: Reverse {
@@ -91,6 +97,7 @@ impl Observer {
                 to_sender_ms: facts.to_sender.map(millis),
                 to_receiver_ms: facts.to_receiver.map(millis),
             },
+            goodput: self.goodput.series(facts.start),
             fit: Fit {
                 rate_deviation: deviation,
                 busy_s: seconds(side.busy().busy()),
@@ -100,6 +107,21 @@ impl Observer {
             },
             flow: self.flow(facts),
         })
+    }
+
+    fn policer(&self, queue: &Queue, facts: &Facts, base: Estimate) -> Option<Policer> {
+        let base = base.value? * MILLISECOND as f64;
+        if !queue.is_empty_at_losses(base) || self.goodput.spread() < UNEVEN {
+            return None;
+        }
+        // Of more runs not all are kept, so that it is not known what was lost before.
+        let (runs, every) = self.lost.runs();
+        if every > 1 {
+            return None;
+        }
+        let scale = 1.0 + self.headers() as f64 / self.mss() as f64;
+        let round_trip = facts.median_rtt.unwrap_or(0);
+        policer::find(runs, self.first?, self.mss(), round_trip, scale)
     }
 
     fn place(&self) -> Place {
@@ -170,7 +192,7 @@ impl Observer {
             (Some(one), None) | (None, Some(one)) => (one, below),
             (None, None) => return Estimate::NOT_SEEN,
         };
-        let unknown = RESOLUTION + HANDSHAKE * (octet + back) / 2.0;
+        let unknown = HOSTS + HANDSHAKE * (octet + back) / 2.0;
         let scale = 1.0 / MILLISECOND as f64;
         Estimate::measured(
             value.max(0.0),

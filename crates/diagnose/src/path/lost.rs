@@ -22,6 +22,7 @@ struct Pending {
     start: i64,
     end: i64,
     place: Place,
+    sent: Option<Nanos>,
     around: Option<Nanos>,
 }
 
@@ -29,6 +30,9 @@ struct Pending {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Run {
     pub(super) place: Place,
+    /// Its first octet, and when it passed.
+    pub(super) start: i64,
+    pub(super) sent: Option<Nanos>,
     /// The round trip around the first.
     pub(super) around: Option<Nanos>,
     pub(super) segments: u32,
@@ -49,7 +53,14 @@ pub(super) struct Lost {
 
 impl Lost {
     /// An original is retransmitted for the first time.
-    pub(super) fn suspect(&mut self, start: i64, end: i64, place: Place, around: Option<Nanos>) {
+    pub(super) fn suspect(
+        &mut self,
+        start: i64,
+        end: i64,
+        place: Place,
+        sent: Option<Nanos>,
+        around: Option<Nanos>,
+    ) {
         if self.pending.len() >= MOST_PENDING {
             self.pending.pop_front();
         }
@@ -57,6 +68,7 @@ impl Lost {
             start,
             end,
             place,
+            sent,
             around,
         });
     }
@@ -82,6 +94,8 @@ impl Lost {
                 end,
                 Run {
                     place: pending.place,
+                    start,
+                    sent: pending.sent,
                     around: pending.around,
                     segments: u32::try_from(segments).unwrap_or(u32::MAX),
                 },

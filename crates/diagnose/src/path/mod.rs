@@ -15,8 +15,10 @@ mod least;
 mod lost;
 pub mod model;
 mod observer;
+mod policer;
 mod queue;
 mod reduction;
+mod series;
 mod side;
 mod waits;
 
@@ -24,3 +26,5 @@ pub use estimate::{Estimate, Seen};
 pub(crate) use fit::Facts;
 pub use model::Model;
 pub(crate) use observer::{Observer, Sent};
+pub use policer::Policer;
+pub use series::Series;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Estimate;
+use super::{Estimate, Policer, Series};
 
 /// The path of one direction of data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,12 +24,16 @@ pub struct Model {
     pub buffer_ms: Estimate,
     /// Losses that the full buffer does not explain.
     pub loss: Loss,
+    /// A token bucket that explains the losses.
+    pub policer: Option<Policer>,
     /// Packets that come late (RFC 4737).
     pub reordering: Reordering,
     /// The standard deviation of delays that the queue does not explain.
     pub jitter_ms: Estimate,
     /// What differs between the directions.
     pub reverse: Reverse,
+    /// Octets that were acknowledged, by time.
+    pub goodput: Series,
     /// How well the model describes the observations.
     pub fit: Fit,
     /// The connection itself, as far as a simulation needs it.

@@ -6,6 +6,7 @@ use super::{
     echo::Echo,
     lost::{Lost, Place},
     reduction::Reductions,
+    series::Octets,
     side::{Prompt, Side},
 };
 use crate::{
@@ -90,6 +91,9 @@ pub(crate) struct Observer {
     /// Acknowledgments that advance, outside of recoveries, and the octets that they acknowledge.
     pub(super) acks: u64,
     pub(super) acked: i64,
+    pub(super) goodput: Octets,
+    /// When the first segment with data passed.
+    pub(super) first: Option<Nanos>,
     pub(super) largest_window: i64,
     pub(super) initial_flight: i64,
 }
@@ -176,6 +180,7 @@ impl Observer {
 
     /// Data that is not a retransmission.
     pub(crate) fn data(&mut self, sent: Sent) {
+        self.first.get_or_insert(sent.time);
         self.reductions.see(
             sent.end.max(sent.next),
             sent.una.max(0),
@@ -219,6 +224,9 @@ impl Observer {
             self.acked += new;
         }
         self.hole = (top > octets).then(|| self.hole.unwrap_or(time));
+        if new > 0 {
+            self.goodput.see(time, new);
+        }
         // A receiver may have waited for a second segment.
         let is_delayed = is_all || (new < 2 * mss && top == octets && since >= LEAST_DELAY);
         if let Some(sample) = sample {
@@ -276,11 +284,12 @@ impl Observer {
     ) {
         if let Some(first) = first {
             let around = self.after.recent.around(first);
-            self.lost.suspect(start, end, Place::After, around);
+            self.lost
+                .suspect(start, end, Place::After, Some(first), around);
         } else {
             // The packet that shows the gap came behind the lost one.
             let around = gap.and_then(|gap| self.before.recent.around(gap - 1));
-            self.lost.suspect(start, end, Place::Before, around);
+            self.lost.suspect(start, end, Place::Before, gap, around);
         }
     }
 

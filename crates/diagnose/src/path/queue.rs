@@ -13,6 +13,8 @@ use crate::time::Nanos;
 const FULL: f64 = 0.85;
 /// By how many deviations losses at the longest wait must exceed those of independent losses.
 const DEVIATIONS: f64 = 3.0;
+/// A wait of a smaller share of the base round trip is no queue.
+const SHORT: f64 = 0.1;
 /// Fewer runs of losses at the longest wait are chance.
 const LEAST_RUNS: u64 = 3;
 /// Losses far from a full buffer tell the rate of random loss if at least this share of the segments was sent then.
@@ -33,8 +35,9 @@ pub(super) struct Queue {
     random: u64,
     runs: u64,
     share: f64,
-    /// The longest wait.
+    /// The longest wait, and the median one at losses.
     longest: f64,
+    median: Option<f64>,
 }
 
 impl Queue {
@@ -52,6 +55,9 @@ impl Queue {
         let threshold = (FULL * longest_loss).min(longest_loss - 2.0 * service);
         let is_top =
             |run: &&Run| wait(run).is_some_and(|wait| wait >= threshold && threshold > 0.0);
+        let mut waits: Vec<f64> = runs.iter().filter_map(wait).collect();
+        waits.sort_by(f64::total_cmp);
+        let median = waits.get(waits.len() / 2).copied();
         let (lost, all_runs) = sum(runs.iter(), every);
         let (top, top_runs) = sum(runs.iter().filter(is_top), every);
         let all = side.bins.all().max(1) as f64;
@@ -74,6 +80,7 @@ impl Queue {
                 runs: all_runs,
                 share: 1.0,
                 longest,
+                median,
             };
         }
         // Bursts fill a queue that the sample before them did not find full: what is far below is not doubtful.
@@ -98,7 +105,13 @@ impl Queue {
             runs: random_runs,
             share: 1.0 - beyond(clear),
             longest,
+            median,
         }
+    }
+
+    /// Whether losses happen without a queue: half of them at less than a tenth of a round trip.
+    pub(super) fn is_empty_at_losses(&self, base: f64) -> bool {
+        self.full.is_empty() && self.median.is_some_and(|wait| wait < base * SHORT)
     }
 
     /// Octets that wait when the buffer is full, the one being sent not counted.

@@ -148,3 +148,96 @@ fn a_handful_of_segments_has_no_model() {
         serde_json::json!({})
     );
 }
+
+/// A sender that opens its window by a segment in each round and halves it at a loss, over a token bucket.
+fn policed(rate: f64, burst: f64, rounds: u64) -> Script {
+    let mut script = Script::opened();
+    let (mut tokens, mut refilled) = (burst, 0);
+    let (mut window, mut next, mut acked) = (10_u64, 0, 0);
+    let mut missing: Option<u32> = None;
+    for round in 0..rounds {
+        let start = 30 + 40 * round;
+        let mut passes = |time: u64| {
+            tokens = (tokens + rate * (time - refilled) as f64).min(burst);
+            refilled = time;
+            let does = tokens >= PACKET;
+            tokens -= if does { PACKET } else { 0.0 };
+            does
+        };
+        let mut events = Vec::new();
+        if let Some(lost) = missing.take() {
+            passes(start);
+            script.data(start, lost, MSS);
+            acked = next;
+            events.push((start + WAY, acked, None));
+        }
+        let mut has_lost = false;
+        for k in 0..window {
+            let time = start + 1 + k * 38 / window;
+            let does = passes(time);
+            if !does && has_lost {
+                continue;
+            }
+            events.push((time, next, Some(does)));
+            next += MSS;
+            if !does {
+                has_lost = true;
+                missing = Some(next - MSS);
+            }
+        }
+        let mut later: Vec<(u64, u32)> = Vec::new();
+        for (time, seq, does) in events {
+            later.retain(|(due, upto)| {
+                let is_due = *due <= time;
+                if is_due {
+                    acknowledge(&mut script, *due, *upto, missing, &mut acked);
+                }
+                !is_due
+            });
+            match does {
+                Some(does) => {
+                    script.data(time, seq, MSS);
+                    if does {
+                        later.push((time + WAY, seq + MSS));
+                    }
+                }
+                None => later.push((time, seq)),
+            }
+        }
+        for (due, upto) in later {
+            acknowledge(&mut script, due, upto, missing, &mut acked);
+        }
+        window = if has_lost {
+            (window / 2).max(2)
+        } else {
+            window + 1
+        };
+    }
+    script
+}
+
+fn acknowledge(script: &mut Script, time: u64, upto: u32, missing: Option<u32>, acked: &mut u32) {
+    match missing {
+        Some(lost) if upto > lost => {
+            script.ack(time, lost.max(*acked), &[(lost + MSS, upto)]);
+        }
+        _ => {
+            *acked = upto.max(*acked);
+            script.ack(time, *acked, &[]);
+        }
+    }
+}
+
+#[test]
+fn losses_of_an_empty_bucket_show_a_policer() {
+    // 400 octets in a millisecond are 3.2 Mbit/s.
+    let policer = model(&policed(400.0, 90_000.0, 800)).policer;
+    let policer = policer.expect("a policer");
+    let rate = policer.rate_mbit_s.value.expect("measured");
+    assert!((rate / 3.2 - 1.0).abs() < 0.02, "{policer:?}");
+}
+
+#[test]
+fn a_queue_is_no_policer() {
+    assert_eq!(model(&captured(30, 500)).policer, None);
+}

@@ -1,0 +1,91 @@
+//! A policer: a token bucket that drops what comes faster than its rate, without a queue (RFC 2475 §2.3.3.3).
+//!
+//! Losses begin when the bucket is empty: what has passed by then is the bucket's size and the rate times the time. So
+//! the beginnings of losses lie on a line, although the sender's rate changes; those of random losses do not. A bucket
+//! that was full in between lost tokens: then the rate of the line is less than the policer's.
+
+use serde::Serialize;
+
+use super::{
+    Estimate,
+    estimate::{square, student},
+    lost::Run,
+};
+use crate::time::Nanos;
+
+/// Fewer beginnings of losses show no line.
+const LEAST: usize = 8;
+/// How far they may be from it, as a share of what passes between two.
+const CLOSE: f64 = 0.15;
+
+/// A token bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Policer {
+    /// The rate, in octets of IP packets.
+    pub rate_mbit_s: Estimate,
+    /// What passes at once.
+    pub burst_bytes: Estimate,
+}
+
+/// What has passed when losses begin: nanoseconds since the first segment, and octets.
+type Point = (f64, f64);
+
+/// The beginnings of losses that are more than a round trip apart.
+fn beginnings(runs: &[Run], first: Nanos, mss: i64, round_trip: Nanos) -> Vec<Point> {
+    let mut points = Vec::new();
+    let mut latest = Nanos::MIN / 2;
+    let mut lost = 0;
+    for run in runs {
+        if let Some(sent) = run.sent {
+            if sent - latest > round_trip {
+                points.push(((sent - first) as f64, (run.start - lost) as f64));
+            }
+            latest = latest.max(sent);
+        }
+        lost += i64::from(run.segments) * mss;
+    }
+    points
+}
+
+/// The line through the beginnings, if there is one; `scale` makes octets of IP packets of those of data.
+pub(super) fn find(
+    runs: &[Run],
+    first: Nanos,
+    mss: i64,
+    round_trip: Nanos,
+    scale: f64,
+) -> Option<Policer> {
+    let points = beginnings(runs, first, mss, round_trip);
+    if points.len() < LEAST {
+        return None;
+    }
+    let count = points.len() as f64;
+    let mean = |of: fn(&Point) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (time, octets) = (mean(|point| point.0), mean(|point| point.1));
+    let squares: f64 = points.iter().map(|point| square(point.0 - time)).sum();
+    let products: f64 = points
+        .iter()
+        .map(|point| (point.0 - time) * (point.1 - octets))
+        .sum();
+    if squares <= 0.0 || products <= 0.0 {
+        return None;
+    }
+    let rate = products / squares;
+    let burst = octets - rate * time;
+    let off = points
+        .iter()
+        .map(|point| square(point.1 - burst - rate * point.0));
+    let deviation = (off.sum::<f64>() / (count - 2.0)).sqrt();
+    let span = points.last()?.1 - points.first()?.1;
+    if deviation > CLOSE * span / (count - 1.0) || burst <= 0.0 {
+        return None;
+    }
+    let factor = student(count - 2.0);
+    let by_rate = factor * deviation / squares.sqrt();
+    let by_burst = factor * deviation * (1.0 / count + time * time / squares).sqrt() + mss as f64;
+    Some(Policer {
+        rate_mbit_s: Estimate::measured(rate, rate - by_rate, rate + by_rate).scaled(scale * 8e3),
+        burst_bytes: Estimate::measured(burst, (burst - by_burst).max(0.0), burst + by_burst)
+            .scaled(scale),
+    })
+}
