@@ -169,6 +169,27 @@ fn is_below(length: i64, mss: i64) -> bool {
     length + length / 8 < mss
 }
 
+/// How large segments are.
+#[derive(Debug, Default)]
+struct Size {
+    largest: i64,
+    /// A segment was seen that did not end a write.
+    has_full: bool,
+    /// What the receiver permits.
+    permitted: i64,
+}
+
+impl Size {
+    /// The largest segment that was seen; while each of them ended a write, what the receiver permits.
+    fn mss(&self) -> i64 {
+        let permitted = if self.has_full { 0 } else { self.permitted };
+        match self.largest.max(permitted) {
+            0 => DEFAULT_MSS,
+            mss => mss,
+        }
+    }
+}
+
 /// One direction of a connection.
 #[derive(Debug)]
 pub(crate) struct Direction {
@@ -194,10 +215,7 @@ pub(crate) struct Direction {
     settling: VecDeque<Settling>,
     view: View,
     phase: Phase,
-    mss: i64,
-    /// A segment was seen that did not end a write.
-    has_full: bool,
-    permitted: i64,
+    size: Size,
     ids: Ids,
     pattern: Pattern,
     episodes: VecDeque<Episode>,
@@ -216,7 +234,6 @@ pub(crate) struct Direction {
     /// The capture has lost packets since the last segment.
     has_gap: bool,
     train: Train,
-    was_drained: bool,
     /// When the window was full behind a segment for the last time.
     full_window: Option<Nanos>,
 }
@@ -262,9 +279,7 @@ impl Direction {
             settling: VecDeque::new(),
             view: View::new(),
             phase: Phase::Open,
-            mss: 0,
-            has_full: false,
-            permitted: 0,
+            size: Size::default(),
             ids: Ids::default(),
             pattern: Pattern::default(),
             episodes: VecDeque::new(),
@@ -280,23 +295,17 @@ impl Direction {
             last_send: None,
             has_gap: false,
             train: Train::default(),
-            was_drained: false,
             full_window: None,
         }
     }
 
-    /// The largest segment that was seen; while each of them ended a write, what the receiver permits.
     fn mss(&self) -> i64 {
-        let permitted = if self.has_full { 0 } else { self.permitted };
-        match self.mss.max(permitted) {
-            0 => DEFAULT_MSS,
-            mss => mss,
-        }
+        self.size.mss()
     }
 
     /// The receiver permits segments of this size (RFC 9293 §3.7.1); timestamps take 12 octets of it.
     pub(crate) fn permit(&mut self, mss: u16, has_stamps: bool) {
-        self.permitted = i64::from(mss) - if has_stamps { 12 } else { 0 };
+        self.size.permitted = i64::from(mss) - if has_stamps { 12 } else { 0 };
     }
 
     /// Octets of data, from the first to the last that was sent or acknowledged.
@@ -333,7 +342,7 @@ impl Direction {
 
     /// All had been acknowledged when the last segment was sent: it may have waited for the application.
     pub(crate) fn is_drained(&self) -> bool {
-        self.was_drained
+        self.view.was_drained
     }
 
     /// The sender took so long to answer an acknowledgment.
@@ -352,7 +361,7 @@ impl Direction {
             self.ids.see(id);
         }
         self.arrive(segment.time, segment.stamps.map(|stamps| stamps.1), delays);
-        self.was_drained = self.view.una >= self.next;
+        self.view.was_drained = self.view.una >= self.next;
         self.settle(segment.time, delays, budget);
         let sequence = self.begin(segment);
         // A SYN comes before the first octet of data, a FIN behind the last.
@@ -410,9 +419,8 @@ impl Direction {
             self.counts.sent += u64::from(segment.payload);
             self.counts.first_data.get_or_insert(time);
             self.counts.last_data = Some(time);
-            let payload = i64::from(segment.payload);
-            self.has_full |= !segment.has(PSH);
-            self.mss = self.mss.max(payload);
+            self.size.has_full |= !segment.has(PSH);
+            self.size.largest = self.size.largest.max(i64::from(segment.payload));
         }
         let trigger = self.place(segment, copy, start, end, delays, budget);
         if segment.has(SYN) {
@@ -455,7 +463,7 @@ impl Direction {
         }
         if trigger.is_some() {
             self.pattern.lose();
-        } else if self.was_drained {
+        } else if self.view.was_drained {
             // A buffer that limits is never empty.
             self.pattern.disturb();
         } else {
@@ -725,6 +733,88 @@ impl Direction {
         }
     }
 
+    /// What a segment shows of how its sender's segments follow each other; whether it left together with the one before.
+    fn observe(
+        &mut self,
+        segment: &Segment,
+        length: i64,
+        trigger: Option<Trigger>,
+        delays: Delays,
+    ) -> bool {
+        let time = segment.time;
+        let since = self.last_send.map_or(0, |last| time - last.time);
+        if self.last_send.is_some() && !is_below(length, self.mss()) {
+            self.pattern.see_apart(since);
+        }
+        let stamp = segment.stamps.map(|stamps| stamps.0);
+        let is_same_tick = stamp.is_some_and(|stamp| self.pattern.is_same_tick(stamp));
+        let is_burst =
+            self.last_send.is_some() && (is_same_tick || since <= BURST.max(self.pattern.line()));
+        if !is_burst && trigger.is_none() && self.phase == Phase::Open {
+            let lag = self.view.room.map_or(Nanos::MAX, |room| time - room);
+            let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + delays.back());
+            // What comes much later has waited for something else.
+            if round_trip.is_some_and(|round_trip| lag < round_trip / 4) {
+                self.pattern.see_release(lag, delays.jitter);
+            }
+        }
+        if let Some(stamp) = stamp.filter(|_| !is_burst) {
+            self.pattern.see_stamp(stamp, time);
+        }
+        if stamp.is_some() && self.view.last.is_some_and(|last| time - last.time > BURST) {
+            self.pattern.see_echo(self.view.is_late);
+        }
+        is_burst
+    }
+
+    /// Whether an acknowledgment released a segment. Of segments that left together the first shows it.
+    fn release(
+        &mut self,
+        segment: &Segment,
+        is_burst: bool,
+        is_short: bool,
+        delays: Delays,
+    ) -> bool {
+        let time = segment.time;
+        let mss = self.mss();
+        let room = self.last_send.and_then(|last| last.room);
+        let is_full = room.is_some_and(|room| room < mss);
+        if is_full {
+            // Until now.
+            self.full_window = Some(time);
+        }
+        if is_burst {
+            return self.train.is_released;
+        }
+        let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + delays.back());
+        let is_near = round_trip.is_some_and(|round_trip| 10 * delays.back() < round_trip);
+        let is_precise = is_near || (segment.stamps.is_some() && self.pattern.is_fresh());
+        // Before the first answer that echoes a timestamp it is not known how long one takes.
+        let is_unknown = delays.to_sender.is_none() && segment.stamps.is_some();
+        let latest = delays.tolerance() + self.pattern.line();
+        let is_prompt = |room: Nanos| is_unknown || time - room <= latest;
+        // A segment now and then follows an acknowledgment by chance, or comes late.
+        let is_released = if is_short {
+            !is_precise || self.pattern.is_clocked()
+        } else {
+            self.view.room.is_some_and(is_prompt)
+        };
+        self.train = Train {
+            is_released,
+            start: self.next,
+            is_full,
+            time,
+        };
+        is_released
+    }
+
+    /// The window was full before this segment, or a moment ago.
+    fn was_full(&self, time: Nanos, is_burst: bool, round_trip: Nanos) -> bool {
+        let follows = is_burst && self.train.is_full && time - self.train.time <= round_trip;
+        let is_recent = |full: Nanos| time - full <= round_trip / 4;
+        follows || self.full_window.is_some_and(is_recent)
+    }
+
     /// The interval before a segment ends; what of it belongs to fast recovery.
     fn close_wait(
         &mut self,
@@ -739,62 +829,9 @@ impl Direction {
         let mss = self.mss();
         let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + delays.back());
         let since = last.map_or(0, |last| time - last.time);
-        // Before the first answer that echoes a timestamp it is not known how long one takes.
-        let is_unknown = delays.to_sender.is_none() && segment.stamps.is_some();
-        let prompt = self
-            .view
-            .room
-            .is_some_and(|room| is_unknown || time - room <= tolerance + self.pattern.line());
-        if last.is_some() && !is_below(length, mss) {
-            self.pattern.see_apart(since);
-        }
-        let is_same_tick = segment
-            .stamps
-            .is_some_and(|(stamp, _)| self.pattern.is_same_tick(stamp));
-        let is_burst = last.is_some() && (is_same_tick || since <= BURST.max(self.pattern.line()));
-        if !is_burst && trigger.is_none() && self.phase == Phase::Open {
-            let lag = self.view.room.map_or(Nanos::MAX, |room| time - room);
-            // What comes much later has waited for something else.
-            if round_trip.is_some_and(|round_trip| lag < round_trip / 4) {
-                self.pattern.see_release(lag, delays.jitter);
-            }
-        }
-        if let Some((stamp, _)) = segment.stamps
-            && !is_burst
-        {
-            self.pattern.see_stamp(stamp, time);
-        }
-        if segment.stamps.is_some() && self.view.last.is_some_and(|last| time - last.time > BURST) {
-            self.pattern.see_echo(self.view.is_late);
-        }
-        let is_near = round_trip.is_some_and(|round_trip| 10 * delays.back() < round_trip);
-        let is_precise = is_near || (segment.stamps.is_some() && self.pattern.is_fresh());
-        // A segment now and then follows an acknowledgment by chance, or comes late.
+        let is_burst = self.observe(segment, length, trigger, delays);
         let is_short = round_trip.is_some_and(|round_trip| since < round_trip / 2);
-        let released = if is_burst {
-            self.train.is_released
-        } else if is_short {
-            !is_precise || self.pattern.is_clocked()
-        } else {
-            prompt
-        };
-        if !is_burst {
-            self.train = Train {
-                is_released: released,
-                start: self.next,
-                is_full: last
-                    .and_then(|last| last.room)
-                    .is_some_and(|room| room < mss),
-                time,
-            };
-        }
-        // The window was full until now.
-        if last
-            .and_then(|last| last.room)
-            .is_some_and(|room| room < mss)
-        {
-            self.full_window = Some(time);
-        }
+        let released = self.release(segment, is_burst, is_short, delays);
         let asked = self
             .view
             .asked
@@ -815,14 +852,8 @@ impl Direction {
             window: self.view.window,
             room: last.and_then(|last| last.room),
             next_length: length,
-            was_full: round_trip.is_some_and(|round_trip| {
-                let follows =
-                    is_burst && self.train.is_full && time - self.train.time <= round_trip;
-                follows
-                    || self
-                        .full_window
-                        .is_some_and(|full| time - full <= round_trip / 4)
-            }),
+            was_full: round_trip
+                .is_some_and(|round_trip| self.was_full(time, is_burst, round_trip)),
             is_opening: false,
             has_gap: self.has_gap,
             is_idle,

@@ -63,11 +63,12 @@ impl Route {
         if self.blocks.len() < 2 * STAYS + 1 {
             return;
         }
-        let before = self.blocks.range(..STAYS).copied();
-        let after = self.blocks.range(STAYS + 1..).copied();
-        if let Some(change) = step(before, after)
-            && self.changes.len() < MOST
-        {
+        let before = Stretch::of(self.blocks.range(..STAYS));
+        let after = Stretch::of(self.blocks.range(STAYS + 1..));
+        let change = before
+            .zip(after)
+            .and_then(|(before, after)| after.step_from(before));
+        if let Some(change) = change.filter(|_| self.changes.len() < MOST) {
             self.changes.push(change);
             self.blocks.drain(..=STAYS);
         } else {
@@ -76,32 +77,48 @@ impl Route {
     }
 }
 
-fn step(
-    before: impl Iterator<Item = Block> + Clone,
-    after: impl Iterator<Item = Block> + Clone,
-) -> Option<Change> {
-    let least = |blocks: &mut dyn Iterator<Item = Block>| blocks.map(|block| block.least).min();
-    let most = |blocks: &mut dyn Iterator<Item = Block>| blocks.map(|block| block.least).max();
-    let (low, high) = (least(&mut before.clone())?, most(&mut before.clone())?);
-    let (next_low, next_high) = (least(&mut after.clone())?, most(&mut after.clone())?);
-    let is_flat = |low: Nanos, high: Nanos| high - low <= low / 16 + MILLISECOND;
-    let step = (next_low - low).abs();
-    let is_step = step > low.min(next_low) / 8 + 2 * MILLISECOND;
-    // A queue grows by what more is in flight, and falls with it.
-    let flights = |blocks: &mut dyn Iterator<Item = Block>| {
-        blocks
-            .map(|block| block.flight)
-            .fold((i64::MAX, 0), |(low, high), flight| {
-                (low.min(flight), high.max(flight))
-            })
-    };
-    let (was_least, was_most) = flights(&mut before.clone());
-    let (is_least, is_most) = flights(&mut after.clone());
-    let is_same = is_most <= was_most + was_most / 8 && was_least <= is_least + is_least / 8;
-    let time = after.clone().next()?.time;
-    (is_flat(low, high) && is_flat(next_low, next_high) && is_step && is_same).then_some(Change {
-        time,
-        before: low,
-        after: next_low,
-    })
+/// Blocks that follow each other: when they begin, and the ranges of the least round trips and of what was in flight.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    time: Nanos,
+    least: (Nanos, Nanos),
+    flight: (i64, i64),
+}
+
+impl Stretch {
+    fn of<'a>(mut blocks: impl Iterator<Item = &'a Block>) -> Option<Self> {
+        let first = blocks.next()?;
+        let mut all = Self {
+            time: first.time,
+            least: (first.least, first.least),
+            flight: (first.flight, first.flight),
+        };
+        for block in blocks {
+            all.least = (all.least.0.min(block.least), all.least.1.max(block.least));
+            all.flight = (
+                all.flight.0.min(block.flight),
+                all.flight.1.max(block.flight),
+            );
+        }
+        Some(all)
+    }
+
+    fn is_flat(&self) -> bool {
+        let (low, high) = self.least;
+        high - low <= low / 16 + MILLISECOND
+    }
+
+    fn step_from(&self, before: Self) -> Option<Change> {
+        let (was, is) = (before.least.0, self.least.0);
+        let is_step = (is - was).abs() > was.min(is) / 8 + 2 * MILLISECOND;
+        // A queue grows by what more is in flight, and falls with it.
+        let (was_least, was_most) = before.flight;
+        let (is_least, is_most) = self.flight;
+        let is_same = is_most <= was_most + was_most / 8 && was_least <= is_least + is_least / 8;
+        (before.is_flat() && self.is_flat() && is_step && is_same).then_some(Change {
+            time: self.time,
+            before: was,
+            after: is,
+        })
+    }
 }

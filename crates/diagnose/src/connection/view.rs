@@ -52,6 +52,8 @@ pub(crate) struct View {
     pub(crate) asked: Option<Nanos>,
     /// An acknowledgment takes longer than the least time to the sender.
     pub(crate) is_late: bool,
+    /// All had been acknowledged when the last segment was sent.
+    pub(crate) was_drained: bool,
 }
 
 /// Below every octet: nothing is known to be acknowledged.
@@ -71,6 +73,7 @@ impl View {
             advanced: None,
             asked: None,
             is_late: false,
+            was_drained: false,
         }
     }
 

@@ -28,6 +28,8 @@ pub use crate::limit::Meta;
 
 /// Frames that are named, at most.
 const MOST_PACKETS: usize = 8;
+/// Shares of the time below this one do not stand out.
+const LEAST_SHARE: f64 = 0.05;
 /// Losses that no queue explains below which they show no kind.
 const FEW: usize = 3;
 
@@ -124,11 +126,6 @@ impl<'a> Case<'a> {
 
     fn of_time(&self, limit: &str) -> f64 {
         self.share(self.time(limit))
-    }
-
-    /// Shares of the time below this one do not stand out.
-    const fn least_share(&self) -> f64 {
-        0.05
     }
 
     /// A share of the segments with data.

@@ -1,6 +1,6 @@
 //! A receiver's application that reads more slowly than data comes.
 
-use super::{Case, Finding, Meta, percent};
+use super::{Case, Finding, LEAST_SHARE, Meta, percent};
 
 pub(super) const META: Meta = Meta {
     name: "slow-reader",
@@ -12,7 +12,7 @@ pub(super) const META: Meta = Meta {
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let share = case.share(case.data.receiver_unread_s);
-    (share >= case.least_share()).then(|| Finding {
+    (share >= LEAST_SHARE).then(|| Finding {
         cause: META.name,
         share,
         text: format!(

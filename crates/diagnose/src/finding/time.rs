@@ -1,6 +1,6 @@
 //! Limits that took a notable share of the time.
 
-use super::{Case, Finding};
+use super::{Case, Finding, LEAST_SHARE};
 use crate::limit::Limit;
 
 /// What of a limit is not a finding of its own.
@@ -19,7 +19,7 @@ pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Finding> + 'a
         let share = case.share(time(case, limit));
         // Whoever sends the requests has little to send.
         let is_asking = limit == Limit::Application && !case.is_main;
-        (share >= case.least_share() && !is_asking).then(|| Finding {
+        (share >= LEAST_SHARE && !is_asking).then(|| Finding {
             cause: meta.name,
             share,
             text: format!("{} to {}: {}", case.sender, case.receiver, meta.meaning),

@@ -452,6 +452,7 @@ mod tests {
             left,
             released,
             undelivered,
+            answered: 0,
         };
         let mut closing = Closing {
             ends: vec![Ends {
