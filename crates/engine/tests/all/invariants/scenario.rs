@@ -71,9 +71,7 @@ impl Generator {
             9 => format!("{{ kind = \"dualpi2\", limit = \"{limit}\" }}"),
             10 => {
                 let bandwidth = self.of(&["unlimited", "300 kbit/s", "5 Mbit/s"]);
-                format!(
-                    "{{ kind = \"cake\", limit = \"{limit}\", bandwidth = \"{bandwidth}\" }}"
-                )
+                format!("{{ kind = \"cake\", limit = \"{limit}\", bandwidth = \"{bandwidth}\" }}")
             }
             7 => format!("{{ kind = \"share-red\", limit = \"{limit}\" }}"),
             8 => format!(
@@ -110,9 +108,7 @@ impl Generator {
             self.out.slack += mean as f64 / 1e3 * 20.0;
         }
         if self.d.chance(0.1) {
-            all.push(
-                "{ kind = \"policer\", rate = \"2 Mbit/s\", burst = \"20 kB\" }".to_owned(),
-            );
+            all.push("{ kind = \"policer\", rate = \"2 Mbit/s\", burst = \"20 kB\" }".to_owned());
         }
         if self.d.chance(0.1) {
             all.push("{ kind = \"corrupt\", rate = 0.01 }".to_owned());
