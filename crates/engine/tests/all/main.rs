@@ -21,6 +21,7 @@ mod impairments;
 mod interrupt;
 mod invariants;
 mod l4s;
+mod link_models;
 mod link_down;
 mod mtu;
 mod ncr;

@@ -56,7 +56,7 @@ impl Generator {
         let packets = 20 + self.pick(60);
         let limit = format!("{packets} packets");
         let ecn = self.d.chance(0.5);
-        match self.pick(10) {
+        match self.pick(12) {
             0 => "\"drop-tail\"".to_owned(),
             1 => format!(
                 "{{ kind = \"red\", limit = \"{limit}\", min_threshold = \"3 packets\", max_threshold = \"9 packets\", ecn = {ecn} }}"
@@ -68,6 +68,11 @@ impl Generator {
             6 => format!(
                 "{{ kind = \"threshold-mark\", limit = \"{limit}\", threshold = \"2 packets\" }}"
             ),
+            9 => format!("{{ kind = \"dualpi2\", limit = \"{limit}\" }}"),
+            10 => {
+                let bandwidth = self.of(&["unlimited", "300 kbit/s", "5 Mbit/s"]);
+                format!("{{ kind = \"cake\", limit = \"{limit}\", bandwidth = \"{bandwidth}\" }}")
+            }
             7 => format!("{{ kind = \"share-red\", limit = \"{limit}\" }}"),
             8 => format!(
                 "{{ kind = \"drop-tail\", limit = \"{limit}\", reorder = {{ kind = \"interval\", interval = 9 }} }}"
@@ -101,6 +106,9 @@ impl Generator {
                 "{{ kind = \"jitter\", mean = \"{mean} ms\", reorder = {reorder} }}"
             ));
             self.out.slack += mean as f64 / 1e3 * 20.0;
+        }
+        if self.d.chance(0.1) {
+            all.push("{ kind = \"policer\", rate = \"2 Mbit/s\", burst = \"20 kB\" }".to_owned());
         }
         if self.d.chance(0.1) {
             all.push("{ kind = \"corrupt\", rate = 0.01 }".to_owned());
@@ -259,13 +267,16 @@ impl Generator {
             "dctcp",
             "bbr",
             "bbr3",
+            "prague",
         ]);
         self.line(&format!("stack = \"{stack}\"\ncc = \"{cc}\""));
-        let ecn = self.of(&["off", "rfc3168", "accecn", "dctcp"]);
+        let ecn = self.of(&["off", "rfc3168", "accecn", "dctcp", "l4s"]);
         let fec = self.d.chance(0.3);
         let mut switches = Vec::new();
         if cc == "dctcp" {
             switches.push("ecn = \"dctcp\"".to_owned());
+        } else if cc == "prague" {
+            switches.push("ecn = \"l4s\"".to_owned());
         } else if ecn != "off" {
             switches.push(format!("ecn = \"{ecn}\""));
         }

@@ -1,0 +1,80 @@
+//! TCP over links that are more than a rate: policers and Wi-Fi stations.
+
+use anabranch_core::body::Length;
+use anabranch_engine::{Finished, Simulation};
+use anabranch_scenario::{Extensions, Scenario};
+use serde_json::Value;
+
+/// One flow over a link with these keys.
+fn run(keys: &str) -> Finished<Length> {
+    let text = format!(
+        "duration = \"20 s\"\nwarmup = \"5 s\"\n\
+         [link.air]\nbetween = [\"S\", \"D\"]\ndelay = \"10 ms\"\n{keys}\n[flow.f]\nfrom = \"S\"\nto = \"D\"\n"
+    );
+    let resolved = Scenario::parse(&text, "links.toml", &Extensions::default())
+        .and_then(|scenario| scenario.resolve(None))
+        .unwrap_or_else(|error| panic!("{error}"));
+    Simulation::<Length>::new(&resolved)
+        .run()
+        .expect("no hosts")
+}
+
+fn figure(of: &Value, name: &str) -> f64 {
+    of[name].as_f64().unwrap_or_else(|| panic!("{name}: {of}"))
+}
+
+/// A policer has no queue: what TCP has beyond the rate is lost, and the round trip stays what it is (Flach et al. 2016).
+#[test]
+fn a_policer_loses_what_a_queue_would_hold() {
+    let policed = run(
+        "rate = \"100 Mbit/s\"\nforward.impair = [{ kind = \"policer\", rate = \"10 Mbit/s\", burst = \"64 kB\" }]",
+    );
+    let queued = run("rate = \"10 Mbit/s\"\nqueue = { kind = \"drop-tail\", limit = \"64 kB\" }");
+    let (policed, queued) = (&policed.summary.flows["f"], &queued.summary.flows["f"]);
+    assert!(figure(policed, "throughput_mbit_s") <= 10.2, "{policed}");
+    assert!(figure(policed, "goodput_mbit_s") > 5.0, "{policed}");
+    assert!(figure(policed, "mean_srtt_ms") < 22.0, "{policed}");
+    assert!(figure(queued, "mean_srtt_ms") > 35.0, "{queued}");
+    let lost = |of: &Value| figure(of, "retransmitted_packets");
+    assert!(lost(policed) > 2.0 * lost(queued), "{policed} {queued}");
+}
+
+/// Every packet arrives, is dropped by the queue, or is lost in flight, whatever the link does in between.
+#[test]
+fn a_wifi_station_sends_what_aggregation_leaves_room_for() {
+    let goodput = |service: &str| {
+        let keys = format!(
+            "rate = \"65 Mbit/s\"\nforward.service = {service}\nforward.queue = {{ kind = \"drop-tail\", limit = \"300 packets\" }}"
+        );
+        figure(&run(&keys).summary.flows["f"], "goodput_mbit_s")
+    };
+    let (fixed, aggregated, single, shared) = (
+        goodput("\"fixed\""),
+        goodput("{ kind = \"wifi\", aggregate = 32 }"),
+        goodput("{ kind = \"wifi\", aggregate = 1 }"),
+        goodput("{ kind = \"wifi\", aggregate = 32, stations = 2 }"),
+    );
+    // 21 frames fit into 4 ms: 4.19 ms for 21 times 1,448 bytes; and 376 µs for one.
+    assert!((aggregated - 58.1).abs() < 1.5, "{aggregated}");
+    assert!((single - 30.8).abs() < 1.0, "{single}");
+    assert!(fixed > aggregated, "{fixed}");
+    assert!(
+        (shared / aggregated - 0.5).abs() < 0.05,
+        "{shared} of {aggregated}"
+    );
+}
+
+#[test]
+fn damaged_wifi_frames_become_delay() {
+    let service = |error: f64| {
+        run(&format!(
+            "rate = \"65 Mbit/s\"\nforward.service = {{ kind = \"wifi\", frame_error = {error} }}\n\
+             forward.queue = {{ kind = \"drop-tail\", limit = \"1000 packets\" }}"
+        ))
+    };
+    let run = service(0.3);
+    let flow = &run.summary.flows["f"];
+    let link = &run.summary.links["air"]["forward"];
+    assert_eq!(figure(link, "lost_packets"), 0.0, "{link}");
+    assert!(figure(flow, "goodput_mbit_s") > 0.6 * 58.0, "{flow}");
+}
