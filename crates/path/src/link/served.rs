@@ -39,7 +39,8 @@ pub struct ServedLink {
     up: bool,
     /// Fates are told when transmissions begin.
     ahead: bool,
-    /// With `ahead`: the end of the last transmission that began, and the completion asked for.
+    /// With `ahead`: the end of the last transmission that began, when the link is free for the next, and the completion asked for.
+    sending_until: Instant,
     busy_until: Instant,
     due: Instant,
     /// With `ahead`: nothing has waited since `busy_until`, and the discipline has not been told.
@@ -122,6 +123,7 @@ impl ServedLink {
             impairments: parts.impairments,
             ahead: parts.up && !parts.may_change && fixed && parts.group.is_none(),
             busy_until: Instant::START,
+            sending_until: Instant::START,
             due: Instant::NEVER,
             ran_out: false,
             shaped: parts.shaped,
@@ -344,7 +346,7 @@ impl ServedLink {
             return None;
         }
         let done = self.service.finish(now, u64::from(item.size) * 8);
-        self.busy_until = done;
+        (self.busy_until, self.sending_until) = (done, done);
         if self.shaped {
             self.busy_until = done.max(self.queue.held_until());
         }

@@ -18,7 +18,7 @@ impl ServedLink {
     #[must_use]
     pub fn sent_by(&self, now: Instant) -> u64 {
         let under_way =
-            self.ahead && self.busy_until > now && self.window.contains(self.busy_until);
+            self.ahead && self.sending_until > now && self.window.contains(self.sending_until);
         self.statistics.sent_packets - u64::from(under_way)
     }
     /// What it counted up to `now`, the time of what still waits included.
