@@ -126,7 +126,7 @@ impl Observer {
 
     fn place(&self) -> Place {
         let (before, after) = (&self.before, &self.after);
-        let by_busy = before.busy().busy().cmp(&after.busy().busy());
+        let by_busy = before.busy_time().cmp(&after.busy_time());
         if by_busy.then(before.swing().cmp(&after.swing())).is_gt() {
             Place::Before
         } else {

@@ -181,6 +181,11 @@ impl Side {
         self.mark = None;
     }
 
+    /// All time for which the server was seen to be busy.
+    pub(super) fn busy_time(&self) -> Nanos {
+        self.clean.busy() + self.holed.busy()
+    }
+
     /// Busy time, without holes if there is enough of it.
     pub(super) fn busy(&self) -> &Batches {
         let clean = self.clean.pairs();
