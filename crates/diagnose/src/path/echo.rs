@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::{retransmission::need::is_before, time::Nanos};
 
 /// Timestamps that wait for their echo, at most.
-const MOST: usize = 64;
+const MOST: usize = 256;
 
 /// A timestamp that was sent to a host.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +81,7 @@ impl Echo {
         }
         self.answered = found.or(self.answered);
         let time = time - found?.time;
-        self.apart = time / 32;
+        self.apart = time / 128;
         Some(Answer {
             time,
             is_further: false,

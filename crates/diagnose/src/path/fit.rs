@@ -15,6 +15,8 @@ use crate::time::{MILLISECOND, Nanos, millis, seconds};
 pub(crate) const LEAST_SEGMENTS: u64 = 10;
 /// Times in captures are rounded to microseconds at worst.
 const RESOLUTION: f64 = 1_000.0;
+/// A server that is busy for less than one in so many parts of the time is none.
+const SELDOM: Nanos = 100;
 /// A sender whose rate varies less than by this share is no test of a policer.
 const UNEVEN: f64 = 0.1;
 /// Hosts take about so long to answer, which is not the path's time.
@@ -62,14 +64,15 @@ impl Observer {
         let side = self.bottleneck();
         let place = self.place();
         let rate = self.rate(facts);
-        let service = self.service(side);
-        let reverse = other.measured_rate();
+        let served = self.served(facts.duration);
+        let service = self.service(served);
+        let reverse = other.measured_rate(facts.duration);
         let base = self.base(facts, service, reverse.value.map(|rate| rate / 8e3));
         let queue = Queue::of(self, place, facts.is_from_start, service);
         let length = (8 * facts.median_rtt.unwrap_or(0)).max(100 * MILLISECOND);
         let deviation = side.busy().deviation(length);
-        let is_constant = deviation.is_none_or(|share| share <= CONSTANT);
-        let bytes = queue.bytes(self, side.busy().rate());
+        let is_constant = served.is_none() || deviation.is_none_or(|share| share <= CONSTANT);
+        let bytes = queue.bytes(self, served);
         Some(Model {
             direction: facts.direction,
             bottleneck: match (rate.seen, place) {
@@ -85,7 +88,7 @@ impl Observer {
                 side.busy().trace(facts.start, length)
             },
             buffer_bytes: bytes,
-            buffer_ms: side.busy().rate().map_or(Estimate::NOT_SEEN, |rate| {
+            buffer_ms: served.map_or(Estimate::NOT_SEEN, |rate| {
                 bytes.scaled(1.0 / rate / MILLISECOND as f64)
             }),
             loss: queue.loss(segments),
@@ -126,7 +129,7 @@ impl Observer {
 
     fn place(&self) -> Place {
         let (before, after) = (&self.before, &self.after);
-        let by_busy = before.busy().busy().cmp(&after.busy().busy());
+        let by_busy = before.busy_time().cmp(&after.busy_time());
         if by_busy.then(before.swing().cmp(&after.swing())).is_gt() {
             Place::Before
         } else {
@@ -141,17 +144,26 @@ impl Observer {
         }
     }
 
-    fn measured_rate(&self) -> Estimate {
+    /// The bottleneck's rate in octets per nanosecond, if it was busy often enough. An application that sends at its own
+    /// pace looks like a queue before the capture point now and then.
+    fn served(&self, duration: Nanos) -> Option<f64> {
         let side = self.bottleneck();
-        if side.busy().pairs() < LEAST_PAIRS {
+        let is_often = self.place() == Place::After || side.busy_time() > duration / SELDOM;
+        let rate = side.busy().rate()?;
+        (side.busy().pairs() >= LEAST_PAIRS && is_often).then_some(rate)
+    }
+
+    fn measured_rate(&self, duration: Nanos) -> Estimate {
+        if self.served(duration).is_none() {
             return Estimate::NOT_SEEN;
         }
-        side.busy().estimate(RESOLUTION).scaled(8e3)
+        let busy = self.bottleneck().busy();
+        busy.estimate(RESOLUTION).scaled(8e3)
     }
 
     /// Without a queue the connection's own rate is a bound.
     fn rate(&self, facts: &Facts) -> Estimate {
-        let measured = self.measured_rate();
+        let measured = self.measured_rate(facts.duration);
         if measured.seen == Seen::Measured || facts.duration <= 0 {
             return measured;
         }
@@ -159,9 +171,9 @@ impl Observer {
     }
 
     /// How long a full segment takes on the bottleneck.
-    fn service(&self, side: &Side) -> f64 {
+    fn service(&self, served: Option<f64>) -> f64 {
         let octets = (self.mss() + self.headers()) as f64;
-        side.busy().rate().map_or(0.0, |rate| octets / rate)
+        served.map_or(0.0, |rate| octets / rate)
     }
 
     fn base(&self, facts: &Facts, service: f64, reverse: Option<f64>) -> Estimate {

@@ -168,11 +168,11 @@ impl Observer {
         }
         // Further data with the same echo may have been sent much later; in a burst it follows at the queue's pace.
         let is_burst = segment.time - self.sender_at.unwrap_or(segment.time) <= MOST_APART;
-        if !sample.is_further {
-            self.before.settle(sample.time, self.mss() + self.headers());
-        } else if !is_burst {
+        if sample.is_further && !is_burst {
             return;
         }
+        self.before
+            .settle(segment.time, sample.time, self.mss() + self.headers());
         self.sender_at = Some(segment.time);
         self.before
             .sample(segment.time, sample.time, is_full, 1, Prompt::Yes);

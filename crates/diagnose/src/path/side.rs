@@ -44,8 +44,6 @@ pub(super) struct Side {
     mark: Option<Mark>,
     /// What has come since the last sample.
     pending: Pending,
-    /// The last sample.
-    last: Option<Nanos>,
 }
 
 /// Packets whose samples are not known.
@@ -54,8 +52,6 @@ struct Pending {
     start: Nanos,
     time: Nanos,
     octets: i64,
-    /// The longest time between two.
-    longest: Nanos,
     has_hole: bool,
 }
 
@@ -155,20 +151,18 @@ impl Side {
             pending.has_hole |= top - mark.top != new;
             pending.octets += wire(new);
             pending.time += apart;
-            pending.longest = pending.longest.max(apart);
         }
         self.mark = Some(Mark { time, top, octets });
     }
 
-    /// A sample: the server was busy since the last one if both waits are longer than any time between packets.
-    pub(super) fn settle(&mut self, sample: Nanos, packet: i64) {
+    /// A sample of the packet that comes now: the server was busy since the last sample if the packet waited that long.
+    pub(super) fn settle(&mut self, now: Nanos, sample: Nanos, packet: i64) {
         let pending = std::mem::take(&mut self.pending);
-        let shorter = self.last.map_or(0, |last| last.min(sample));
-        self.last = Some(sample);
+        let since = pending.time + self.mark.map_or(0, |mark| now - mark.time);
         if pending.octets > 0
             && pending.time > 0
             && !pending.has_hole
-            && self.is_busy(shorter, pending.longest, packet)
+            && self.is_busy(sample, since, packet)
         {
             self.add(pending.start, pending.time, pending.octets, true);
         }
@@ -185,6 +179,11 @@ impl Side {
     /// What came back does not tell when it was served.
     pub(super) fn lose(&mut self) {
         self.mark = None;
+    }
+
+    /// All time for which the server was seen to be busy.
+    pub(super) fn busy_time(&self) -> Nanos {
+        self.clean.busy() + self.holed.busy()
     }
 
     /// Busy time, without holes if there is enough of it.
