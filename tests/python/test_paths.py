@@ -15,6 +15,7 @@ import pytest
 
 from anabranch import Scenario, toml_text
 from anabranch.cli.explain import engine_registry
+from anabranch.convert import step_table
 
 from .command import Call
 
@@ -179,3 +180,29 @@ def test_the_guide_s_commands_run(anabranch: Call, tmp_path: Path, monkeypatch: 
     Path("wan.toml").write_text(text, "utf-8")
     done = anabranch("run", "wan.toml")
     assert done.status == 0, done.err
+
+
+@pytest.mark.parametrize("target", ["netem", "mahimahi"])
+def test_a_ready_path_converts_to_what_has_no_tables(
+    anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = f'duration = "1 s"\n[link.wan]\npath = "lte-drive"\nbetween = ["A", "B"]\n{FLOW}'
+    Path("s.toml").write_text(text, "utf-8")
+    done = anabranch("convert", "s.toml", "--to", target, "--out", "out.sh")
+    assert done.status == 0, done.err
+    assert "its mean" in done.out + done.err
+    assert Path("out.sh").read_text("utf-8")
+
+
+def test_opportunities_have_the_mean_rate_of_their_table() -> None:
+    content = b"time_s,rate_mbit_s,delay_ms\n0,12,10\n0.5,0,30\n1,24,20\n"
+    table = step_table.read(content, "rate")
+    assert table is not None
+    assert table.mean_rate() == 12_000_000
+    assert table.mean_delay_ms() == 20
+    times = [int(line) for line in table.opportunities().split()]
+    # 1.5 s at 12 Mbit/s are 1,500 packets.
+    assert (len(times), times[-1]) == (1500, 1500)
+    assert not [time for time in times if 500 < time <= 1000]
+    assert step_table.read(b"# slots\n1\n2\n", "rate") is None

@@ -100,7 +100,7 @@ def without_tables(link: Link, notes: Notes) -> Link:
                 name = f"{PurePosixPath(service['file']).name.removeprefix('anabranch:')}.opportunities"
                 files[name] = table.opportunities()
                 side["service"] = {**service, "file": name}
-                notes.lost(f"{where}.service: rates over time; written as packets and milliseconds")
+                notes.lost(f"{where}.service: rates over time, rounded to packets and milliseconds")
             if "repeat" in service:
                 notes.lost(f"{where}.service.repeat: the trace begins again without end")
         if isinstance(delay, Mapping):

@@ -14,7 +14,7 @@ _BYTES_PER_MBIT = 125_000
 
 @dataclass(frozen=True)
 class StepTable:
-    """Steps of a table: how long each takes in seconds, its rate in Mbit/s and its delay in ms, as far as there are any."""
+    """Steps: how long each takes in seconds, and its rate in Mbit/s and its delay in ms as far as there are any."""
 
     lengths: list[Fraction]
     rates: list[Fraction]
