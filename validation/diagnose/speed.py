@@ -2,7 +2,8 @@
 
     tools/env python validation/diagnose/speed.py [--megabytes 1000]
 
-The capture repeats a simulated one with losses, each time with other ports and later times, so that connections come and go.
+The capture repeats a simulated one with losses, each time with other ports and later times, so that connections come
+and go.
 A hundredth of it is read as well: memory must not grow with the file.
 """
 
@@ -38,9 +39,9 @@ count = 4
 def synthetic(file: Path, size: int) -> int:
     """Write a capture of about so many bytes; its packets."""
     # Imported here: a process that is started has the memory of its parent counted as its own peak.
-    from anabranch import Scenario
+    from anabranch import Scenario  # noqa: PLC0415 - see above
 
-    from diagnose import editing
+    from diagnose import editing  # noqa: PLC0415 - see above
 
     content = Scenario.from_text(BASE, file="speed.toml").run(captures=["path"]).pcapng("path")
     frames = []
