@@ -282,19 +282,3 @@ fn without_acknowledgments_need_is_undecided() {
     let found = script.retransmission();
     assert_eq!(found.needed, None);
 }
-
-#[test]
-fn a_late_original_that_is_reported_twice_makes_the_copy_spurious() {
-    let mut script = Script::with_stamps();
-    for k in 0..4 {
-        script.data(30 + u64::from(k), k * MSS, MSS);
-    }
-    for k in 1..4 {
-        script.ack(41 + u64::from(k), 0, &[(MSS, (k + 1) * MSS)]);
-    }
-    // The copy comes first, as the echo shows; the original follows, as the duplicate SACK shows (RFC 2883 §5.1).
-    script.data(60, 0, MSS).echo(75, 4 * MSS, 60);
-    script.ack(78, 4 * MSS, &[(0, MSS)]);
-    let one = script.retransmission();
-    assert_eq!((one.needed, one.evidence), (Some(false), "duplicate-sack"));
-}
