@@ -1,6 +1,7 @@
 """The causes that ``planted.py`` plants: for each a scenario with parameters drawn from a seed, and what names it.
 
-A scenario has one fault. The path has four links, so that one run is captured near the sender, in the middle and near the
+A scenario has one fault. The path has four links, so that one run is captured near the sender, in the middle and near
+the
 receiver. What the engine cannot plant stands in ``wire.py``, with the kernel's TCP at both ends.
 """
 
@@ -144,7 +145,8 @@ def reordering(rng: random.Random) -> str:
     numbers = ", ".join(str(number) for number in range(every, 60_000, every))
     mean = log_uniform(rng, 1, path.rtt_ms / 3)
     what = (
-        f'{{ kind = "jitter", distribution = "exponential", mean = "{mean:.3f} ms", reorder = true, packets = [{numbers}] }}'
+        f'{{ kind = "jitter", distribution = "exponential", mean = "{mean:.3f} ms", reorder = true, '
+        f"packets = [{numbers}] }}"
     )
     return impair(path, rng, what).text()
 
@@ -162,7 +164,9 @@ def tail_loss(rng: random.Random) -> str:
     wanted = rng.randint(3, 6)
     response = 0
     while len(lost) < wanted:
-        content = Scenario.from_text(path.text(), file="tail-loss.toml").run(captures=["far.forward"]).pcapng("far.forward")
+        content = (
+            Scenario.from_text(path.text(), file="tail-loss.toml").run(captures=["far.forward"]).pcapng("far.forward")
+        )
         response += rng.randint(2, 4)
         last = editing.tail(content, response * size, rng.randint(1, 2))
         if not last:
@@ -214,7 +218,9 @@ def slow_application(rng: random.Random) -> str:
     """A sender that has less to send than the path takes."""
     path = draw(rng)
     rate = path.rate * rng.uniform(0.02, 0.3)
-    path.flow = f'workload = {{ kind = "paced", rate = "{rate:.3f} Mbit/s", payload = "{rng.randint(200, 20000)} bytes" }}'
+    path.flow = (
+        f'workload = {{ kind = "paced", rate = "{rate:.3f} Mbit/s", payload = "{rng.randint(200, 20000)} bytes" }}'
+    )
     return path.text()
 
 
@@ -224,7 +230,8 @@ def slow_client(rng: random.Random) -> str:
     size = rng.randint(2, 60) * 1000
     think = log_uniform(rng, 200, 1500)
     path.flow = (
-        f'workload = {{ kind = "request-response", request = "{rng.randint(50, 600)} bytes", response = "{size} bytes", '
+        f'workload = {{ kind = "request-response", request = "{rng.randint(50, 600)} bytes", '
+        f'response = "{size} bytes", '
         f'think = "{think:.1f} ms" }}'
     )
     return path.text()
@@ -253,7 +260,8 @@ def delayed_ack(rng: random.Random) -> str:
     size = rng.choice([1, 3]) * 1448 + rng.randint(50, 900)
     path.flow = (
         "transport = { nagle = true }\n"
-        f'workload = {{ kind = "paced", rate = "{size * 8 / rng.uniform(80, 150):.3f} kbit/s", payload = "{size} bytes" }}'
+        f'workload = {{ kind = "paced", rate = "{size * 8 / rng.uniform(80, 150):.3f} kbit/s", '
+        f'payload = "{size} bytes" }}'
     )
     return path.text()
 
@@ -305,9 +313,11 @@ CAUSES = (
     cause("slow client", slow_client, {"slow-client"}, stalls={"application"}),
     cause("small send buffer", send_buffer, {"send-buffer"}, stalls={"send-buffer"}),
     cause("bufferbloat", bufferbloat, {"bufferbloat"}, {"queue-overflow"}, WINDOW),
-    cause("delayed ACK with Nagle", delayed_ack, {"delayed-ack-nagle"}, {"application", "slow-client"}, {"delayed-ack-nagle", "application"}),
+    cause("delayed ACK with Nagle", delayed_ack, {"delayed-ack-nagle"}, {"application", "slow-client"},
+    {"delayed-ack-nagle", "application"}),
     cause("capture drops", clean, {"capture-gap"}, {"queue-overflow"}, WINDOW | {"capture-gap"}, editing.drop),
-    cause("route change", route_change, {"route-change"}, {"receive-window", "queue-overflow", "reordering"}, {"receive-window"}),
+    cause("route change", route_change, {"route-change"}, {"receive-window", "queue-overflow", "reordering"},
+    {"receive-window"}),
     cause(
         "RST by a middlebox", clean, {"reset-by-middlebox"}, {"queue-overflow"}, WINDOW, editing.reset
     ),

@@ -154,7 +154,7 @@ def reset(content: bytes, rng: random.Random) -> bytes:
 
 def checksum(header: bytes) -> int:
     """RFC 1071's, over octets with its own field zero."""
-    total = sum(struct.unpack(f">{len(header) // 2}H", header))
+    total: int = sum(struct.unpack(f">{len(header) // 2}H", header))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
@@ -165,5 +165,7 @@ def _frame(like: Block, packet: bytes, time: int) -> bytes:
     (interface,) = struct.unpack_from("<I", like.content, 8)
     padded = packet + bytes(-len(packet) % 4)
     length = 32 + len(padded)
-    fixed = struct.pack("<IIIIIII", ENHANCED_PACKET, length, interface, time >> 32, time & 0xFFFFFFFF, len(packet), len(packet))
+    fixed = struct.pack(
+        "<IIIIIII", ENHANCED_PACKET, length, interface, time >> 32, time & 0xFFFFFFFF, len(packet), len(packet)
+    )
     return fixed + padded + struct.pack("<I", length)

@@ -11,11 +11,14 @@ from diagnose.causes import Cause
 from diagnose.simulated import Score
 
 BLAME = (
-    "syn-loss", "unanswered", "refused", "reset", "reset-by-middlebox", "application", "slow-client", "receive-window", "zero-window",
-    "slow-reader", "send-buffer", "delayed-ack-nagle", "bufferbloat", "policer", "random-loss", "burst-loss", "tail-loss",
+    "syn-loss", "unanswered", "refused", "reset", "reset-by-middlebox", "application", "slow-client",
+    "receive-window", "zero-window",
+    "slow-reader", "send-buffer", "delayed-ack-nagle", "bufferbloat", "policer", "random-loss", "burst-loss",
+    "tail-loss",
     "queue-overflow", "reordering", "large-segments-lost", "route-change", "capture-gap",
 )  # fmt: skip
-"""Findings that name a cause. The others describe: limits that every transfer has, where segments were lost, what was spurious."""
+"""Findings that name a cause. The others describe: limits that every transfer has, where segments were lost, what was
+spurious."""
 
 LEAST_F1 = {"simulated": 0.995, "live sender": 0.98, "live middle": 0.95, "live receiver": 0.95}
 LEAST_TIME = 0.97
@@ -94,11 +97,16 @@ class Judgement:
         if self.score.shares and self.score.time_right < LEAST_TIME:
             shares = {key: (round(a, 3), round(b, 3)) for key, (a, b) in self.score.shares.items() if abs(a - b) > 0.01}
             yield f"{name}: time right {self.score.time_right:.1%}: {shares}"
-        for line in (*self.score.wrong, *(f"missed {one}" for one in self.score.missed), *(f"extra {one}" for one in self.score.extra)):
+        for line in (
+            *self.score.wrong,
+            *(f"missed {one}" for one in self.score.missed),
+            *(f"extra {one}" for one in self.score.extra),
+        ):
             yield f"{name}: {line}"
         for pause in self.pauses:
             if pause.truth and not pause.is_right:
-                yield f"{name}: pause of {pause.duration_s * 1e3:.1f} ms {pause.packets}: {pause.ours} {pause.side or ''}, truth {sorted(pause.truth)}"
+                what = f"pause of {pause.duration_s * 1e3:.1f} ms {pause.packets}: {pause.ours} {pause.side or ''}"
+                yield f"{name}: {what}, truth {sorted(pause.truth)}"
 
 
 @dataclass
@@ -182,7 +190,14 @@ def judge_bars(tally: Tally, engine: str = "simulated") -> list[Bar]:
     if planted:
         named = sum(tally.named[name] for name in planted)
         bars.append(Bar("planted causes that are named", named / sum(planted.values()), LEAST_STALLS))
-    bars.append(Bar("runs that blame a cause which was not there", sum(tally.wrongly.values()) / runs, MOST_BLAME, is_least=False))
+    bars.append(
+        Bar(
+            "runs that blame a cause which was not there",
+            sum(tally.wrongly.values()) / runs,
+            MOST_BLAME,
+            is_least=False,
+        )
+    )
     return bars
 
 

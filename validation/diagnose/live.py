@@ -19,7 +19,8 @@ from diagnose.simulated import Score, compare
 
 WIRE = Path(__file__).with_name("wire.py")
 LATE = 0.005
-"""A segment that follows the last acknowledgment by more, and by a quarter of a round trip (RFC 8985 §6.2), was released by
+"""A segment that follows the last acknowledgment by more, and by a quarter of a round trip (RFC 8985 §6.2), was
+released by
 a timer."""
 
 ONLY_LIVE = (
@@ -76,7 +77,11 @@ def _judge(
         may_be = frozenset[str]()
         if row is not None:
             timed = frozenset({"retransmission-timeout"})
-            may_be = (timed if row["cause"] else frozenset({"fast-recovery", "reordering"})) if row["again"] else planted.stalls
+            may_be = (
+                (timed if row["cause"] else frozenset({"fast-recovery", "reordering"}))
+                if row["again"]
+                else planted.stalls
+            )
         pauses.append(Pause(may_be, stall["cause"], stall["side"], stall["duration_s"], stall["packets"]))
     found_causes = tuple(one["cause"] for one in connection["findings"])
     # A capture behind the fault lacks the SYN that was lost, or all data.

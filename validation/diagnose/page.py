@@ -16,17 +16,21 @@ def generated(tally: Tally, bars: list[Bar], first: int, seeds: int) -> str:
     lines += ["| figure | found | bar | verdict |", "| --- | --- | --- | --- |"]
     for bar in bars:
         word = "at least" if bar.is_least else "at most"
-        lines.append(f"| {bar.name} | {bar.figure:.4f} | {word} {bar.bar:g} | {'met' if bar.is_met else '**missed**'} |")
-    lines += ["", "| planted | diagnoses | named | wrong cause | time right (least) | pauses right / undecided / wrong | findings |"]
+        lines.append(
+            f"| {bar.name} | {bar.figure:.4f} | {word} {bar.bar:g} | {'met' if bar.is_met else '**missed**'} |"
+        )
+    lines += [
+        "",
+        "| planted | diagnoses | named | wrong cause | time right (least) | "
+        "pauses right / undecided / wrong | findings |",
+    ]
     lines += ["| --- | --- | --- | --- | --- | --- | --- |", *_rows(tally)]
     return "\n".join(lines)
 
 
 def _rows(tally: Tally) -> Iterator[str]:
     for row, runs in tally.runs.items():
-        cells = ", ".join(
-            f"`{name}` {tally.cells[row, name] / runs:.0%}" for name in BLAME if tally.cells[row, name]
-        )
+        cells = ", ".join(f"`{name}` {tally.cells[row, name] / runs:.0%}" for name in BLAME if tally.cells[row, name])
         times = tally.time.get(row)
         time = f"{sum(times) / len(times):.1%} ({min(times):.1%})" if times else "–"
         stalls = " / ".join(str(tally.stalls[row, verdict]) for verdict in ("right", "undecided", "wrong"))

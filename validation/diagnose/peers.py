@@ -32,7 +32,8 @@ from diagnose.causes import CAUSES, POINTS
 from diagnose.simulated import comments
 
 KINDS = "tcp.analysis.retransmission or tcp.analysis.fast_retransmission or tcp.analysis.out_of_order"
-"""What tshark may call a retransmission: which of them depends on how soon a segment comes. Its spurious ones are among them."""
+"""What tshark may call a retransmission: which of them depends on how soon a segment comes. Its spurious ones are
+among them."""
 
 CHOSEN = ("random loss", "burst loss", "reordering", "tail loss", "zero window", "capture drops", "bufferbloat")
 _TCPTRACE = re.compile(r"rexmt data pkts:\s+(\d+)\s+rexmt data pkts:\s+(\d+)")
@@ -151,7 +152,9 @@ def main() -> int:
     total: Counter[str] = Counter()
     for one in simulated(seed):
         truth = one.truth or set()
-        total.update(captures=1, truth=len(truth), ours_right=len(one.ours & truth), tshark_right=len(one.tshark & truth))
+        total.update(
+            captures=1, truth=len(truth), ours_right=len(one.ours & truth), tshark_right=len(one.tshark & truth)
+        )
         total.update(ours_false=len(one.ours - truth), tshark_false=len(one.tshark - truth))
         print("\n".join(one.lines()))
     print(", ".join(f"{name} {count}" for name, count in total.items()))

@@ -2,9 +2,12 @@
 
     tools/env python validation/diagnose/planted.py [CAUSE…] [--seeds N] [--first SEED] [--live] [--write] [--verbose]
 
-Each cause is run with N seeds (4; 100 with --write; 2 live), which draw path and fault, and captured near the sender, in the middle
-and near the receiver. The first seed is drawn when the program starts and printed, so that rules are judged with runs that
-nobody has seen; --first repeats a judgement. --write writes docs/validation/diagnosis.md. Exit status 1 if a bar is missed.
+Each cause is run with N seeds (4; 100 with --write; 2 live), which draw path and fault, and captured near the sender,
+in the middle
+and near the receiver. The first seed is drawn when the program starts and printed, so that rules are judged with runs
+that
+nobody has seen; --first repeats a judgement. --write writes docs/validation/diagnosis.md. Exit status 1 if a bar is
+missed.
 """
 
 from __future__ import annotations
@@ -30,7 +33,6 @@ from diagnose.judging import Judgement, Pause, Tally, judge_bars, matrix, truth_
 from diagnose.simulated import Row, Score, compare, compare_time, sent
 from diagnose.truth import SYN, Acks, Sent, needed
 
-
 FEW, SEEDS, LIVE_SEEDS = 4, 100, 2
 
 
@@ -54,9 +56,13 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
         name, direction = max(connection["directions"].items(), key=lambda one: int(one[1]["bytes"]))
         sender = ip_address(connection["a" if name == "a_to_b" else "b"].rpartition(":")[0]).packed
         told = Score(f"{cause.name}, seed {seed}, at the {point}")
-        index = {frame: int(block.comment[1]) for frame, block in editing.frames(content) if _is_data(block, sender)}
+        index = _numbers(content, sender)
         again = {frame: rows[one] for frame, one in index.items() if one in rows and rows[one]["retransmission"]}
-        compare(told, {**direction, "retransmissions": [one for one in direction["retransmissions"] if one["seq"] >= 0]}, again)
+        compare(
+            told,
+            {**direction, "retransmissions": [one for one in direction["retransmissions"] if one["seq"] >= 0]},
+            again,
+        )
         # A capture that lacks the first SYN lacks a part of the flow's time.
         whole = whole or connection["duration_s"]
         is_whole = connection["duration_s"] > 0.99 * whole
@@ -66,7 +72,9 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
         for stall in direction["stalls"]:
             row = rows.get(index.get(stall["packets"][-1], -1))
             side = stall["side"]
-            pauses.append(Pause(truth_of_pause(row, cause), stall["cause"], side, stall["duration_s"], stall["packets"]))
+            pauses.append(
+                Pause(truth_of_pause(row, cause), stall["cause"], side, stall["duration_s"], stall["packets"])
+            )
         findings = tuple(one["cause"] for one in connection["findings"])
         yield Judgement(cause, seed, point, told, tuple(pauses), findings, is_whole or not cause.hidden)
 
@@ -99,10 +107,15 @@ def accepted(rows: dict[int, Row], capture: bytes) -> dict[int, Row]:
     return rows
 
 
-def _is_data(block: editing.Block, sender: bytes) -> bool:
-    """A segment with data of this host."""
-    segment = editing.Segment.of(block.packet)
-    return block.comment is not None and segment.payload > 0 and segment.source[:4] == sender
+def _numbers(content: bytes, sender: bytes) -> dict[int, int]:
+    """The frames with data of a host, and the number of each packet in its flow."""
+    found = {}
+    for frame, block in editing.frames(content):
+        segment = editing.Segment.of(block.packet)
+        told = block.comment
+        if told and segment.payload > 0 and segment.source[:4] == sender:
+            found[frame] = int(told[1])
+    return found
 
 
 def main() -> int:

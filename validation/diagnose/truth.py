@@ -67,7 +67,8 @@ ENOUGH = 3
 def needed(segments: Sequence[Sent], acks: Acks) -> list[bool | None]:
     """For each segment whether it was a retransmission that was needed; ``None`` for no retransmission, or undecided.
 
-    A late original may be discarded (RFC 7323 §5.3). Whether one was taken that came before the retransmission shows in what
+    A late original may be discarded (RFC 7323 §5.3). Whether one was taken that came before the retransmission shows
+    in what
     was acknowledged until the retransmission came.
     """
     verdicts: list[bool | None] = []

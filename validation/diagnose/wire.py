@@ -1,8 +1,9 @@
-"""A path between two network namespaces with one planted fault: the kernel's TCP at both ends, captured at three points.
+"""Carry packets between two network namespaces with one planted fault: the kernel's TCP at both ends, three captures.
 
     python validation/diagnose/wire.py CAUSE SEED FOLDER
 
-Writes ``sender.pcap``, ``middle.pcap`` and ``receiver.pcap`` into FOLDER, and ``truth.json``: the fate of each packet, and
+Writes ``sender.pcap``, ``middle.pcap`` and ``receiver.pcap`` into FOLDER, and ``truth.json``: the fate of each
+packet, and
 the sender's ``TCP_INFO``. It needs root. Nothing leaves the two namespaces, which end with the process.
 """
 
@@ -28,9 +29,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from kernel import namespaces
-
 from diagnose.truth import Acks, Sent, needed
+from kernel import namespaces
 
 SENDER, RECEIVER, PORT = "10.9.1.1", "10.9.1.2", 5201
 POINTS = ("sender", "middle", "receiver")
@@ -110,8 +110,8 @@ class Wire:
         self.left = dict.fromkeys(POINTS, 0)
         self.last: dict[bool, Packet] = {}
         self.has_reset = False
-        for content in self.files.values():
-            content += struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, SNAPLEN, 101)
+        for file in self.files.values():
+            file.extend(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, SNAPLEN, 101))
 
     def capture(self, point: str, packet: Packet, now: float) -> None:
         """Write a packet down, unless the capture drops it."""
@@ -259,7 +259,7 @@ class Wire:
 
 def _sum(octets: bytes) -> int:
     padded = octets + bytes(len(octets) % 2)
-    total = sum(struct.unpack(f">{len(padded) // 2}H", padded))
+    total: int = sum(struct.unpack(f">{len(padded) // 2}H", padded))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
@@ -307,7 +307,7 @@ def receiving(
     want: int = 0,
     answer: int = 0,
 ) -> None:
-    """Read all there is, a chunk at a time with pauses between, or ask for responses and think, or answer so many octets."""
+    """Read all there is, a chunk at a time with pauses, or ask for responses and think, or answer so many octets."""
     left = answer
     with suppress(OSError):
         while time.monotonic() < end:
@@ -456,10 +456,8 @@ def first_syns(number: int) -> Fault:
     return lose
 
 
-def setup_of(cause: str, rng: random.Random) -> tuple[Setup, bool]:
-    """The path and applications of a cause; whether the receiver opens the connection."""
-    setup = Setup(rate=rng.uniform(8e6, 20e6), near=rng.uniform(0.004, 0.02), far=rng.uniform(0.004, 0.02))
-    asks = False
+def plant_loss(cause: str, setup: Setup, rng: random.Random) -> bool:
+    """Plant what the path does to single packets; whether this is such a cause."""
     where = rng.choice(["near_fault", "far_fault"])
     rtt = 2 * (setup.near + setup.far)
     if cause == "random loss":
@@ -469,36 +467,67 @@ def setup_of(cause: str, rng: random.Random) -> tuple[Setup, bool]:
     elif cause == "reordering":
         every, late = rng.randint(20, 60), rng.uniform(0.003, rtt / 3)
         setup.late = lambda packet: late if packet.payload and packet.number % every == 0 else 0.0
-    elif cause == "tail loss":
-        size = rng.randint(8, 30) * MSS
-        setup.far_fault = tails(size, rng.randint(2, 4), rng.choice([100, MSS + 100]))
-        setup.send, setup.receive, asks = {"serve": size}, {"want": size, "think": rng.uniform(0.05, 0.15)}, True
     elif cause == "SYN loss":
-        number = 1
-        setattr(setup, rng.choice(["far_fault", "back_fault"]), first_syns(number))
-    elif cause == "small receive window":
+        setattr(setup, rng.choice(["far_fault", "back_fault"]), first_syns(1))
+    elif cause == "MTU black hole":
+        largest = rng.randint(1000, 1400)
+        setattr(setup, where, lambda _wire, packet: packet.length > largest)
+        setup.duration = 5
+    elif cause == "capture drops":
+        setup.capture_drops = rng.uniform(0.005, 0.02)
+    elif cause == "RST by a middlebox":
+        setup.reset_at = rng.uniform(1.5, 3)
+    else:
+        return False
+    return True
+
+
+def plant_path(cause: str, setup: Setup, rng: random.Random) -> bool:
+    """Plant what is wrong with the path as a whole."""
+    if cause == "bufferbloat":
+        setup.rate, setup.queue = rng.uniform(4e6, 10e6), rng.uniform(5, 10)
+        setup.duration = 6
+    elif cause == "policer":
+        setup.rate, setup.duration = 40e6, 6
+        setup.near_fault = policer(rng.uniform(3e6, 8e6), rng.uniform(20e3, 60e3))
+    elif cause == "route change":
+        setup.receive = {"so_rcvbuf": int(setup.bdp * 0.25)}
+        setup.route = (rng.uniform(1.5, 2.5), setup.far * rng.choice([0.3, 2.0, 3.0]))
+    else:
+        return cause == "none"
+    return True
+
+
+def plant_buffer(cause: str, setup: Setup, rng: random.Random) -> bool:
+    """Plant what is wrong with a buffer, or with who empties it."""
+    if cause == "small receive window":
         setup.rate, setup.near, setup.far = 20e6, 0.02, 0.02
         setup.receive = {"so_rcvbuf": rng.randint(8, 20) * 1024}
+    elif cause == "small send buffer":
+        setup.rate, setup.near, setup.far = 20e6, 0.02, 0.02
+        setup.send = {"so_sndbuf": rng.randint(10, 24) * 1024}
     elif cause == "zero window":
         setup.queue = 20
         setup.receive = {"so_rcvbuf": rng.randint(20, 60) * 1024, "pause": rng.uniform(0.4, 1.0), "chunk": 1 << 20}
     elif cause == "slow reader":
         setup.queue = 20
         setup.receive = {"so_rcvbuf": rng.randint(100, 200) * 1024, "pause": 0.02, "chunk": rng.randint(3000, 8000)}
-    elif cause == "slow application":
+    else:
+        return False
+    return True
+
+
+def plant_application(cause: str, setup: Setup, rng: random.Random) -> bool:
+    """Plant what an application does."""
+    if cause == "slow application":
         setup.send = {"size": rng.randint(500, 12000), "pause": rng.uniform(0.02, 0.1)}
     elif cause == "slow client":
         size = rng.randint(2, 40) * 1000
-        setup.send, setup.receive, asks = {"serve": size}, {"want": size, "think": rng.uniform(0.2, 0.8)}, True
-    elif cause == "small send buffer":
-        setup.rate, setup.near, setup.far = 20e6, 0.02, 0.02
-        setup.send = {"so_sndbuf": rng.randint(10, 24) * 1024}
-    elif cause == "bufferbloat":
-        setup.rate, setup.queue = rng.uniform(4e6, 10e6), rng.uniform(5, 10)
-        setup.duration = 6
-    elif cause == "policer":
-        setup.rate, setup.duration = 40e6, 6
-        setup.near_fault = policer(rng.uniform(3e6, 8e6), rng.uniform(20e3, 60e3))
+        setup.send, setup.receive = {"serve": size}, {"want": size, "think": rng.uniform(0.2, 0.8)}
+    elif cause == "tail loss":
+        size = rng.randint(8, 30) * MSS
+        setup.far_fault = tails(size, rng.randint(2, 4), rng.choice([100, MSS + 100]))
+        setup.send, setup.receive = {"serve": size}, {"want": size, "think": rng.uniform(0.05, 0.15)}
     elif cause == "delayed ACK with Nagle":
         setup.near, setup.far = rng.uniform(0.001, 0.005), rng.uniform(0.001, 0.005)
         # Linux holds a small segment back while another small one is outstanding, and delays acknowledgments where the
@@ -506,21 +535,23 @@ def setup_of(cause: str, rng: random.Random) -> tuple[Setup, bool]:
         pair, size = rng.randint(50, 600), rng.randint(50, 600)
         setup.send = {"pair": pair, "size": size, "pause": rng.uniform(0.02, 0.05)}
         setup.receive = {"answer": pair + size}
-    elif cause == "MTU black hole":
-        largest = rng.randint(1000, 1400)
-        setattr(setup, where, lambda _wire, packet: packet.length > largest)
-        setup.duration = 5
-    elif cause == "capture drops":
-        setup.capture_drops = rng.uniform(0.005, 0.02)
-    elif cause == "route change":
-        setup.receive = {"so_rcvbuf": int(setup.bdp * 0.25)}
-        setup.route = (rng.uniform(1.5, 2.5), setup.far * rng.choice([0.3, 2.0, 3.0]))
-    elif cause == "RST by a middlebox":
-        setup.reset_at = rng.uniform(1.5, 3)
-    elif cause != "none":
+    else:
+        return False
+    return True
+
+
+def setup_of(cause: str, rng: random.Random) -> tuple[Setup, bool]:
+    """The path and applications of a cause; whether the receiver opens the connection.
+
+    Raises:
+        SystemExit: There is no such cause.
+    """
+    setup = Setup(rate=rng.uniform(8e6, 20e6), near=rng.uniform(0.004, 0.02), far=rng.uniform(0.004, 0.02))
+    kinds = (plant_loss, plant_path, plant_buffer, plant_application)
+    if not any(plant(cause, setup, rng) for plant in kinds):
         raise SystemExit(f"error: {cause!r} cannot be planted on a wire")
     setup.send["so_control"] = rng.choice(["cubic", "reno"])
-    return setup, asks
+    return setup, "serve" in setup.send
 
 
 def needs(packets: list[Packet]) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 //! How long a host takes to answer what passes the capture point, the way there and back included.
 
+use super::rtt::LONGEST;
 use crate::{retransmission::need::is_before, time::Nanos};
 
 /// Answers of which the least counts as the time that an answer takes now.
@@ -33,7 +34,7 @@ impl Turnaround {
 
     /// An answer while more was to be sent.
     pub(crate) fn busy(&mut self, time: Nanos) {
-        self.recent[self.sampled % RECENT] = time.max(0);
+        self.recent[self.sampled % RECENT] = time.clamp(0, LONGEST);
         self.sampled += 1;
     }
 
@@ -42,6 +43,7 @@ impl Turnaround {
     }
 
     pub(crate) fn sample(&mut self, time: Nanos) {
+        let time = time.min(LONGEST);
         let min = self.min.map_or(time, |min| min.min(time)).max(0);
         self.min = Some(min);
         // What takes longer waited for something else.

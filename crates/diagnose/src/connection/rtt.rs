@@ -2,8 +2,10 @@
 
 use anabranch_core::histogram::Histogram;
 
-use crate::time::{MICROSECOND, Nanos, millis};
+use crate::time::{MICROSECOND, Nanos, SECOND, millis};
 
+/// Longer ones are no round trips, but times that a damaged or hostile capture has.
+pub(super) const LONGEST: Nanos = 86_400 * SECOND;
 /// Answers of the sender of which the least counts: an application that writes late makes single ones long.
 const ANSWERS: usize = 4;
 
@@ -27,7 +29,7 @@ pub(crate) struct Rtt {
 
 impl Rtt {
     pub(crate) fn sample(&mut self, rtt: Nanos) {
-        let rtt = rtt.max(0);
+        let rtt = rtt.clamp(0, LONGEST);
         if self.smoothed.is_some() {
             self.step += ((rtt - self.latest).abs() - self.step) / 16;
         }
@@ -49,7 +51,7 @@ impl Rtt {
 
     /// The sender took so long to answer an acknowledgment, the way there and back included.
     pub(crate) fn answer(&mut self, took: Nanos) {
-        let took = took.max(0);
+        let took = took.clamp(0, LONGEST);
         self.answers[self.answered % ANSWERS] = took;
         self.answered += 1;
         self.least_answer = Some(self.least_answer.map_or(took, |least| least.min(took)));

@@ -167,7 +167,10 @@ impl<'a> Case<'a> {
         runs.retain(|run| !run.iter().any(|one| one.queue_full));
         let is_known = self.data.policed_mbit_s.is_some() || large_segments_lost::is_stuck(self);
         let count: usize = runs.iter().map(Vec::len).sum();
-        (count >= FEW && !is_known).then_some(runs)
+        // Of originals that come late the receiver discards those with an old timestamp (RFC 7323 §5.3).
+        let late = self.data.reordered_packets + self.data.reordered_after_packets;
+        let are_late = 4 * count as u64 <= late;
+        (count >= FEW && !is_known && !are_late).then_some(runs)
     }
 
     /// The frames of retransmissions.

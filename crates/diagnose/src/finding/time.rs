@@ -14,7 +14,10 @@ fn time(case: &Case<'_>, limit: Limit) -> f64 {
 }
 
 pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Finding> + 'a {
-    Limit::ALL.into_iter().filter_map(|limit| {
+    // These two have rules of their own.
+    let others = |limit: &Limit| !matches!(limit, Limit::CaptureGap | Limit::Reordering);
+    let limits = Limit::ALL.into_iter().filter(others);
+    limits.filter_map(|limit| {
         let meta = limit.meta();
         let share = case.share(time(case, limit));
         // Whoever sends the requests has little to send.

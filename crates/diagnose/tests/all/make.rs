@@ -25,6 +25,7 @@ pub struct Made {
     pub window: u16,
     pub payload: u16,
     pub id: u16,
+    pub hops: u8,
     pub options: Vec<u8>,
 }
 
@@ -37,7 +38,7 @@ impl Made {
         let mut packet = vec![0x45, 0];
         packet.extend(length.to_be_bytes());
         packet.extend(self.id.to_be_bytes());
-        packet.extend([0x40, 0, 64, 6, 0, 0]);
+        packet.extend([0x40, 0, self.hops, 6, 0, 0]);
         let ends = [[192, 0, 2, 1], [198, 51, 100, 2]];
         packet.extend(ends[self.from]);
         packet.extend(ends[1 - self.from]);
@@ -126,6 +127,7 @@ impl Script {
             window: 60_000,
             payload: u16::try_from(payload).expect("16 bits"),
             id: self.ids[from],
+            hops: 64,
             options,
         });
     }

@@ -43,6 +43,7 @@ fn packet() -> impl Strategy<Value = Made> {
             window,
             payload,
             id,
+            hops: 64,
             options,
         }
     })

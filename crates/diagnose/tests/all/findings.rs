@@ -1,0 +1,116 @@
+//! What stands out, and whose it is.
+
+use std::collections::BTreeSet;
+
+use anabranch_diagnose::{finding::Kind, limit::Limit};
+
+use crate::make::{MSS, RST, Script};
+
+fn found(script: &Script) -> Vec<&'static str> {
+    let findings = script.connection().findings;
+    findings.iter().map(|finding| finding.cause).collect()
+}
+
+#[test]
+fn every_finding_describes_itself_under_its_own_name() {
+    let limits: Vec<_> = Limit::ALL.into_iter().map(Limit::meta).collect();
+    let kinds: Vec<_> = Kind::ALL.into_iter().map(Kind::meta).collect();
+    for metas in [&limits, &kinds] {
+        let names: BTreeSet<_> = metas.iter().map(|meta| meta.name).collect();
+        assert_eq!(names.len(), metas.len());
+    }
+    for meta in limits.into_iter().chain(kinds) {
+        let texts = [meta.title, meta.meaning, meta.evidence];
+        assert!(texts.iter().all(|text| !text.is_empty()), "{}", meta.name);
+    }
+}
+
+fn reset(hops: u8) -> Script {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]).ack(50, MSS, &[]);
+    let last = script.last();
+    last.flags = RST;
+    last.hops = hops;
+    script
+}
+
+#[test]
+fn a_reset_with_the_hosts_hop_limit_is_the_hosts() {
+    let script = reset(64);
+    let origin = script.connection().reset.map(|reset| reset.origin);
+    assert_eq!(origin, Some("host"));
+    assert!(found(&script).contains(&"reset"));
+}
+
+#[test]
+fn a_reset_with_another_hop_limit_is_a_middleboxes() {
+    let script = reset(250);
+    let origin = script.connection().reset.map(|reset| reset.origin);
+    assert_eq!(origin, Some("middlebox"));
+    assert!(found(&script).contains(&"reset-by-middlebox"));
+    assert!(!found(&script).contains(&"reset"));
+}
+
+#[test]
+fn a_syn_that_is_retransmitted_is_found() {
+    let mut script = Script::opened();
+    let mut again = script.packets[0].clone();
+    for packet in &mut script.packets {
+        packet.micros += 1_000_000;
+    }
+    again.id -= 1;
+    script.packets.insert(0, again);
+    script.data(1_030, 0, MSS).ack(1_040, MSS, &[]);
+    assert!(found(&script).contains(&"syn-loss"));
+}
+
+#[test]
+fn a_window_that_shrinks_while_data_waits_shows_a_slow_reader() {
+    let mut script = Script::opened();
+    script.ack(21, 0, &[]);
+    script.last().window = 4_000;
+    let mut seq = 0;
+    for turn in 0..50 {
+        let ms = 32 + turn * 100;
+        for _ in 0..4 {
+            script.data(ms, seq, MSS);
+            seq += MSS;
+        }
+        script.ack(ms + 10, seq, &[]);
+        script.last().window = 500;
+        script.ack(ms + 89, seq, &[]);
+        script.last().window = 4_000;
+    }
+    let found = found(&script);
+    assert!(
+        found.contains(&"zero-window") || found.contains(&"slow-reader"),
+        "{found:?}"
+    );
+    assert!(!found.contains(&"receive-window"), "{found:?}");
+}
+
+#[test]
+fn losses_in_a_row_are_a_burst() {
+    let mut script = Script::opened();
+    let mut ms = 30;
+    let mut seq = 0;
+    for _ in 0..3 {
+        // Four of ten are lost in a row; the acknowledgments name what lies behind.
+        for k in 0..10 {
+            script.data(ms, seq + k * MSS, MSS);
+        }
+        let (start, end) = (seq + 4 * MSS, seq + 10 * MSS);
+        for k in 0..6 {
+            script.ack(ms + 10, seq, &[(start, start + (k + 1) * MSS)]);
+        }
+        for k in 0..4 {
+            script.data(ms + 20, seq + k * MSS, MSS);
+        }
+        script.ack(ms + 30, end, &[]);
+        seq = end;
+        ms += 40;
+    }
+    let found = found(&script);
+    assert!(found.contains(&"burst-loss"), "{found:?}");
+    assert!(!found.contains(&"random-loss"), "{found:?}");
+}
