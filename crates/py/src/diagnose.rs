@@ -42,13 +42,58 @@ pub fn diagnose(py: Python<'_>, path: PathBuf, name: String) -> PyResult<String>
     found.map_err(CaptureError::new_err)
 }
 
-use anabranch_capture::annotate;
-use anabranch_diagnose::{
-    Bounds, Watch, diagnose as read,
-    finding::Kind,
-    limit::{Limit, Meta},
-    trace as follow,
-};
+/// What the charts of some connections of a capture are drawn from, as JSON. Raises `CaptureError`.
+#[pyfunction]
+pub fn diagnose_trace(
+    py: Python<'_>,
+    path: PathBuf,
+    connections: Vec<u64>,
+    frames: BTreeSet<u64>,
+    points: usize,
+) -> PyResult<String> {
+    let found = quietly(py, move |interrupt| {
+        let file = Files::default()
+            .open(&path)
+            .map_err(|error| error.to_string())?;
+        let stop = interrupt.clone();
+        let watch = Watch {
+            connections,
+            frames,
+            points,
+        };
+        let traces = follow(file, Bounds::default(), watch, move || stop.is_raised())
+            .map_err(|error| error.to_string())?;
+        serde_json::to_string(&traces).map_err(|error| error.to_string())
+    })?;
+    found.map_err(CaptureError::new_err)
+}
+
+/// Writes a capture as pcapng, with comments at some frames and one on the whole. Raises `CaptureError`.
+#[pyfunction]
+pub fn annotate_capture(
+    py: Python<'_>,
+    path: PathBuf,
+    target: PathBuf,
+    comments: BTreeMap<u64, String>,
+    title: String,
+) -> PyResult<()> {
+    let found = quietly(py, move |interrupt| {
+        let file = Files::default()
+            .open(&path)
+            .map_err(|error| error.to_string())?;
+        let out =
+            File::create(&target).map_err(|error| format!("it cannot be written: {error}"))?;
+        let stop = interrupt.clone();
+        annotate(file, BufWriter::new(out), &title, &comments, move || {
+            stop.is_raised()
+        })
+        .map_err(|error| error.to_string())
+    })?;
+    found.map_err(CaptureError::new_err)
+}
+
+/// Every limit, in the order in which rules are asked, and every other finding: meaning, evidence and what looks the same, as
+/// JSON.
 #[pyfunction]
 pub fn diagnose_terms() -> String {
     let term = |meta: &Meta| {
