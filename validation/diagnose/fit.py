@@ -311,7 +311,7 @@ def main() -> int:
     options = parser.parse_args()
     seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
     print(f"seed {seed}, {options.paths} paths")
-    source = random.Random(seed)  # noqa: S311 - a draw of paths
+    source = random.Random(seed)
     if options.live:
         prepare()
     totals = Totals()

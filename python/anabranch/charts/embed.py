@@ -42,7 +42,8 @@ def place(chart: Chart) -> str:
     """Where the component draws ``chart``; without scripts it says what would be there."""
     told = shown.html(description(chart))
     return (
-        f"<div class='chart{' strip' if chart.is_strip else ''}' id='chart-{shown.html(chart.name)}' role='group' aria-label='{told}'>"
+        f"<div class='chart{' strip' if chart.is_strip else ''}' id='chart-{shown.html(chart.name)}' "
+        f"role='group' aria-label='{told}'>"
         f"<noscript><p>{told} The drawing needs scripts.</p></noscript></div>"
     )
 

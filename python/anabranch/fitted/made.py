@@ -41,7 +41,7 @@ class Made:
             yield from words.advice(self.connection["advice"], verdict(self.connection, self.connection["advice"]))
 
     def write(self, directory: Path) -> None:
-        """Write the scenario, the connection as JSON, and the replay's capture and figure into a directory that exists."""
+        """Write the scenario, the connection as JSON, and the capture and figure of a replay."""
         (directory / SCENARIO).write_text(self.scenario.text, encoding="utf-8")
         (directory / CONNECTION).write_text(json.dumps(self.connection, indent=1) + "\n", encoding="utf-8")
         if self.replay is not None:
