@@ -7,32 +7,8 @@
 
 use crate::{
     packet::{ConnectionId, Direction},
-    trace::{ElementId, Fate},
-    units::Instant,
+    trail::{Trail, fold},
 };
-
-/// What has been observed of one packet and is not in the digest yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Trail(u64);
-
-impl Trail {
-    /// Adds one observation.
-    #[inline]
-    pub fn add(&mut self, at: Instant, element: ElementId, fate: Fate) {
-        let what = (u64::from(element.0) << 8) | u64::from(fate as u8);
-        let term = fold(
-            at.as_picos() ^ 0x9e37_79b9_7f4a_7c15,
-            what ^ 0xc2b2_ae3d_27d4_eb4f,
-        );
-        self.0 = self.0.wrapping_add(term);
-    }
-    /// Whether nothing has been added.
-    #[must_use]
-    #[inline]
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-}
 
 /// The running digest of a run's observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,17 +40,13 @@ impl std::fmt::Display for Digest {
     }
 }
 
-/// The two halves of a 128-bit product, folded.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
-fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    (product as u64) ^ ((product >> 64) as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        trace::{ElementId, Fate},
+        units::Instant,
+    };
 
     type Observation = (u64, u32, Fate);
     const PACKET: (ConnectionId, Direction, u32) = (ConnectionId(1), Direction::Forward, 7);

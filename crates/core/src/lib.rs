@@ -17,5 +17,6 @@ pub mod rng;
 pub mod side_file;
 pub mod system;
 pub mod trace;
+pub mod trail;
 pub mod tunnel;
 pub mod units;

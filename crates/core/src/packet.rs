@@ -1,7 +1,7 @@
 //! Packets in flight: a small header that queues and links look at, and a payload that they
 //! do not.
 
-use crate::{digest::Trail, tunnel::Header};
+use crate::{trail::Trail, tunnel::Header};
 
 /// A flow of the scenario: one copy of one `[flow.NAME]`, in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

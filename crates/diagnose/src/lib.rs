@@ -19,11 +19,12 @@ pub mod report;
 pub mod retransmission;
 mod run;
 mod segment;
+mod sequence;
 pub mod stall;
 mod table;
 mod time;
 pub mod trace;
 
 pub use report::Report;
-pub use run::{Bounds, diagnose};
-pub use trace::{Watch, trace};
+pub use run::{Bounds, diagnose, trace};
+pub use trace::Watch;

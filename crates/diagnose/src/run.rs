@@ -9,6 +9,7 @@ use crate::{
     report::{Omitted, Report},
     segment::Segment,
     table::Table,
+    trace::{Trace, Watch},
 };
 
 /// What is kept at most. Beyond it things are counted.
@@ -74,8 +75,23 @@ pub fn diagnose(
     })
 }
 
+/// Follows connections of a capture that has been diagnosed within the same bounds, so that their numbers are known.
+///
+/// # Errors
+/// If it is no capture, or reading is interrupted.
+pub fn trace(
+    file: impl Read,
+    bounds: Bounds,
+    watch: Watch,
+    stop: impl Fn() -> bool,
+) -> Result<Vec<Trace>, Error> {
+    let mut table = Table::watching(bounds, watch);
+    read(file, &mut table, stop)?;
+    Ok(table.end_traces())
+}
+
 /// What was counted of a capture.
-pub(crate) struct Account {
+struct Account {
     counts: Counts,
     passed_over: BTreeMap<&'static str, u64>,
     too_late: u64,
@@ -83,11 +99,7 @@ pub(crate) struct Account {
 }
 
 /// Gives the segments of a capture to the table, in order of time.
-pub(crate) fn read(
-    file: impl Read,
-    table: &mut Table,
-    stop: impl Fn() -> bool,
-) -> Result<Account, Error> {
+fn read(file: impl Read, table: &mut Table, stop: impl Fn() -> bool) -> Result<Account, Error> {
     let mut reader = Reader::open_within(file, u64::MAX, stop)?;
     let mut order = Order::default();
     let mut passed_over: BTreeMap<&'static str, u64> = BTreeMap::new();

@@ -1,22 +1,15 @@
 //! What a connection's charts are drawn from: segments, acknowledgments, round trips, limits over time.
 //!
-//! [`trace`] reads a capture once more and follows the connections of a [`Watch`]. Points are thinned evenly, so that
+//! [`trace`](crate::trace()) reads a capture once more and follows the connections of a [`Watch`]. Points are thinned evenly, so that
 //! memory is bounded; packets near the frames of [`Watch::frames`] are kept whole.
 
-use std::{
-    collections::{BTreeSet, VecDeque},
-    io::Read,
-};
+use std::collections::{BTreeSet, VecDeque};
 
-use anabranch_capture::Error;
 use serde::Serialize;
 
 use crate::{
-    Bounds,
-    connection::sequence::Sequence,
-    run::read,
     segment::{FIN, PSH, RST, SYN, Segment},
-    table::Table,
+    sequence::Sequence,
     time::{Nanos, millis, seconds},
 };
 
@@ -137,21 +130,6 @@ pub struct Trace {
     pub b_to_a: OneWay,
     /// Packets near the frames that are watched.
     pub packets: Vec<Near>,
-}
-
-/// Follows connections of a capture that has been diagnosed within the same bounds, so that their numbers are known.
-///
-/// # Errors
-/// If it is no capture, or reading is interrupted.
-pub fn trace(
-    file: impl Read,
-    bounds: Bounds,
-    watch: Watch,
-    stop: impl Fn() -> bool,
-) -> Result<Vec<Trace>, Error> {
-    let mut table = Table::watching(bounds, watch);
-    read(file, &mut table, stop)?;
-    Ok(table.end_traces())
 }
 
 /// What is noted of a connection while it is followed.

@@ -668,6 +668,45 @@ def bic(
     )
 
 
+def prague(
+    *,
+    g: float | None = None,
+    initial_alpha: float | None = None,
+    rtt_virtual: str | None = None,
+    rtt_independent_after: int | None = None,
+    slow_start_limit: str | None = None,
+    reduce_from: str | None = None,
+) -> Component:
+    """Prague.
+
+    The scalable control for L4S: two marks a round trip at any rate, paced, with a rate that depends little on the
+    round-trip time. Its queue is ``dualpi2``.
+
+    Args:
+        g: ``g``: the weight of the last virtual round trip in ``alpha`` (1/16). (0.001 to 1.0; default ``0.0625``)
+        initial_alpha: ``alpha`` up to the first mark: 1, so that the first reduction is Reno's. (0.0 to 1.0;
+            default ``1.0``)
+        rtt_virtual: The least round-trip time that a connection behaves as if it had (25 ms). (duration in ps, ns,
+            us (µs), ms, s, min, h; 1 us to 1 s; default ``"25 ms"``)
+        rtt_independent_after: From so many round trips on (500). (1 to 1000000; default ``500``)
+        slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+            has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
+        reduce_from: What a reduction is taken from: cwnd, or FlightSize (RFC 5681 §3.1 equation 4). (``"stack"``;
+            one of ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
+    """
+    return build(
+        Builder("cc.prague", "flow.component.cc", kind="prague"),
+        {
+            "g": g,
+            "initial_alpha": initial_alpha,
+            "rtt_virtual": rtt_virtual,
+            "rtt_independent_after": rtt_independent_after,
+            "slow_start_limit": slow_start_limit,
+            "reduce_from": reduce_from,
+        },
+    )
+
+
 def bpf(
     *,
     file: str | None = None,

@@ -227,3 +227,33 @@ def corrupt(
             "bit_error_rate": bit_error_rate,
         },
     )
+
+
+def policer(
+    *,
+    rate: str | None = None,
+    burst: str | None = None,
+    excess: str | None = None,
+) -> Component:
+    """Policer.
+
+    A token bucket that delays nothing: packets beyond ``rate`` and what the bucket has saved up are lost.
+
+    Args:
+        rate: The committed information rate (CIR of RFC 2697 §1), or ``"unlimited"``: then everything passes.
+            (``"unlimited"``; rate in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1
+            bit/s to 18446744073709551615 bit/s; default ``"unlimited"``)
+        burst: The committed burst size (CBS of RFC 2697 §1). A packet that is larger than both buckets never
+            passes. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 bytes to 1000 MB; default ``"64
+            KiB"``)
+        excess: The excess burst size (EBS of RFC 2697 §1). (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB,
+            TiB; 0 bytes to 1000 MB; default ``"0 bytes"``)
+    """
+    return build(
+        Builder("impair.policer", "link.component.impair", in_list=True, kind="policer"),
+        {
+            "rate": rate,
+            "burst": burst,
+            "excess": excess,
+        },
+    )

@@ -17,6 +17,8 @@ def one_way(
     impair: Sequence[str | Mapping[str, Value]] | None = None,
     service: str | Mapping[str, Value] | None = None,
     up: bool | None = None,
+    mtu: str | None = None,
+    mtu_reports: bool | None = None,
 ) -> Component:
     """One way.
 
@@ -33,6 +35,11 @@ def one_way(
             :mod:`anabranch.builders.impair`)
         service: How the capacity behaves. (a name, or a table of :mod:`anabranch.builders.service`)
         up: Whether it works.
+        mtu: The largest IP packet that it carries, 68 to 65535 bytes; without one packets of any size. What is
+            larger is dropped: nothing is fragmented. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB;
+            0 bytes to 18446744073709551615 bytes; 68 bytes to 65535 bytes)
+        mtu_reports: Whether the router before it answers what it drops for its size, with the MTU (ICMP, RFC 1191,
+            RFC 8201), so that senders adapt; it does by default. ``false`` makes it a black hole.
     """
     return build(
         Builder("parts.one_way", "link.component.forward"),
@@ -44,6 +51,8 @@ def one_way(
             "impair": impair,
             "service": service,
             "up": up,
+            "mtu": mtu,
+            "mtu_reports": mtu_reports,
         },
     )
 
@@ -121,6 +130,7 @@ def overrides(
     window_rules: str | None = None,
     idle_restart: str | None = None,
     ecn: str | None = None,
+    mtu_discovery: str | None = None,
     time_wait: str | None = None,
     hystart: str | None = None,
     slow_start_limit: str | None = None,
@@ -202,7 +212,9 @@ def overrides(
         idle_restart: cwnd after a pause (RFC 5681 §4.1, RFC 7661). (one of ``"off"``, ``"rfc5681"``, ``"rfc2861"``,
             ``"rfc7661"``)
         ecn: Explicit congestion notification. (one of ``"off"``, ``"rfc3168"``, ``"accecn"``,
-            ``"accecn-without-option"``, ``"dctcp"``)
+            ``"accecn-without-option"``, ``"l4s"``, ``"dctcp"``)
+        mtu_discovery: How the size of segments follows the path MTU (RFC 1191, RFC 4821). (one of ``"off"``,
+            ``"icmp"``, ``"black-hole"``, ``"probing"``)
         time_wait: Time in TIME-WAIT: twice the maximum segment lifetime (RFC 9293 §3.4.2). (duration in ps, ns, us
             (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
         hystart: Early end of slow start, in controls that leave it to the stack. (one of ``"off"``, ``"linux"``,
@@ -262,6 +274,7 @@ def overrides(
             "window_rules": window_rules,
             "idle_restart": idle_restart,
             "ecn": ecn,
+            "mtu_discovery": mtu_discovery,
             "time_wait": time_wait,
             "hystart": hystart,
             "slow_start_limit": slow_start_limit,

@@ -560,3 +560,134 @@ def threshold_mark(
             "reorder": reorder,
         },
     )
+
+
+def dualpi2(
+    *,
+    limit: str | None = None,
+    target: str | None = None,
+    update_interval: str | None = None,
+    alpha: float | None = None,
+    beta: float | None = None,
+    coupling: float | None = None,
+    l4s_threshold: str | None = None,
+    l4s_range: str | None = None,
+    scheduler: str | None = None,
+    classic_share: float | None = None,
+    time_shift: str | None = None,
+    derandomize: bool | None = None,
+    reorder: Mapping[str, Value] | None = None,
+) -> Component:
+    """DualPI2.
+
+    Two coupled queues: L4S traffic (ECT(1)) hardly waits, Classic traffic waits for ``target``, and flows of both
+    kinds get the same rate.
+
+    Args:
+        limit: What may wait in both queues, the packet being sent not counted: packets, bytes or bandwidth-delay
+            products (tc-dualpi2(8): 10000 packets; RFC 9332 appendix A.1: 250 ms at the largest rate). (limit in
+            packet (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited;
+            default ``"10000 packets"``)
+        target: The delay of the C queue that is aimed at (RFC 9332 appendix A.1: 15 ms). (duration in ps, ns, us
+            (µs), ms, s, min, h; 1 us to 100 s; default ``"15 ms"``)
+        update_interval: How often p′ moves (``Tupdate`` of RFC 9332 appendix A.1: the target, or a third of the
+            largest round-trip time if that is less). (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 100 s;
+            default ``"15 ms"``)
+        alpha: What a delay off the target weighs, in hertz (RFC 9332 appendix A.1: 0.1 ``Tupdate`` / ``RTT_max``²,
+            0.15 for 100 ms). (0.0 to 100.0; default ``0.15``)
+        beta: What a change of the delay weighs, in hertz (RFC 9332 appendix A.1: 0.3 / ``RTT_max``, 3 for 100 ms).
+            (0.0 to 100.0; default ``3.0``)
+        coupling: ``k``: the L4S probability is so many times the base probability (RFC 9332 §2.1: 2). (0.0 to 16.0;
+            default ``2.0``)
+        l4s_threshold: The delay of the L queue from which on it marks by itself (``minTh`` of RFC 9332 appendix
+            A.1: 800 µs). A queue of one packet is never marked by it. (duration in ps, ns, us (µs), ms, s, min, h;
+            1 us to 100 s; default ``"800 us"``)
+        l4s_range: Over so much more delay the probability rises to 1; ``"0 ms"`` makes the ramp a step (``range``
+            of RFC 9332 appendix A.1: 400 µs). (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 s; default
+            ``"400 us"``)
+        scheduler: Which queue is served where packets wait in both: ``"weighted"`` or ``"time-shifted"``. (one of
+            ``"weighted"``, ``"time-shifted"``; default ``"weighted"``)
+        classic_share: With ``"weighted"``: the share of the bytes that the C queue has at least (tc-dualpi2(8)
+            ``classic_protection``: 0.1). (0 to 1; default ``0.1``)
+        time_shift: With ``"time-shifted"``: so much is added to the delay of the L queue (twice the target).
+            (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 s; default ``"30 ms"``)
+        derandomize: Adds probabilities up and acts whenever the sum reaches 1, instead of drawing (``recur`` of RFC
+            9332 appendix A.1). (default ``True``)
+        reorder: As the scenario format has it.
+    """
+    return build(
+        Builder("queue.dualpi2", "link.component.queue", kind="dualpi2"),
+        {
+            "limit": limit,
+            "target": target,
+            "update_interval": update_interval,
+            "alpha": alpha,
+            "beta": beta,
+            "coupling": coupling,
+            "l4s_threshold": l4s_threshold,
+            "l4s_range": l4s_range,
+            "scheduler": scheduler,
+            "classic_share": classic_share,
+            "time_shift": time_shift,
+            "derandomize": derandomize,
+            "reorder": reorder,
+        },
+    )
+
+
+def cake(
+    *,
+    limit: str | None = None,
+    bandwidth: str | None = None,
+    overhead: int | None = None,
+    mpu: int | None = None,
+    framing: str | None = None,
+    rtt: str | None = None,
+    isolation: str | None = None,
+    diffserv: str | None = None,
+    queues: int | None = None,
+    reorder: Mapping[str, Value] | None = None,
+) -> Component:
+    """CAKE.
+
+    The queue of home routers: a shaper, tins by DSCP, equal shares for hosts and for the flows of each, and CoDel
+    with BLUE on every flow.
+
+    Args:
+        limit: What may wait in all queues, the packet being sent not counted: packets, bytes or bandwidth-delay
+            products (tc-cake(8) ``memlimit``: at least 4 MiB). Beyond it the longest queue loses packets at its
+            head. (limit in packet (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to
+            unlimited; default ``"4 MiB"``)
+        bandwidth: What the shaper sends per time, or ``"unlimited"`` (tc-cake(8) ``bandwidth``). (``"unlimited"``;
+            rate in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to
+            18446744073709551615 bit/s; default ``"unlimited"``)
+        overhead: Bytes that the link below adds to each packet (tc-cake(8) ``overhead``: -64 to 256). (-64 to 256;
+            default ``0``)
+        mpu: The least that a packet takes on the link below, overhead included (tc-cake(8) ``mpu``: 0 to 256). (0
+            to 256; default ``0``)
+        framing: How the link below frames packets: ``"noatm"``, ``"atm"`` or ``"ptm"``. (one of ``"noatm"``,
+            ``"atm"``, ``"ptm"``; default ``"noatm"``)
+        rtt: The round-trip time that the AQM expects: its interval, and twenty times its target (tc-cake(8)
+            ``rtt``: 100 ms). (duration in ps, ns, us (µs), ms, s, min, h; 1 us to 100 s; default ``"100 ms"``)
+        isolation: Who gets an equal share. (one of ``"flowblind"``, ``"srchost"``, ``"dsthost"``, ``"hosts"``,
+            ``"flows"``, ``"dual-srchost"``, ``"dual-dsthost"``, ``"triple-isolate"``; default ``"triple-isolate"``)
+        diffserv: Which tins there are. (one of ``"besteffort"``, ``"diffserv3"``, ``"diffserv4"``; default
+            ``"diffserv3"``)
+        queues: Among how many queues the flows of a tin are spread (1024). (1 to 65536; default ``1024``)
+        reorder: As the scenario format has it.
+    """
+    return build(
+        Builder("queue.cake", "link.component.queue", kind="cake"),
+        {
+            "limit": limit,
+            "bandwidth": bandwidth,
+            "overhead": overhead,
+            "mpu": mpu,
+            "framing": framing,
+            "rtt": rtt,
+            "isolation": isolation,
+            "diffserv": diffserv,
+            "queues": queues,
+            "reorder": reorder,
+        },
+    )

@@ -39,3 +39,58 @@ def trace(
             "repeat": repeat,
         },
     )
+
+
+def wifi(
+    *,
+    stations: int | None = None,
+    aggregate: int | None = None,
+    longest: str | None = None,
+    frame_error: float | None = None,
+    slot: str | None = None,
+    sifs: str | None = None,
+    preamble: str | None = None,
+    acknowledgment: str | None = None,
+    window: int | None = None,
+    doublings: int | None = None,
+    header: int | None = None,
+) -> Component:
+    """Wifi.
+
+    That of a Wi-Fi station whose physical layer has ``rate``.
+
+    Args:
+        stations: Stations that always have something to send, this one included. (1 to 256; default ``1``)
+        aggregate: Frames of an A-MPDU at most (64; 1 for none). (1 to 64; default ``32``)
+        longest: The longest that an A-MPDU takes. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 ms;
+            default ``"4 ms"``)
+        frame_error: Probability that a frame is damaged. (0 to 1; default ``0.0``)
+        slot: A slot of the backoff (9 µs). (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 ms; default ``"9
+            us"``)
+        sifs: SIFS (16 µs). DIFS is two slots more. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 100 ms;
+            default ``"16 us"``)
+        preamble: What comes before each A-MPDU on the air (HT-mixed preamble of one stream: 36 µs). (duration in
+            ps, ns, us (µs), ms, s, min, h; 0 s to 100 ms; default ``"36 us"``)
+        acknowledgment: How long a block acknowledgment takes (32 bytes at 24 Mbit/s after 20 µs). (duration in ps,
+            ns, us (µs), ms, s, min, h; 0 s to 100 ms; default ``"32 us"``)
+        window: ``W``: the contention window at first is from 0 to ``W`` - 1 (16). (1 to 1024; default ``16``)
+        doublings: ``m``: it doubles so often at most (6). (1 to 16; default ``6``)
+        header: Bytes of each frame around its IP packet: MAC header, LLC, FCS and delimiter. (1 to 1000; default
+            ``46``)
+    """
+    return build(
+        Builder("service.wifi", "link.component.service", kind="wifi"),
+        {
+            "stations": stations,
+            "aggregate": aggregate,
+            "longest": longest,
+            "frame_error": frame_error,
+            "slot": slot,
+            "sifs": sifs,
+            "preamble": preamble,
+            "acknowledgment": acknowledgment,
+            "window": window,
+            "doublings": doublings,
+            "header": header,
+        },
+    )

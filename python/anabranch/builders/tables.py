@@ -32,6 +32,8 @@ class Tables:
         impair: Sequence[str | Mapping[str, Value]] | None = None,
         service: str | Mapping[str, Value] | None = None,
         up: bool | None = None,
+        mtu: str | None = None,
+        mtu_reports: bool | None = None,
         forward: Mapping[str, Value] | None = None,
         reverse: Mapping[str, Value] | None = None,
     ) -> S:
@@ -58,6 +60,11 @@ class Tables:
             service: How the capacity behaves. (a name, or a table of :mod:`anabranch.builders.service`; default
                 ``{"kind": "fixed"}``)
             up: Whether it works. (default ``True``)
+            mtu: The largest IP packet that it carries, 68 to 65535 bytes; without one packets of any size. What is
+                larger is dropped: nothing is fragmented. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB;
+                0 bytes to 18446744073709551615 bytes; 68 bytes to 65535 bytes)
+            mtu_reports: Whether the router before it answers what it drops for its size, with the MTU (ICMP, RFC 1191,
+                RFC 8201), so that senders adapt; it does by default. ``false`` makes it a black hole.
             forward: What differs from the first end to the second.
             reverse: What differs from the second end to the first.
 
@@ -77,6 +84,8 @@ class Tables:
                 "impair": impair,
                 "service": service,
                 "up": up,
+                "mtu": mtu,
+                "mtu_reports": mtu_reports,
                 "forward": forward,
                 "reverse": reverse,
             },
@@ -94,6 +103,8 @@ class Tables:
         impair: Sequence[str | Mapping[str, Value]] | None = None,
         service: str | Mapping[str, Value] | None = None,
         up: bool | None = None,
+        mtu: str | None = None,
+        mtu_reports: bool | None = None,
         forward: Mapping[str, Value] | None = None,
         reverse: Mapping[str, Value] | None = None,
         spread: str | None = None,
@@ -121,6 +132,11 @@ class Tables:
             service: How the capacity behaves. (a name, or a table of :mod:`anabranch.builders.service`; default
                 ``{"kind": "fixed"}``)
             up: Whether it works. (default ``True``)
+            mtu: The largest IP packet that it carries, 68 to 65535 bytes; without one packets of any size. What is
+                larger is dropped: nothing is fragmented. (size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB;
+                0 bytes to 18446744073709551615 bytes; 68 bytes to 65535 bytes)
+            mtu_reports: Whether the router before it answers what it drops for its size, with the MTU (ICMP, RFC 1191,
+                RFC 8201), so that senders adapt; it does by default. ``false`` makes it a black hole.
             forward: What differs from the first end to the second.
             reverse: What differs from the second end to the first.
             spread: Who gets the next packet. (one of ``"per-packet"``, ``"per-flow"``; default ``"per-packet"``)
@@ -148,6 +164,8 @@ class Tables:
                 "impair": impair,
                 "service": service,
                 "up": up,
+                "mtu": mtu,
+                "mtu_reports": mtu_reports,
                 "forward": forward,
                 "reverse": reverse,
                 "spread": spread,

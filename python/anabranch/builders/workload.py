@@ -172,8 +172,10 @@ def replay(
 def request_response(
     *,
     request: str | None = None,
+    writes: int | None = None,
     response: str | None = None,
     think: str | None = None,
+    synchronized: bool | None = None,
 ) -> Component:
     """Requests and responses.
 
@@ -184,17 +186,27 @@ def request_response(
     Args:
         request: How much the client, at ``to``, asks with: 1 byte or more. (size in bytes (byte, B), kB, KiB, MB,
             MiB, GB, GiB, TB, TiB; 0 bytes to 18446744073709551615 bytes; at least 1 bytes; default ``"1 bytes"``)
+        writes: In how many writes the client asks, each with its part of ``request``; the first ones have a byte
+            more where it does not divide. Each is a call of its own, as of a program that writes a header and then
+            a body, so that Nagle's algorithm (``transport.nagle``) and delayed acknowledgments show (RFC 896; RFC
+            1122 §4.2.3.4). (at least 1)
         response: How much the server, at ``from``, answers with: 1 byte or more. (size in bytes (byte, B), kB, KiB,
             MB, MiB, GB, GiB, TB, TiB; 0 bytes to 18446744073709551615 bytes; at least 1 bytes; default ``"1
             bytes"``)
         think: How long the client waits after a response before it asks again. (duration in ps, ns, us (µs), ms, s,
             min, h; 0 s to 9223372.036854775807 s; default ``"0 s"``)
+        synchronized: Whether all copies of the flow (``count``) ask together: each asks as soon as its connection
+            stands, and again when the last of them has its response. This is the synchronised read of a block that
+            is striped over servers, whose end is TCP's incast (Phanishayee et al., FAST 2008). Only in the
+            simulator.
     """
     return build(
         Builder("workload.request_response", "flow.component.workload", kind="request-response"),
         {
             "request": request,
+            "writes": writes,
             "response": response,
             "think": think,
+            "synchronized": synchronized,
         },
     )

@@ -35,7 +35,7 @@ fn round_trip(path: &mut Path, n: u64, arrived: &mut u64) {
     let mut asked = false;
     for _ in 0..window {
         *arrived += 1;
-        let marked = n > 0 && *arrived % n == 0;
+        let marked = n > 0 && arrived.is_multiple_of(n);
         if marked && !asked {
             asked = true;
             path.mark();

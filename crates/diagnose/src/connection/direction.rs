@@ -10,7 +10,6 @@ use super::{
     ranges::Ranges,
     route::Route,
     rtt::Rtt,
-    sequence::Sequence,
     unread::Unread,
     view::{Arrival, UNKNOWN, View},
 };
@@ -26,6 +25,7 @@ use crate::{
         trigger::{Phase, Scene},
     },
     segment::{FIN, PSH, SYN, Segment},
+    sequence::Sequence,
     time::{MICROSECOND, MILLISECOND, Nanos},
 };
 

@@ -9,7 +9,6 @@ pub(crate) mod policing;
 pub(crate) mod ranges;
 pub(crate) mod route;
 pub(crate) mod rtt;
-pub(crate) mod sequence;
 pub(crate) mod unread;
 pub(crate) mod view;
 

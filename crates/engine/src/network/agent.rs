@@ -5,10 +5,10 @@ use std::{ops::Range, sync::Arc};
 use anabranch_congestion::{self as cc};
 use anabranch_core::{
     body::Body,
-    digest::Trail,
     packet::{ConnectionId, Direction, Ecn, FlowId, Packet, PacketId},
     reordering::Arrival,
     trace::{ElementId, Fate},
+    trail::Trail,
     tunnel::Header,
     units::Instant,
 };

@@ -238,7 +238,7 @@ impl PacketLog {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_core::{digest::Trail, packet::Ecn};
+    use anabranch_core::{packet::Ecn, trail::Trail};
 
     use super::*;
 

@@ -323,7 +323,7 @@ fn address(node: usize) -> [u8; 4] {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_core::{body::Length, digest::Trail, packet::Ecn, tunnel::Header};
+    use anabranch_core::{body::Length, packet::Ecn, trail::Trail, tunnel::Header};
 
     use super::*;
 

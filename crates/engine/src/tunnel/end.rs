@@ -5,9 +5,9 @@ use std::fmt;
 
 use anabranch_core::{
     body::Body,
-    digest::Trail,
     packet::{ConnectionId, Direction, Ecn, Packet},
     trace::Fate,
+    trail::Trail,
     tunnel::Header,
     units::{Duration, Instant},
 };

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use anabranch_core::{
     body::Body,
-    digest::Trail,
     packet::{ConnectionId, Direction, Ecn, Packet},
     trace::Fate,
+    trail::Trail,
     tunnel::{self, Content, Header},
     units::{Duration, Instant},
 };

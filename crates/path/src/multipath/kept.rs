@@ -108,8 +108,8 @@ impl<B: Body> Kept<B> {
 mod tests {
     use anabranch_core::{
         body::Length,
-        digest::Trail,
         packet::{ConnectionId, Direction, Ecn, Packet},
+        trail::Trail,
         tunnel::Header,
     };
 

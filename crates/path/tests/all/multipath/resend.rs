@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use anabranch_core::{
     body::{Body, Octets},
-    digest::Trail,
     packet::{ConnectionId, Direction, Ecn, Packet, PacketId},
     rng::Stream,
+    trail::Trail,
     tunnel::{Header, Report},
     units::{Duration, Instant, Rate},
 };

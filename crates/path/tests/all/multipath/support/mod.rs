@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::{
     body::{Body, Octets},
-    digest::Trail,
     packet::{ConnectionId, Direction, Ecn, Packet},
+    trail::Trail,
     tunnel::Header,
     units::{Duration, Instant, Rate},
 };
