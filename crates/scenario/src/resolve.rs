@@ -612,6 +612,7 @@ pub(super) fn resolve(
     }
     let (flows, settings) = flow::flows(&resolver, &file, &graph, &routes)?;
     wire::check_open_loop(&resolver, file.duration, &links, (&gateways, &flows))?;
+    link::check_mtus(&resolver, &links, &gateways, &flows)?;
     let changes = change::changes(&resolver, &file, &links, &gateways, &routes)?;
     let title = file
         .title

@@ -193,7 +193,7 @@ mod tests {
             ("in the network", |p| p.network.dropped_packets -= 1),
             ("in the network", |p| p.network.too_big_packets -= 1),
             ("between the engine and the devices", |p| {
-                p.kernel_answered -= 1;
+                p.kernel_answered += 1;
             }),
             ("in the network", |p| p.network.lost_packets -= 1),
             ("in the network", |p| p.network.discarded_packets -= 1),

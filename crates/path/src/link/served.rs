@@ -85,6 +85,7 @@ struct InService {
 
 /// What a link is made of.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 pub struct Parts {
     /// Where packets wait.
     pub queue: Queue,

@@ -9,15 +9,15 @@ use anabranch_core::{
 use anabranch_path::group::Spread;
 
 use super::{
-    Hop, Mtu, ResolvedDelays, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink,
-    Resolver, Step,
+    Hop, Mtu, ResolvedDelays, ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedImpairment,
+    ResolvedLink, Resolver, Step,
     route::{Graph, Routes},
     side_file,
     wire::{self, Wire},
 };
 use crate::{
     error::{Error, Fault},
-    format::{Delay, DelayKind, File, OneWay, Queue, Service, TraceFile},
+    format::{Delay, DelayKind, Family, File, OneWay, Queue, Service, TraceFile},
     kind::Kind,
     path::no_such,
     types::{Capacity, Delays, impair, queue, wifi},
@@ -471,6 +471,40 @@ fn check_spread(
                 .to_owned(),
         ],
     ))
+}
+
+/// IPv6 needs more of every link than IPv4 (RFC 8200 §5).
+const LEAST_MTU_V6: u32 = 1280;
+
+/// A flow over IPv6 crosses no link that IPv6 does not permit.
+pub(super) fn check_mtus(
+    resolver: &Resolver<'_>,
+    links: &[ResolvedLink],
+    gateways: &[ResolvedGateway],
+    flows: &[ResolvedFlow],
+) -> Result<(), Error> {
+    for flow in flows.iter().filter(|flow| flow.family == Family::V6) {
+        let steps = flow.route.iter().chain(&flow.return_route);
+        for hop in steps.flat_map(|step| step.hops(gateways)) {
+            let link = &links[hop.link];
+            let Some(mtu) = link.way(&hop).mtu else {
+                continue;
+            };
+            if mtu.bytes < LEAST_MTU_V6 {
+                return Err(resolver.error(
+                    &["flow", &flow.table, "family"],
+                    format!(
+                        "the link `{}` has an MTU of {} bytes, and IPv6 needs {LEAST_MTU_V6} of every link",
+                        link.name, mtu.bytes
+                    ),
+                    vec![format!(
+                        "expected `family = 4`, or `mtu = \"{LEAST_MTU_V6} bytes\"` or more there"
+                    )],
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// All links. The base round-trip time of a link is the largest of the flows that cross it in

@@ -57,6 +57,27 @@ fn reports_need_an_mtu() {
 }
 
 #[test]
+fn ipv6_needs_1280_bytes_of_every_link() {
+    for (mtu, is_refused) in [(1279, true), (1280, false)] {
+        let text = GOOD
+            .replace(
+                "delay = \"5 ms\"",
+                &format!("delay = \"5 ms\"\nreverse.mtu = \"{mtu} bytes\""),
+            )
+            .replace("cc = \"reno\"", "cc = \"reno\"\nfamily = 6");
+        let told = check(&text, &[]);
+        let expected = "test.toml:18:10: the link `bottleneck` has an MTU of 1279 bytes, and IPv6 needs 1280 of every link";
+        match told {
+            Ok(()) => assert!(!is_refused),
+            Err(error) => assert!(
+                is_refused && error.to_string().starts_with(expected),
+                "{error}"
+            ),
+        }
+    }
+}
+
+#[test]
 fn an_mtu_does_not_change_in_mid_run() {
     let told = plus("[[at]]\ntime = \"2 s\"\nset = { \"link.bottleneck.mtu\" = \"1400 bytes\" }\n");
     assert!(
