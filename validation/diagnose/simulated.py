@@ -258,25 +258,35 @@ def score(name: str, text: str, links: Sequence[str] = ("path",)) -> Iterator[Sc
         told = Score(f"{name} at {link}" if len(links) > 1 else name)
         (connection,) = document["connections"]
         direction = max(connection["directions"].values(), key=lambda one: one["bytes"])
-        packets = result.table("packets")
-        way = packets.group_by("direction").agg(pl.col("payload_bytes").sum()).sort("payload_bytes")["direction"][-1]
-        rows = {row["packet_index"]: row for row in packets.filter(pl.col("direction") == way).iter_rows(named=True)}
-        _compare(told, direction, {frame: rows[index] for frame, index in frames.items() if _is_again(rows, index)})
-        flow = result.flows["main"]
-        told.timer = direction["limits_s"]["retransmission-timeout"] / connection["duration_s"]
-        for share, limits in SHARES.items():
-            truth = flow.get(share)
-            if isinstance(truth, int | float):
-                time = sum(direction["limits_s"][limit] for limit in limits)
-                told.shares[share] = (float(truth), time / connection["duration_s"])
+        rows = sent(result)
+        compare(told, direction, {frame: rows[index] for frame, index in frames.items() if _is_again(rows, index)})
+        compare_time(told, result, direction, connection["duration_s"])
         yield told
+
+
+def sent(result: RunResult) -> dict[int, Row]:
+    """The packets of the direction that has the data, by their index."""
+    packets = result.table("packets")
+    way = packets.group_by("direction").agg(pl.col("payload_bytes").sum()).sort("payload_bytes")["direction"][-1]
+    return {row["packet_index"]: row for row in packets.filter(pl.col("direction") == way).iter_rows(named=True)}
 
 
 def _is_again(rows: dict[int, Row], index: int) -> bool:
     return index in rows and bool(rows[index]["retransmission"])
 
 
-def _compare(told: Score, direction: dict[str, Any], again: dict[int, Row]) -> None:
+def compare_time(told: Score, result: RunResult, direction: dict[str, Any], duration: float) -> None:
+    """Compare the shares of time of each limit."""
+    flow = result.flows["main"]
+    told.timer = direction["limits_s"]["retransmission-timeout"] / duration
+    for share, limits in SHARES.items():
+        truth = flow.get(share)
+        if isinstance(truth, int | float):
+            time = sum(direction["limits_s"][limit] for limit in limits)
+            told.shares[share] = (float(truth), time / duration)
+
+
+def compare(told: Score, direction: dict[str, Any], again: dict[int, Row]) -> None:
     """Compare each retransmission that passed the capture point."""
     ours = {one["packet"]: one for one in direction["retransmissions"]}
     for frame, row in again.items():
@@ -285,7 +295,8 @@ def _compare(told: Score, direction: dict[str, Any], again: dict[int, Row]) -> N
             told.missed.append(f"packet {frame} {row['sent_s']:.6f} seq {row['sequence_bytes']} {row['cause']}")
             told.overlooked[row["needed"]] += 1
             continue
-        told.pairs.append((row["needed"], found["needed"]))
+        if row["needed"] is not None:
+            told.pairs.append((row["needed"], found["needed"]))
         if row["needed"] is not None and found["needed"] is None:
             told.undecided += 1
         if row["needed"] is not None and found["needed"] not in (None, row["needed"]):

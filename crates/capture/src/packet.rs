@@ -22,6 +22,8 @@ pub struct Ip {
     pub target: IpAddr,
     /// The protocol behind IP and its extension headers.
     pub protocol: u8,
+    /// Time to live, or IPv6's hop limit.
+    pub hop_limit: u8,
     /// Bytes, IP header included; from the frame where the header has no length.
     pub length: u32,
     /// Bytes of the IP header and its extension headers.

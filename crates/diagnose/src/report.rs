@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    connection::{self, direction::Direction},
+    connection::{self, direction::Direction, route::Route},
     limit::Limit,
     path::Model,
     retransmission::{self, Trigger},
@@ -117,6 +117,8 @@ pub struct Reset {
     pub by: &'static str,
     /// Its frame.
     pub packet: u64,
+    /// Whose it is: `host`, `middlebox` or `unknown`.
+    pub origin: &'static str,
 }
 
 /// The model of the path: empty if there is too little data.
@@ -167,6 +169,8 @@ pub struct OneWay {
     pub triggers: BTreeMap<&'static str, u64>,
     /// Packets that came after later ones.
     pub reordered_packets: u64,
+    /// Packets that arrived after later ones behind the capture point.
+    pub reordered_after_packets: u64,
     /// Copies that the network or the capture made.
     pub duplicated_packets: u64,
     /// Holes in the capture.
@@ -181,6 +185,15 @@ pub struct OneWay {
     pub limits_s: BTreeMap<&'static str, f64>,
     /// Part of `application` in which the receiver's application was to say something first: a request.
     pub receiver_application_s: f64,
+    /// Part of `application` behind the FIN.
+    pub closing_s: f64,
+    /// Part of `receive-window` in which the window was less than half of what it had been: the receiver's application
+    /// had not read.
+    pub receiver_unread_s: f64,
+    /// Changes of the route.
+    pub route_changes: Vec<RouteChange>,
+    /// The rate of a policer.
+    pub policed_mbit_s: Option<f64>,
     /// Pauses of more than a round trip.
     pub stalls: Vec<Stall>,
     /// Pauses that are not listed.
@@ -230,10 +243,25 @@ pub struct Retransmission {
     pub evidence: &'static str,
     /// What triggered it.
     pub trigger: &'static str,
+    /// The queue of the path was about full when it was sent.
+    pub queue_full: bool,
     /// Where the data was lost, from the capture point.
     pub lost: &'static str,
     /// The frame of the copy before.
     pub earlier: Option<u64>,
+}
+
+/// A change of the route: the least round trip of one part of the path steps.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RouteChange {
+    /// As in the file.
+    pub time_s: f64,
+    /// The end towards which the route changed: `sender` or `receiver`.
+    pub towards: &'static str,
+    /// The least round trip from the capture point to that end, before.
+    pub before_ms: f64,
+    /// The same behind it.
+    pub after_ms: f64,
 }
 
 /// A pause.
@@ -260,9 +288,8 @@ fn end((address, port): End) -> String {
 const NEAR: f64 = 0.1;
 
 fn capture_point(from: &connection::Connection) -> &'static str {
-    let delays = from.delays(0);
-    match (delays.to_sender, delays.to_receiver) {
-        (Some(to_a), Some(to_b)) => {
+    match from.least_answers() {
+        [Some(to_a), Some(to_b)] => {
             let all = (to_a + to_b).max(1) as f64;
             if to_a as f64 / all < NEAR {
                 "near-a"
@@ -280,13 +307,20 @@ impl Connection {
     pub(crate) fn of(from: &connection::Connection) -> Self {
         let duration = from.last - from.start;
         let [a_to_b, b_to_a] = &from.directions;
+        let [to_a, to_b] = from.least_answers();
         let directions = Directions {
-            a_to_b: OneWay::of(a_to_b, from.delays(0).to_sender),
-            b_to_a: OneWay::of(b_to_a, from.delays(1).to_sender),
+            a_to_b: OneWay::of(a_to_b, to_a),
+            b_to_a: OneWay::of(b_to_a, to_b),
         };
         let resets = from.resets();
-        let reset = |by, packet: Option<u64>| packet.map(|packet| Reset { by, packet });
-        let first = match (reset("a", resets[0]), reset("b", resets[1])) {
+        let reset = |by, end: usize| {
+            resets[end].map(|packet| Reset {
+                by,
+                packet,
+                origin: from.reset_origin(end).name(),
+            })
+        };
+        let first = match (reset("a", 0), reset("b", 1)) {
             (Some(a), Some(b)) => Some(if a.packet < b.packet { a } else { b }),
             (one, other) => one.or(other),
         };
@@ -363,6 +397,7 @@ impl OneWay {
             },
             triggers: triggers.collect(),
             reordered_packets: counts.reordered,
+            reordered_after_packets: counts.late,
             duplicated_packets: counts.duplicated,
             capture_gaps: counts.capture_gaps,
             capture_gap_bytes: counts.unseen_octets,
@@ -370,6 +405,13 @@ impl OneWay {
             implausible_packets: counts.implausible,
             limits_s: limits.collect(),
             receiver_application_s: seconds(from.clock.peers),
+            closing_s: seconds(from.closing),
+            receiver_unread_s: seconds(from.unread.time),
+            route_changes: RouteChange::all(&from.routes),
+            policed_mbit_s: from
+                .policing
+                .rate(from.rtt.smoothed().map_or(0, |(srtt, _)| srtt))
+                .map(|rate| rate * 8e-6),
             stalls: from.clock.stalls.iter().map(Stall::of).collect(),
             stalls_not_listed: from.clock.stalls_not_kept,
         }
@@ -386,9 +428,26 @@ impl Retransmission {
             needed: from.needed,
             evidence: from.evidence.name(),
             trigger: from.trigger.name(),
+            queue_full: from.is_queued,
             lost: from.place.name(),
             earlier: from.earlier,
         }
+    }
+}
+
+impl RouteChange {
+    fn all(routes: &[Route; 2]) -> Vec<Self> {
+        let mut found = Vec::new();
+        for (route, towards) in routes.iter().zip(["receiver", "sender"]) {
+            found.extend(route.changes.iter().map(|change| Self {
+                time_s: seconds(change.time),
+                towards,
+                before_ms: crate::time::millis(change.before),
+                after_ms: crate::time::millis(change.after),
+            }));
+        }
+        found.sort_by(|one, other| one.time_s.total_cmp(&other.time_s));
+        found
     }
 }
 

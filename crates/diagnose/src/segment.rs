@@ -61,6 +61,8 @@ pub(crate) struct Segment {
     /// As in the header, without scaling.
     pub(crate) window: u16,
     pub(crate) payload: u32,
+    /// Time to live, or hop limit.
+    pub(crate) hop_limit: u8,
     /// IPv4's identification.
     pub(crate) id: Option<u16>,
     /// `TSval`, `TSecr`.
@@ -100,6 +102,7 @@ impl Segment {
             flags,
             window: u16_at(14),
             payload: ip.length - ip.header - header,
+            hop_limit: ip.hop_limit,
             id: ip
                 .source
                 .is_ipv4()

@@ -8,10 +8,15 @@ use std::{
 };
 
 use anabranch_capture::annotate;
-use anabranch_diagnose::{Bounds, Watch, diagnose as read, limit::Limit, trace as follow};
+use anabranch_diagnose::{
+    Bounds, Watch, diagnose as read,
+    finding::{Kind, Meta},
+    limit::Limit,
+    trace as follow,
+};
 use anabranch_files::Files;
 use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::interruptible::quietly;
 
@@ -87,18 +92,25 @@ pub fn annotate_capture(
     found.map_err(CaptureError::new_err)
 }
 
-/// Every limit with its meaning, evidence and what looks the same, as JSON, in the order in which rules are asked.
+/// Every limit and finding with its meaning, evidence and what looks the same, as JSON, in the order in which rules are
+/// asked.
 #[pyfunction]
 pub fn diagnose_terms() -> String {
-    let limits = Limit::ALL.into_iter().map(|limit| {
-        let meta = limit.meta();
-        json!({
-            "name": meta.name,
-            "title": meta.title,
-            "meaning": meta.meaning,
-            "evidence": meta.evidence,
-            "confusion": meta.confusion,
-        })
-    });
-    json!({ "limits": limits.collect::<Vec<_>>() }).to_string()
+    let limits = Limit::ALL.into_iter().map(|limit| described(limit.meta()));
+    let findings = Kind::ALL.into_iter().map(|kind| described(kind.meta()));
+    json!({
+        "limits": limits.collect::<Vec<_>>(),
+        "findings": findings.collect::<Vec<_>>(),
+    })
+    .to_string()
+}
+
+fn described(meta: &Meta) -> Value {
+    json!({
+        "name": meta.name,
+        "title": meta.title,
+        "meaning": meta.meaning,
+        "evidence": meta.evidence,
+        "confusion": meta.confusion,
+    })
 }

@@ -15,6 +15,9 @@ pub(crate) struct Clock {
     is_closed: bool,
     /// Time since the amount in flight is level that was given to the congestion window and to the bottleneck.
     level: [Nanos; 2],
+    /// Since the last segment: what the time belongs to now, and what had most of it.
+    current: Option<(Limit, Nanos)>,
+    longest: Option<(Limit, Nanos)>,
     /// Time of the application in which the peer's was to say something first.
     pub(crate) peers: Nanos,
     pub(crate) shares: Shares,
@@ -32,12 +35,19 @@ impl Clock {
             last: None,
             is_closed: false,
             level: [0; 2],
+            current: None,
+            longest: None,
             peers: 0,
             shares: Shares::default(),
             stalls: Vec::new(),
             stalls_not_kept: 0,
             timeline: None,
         }
+    }
+
+    /// What the last interval was given to.
+    pub(crate) fn last(&self) -> Option<Limit> {
+        self.last
     }
 
     /// The time up to `until` has this reason.
@@ -82,6 +92,7 @@ impl Clock {
             if let Some(timeline) = &mut self.timeline {
                 timeline.add(self.at, until, limit);
             }
+            self.note(limit, time);
             match limit {
                 Limit::CongestionWindow => self.level[0] += time,
                 Limit::Bottleneck => self.level[1] += time,
@@ -98,6 +109,17 @@ impl Clock {
             .give(Limit::FastRecovery, Limit::Reordering, time);
         if let Some(timeline) = &mut self.timeline {
             timeline.settle_recovery(start, end.unwrap_or(self.at));
+        }
+    }
+
+    fn note(&mut self, limit: Limit, time: Nanos) {
+        self.current = match self.current {
+            Some((same, before)) if same == limit => Some((same, before + time)),
+            _ => Some((limit, time)),
+        };
+        let is_longer = |longest: (Limit, Nanos)| self.current.is_some_and(|now| now.1 > longest.1);
+        if self.longest.is_none_or(is_longer) {
+            self.longest = self.current;
         }
     }
 
@@ -139,6 +161,8 @@ impl Clock {
         } else {
             0
         };
+        let longest = self.longest.take().map_or(limit, |longest| longest.0);
+        self.current = None;
         let Some((since, round_trip)) = since.zip(round_trip) else {
             return spent;
         };
@@ -147,12 +171,13 @@ impl Clock {
             return spent;
         }
         // Most of the pause may have passed before the last event.
-        let is_peers = limit == Limit::Application && 2 * (before - since) > duration && peers > 0;
+        let is_peers =
+            longest == Limit::Application && 2 * (before - since) > duration && peers > 0;
         if self.stalls.len() < MOST {
             self.stalls.push(Stall {
                 start: since,
                 duration,
-                cause: limit,
+                cause: longest,
                 is_peers,
                 packets,
             });

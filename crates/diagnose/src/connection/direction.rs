@@ -6,13 +6,16 @@ use super::{
     board::Board,
     clock::Clock,
     pattern::Pattern,
+    policing::Policing,
     ranges::Ranges,
+    route::Route,
     rtt::Rtt,
     sequence::Sequence,
+    unread::Unread,
     view::{Arrival, UNKNOWN, View},
 };
 use crate::{
-    limit::Wait,
+    limit::{Limit, Wait},
     path::{Observer, Sent},
     retransmission::{
         Evidence, Place, Retransmission, Trigger,
@@ -76,6 +79,8 @@ pub(crate) struct Counts {
     /// Octets of payload, retransmissions included.
     pub(crate) sent: u64,
     pub(crate) reordered: u64,
+    /// Segments that arrived after later ones and were not retransmitted.
+    pub(crate) late: u64,
     /// Copies of a packet that the network or the capture made.
     pub(crate) duplicated: u64,
     /// Holes in the capture: data that was acknowledged and never seen.
@@ -178,6 +183,9 @@ pub(crate) struct Direction {
     board: Board,
     sacked: Ranges,
     has_sack: bool,
+    /// Behind the highest octet that was SACKed, and so before the acknowledgment at hand.
+    sacked_top: i64,
+    sacked_before: i64,
     /// When the last acknowledgment passed that says what has arrived.
     last_ack: Option<Nanos>,
     /// `next` lies behind a FIN.
@@ -187,10 +195,19 @@ pub(crate) struct Direction {
     view: View,
     phase: Phase,
     mss: i64,
+    /// A segment was seen that did not end a write.
+    has_full: bool,
+    permitted: i64,
     ids: Ids,
     pattern: Pattern,
     episodes: VecDeque<Episode>,
     pub(crate) rtt: Rtt,
+    /// The least round trips to the receiver, and to the sender.
+    pub(crate) routes: [Route; 2],
+    pub(crate) policing: Policing,
+    pub(crate) unread: Unread,
+    /// Time of the application behind the FIN.
+    pub(crate) closing: Nanos,
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
     pub(crate) counts: Counts,
@@ -198,6 +215,22 @@ pub(crate) struct Direction {
     last_send: Option<Last>,
     /// The capture has lost packets since the last segment.
     has_gap: bool,
+    train: Train,
+    was_drained: bool,
+    /// When the window was full behind a segment for the last time.
+    full_window: Option<Nanos>,
+}
+
+/// Segments that left together, of which the first shows what they waited for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Train {
+    /// An acknowledgment released the first.
+    is_released: bool,
+    /// What had been sent before it.
+    start: i64,
+    /// The window was full before it.
+    is_full: bool,
+    time: Nanos,
 }
 
 /// The segment that was sent last.
@@ -206,8 +239,6 @@ struct Last {
     time: Nanos,
     number: u64,
     length: i64,
-    /// What was in flight behind it.
-    flight: i64,
     /// Room in the window behind it.
     room: Option<i64>,
 }
@@ -223,6 +254,8 @@ impl Direction {
             board: Board::default(),
             sacked: Ranges::default(),
             has_sack: false,
+            sacked_top: 0,
+            sacked_before: 0,
             last_ack: None,
             has_fin: false,
             gaps: VecDeque::new(),
@@ -230,21 +263,40 @@ impl Direction {
             view: View::new(),
             phase: Phase::Open,
             mss: 0,
+            has_full: false,
+            permitted: 0,
             ids: Ids::default(),
             pattern: Pattern::default(),
             episodes: VecDeque::new(),
             rtt: Rtt::default(),
+            routes: Default::default(),
+            policing: Policing::default(),
+            unread: Unread::default(),
+            closing: 0,
             ledger: Ledger::default(),
             clock: Clock::new(start),
             counts: Counts::default(),
             path: Observer::default(),
             last_send: None,
             has_gap: false,
+            train: Train::default(),
+            was_drained: false,
+            full_window: None,
         }
     }
 
+    /// The largest segment that was seen; while each of them ended a write, what the receiver permits.
     fn mss(&self) -> i64 {
-        if self.mss > 0 { self.mss } else { DEFAULT_MSS }
+        let permitted = if self.has_full { 0 } else { self.permitted };
+        match self.mss.max(permitted) {
+            0 => DEFAULT_MSS,
+            mss => mss,
+        }
+    }
+
+    /// The receiver permits segments of this size (RFC 9293 §3.7.1); timestamps take 12 octets of it.
+    pub(crate) fn permit(&mut self, mss: u16, has_stamps: bool) {
+        self.permitted = i64::from(mss) - if has_stamps { 12 } else { 0 };
     }
 
     /// Octets of data, from the first to the last that was sent or acknowledged.
@@ -279,13 +331,28 @@ impl Direction {
         self.clock.spend(time, &wait);
     }
 
+    /// All had been acknowledged when the last segment was sent: it may have waited for the application.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.was_drained
+    }
+
+    /// The sender took so long to answer an acknowledgment.
+    pub(crate) fn answer(&mut self, time: Nanos, took: Nanos) {
+        self.rtt.answer(took);
+        if self.train.is_released {
+            let least = took + self.rtt.min().unwrap_or(0);
+            self.routes[1].see(time, took, self.next - self.view.una.max(0), least);
+        }
+    }
+
     /// A segment of this direction's sender.
     pub(crate) fn send(&mut self, segment: &Segment, delays: Delays, budget: &mut Budget) {
         self.counts.packets += 1;
         if let Some(id) = segment.id {
             self.ids.see(id);
         }
-        self.arrive(segment.time, delays);
+        self.arrive(segment.time, segment.stamps.map(|stamps| stamps.1), delays);
+        self.was_drained = self.view.una >= self.next;
         self.settle(segment.time, delays, budget);
         let sequence = self.begin(segment);
         // A SYN comes before the first octet of data, a FIN behind the last.
@@ -343,7 +410,9 @@ impl Direction {
             self.counts.sent += u64::from(segment.payload);
             self.counts.first_data.get_or_insert(time);
             self.counts.last_data = Some(time);
-            self.mss = self.mss.max(i64::from(segment.payload));
+            let payload = i64::from(segment.payload);
+            self.has_full |= !segment.has(PSH);
+            self.mss = self.mss.max(payload);
         }
         let trigger = self.place(segment, copy, start, end, delays, budget);
         if segment.has(SYN) {
@@ -352,7 +421,7 @@ impl Direction {
         }
         let spent = self.close_wait(segment, end - start, trigger, delays);
         self.see_pattern(segment, end, trigger);
-        self.change_phase(time, trigger, spent);
+        self.change_phase(time, trigger, spent, delays.back());
         self.path.data(Sent {
             time,
             start,
@@ -366,12 +435,15 @@ impl Direction {
             self.next = end;
             self.has_fin = segment.has(FIN);
         }
+        let room = self.view.room_from(self.next);
+        if room.is_some_and(|room| room < self.mss()) {
+            self.full_window = Some(time);
+        }
         self.last_send = Some(Last {
             time,
             number: segment.number,
             length: end - start,
-            flight: self.next - self.view.una.max(-1),
-            room: self.view.room_from(self.next),
+            room,
         });
         self.has_gap = false;
     }
@@ -392,7 +464,11 @@ impl Direction {
     }
 
     /// A retransmission begins a recovery or goes on with one, to which the time before it belongs.
-    fn change_phase(&mut self, time: Nanos, trigger: Option<Trigger>, spent: Nanos) {
+    fn change_phase(&mut self, time: Nanos, trigger: Option<Trigger>, spent: Nanos, back: Nanos) {
+        if trigger.is_some_and(|trigger| trigger != Trigger::Tlp) && self.phase == Phase::Open {
+            self.policing
+                .lose(time, self.una.max(0), self.rtt.is_queued(back));
+        }
         match trigger {
             Some(Trigger::Rto) => self.phase = Phase::Loss(self.next),
             Some(Trigger::FastRetransmit | Trigger::Rack | Trigger::Sack)
@@ -438,12 +514,16 @@ impl Direction {
         delays: Delays,
         budget: &mut Budget,
     ) -> Option<Trigger> {
-        if start >= self.next && !self.is_repeated_tail(&copy, start, delays) {
+        let is_tail = self.is_repeated_tail(&copy, start, delays);
+        if start >= self.next && !is_tail {
             if start > self.next {
                 self.note_gap(start, &copy);
             }
             self.insert(start, end, Some(copy), None, budget);
             return None;
+        }
+        if start > self.next {
+            self.note_gap(start, &copy);
         }
         // The capture has no copy of a tail that was lost before it.
         let known = if start >= self.next { end } else { self.next };
@@ -466,7 +546,12 @@ impl Direction {
             self.insert(self.next.max(start), end, Some(copy), None, budget);
             return None;
         }
-        let trigger = self.scene(segment, &copy, start, end, delays).trigger();
+        let trigger = if is_tail && start > self.next {
+            // A timeout retransmits the first segment, a probe the last (RFC 8985 §7.3).
+            Trigger::Tlp
+        } else {
+            self.scene(segment, &copy, start, end, delays).trigger()
+        };
         let number = self.ledger.next();
         let again = Copy {
             retransmission: Some(number),
@@ -499,6 +584,7 @@ impl Direction {
                 evidence: Evidence::NeverAcknowledged,
                 trigger,
                 place: Place::Unknown,
+                is_queued: self.rtt.is_full(delays.back()),
                 earlier,
             },
             pieces + u32::try_from(holes.len()).unwrap_or(u32::MAX),
@@ -526,8 +612,10 @@ impl Direction {
     fn is_repeated_tail(&self, copy: &Copy, start: i64, delays: Delays) -> bool {
         let pause = self.last_send.map(|last| copy.time - last.time);
         let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + delays.back());
-        start == self.next
-            && self.ids.missing() > 0
+        // A probe of a longer tail retransmits its last segment: those before it are missing as well.
+        let unseen = (start - self.next + self.mss() - 1) / self.mss();
+        start >= self.next
+            && i64::from(self.ids.missing()) > unseen
             && pause
                 .zip(round_trip)
                 .is_some_and(|(pause, round_trip)| pause > round_trip + round_trip / 2)
@@ -648,11 +736,19 @@ impl Direction {
         let mss = self.mss();
         let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + delays.back());
         let since = last.map_or(0, |last| time - last.time);
-        let prompt = self.view.room.is_some_and(|room| time - room <= tolerance);
-        let is_burst = since <= BURST && !prompt;
+        // Before the first answer that echoes a timestamp it is not known how long one takes.
+        let is_unknown = delays.to_sender.is_none() && segment.stamps.is_some();
+        let prompt = self
+            .view
+            .room
+            .is_some_and(|room| is_unknown || time - room <= tolerance + self.pattern.line());
         if last.is_some() && !is_below(length, mss) {
             self.pattern.see_apart(since);
         }
+        let is_same_tick = segment
+            .stamps
+            .is_some_and(|(stamp, _)| self.pattern.is_same_tick(stamp));
+        let is_burst = last.is_some() && (is_same_tick || since <= BURST.max(self.pattern.line()));
         if !is_burst && trigger.is_none() && self.phase == Phase::Open {
             let lag = self.view.room.map_or(Nanos::MAX, |room| time - room);
             // What comes much later has waited for something else.
@@ -665,21 +761,37 @@ impl Direction {
         {
             self.pattern.see_stamp(stamp, time);
         }
-        if let (Some((_, echo)), Some(last)) = (segment.stamps, self.view.last)
-            && let Some(stamp) = last.stamp
-            && time - last.time > BURST
-        {
-            self.pattern.see_echo(need::is_before(echo, stamp));
+        if segment.stamps.is_some() && self.view.last.is_some_and(|last| time - last.time > BURST) {
+            self.pattern.see_echo(self.view.is_late);
         }
         let is_near = round_trip.is_some_and(|round_trip| 10 * delays.back() < round_trip);
         let is_precise = is_near || (segment.stamps.is_some() && self.pattern.is_fresh());
         // A segment now and then follows an acknowledgment by chance, or comes late.
         let is_short = round_trip.is_some_and(|round_trip| since < round_trip / 2);
-        let released = if is_short {
+        let released = if is_burst {
+            self.train.is_released
+        } else if is_short {
             !is_precise || self.pattern.is_clocked()
         } else {
             prompt
         };
+        if !is_burst {
+            self.train = Train {
+                is_released: released,
+                start: self.next,
+                is_full: last
+                    .and_then(|last| last.room)
+                    .is_some_and(|room| room < mss),
+                time,
+            };
+        }
+        // The window was full until now.
+        if last
+            .and_then(|last| last.room)
+            .is_some_and(|room| room < mss)
+        {
+            self.full_window = Some(time);
+        }
         let asked = self
             .view
             .asked
@@ -700,6 +812,14 @@ impl Direction {
             window: self.view.window,
             room: last.and_then(|last| last.room),
             next_length: length,
+            was_full: round_trip.is_some_and(|round_trip| {
+                let follows =
+                    is_burst && self.train.is_full && time - self.train.time <= round_trip;
+                follows
+                    || self
+                        .full_window
+                        .is_some_and(|full| time - full <= round_trip / 4)
+            }),
             is_opening: false,
             has_gap: self.has_gap,
             is_idle,
@@ -710,11 +830,15 @@ impl Direction {
             ends_with_timer,
             is_recovering: self.phase != Phase::Open || trigger.is_some(),
             is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed)
-                && last.is_some_and(|last| last.flight <= 2 * mss),
+                && self.next - self.view.before <= 2 * mss,
             is_paced: !self.pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
-            is_level: self.pattern.is_level(),
+            is_level: self.pattern.is_level(mss),
+            fills_window: self
+                .view
+                .window
+                .is_some_and(|window| self.pattern.level() + mss + window / 8 >= window),
             is_unfilled: self.pattern.is_below_any_window(mss),
-            is_queued: self.rtt.is_queued(),
+            is_queued: self.rtt.is_queued(delays.back()),
         };
         if let Some(asked) = asked_at {
             let wait = Wait {
@@ -725,8 +849,17 @@ impl Direction {
         }
         let packets = [last.map(|last| last.number), Some(segment.number)];
         let since = last.map(|last| last.time);
-        self.clock
-            .segment(time, since, &wait, round_trip, packets, is_burst)
+        let is_one_write =
+            self.clock.last() == Some(Limit::Application) && self.view.una <= self.train.start;
+        let follows = is_burst && (!released || is_one_write);
+        // Without the sender's part no round trip is known.
+        let round_trip = round_trip.filter(|_| delays.to_sender.is_some());
+        let spent = self
+            .clock
+            .segment(time, since, &wait, round_trip, packets, follows);
+        self.unread
+            .wait(time, self.clock.shares.of(Limit::ReceiveWindow));
+        spent
     }
 
     fn end_episode(&mut self, now: Nanos) {
@@ -736,18 +869,28 @@ impl Direction {
     }
 
     /// Acknowledgments reach the sender.
-    fn arrive(&mut self, now: Nanos, delays: Delays) {
+    fn arrive(&mut self, now: Nanos, echo: Option<u32>, delays: Delays) {
         // Times are rounded, and an acknowledgment is faster than the longer SYN-ACK that the delay was measured with.
         let latest = now.saturating_add(30 * MICROSECOND + delays.back() / 500);
-        while let Some(arrival) = self.view.next(latest) {
+        let patience = self
+            .rtt
+            .smoothed()
+            .map_or(0, |(srtt, _)| srtt + delays.back());
+        while let Some(arrival) = self.view.next(latest, echo, patience) {
+            if arrival.window < FURTHEST {
+                self.unread.see_window(arrival.window);
+            }
             self.phase = self.phase.at(arrival.una);
             if !matches!(self.phase, Phase::Recovery(_)) {
                 self.end_episode(now);
             }
+            let time = arrival.time.min(now);
             let is_closed = arrival.window < self.mss()
                 && arrival.una + arrival.window < self.next + self.mss();
             self.clock
-                .window(arrival.time.min(now), is_closed && arrival.una >= self.next);
+                .window(time, is_closed && arrival.una >= self.next);
+            self.unread
+                .wait(time, self.clock.shares.of(Limit::ReceiveWindow));
         }
     }
 
@@ -773,6 +916,7 @@ impl Direction {
         }
         let time = segment.time;
         self.last_ack = Some(time);
+        self.sacked_before = self.sacked_top;
         // What had arrived before later data.
         let highest = self.sacked.end().unwrap_or(UNKNOWN);
         let mut sample = self.selective(segment, una, sequence, highest);
@@ -793,6 +937,8 @@ impl Direction {
         }
         if let Some(sample) = sample {
             self.rtt.sample(sample);
+            let least = sample + delays.back();
+            self.routes[0].see(time, sample, self.next - self.una.max(0), least);
         }
         if segment.has(SYN) {
             if let Some(sample) = sample {
@@ -885,6 +1031,9 @@ impl Direction {
                 }
             }
             self.sacked.add(start, end);
+            self.sacked_top = self.sacked_top.max(end);
+            // With a gap the window need not grow.
+            self.pattern.disturb();
         }
         sample
     }
@@ -931,6 +1080,9 @@ impl Direction {
             let is_front = piece.start <= self.una;
             at = piece.end;
             if piece.again.is_empty() {
+                // Later data had arrived when it had not.
+                self.counts.late +=
+                    u64::from(piece.cover.is_none() && piece.end <= self.sacked_before);
                 if piece.cover.is_none() {
                     if piece.end < highest {
                         late.0 += piece.end - piece.start;
@@ -977,7 +1129,7 @@ impl Direction {
         }
         let wait = delays
             .round_trip()
-            .or(self.rtt.smoothed().map(|(srtt, _)| srtt))
+            .or(self.rtt.to_receiver().map(|(srtt, _)| srtt))
             .unwrap_or(0);
         for mut piece in again {
             let last = piece.latest().map_or(time, |copy| copy.time);
@@ -1019,7 +1171,7 @@ impl Direction {
             floor: delays.to_receiver,
             ceiling: self
                 .rtt
-                .smoothed()
+                .to_receiver()
                 .map(|(srtt, var)| srtt + (4 * var).max(srtt / 4)),
             last_ack: self.last_ack,
         };
@@ -1062,7 +1214,7 @@ impl Direction {
 
     /// The connection has ended, or the capture has.
     pub(crate) fn finish(&mut self, end: Nanos, delays: Delays, budget: &mut Budget) {
-        self.arrive(end, delays);
+        self.arrive(end, None, delays);
         self.settle(Nanos::MAX, delays, budget);
         while let Some(piece) = self.board.take_lowest() {
             self.judge(&piece, delays, budget);
@@ -1072,6 +1224,10 @@ impl Direction {
             is_last: true,
             ..Wait::default()
         };
+        let before = self.clock.shares.of(Limit::Application);
         self.clock.spend(end, &wait);
+        if self.has_fin {
+            self.closing = self.clock.shares.of(Limit::Application) - before;
+        }
     }
 }

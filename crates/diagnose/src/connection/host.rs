@@ -2,19 +2,39 @@
 
 use crate::{retransmission::need::is_before, time::Nanos};
 
+/// Answers of which the least counts as the time that an answer takes now.
+const RECENT: usize = 16;
+
 /// Times from a packet to the host to the host's answer.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Turnaround {
     min: Option<Nanos>,
+    /// The last ones.
+    recent: [Nanos; RECENT],
+    sampled: usize,
     /// How far answers usually lie above the least one: those that were prompt.
     jitter: Nanos,
-    /// A `TSval` sent to it that nothing has echoed, and when it passed first.
+    /// The oldest `TSval` sent to it that nothing has echoed, and when it passed first.
     asked: Option<(u32, Nanos)>,
+    /// The newest one.
+    newest: Option<(u32, Nanos)>,
 }
 
 impl Turnaround {
     pub(crate) fn min(&self) -> Option<Nanos> {
         self.min
+    }
+
+    /// The least of the last answers that did not wait for the application: a route changes, and a queue comes and goes.
+    pub(crate) fn recent(&self) -> Option<Nanos> {
+        let known = &self.recent[..self.sampled.min(RECENT)];
+        known.iter().min().copied().or(self.min)
+    }
+
+    /// An answer while more was to be sent.
+    pub(crate) fn busy(&mut self, time: Nanos) {
+        self.recent[self.sampled % RECENT] = time.max(0);
+        self.sampled += 1;
     }
 
     pub(crate) fn jitter(&self) -> Nanos {
@@ -33,18 +53,23 @@ impl Turnaround {
     /// A packet to the host with this `TSval`, which was not sent before.
     pub(crate) fn ask(&mut self, stamp: u32, time: Nanos) {
         self.asked.get_or_insert((stamp, time));
+        self.newest = Some((stamp, time));
     }
 
-    /// A packet from the host with this `TSecr`: it left after the host received the stamp.
-    pub(crate) fn answer(&mut self, echo: u32, time: Nanos) {
-        let Some((stamp, asked)) = self.asked else {
-            return;
-        };
-        if stamp == echo {
-            self.sample(time - asked);
+    /// A packet from the host with this `TSecr`: it left after the host received the stamp. How long that took.
+    pub(crate) fn answer(&mut self, echo: u32, time: Nanos) -> Option<Nanos> {
+        let matching = [self.asked, self.newest].into_iter().flatten();
+        let took = matching
+            .filter(|(stamp, _)| *stamp == echo)
+            .map(|(_, asked)| time - asked)
+            .next();
+        if self.asked.is_some_and(|(stamp, _)| !is_before(echo, stamp)) {
+            self.asked = self.newest.take_if(|(stamp, _)| is_before(echo, *stamp));
+            self.newest = self.asked;
         }
-        if !is_before(echo, stamp) {
-            self.asked = None;
+        if let Some(took) = took {
+            self.sample(took);
         }
+        took
     }
 }

@@ -5,9 +5,12 @@ pub(crate) mod clock;
 pub(crate) mod direction;
 pub(crate) mod host;
 pub(crate) mod pattern;
+pub(crate) mod policing;
 pub(crate) mod ranges;
+pub(crate) mod route;
 pub(crate) mod rtt;
 pub(crate) mod sequence;
+pub(crate) mod unread;
 pub(crate) mod view;
 
 use crate::{
@@ -50,6 +53,29 @@ impl Handshake {
     }
 }
 
+/// Whose a RST is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The host's in whose name it is.
+    Host,
+    /// A device's on the path.
+    Middlebox,
+    /// The capture has no other packet of that host.
+    Unknown,
+}
+
+impl Origin {
+    /// Its name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Middlebox => "middlebox",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// What an end has announced.
 #[derive(Debug, Default, Clone)]
 struct Announced {
@@ -58,6 +84,9 @@ struct Announced {
     has_sack: bool,
     fin: bool,
     rst: Option<u64>,
+    /// The hop limits of its other packets, least and largest, and that of its RST.
+    hops: Option<(u8, u8)>,
+    rst_hops: Option<u8>,
     last_stamp: Option<u32>,
 }
 
@@ -141,6 +170,16 @@ impl Connection {
         [self.announced[0].rst, self.announced[1].rst]
     }
 
+    /// Whose the first RST in the name of an end is: a device on the path that sends one is another number of hops away.
+    pub(crate) fn reset_origin(&self, from: usize) -> Origin {
+        let own = &self.announced[from];
+        match (own.rst_hops, own.hops) {
+            (Some(hops), Some((low, high))) if hops < low || hops > high => Origin::Middlebox,
+            (Some(_), Some(_)) => Origin::Host,
+            _ => Origin::Unknown,
+        }
+    }
+
     /// Retransmissions that are listed.
     pub(crate) fn kept_retransmissions(&self) -> u64 {
         let ways = self.directions.iter();
@@ -153,11 +192,16 @@ impl Connection {
         [self.announced[0].syns, self.announced[1].syns]
     }
 
+    /// From a packet to each host to its answer, at least.
+    pub(crate) fn least_answers(&self) -> [Option<Nanos>; 2] {
+        [self.hosts[0].min(), self.hosts[1].min()]
+    }
+
     /// What is known of the path for the data of one end.
     pub(crate) fn delays(&self, from: usize) -> Delays {
         Delays {
             to_receiver: self.hosts[1 - from].min(),
-            to_sender: self.hosts[from].min(),
+            to_sender: self.hosts[from].recent(),
             // A sender that paces answers late as well: what varies must show in round trips too.
             jitter: self.hosts[from]
                 .jitter()
@@ -212,13 +256,18 @@ impl Connection {
         }
         self.announced[from].fin |= segment.has(FIN);
         if segment.has(RST) {
-            self.announced[from].rst.get_or_insert(segment.number);
+            let own = &mut self.announced[from];
+            own.rst.get_or_insert(segment.number);
+            own.rst_hops.get_or_insert(segment.hop_limit);
             self.directions[from].counts.packets += 1;
             return;
         }
-        self.add_stamps(segment, from);
         self.directions[from].path.see_sender(segment);
         self.directions[1 - from].path.ask(segment);
+        let hops = segment.hop_limit;
+        let seen = &mut self.announced[from].hops;
+        *seen = Some(seen.map_or((hops, hops), |(low, high)| (low.min(hops), high.max(hops))));
+        let took = self.add_stamps(segment, from);
         if let Some(number) = segment.ack {
             let window = self.window(segment, from);
             let delays = self.delays(1 - from);
@@ -233,10 +282,19 @@ impl Connection {
         }
         let delays = self.delays(from);
         self.directions[from].send(segment, delays, budget);
+        if let Some(took) = took.filter(|_| segment.payload > 0)
+            && !self.directions[from].is_drained()
+        {
+            self.hosts[from].busy(took);
+            self.directions[from].answer(segment.time, took);
+        }
     }
 
     fn add_syn(&mut self, segment: &Segment, from: usize) {
         self.directions[from].open(segment);
+        if let Some(mss) = segment.mss {
+            self.directions[1 - from].permit(mss, segment.stamps.is_some());
+        }
         let own = &mut self.announced[from];
         own.syns += 1;
         own.scale = segment.scale;
@@ -260,13 +318,12 @@ impl Connection {
         }
     }
 
-    fn add_stamps(&mut self, segment: &Segment, from: usize) {
-        let Some((stamp, echo)) = segment.stamps else {
-            return;
-        };
-        if segment.ack.is_some() {
-            self.hosts[from].answer(echo, segment.time);
-        }
+    /// Notes the timestamps; how long the host took to answer the other's.
+    fn add_stamps(&mut self, segment: &Segment, from: usize) -> Option<Nanos> {
+        let (stamp, echo) = segment.stamps?;
+        let took = segment
+            .ack
+            .and_then(|_| self.hosts[from].answer(echo, segment.time));
         let is_new = self.announced[from]
             .last_stamp
             .is_none_or(|last| crate::retransmission::need::is_before(last, stamp));
@@ -274,6 +331,7 @@ impl Connection {
             self.announced[from].last_stamp = Some(stamp);
             self.hosts[1 - from].ask(stamp, segment.time);
         }
+        took
     }
 
     /// The window that an end announces, if its scale is known (RFC 7323 §2.2).

@@ -1,18 +1,22 @@
 //! How a sender's segments follow each other: on acknowledgments, at a pace of their own, or up to a fixed amount.
 
-use crate::time::{MICROSECOND, Nanos};
+use std::collections::VecDeque;
+
+use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 
 /// How closely segments follow the acknowledgments that release them.
 const TIGHT: Nanos = 70 * MICROSECOND;
 /// The longest that a full segment takes on the links before the capture point: 10 Mbit/s.
 const LONGEST: Nanos = 1_300 * MICROSECOND;
+/// The longest on the slowest link that shows in how segments follow each other: 1 Mbit/s.
+const SLOWEST: Nanos = 12 * MILLISECOND;
 /// Ticks after which the rate of a clock is known.
 const TICKS: u32 = 100;
 /// Observations that count: a pace drifts through the acknowledgments' in about so many segments.
 const WEIGHT: i32 = 128;
 const ONE: i32 = 1 << 16;
 /// Rounds after which an amount in flight that has stayed the same is level.
-const LEVEL_ROUNDS: u32 = 12;
+const LEVEL_ROUNDS: usize = 12;
 /// A window that opens with each acknowledgment is beyond the largest initial window (RFC 6928) after so many rounds.
 const OPENING_ROUNDS: u32 = 4;
 const INITIAL_SEGMENTS: i64 = 10;
@@ -66,51 +70,72 @@ pub(crate) struct Pattern {
     has_lost: bool,
 }
 
-/// Rounds of which each had about the same in flight.
+/// What was in flight at most in each of the last rounds.
 #[derive(Debug, Default)]
 struct Level {
-    rounds: u32,
-    low: i64,
-    high: i64,
-    last: i64,
-    /// Rounds with less in flight than the one before, although nothing was lost: a congestion window does not shrink.
-    falls: u32,
-    /// The sum over the rounds of the first half, and of the second.
-    sums: [i64; 2],
+    peaks: VecDeque<i64>,
+    /// Rounds that it has stayed about the same.
+    rounds: usize,
 }
 
 impl Level {
-    /// Whether a round belongs to it.
+    /// Whether a round goes on with it.
     fn see(&mut self, peak: i64, mss: i64) -> bool {
-        let (low, high) = (self.low.min(peak), self.high.max(peak));
-        if self.rounds == 0 || high - low > mss + high / 20 {
-            *self = Self {
-                rounds: 1,
-                low: peak,
-                high: peak,
-                last: peak,
-                falls: 0,
-                sums: [peak, 0],
-            };
-            return false;
+        if self.peaks.len() == LEVEL_ROUNDS {
+            self.peaks.pop_front();
         }
-        self.falls += u32::from(peak + mss <= self.last);
-        self.rounds += 1;
-        (self.low, self.high, self.last) = (low, high, peak);
-        if self.rounds <= LEVEL_ROUNDS / 2 {
-            self.sums[0] += peak;
-        } else if self.rounds <= LEVEL_ROUNDS {
-            self.sums[1] += peak;
+        self.peaks.push_back(peak);
+        while !self.is_narrow(mss) {
+            self.peaks.pop_front();
         }
-        true
+        let goes_on = self.peaks.len() > 1;
+        self.rounds = if goes_on { self.rounds + 1 } else { 1 };
+        goes_on
     }
 
-    fn is_reached(&self) -> bool {
-        let [first, second] = self.sums;
-        let half = i64::from(LEVEL_ROUNDS / 2);
-        self.rounds >= LEVEL_ROUNDS
-            && 5 * self.falls >= self.rounds
-            && (second - first).abs() <= half * self.high / 100
+    fn high(&self) -> i64 {
+        self.peaks.iter().copied().max().unwrap_or(0)
+    }
+
+    fn low(&self) -> i64 {
+        self.peaks.iter().copied().min().unwrap_or(0)
+    }
+
+    /// A socket buffer is written into in steps of a third (Linux), which the amount in flight shows.
+    fn is_narrow(&self, mss: i64) -> bool {
+        self.high() - self.low() <= mss + self.high() / 5
+    }
+
+    /// Rounds with less in flight than the one before: without a loss a congestion window does not shrink.
+    fn falls(&self, mss: i64) -> usize {
+        let pairs = self.peaks.iter().zip(self.peaks.iter().skip(1));
+        pairs
+            .filter(|(before, after)| **after + mss <= **before)
+            .count()
+    }
+
+    /// By how much the second half reaches above the first.
+    fn rise(&self) -> i64 {
+        let half = self.peaks.len() / 2;
+        let first = self.peaks.iter().take(half).max();
+        let second = self.peaks.iter().skip(half).max();
+        second
+            .zip(first)
+            .map_or(0, |(second, first)| second - first)
+    }
+
+    /// A congestion window that limits grows by half a segment in a round trip at least (RFC 9438 §4.3, RFC 5681 §3.1),
+    /// so that the halves are three segments apart; only behind a loss CUBIC's may stay longer.
+    fn is_reached(&self, mss: i64, has_lost: bool) -> bool {
+        if self.peaks.len() < LEVEL_ROUNDS {
+            return false;
+        }
+        if has_lost {
+            let is_tight = self.high() - self.low() <= mss + self.high() / 20;
+            is_tight && 5 * self.falls(mss) >= LEVEL_ROUNDS && self.rise() <= self.high() / 100
+        } else {
+            2 * self.rise() < 3 * mss
+        }
     }
 }
 
@@ -145,7 +170,9 @@ impl Pattern {
     /// A segment came so long after the acknowledgment that may have released it, of which `jitter` varies.
     pub(crate) fn see_release(&mut self, lag: Nanos, jitter: Nanos) {
         let off = lag - self.lag;
-        self.clocked.see(off.abs() <= TIGHT + jitter / 2);
+        // Behind a slow link a segment waits for those before it.
+        self.clocked
+            .see(off.abs() <= TIGHT + jitter / 2 + self.line());
         let lag = self.lag + off / 64 + off.signum() * 2 * MICROSECOND;
         self.lag = lag.min(self.apart.saturating_add(TIGHT)).min(LONGEST);
     }
@@ -153,6 +180,15 @@ impl Pattern {
     /// Full segments follow each other: a link before the capture point takes that long for one.
     pub(crate) fn see_apart(&mut self, time: Nanos) {
         self.apart = self.apart.min(time);
+    }
+
+    /// Segments that follow each other within this time were sent together: a link before the capture point spreads them.
+    pub(crate) fn line(&self) -> Nanos {
+        if self.apart <= SLOWEST {
+            self.apart + self.apart / 8
+        } else {
+            0
+        }
     }
 
     pub(crate) fn see_push(&mut self, pushed: bool) {
@@ -177,6 +213,11 @@ impl Pattern {
             let tick = (time - stamps.first.1) / i64::from(ticks);
             self.spread.see(time - stamps.run.1 > tick + tick / 2);
         }
+    }
+
+    /// The sender's clock has not ticked since the last segment that came behind a pause.
+    pub(crate) fn is_same_tick(&self, stamp: u32) -> bool {
+        self.stamps.is_some_and(|stamps| stamps.run.0 == stamp)
     }
 
     /// Segments pass the capture point as soon as they are sent.
@@ -215,8 +256,19 @@ impl Pattern {
     }
 
     /// The amount in flight has stayed about the same, as much as there ever was.
-    pub(crate) fn is_level(&self) -> bool {
-        self.level.is_reached() && self.highest - self.level.high <= self.highest / 20
+    pub(crate) fn is_level(&self, mss: i64) -> bool {
+        let is_most = self.highest - self.level.high() <= self.highest / 20;
+        (is_most || !self.has_lost) && self.level.is_reached(mss, self.has_lost)
+    }
+
+    /// The most in flight in the rounds that are level.
+    pub(crate) fn level(&self) -> i64 {
+        self.level.high()
+    }
+
+    /// Acknowledgments name a gap.
+    pub(crate) fn disturb(&mut self) {
+        self.level = Level::default();
     }
 
     /// The most in flight.

@@ -4,14 +4,24 @@ use anabranch_core::histogram::Histogram;
 
 use crate::time::{MICROSECOND, Nanos, millis};
 
+/// Answers of the sender of which the least counts: an application that writes late makes single ones long.
+const ANSWERS: usize = 4;
+
 /// RFC 6298's estimator over samples of Karn's rule, and a histogram in microseconds.
+///
+/// A sample is the time from data to its acknowledgment at the capture point. What a queue between the sender and the
+/// capture point adds shows in the time from an acknowledgment to the data that echoes it.
 #[derive(Debug, Default)]
 pub(crate) struct Rtt {
+    answers: [Nanos; ANSWERS],
+    answered: usize,
+    least_answer: Option<Nanos>,
     smoothed: Option<(Nanos, Nanos)>,
     latest: Nanos,
     /// How much neighbours differ: a queue changes more slowly.
     step: Nanos,
     min: Option<Nanos>,
+    most: Nanos,
     all: Histogram,
 }
 
@@ -31,12 +41,37 @@ impl Rtt {
                 var + ((rtt - srtt).abs() - var) / 4,
             ),
         });
+        let whole = rtt + self.queued_before();
+        self.most = self.most.max(whole);
         self.all
-            .record(u64::try_from(rtt / MICROSECOND).unwrap_or_default());
+            .record(u64::try_from(whole / MICROSECOND).unwrap_or_default());
     }
 
-    /// The smoothed round trip and its variation.
+    /// The sender took so long to answer an acknowledgment, the way there and back included.
+    pub(crate) fn answer(&mut self, took: Nanos) {
+        let took = took.max(0);
+        self.answers[self.answered % ANSWERS] = took;
+        self.answered += 1;
+        self.least_answer = Some(self.least_answer.map_or(took, |least| least.min(took)));
+    }
+
+    /// What a queue between the sender and the capture point adds to the round trip.
+    pub(crate) fn queued_before(&self) -> Nanos {
+        let recent = &self.answers[..self.answered.min(ANSWERS)];
+        let least = recent.iter().min().copied();
+        least
+            .zip(self.least_answer)
+            .map_or(0, |(now, least)| now - least)
+    }
+
+    /// The smoothed round trip and its variation; without the least time that the sender takes to answer.
     pub(crate) fn smoothed(&self) -> Option<(Nanos, Nanos)> {
+        self.smoothed
+            .map(|(srtt, var)| (srtt + self.queued_before(), var))
+    }
+
+    /// The smoothed time from data to its acknowledgment at the capture point, and its variation.
+    pub(crate) fn to_receiver(&self) -> Option<(Nanos, Nanos)> {
         self.smoothed
     }
 
@@ -48,9 +83,23 @@ impl Rtt {
         self.min
     }
 
-    /// The latest sample is longer than the least one by a quarter.
-    pub(crate) fn is_queued(&self) -> bool {
-        self.min.is_some_and(|min| self.latest > min + min / 4)
+    /// The round trip is longer than the least one by a quarter; `back` is the sender's part of that.
+    pub(crate) fn is_queued(&self, back: Nanos) -> bool {
+        let whole = self.latest + back + self.queued_before();
+        self.min
+            .is_some_and(|min| whole > min + back + (min + back) / 4)
+    }
+
+    /// The round trip is near the longest, and that is longer than the least one: a queue is about full.
+    pub(crate) fn is_full(&self, back: Nanos) -> bool {
+        let Some(min) = self.min else {
+            return false;
+        };
+        let recent = &self.answers[..self.answered.min(ANSWERS)];
+        let before = recent.iter().max().copied().zip(self.least_answer);
+        let before = before.map_or(0, |(now, least)| now - least);
+        let (queue, most) = (self.latest + before - min, self.most - min);
+        queue > (min + back) / 4 && 2 * queue >= most
     }
 
     /// A percentile, in milliseconds.

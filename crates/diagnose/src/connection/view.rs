@@ -2,10 +2,16 @@
 
 use std::collections::VecDeque;
 
-use crate::time::Nanos;
+use crate::{
+    retransmission::need::is_before,
+    time::{MICROSECOND, Nanos},
+};
 
 /// Acknowledgments that are between the capture point and the sender, at most.
 const MOST: usize = 4096;
+
+/// By how much an acknowledgment may be late without a queue on its way.
+const LATE: Nanos = 300 * MICROSECOND;
 
 /// An acknowledgment, as the sender is going to see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +37,8 @@ pub(crate) struct View {
     coming: VecDeque<Arrival>,
     /// [`UNKNOWN`] until an acknowledgment has come.
     pub(crate) una: i64,
+    /// The same before the last acknowledgment of new data.
+    pub(crate) before: i64,
     pub(crate) sacked: i64,
     /// `None` until an acknowledgment has come.
     pub(crate) window: Option<i64>,
@@ -42,6 +50,8 @@ pub(crate) struct View {
     pub(crate) advanced: Option<Nanos>,
     /// The last that carried data.
     pub(crate) asked: Option<Nanos>,
+    /// An acknowledgment takes longer than the least time to the sender.
+    pub(crate) is_late: bool,
 }
 
 /// Below every octet: nothing is known to be acknowledged.
@@ -52,6 +62,7 @@ impl View {
         Self {
             coming: VecDeque::new(),
             una: UNKNOWN,
+            before: UNKNOWN,
             sacked: 0,
             window: None,
             duplicates: 0,
@@ -59,24 +70,35 @@ impl View {
             room: None,
             advanced: None,
             asked: None,
+            is_late: false,
         }
     }
 
     pub(crate) fn push(&mut self, arrival: Arrival) {
         if self.coming.len() >= MOST {
-            self.next(Nanos::MAX);
+            self.next(Nanos::MAX, None, 0);
         }
         self.coming.push_back(arrival);
     }
 
-    /// When the next acknowledgment arrives.
-    pub(crate) fn due(&self) -> Option<Nanos> {
-        self.coming.front().map(|arrival| arrival.time)
-    }
-
-    /// Lets the next acknowledgment arrive if that is before `now`.
-    pub(crate) fn next(&mut self, now: Nanos) -> Option<Arrival> {
-        if self.due()? > now {
+    /// Lets the next acknowledgment arrive. The sender echoes the `TSval` of the last that it has (RFC 7323 §4.3);
+    /// without one, or where that is the same, time decides.
+    pub(crate) fn next(
+        &mut self,
+        now: Nanos,
+        echo: Option<u32>,
+        patience: Nanos,
+    ) -> Option<Arrival> {
+        let next = self.coming.front()?;
+        let stamps = echo.zip(next.stamp);
+        let has_later = stamps.is_some_and(|(echo, stamp)| is_before(stamp, echo));
+        // With data of its own missing, the sender echoes an old one.
+        let is_due = next.time <= now;
+        let lacks = stamps.is_some_and(|(echo, stamp)| is_before(echo, stamp));
+        self.is_late = lacks && now - next.time > LATE;
+        let is_echoed = stamps.is_some_and(|(echo, stamp)| echo == stamp)
+            && self.last.and_then(|last| last.stamp) != next.stamp;
+        if !has_later && !is_echoed && (!is_due || (lacks && now - next.time <= patience)) {
             return None;
         }
         let arrival = self.coming.pop_front()?;
@@ -86,6 +108,7 @@ impl View {
             self.room = Some(arrival.time);
         }
         if advances {
+            self.before = self.una;
             self.advanced = Some(arrival.time);
             self.duplicates = 0;
         } else if arrival.is_duplicate {

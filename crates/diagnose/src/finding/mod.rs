@@ -1,72 +1,221 @@
-//! What stands out in a connection, in a sentence. One file per kind; [`all`] asks each.
+//! What stands out in a connection, in a sentence: one file per kind, besides the limits that took much of the time.
 
-mod capture;
-mod large;
-mod loss;
-mod opening;
+mod bufferbloat;
+mod burst_loss;
+mod capture_gap;
+mod large_segments_lost;
+mod loss_after_capture;
+mod loss_before_capture;
+mod policer;
+mod queue_overflow;
+mod random_loss;
+mod refused;
 mod reordering;
 mod reset;
-mod spurious;
+mod reset_by_middlebox;
+mod route_change;
+mod slow_client;
+mod slow_reader;
+mod spurious_retransmission;
+mod syn_loss;
+mod tail_loss;
 mod time;
+mod unanswered;
 
-use crate::report::{Connection, Finding, OneWay};
+use crate::report::{Connection, Finding, OneWay, Retransmission};
+
+pub use crate::limit::Meta;
 
 /// Frames that are named, at most.
 const MOST_PACKETS: usize = 8;
+/// Losses that no queue explains below which they show no kind.
+const FEW: usize = 3;
 
-/// A direction and its two ends.
-struct Way<'a> {
+macro_rules! kinds {
+    ($($variant:ident = $module:ident,)*) => {
+        /// A kind of finding that is no limit.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Kind {
+            $(#[doc = concat!("See `finding/", stringify!($module), ".rs`.")] $variant,)*
+        }
+
+        impl Kind {
+            /// All, in the order of the documentation.
+            pub const ALL: [Self; [$(stringify!($module)),*].len()] = [$(Self::$variant),*];
+
+            /// Its description.
+            #[must_use]
+            pub const fn meta(self) -> &'static Meta {
+                match self {
+                    $(Self::$variant => &$module::META,)*
+                }
+            }
+
+            fn find(self, case: &Case<'_>) -> Option<Finding> {
+                match self {
+                    $(Self::$variant => $module::find(case),)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Unanswered = unanswered,
+    Refused = refused,
+    SynLoss = syn_loss,
+    Reset = reset,
+    ResetByMiddlebox = reset_by_middlebox,
+    SlowClient = slow_client,
+    SlowReader = slow_reader,
+    Bufferbloat = bufferbloat,
+    Policer = policer,
+    RandomLoss = random_loss,
+    BurstLoss = burst_loss,
+    QueueOverflow = queue_overflow,
+    TailLoss = tail_loss,
+    LossBeforeCapture = loss_before_capture,
+    LossAfterCapture = loss_after_capture,
+    SpuriousRetransmission = spurious_retransmission,
+    Reordering = reordering,
+    LargeSegmentsLost = large_segments_lost,
+    RouteChange = route_change,
+    CaptureGap = capture_gap,
+}
+
+/// A direction of a connection and its two ends.
+struct Case<'a> {
+    connection: &'a Connection,
     data: &'a OneWay,
     sender: &'a str,
     receiver: &'a str,
-    duration_s: f64,
     /// Most of the connection's data goes this way.
     is_main: bool,
 }
 
-impl Way<'_> {
+impl<'a> Case<'a> {
+    /// The connection, for what is found once.
+    fn once(&self) -> Option<&'a Connection> {
+        self.is_main.then_some(self.connection)
+    }
+
+    /// The address of `a` or `b`.
+    fn end(&self, name: &str) -> &'a str {
+        if name == "a" {
+            &self.connection.a
+        } else {
+            &self.connection.b
+        }
+    }
+
+    /// Seconds of a limit.
+    fn time(&self, limit: &str) -> f64 {
+        self.data.limits_s.get(limit).copied().unwrap_or(0.0)
+    }
+
+    /// Of the connection's time.
+    fn share(&self, seconds: f64) -> f64 {
+        if self.connection.duration_s > 0.0 {
+            seconds / self.connection.duration_s
+        } else {
+            0.0
+        }
+    }
+
+    fn of_time(&self, limit: &str) -> f64 {
+        self.share(self.time(limit))
+    }
+
+    /// Shares of the time below this one do not stand out.
+    const fn least_share(&self) -> f64 {
+        0.05
+    }
+
     /// A share of the segments with data.
-    fn of_segments(&self, count: u64) -> f64 {
+    fn of_segments(&self, count: usize) -> f64 {
         count as f64 / self.data.data_packets.max(1) as f64
     }
 
-    /// The frames of the retransmissions that are meant.
-    fn frames(&self, meant: impl Fn(&crate::report::Retransmission) -> bool) -> Vec<u64> {
+    /// The first retransmissions of segments that were lost, in the order of their data. Probes of a closed window are
+    /// discarded, not lost.
+    fn losses(&self) -> Vec<&'a Retransmission> {
         let all = self.data.retransmissions.iter();
-        all.filter(|one| meant(one))
-            .map(|one| one.packet)
+        let mut lost: Vec<_> = all
+            .filter(|one| one.needed == Some(true) && one.seq >= 0 && one.trigger != "window-probe")
+            .collect();
+        lost.sort_by_key(|one| (one.seq, one.packet));
+        lost.dedup_by_key(|one| one.seq);
+        lost
+    }
+
+    /// The losses in runs of neighbours: of the tails of flights, which a timer found, and the others.
+    fn runs(&self) -> (Vec<Vec<&'a Retransmission>>, Vec<Vec<&'a Retransmission>>) {
+        let mut runs: Vec<Vec<&Retransmission>> = Vec::new();
+        for one in self.losses() {
+            match runs.last_mut() {
+                Some(run) if run.last().is_some_and(|last| end(last) == one.seq) => run.push(one),
+                _ => runs.push(vec![one]),
+            }
+        }
+        let is_tail = |run: &Vec<&Retransmission>| {
+            let mut run = run.iter();
+            run.any(|one| matches!(one.trigger, "rto" | "tlp"))
+        };
+        runs.into_iter().partition(is_tail)
+    }
+
+    /// Those while no queue was full, if there are enough to tell their kind.
+    fn unexplained_losses(&self) -> Option<Vec<Vec<&'a Retransmission>>> {
+        let (_, mut runs) = self.runs();
+        runs.retain(|run| !run.iter().any(|one| one.queue_full));
+        let is_known = self.data.policed_mbit_s.is_some() || large_segments_lost::is_stuck(self);
+        let count: usize = runs.iter().map(Vec::len).sum();
+        (count >= FEW && !is_known).then_some(runs)
+    }
+
+    /// The frames of retransmissions.
+    #[expect(clippy::unused_self, reason = "read as the others are")]
+    fn frames(&self, of: &[&Retransmission]) -> Vec<u64> {
+        let mut frames: Vec<_> = of.iter().map(|one| one.packet).collect();
+        frames.sort_unstable();
+        frames.truncate(MOST_PACKETS);
+        frames
+    }
+
+    /// The frames around the pauses of a limit.
+    fn pauses(&self, limit: &str, side: Option<&str>) -> Vec<u64> {
+        let stalls = self.data.stalls.iter();
+        stalls
+            .filter(|stall| stall.cause == limit && (side.is_none() || stall.side == side))
+            .flat_map(|stall| stall.packets.iter().copied())
             .take(MOST_PACKETS)
             .collect()
     }
 }
 
+/// Behind the last octet of a segment.
+fn end(segment: &Retransmission) -> i64 {
+    segment.seq + i64::from(segment.bytes)
+}
+
 /// What stands out in a connection, the largest share first.
 pub(crate) fn all(connection: &Connection) -> Vec<Finding> {
-    let [one, other] = connection.directions.all().map(|way| way.bytes);
+    let [one, other] = connection.directions.all();
     let (a, b) = (connection.a.as_str(), connection.b.as_str());
-    let ways = connection
-        .directions
-        .all()
-        .into_iter()
-        .zip([(a, b), (b, a)]);
-    let mut findings: Vec<_> = opening::find(connection).into_iter().collect();
-    findings.extend(reset::find(connection));
-    for (data, (sender, receiver)) in ways {
-        let way = Way {
+    let is_forward = one.bytes >= other.bytes;
+    let mut findings = Vec::new();
+    for (data, sender, receiver, is_main) in [(one, a, b, is_forward), (other, b, a, !is_forward)] {
+        let case = Case {
+            connection,
             data,
             sender,
             receiver,
-            duration_s: connection.duration_s,
-            is_main: data.bytes >= one.max(other),
+            is_main,
         };
         if data.data_packets > 0 {
-            findings.extend(time::find(&way));
-            findings.extend(loss::find(&way));
-            findings.extend(spurious::find(&way));
-            findings.extend(reordering::find(&way));
-            findings.extend(large::find(&way));
-            findings.extend(capture::find(&way));
+            findings.extend(time::find(&case));
         }
+        findings.extend(Kind::ALL.into_iter().filter_map(|kind| kind.find(&case)));
     }
     findings.sort_by(|one, other| other.share.total_cmp(&one.share));
     findings

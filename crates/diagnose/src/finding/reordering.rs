@@ -1,18 +1,32 @@
-//! Segments that came after later ones and were not retransmitted.
+//! Segments that arrive after later ones.
 
-use super::{Way, percent};
-use crate::report::Finding;
+use super::{Case, Finding, Meta, percent};
 
-pub(super) fn find(way: &Way<'_>) -> Option<Finding> {
-    let count = way.data.reordered_packets;
-    let share = way.of_segments(count);
-    (count > 0).then(|| Finding {
-        cause: "reordered-before-capture",
+pub(super) const META: Meta = Meta {
+    name: "reordering",
+    title: "Reordering",
+    meaning: "The path delivers segments after later ones.",
+    evidence: "Segments came after later ones without being retransmitted, or SACKs named a gap that its own segment filled.",
+    confusion: "Several members of a link group, or a retransmission below IP.",
+};
+
+/// Below this share of the segments it does no harm: RACK and DUPTHRESH wait for it.
+const LEAST: f64 = 0.0005;
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let (before, after) = (
+        case.data.reordered_packets,
+        case.data.reordered_after_packets,
+    );
+    let count = before + after;
+    let share = case.of_segments(usize::try_from(count).unwrap_or(usize::MAX));
+    (count > 1 && share >= LEAST).then(|| Finding {
+        cause: META.name,
         share,
         text: format!(
-            "{} to {}: {count} segments ({}) reached the capture point after later ones; they are no retransmissions.",
-            way.sender,
-            way.receiver,
+            "{} to {}: {before} segments reached the capture point after later ones, {after} the receiver ({} in all); they are no retransmissions.",
+            case.sender,
+            case.receiver,
             percent(share)
         ),
         packets: Vec::new(),

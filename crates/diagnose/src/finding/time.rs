@@ -1,60 +1,29 @@
 //! Limits that took a notable share of the time.
 
-use super::{MOST_PACKETS, Way};
+use super::{Case, Finding};
 use crate::limit::Limit;
-use crate::report::Finding;
 
-/// Shares below this one do not stand out.
-const LEAST: f64 = 0.05;
-
-pub(super) fn find(way: &Way<'_>) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    if way.duration_s <= 0.0 {
-        return findings;
+/// What of a limit is not a finding of its own.
+fn time(case: &Case<'_>, limit: Limit) -> f64 {
+    let all = case.time(limit.meta().name);
+    match limit {
+        Limit::Application => all - case.data.receiver_application_s - case.data.closing_s,
+        Limit::ReceiveWindow => all - case.data.receiver_unread_s,
+        _ => all,
     }
-    for limit in Limit::ALL {
-        let meta = limit.meta();
-        let time = way.data.limits_s.get(meta.name).copied();
-        let share = time.unwrap_or(0.0) / way.duration_s;
-        // Whoever sends the requests has little to send.
-        let is_asking = limit == Limit::Application && !way.is_main;
-        if share < LEAST || is_asking {
-            continue;
-        }
-        let sides = if limit == Limit::Application {
-            sides(way)
-        } else {
-            String::new()
-        };
-        let stalls = way.data.stalls.iter();
-        let stalls = stalls.filter(|stall| stall.cause == meta.name);
-        findings.push(Finding {
-            cause: meta.name,
-            share,
-            text: format!(
-                "{} to {}: {}{sides}",
-                way.sender, way.receiver, meta.meaning
-            ),
-            packets: stalls
-                .flat_map(|stall| stall.packets.iter().copied())
-                .take(MOST_PACKETS)
-                .collect(),
-        });
-    }
-    findings
 }
 
-/// Whose application it was.
-fn sides(way: &Way<'_>) -> String {
-    let receiver = way.data.receiver_application_s;
-    let all = way.data.limits_s.get(Limit::Application.meta().name);
-    let part = receiver / all.copied().unwrap_or(0.0).max(f64::EPSILON);
-    if part < 0.01 {
-        return String::new();
-    }
-    format!(
-        " In {} of it, it waited for a request of {}.",
-        super::percent(part),
-        way.receiver
-    )
+pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Finding> + 'a {
+    Limit::ALL.into_iter().filter_map(|limit| {
+        let meta = limit.meta();
+        let share = case.share(time(case, limit));
+        // Whoever sends the requests has little to send.
+        let is_asking = limit == Limit::Application && !case.is_main;
+        (share >= case.least_share() && !is_asking).then(|| Finding {
+            cause: meta.name,
+            share,
+            text: format!("{} to {}: {}", case.sender, case.receiver, meta.meaning),
+            packets: case.pauses(meta.name, None),
+        })
+    })
 }

@@ -43,6 +43,8 @@ pub(crate) struct Wait {
     /// The receiver's window, and the room in it behind what was sent.
     pub(crate) window: Option<i64>,
     pub(crate) room: Option<i64>,
+    /// The window was full a quarter of a round trip ago or less.
+    pub(crate) was_full: bool,
     /// Payload of the segment that ends the interval.
     pub(crate) next_length: i64,
     pub(crate) is_opening: bool,
@@ -66,6 +68,8 @@ pub(crate) struct Wait {
     pub(crate) is_paced: bool,
     /// The amount in flight has been the same for many round trips.
     pub(crate) is_level: bool,
+    /// That amount is about the receiver's window.
+    pub(crate) fills_window: bool,
     /// No more is in flight than any congestion window holds.
     pub(crate) is_unfilled: bool,
     /// The round trip is longer than the least one.

@@ -100,6 +100,12 @@ fn first_arrival(piece: &Piece, floor: Nanos) -> (usize, Evidence) {
         return (0, Evidence::TooSoon);
     }
     if let Some(echoed) = echoed(piece, possible, cover.echo) {
+        // An original that was only late is reported as a duplicate of the retransmission (RFC 2883 §5.1).
+        let behind = piece.again.len() - echoed;
+        let late = (piece.duplicates as usize).saturating_sub(behind);
+        if late > 0 {
+            return (echoed.saturating_sub(late), Evidence::DuplicateSack);
+        }
         return (echoed, Evidence::Echo);
     }
     if cover.is_at_once || (cover.reaches_beyond && !piece.overtaken) {

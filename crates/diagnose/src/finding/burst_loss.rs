@@ -1,0 +1,29 @@
+//! Losses of several segments in a row that no queue explains.
+
+use super::{Case, Finding, Meta};
+
+pub(super) const META: Meta = Meta {
+    name: "burst-loss",
+    title: "Burst loss",
+    meaning: "The path loses several segments in a row.",
+    evidence: "Segments were lost while the queue was not full, half as many again as there were gaps, or more.",
+    confusion: "A queue that other traffic fills for moments; a handover.",
+};
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let runs = case.unexplained_losses()?;
+    let losses = runs.concat();
+    let is_burst = 2 * losses.len() >= 3 * runs.len();
+    is_burst.then(|| Finding {
+        cause: META.name,
+        share: case.of_segments(losses.len()),
+        text: format!(
+            "{} to {}: {} segments were lost in {} bursts while no queue was full.",
+            case.sender,
+            case.receiver,
+            losses.len(),
+            runs.len()
+        ),
+        packets: case.frames(&losses),
+    })
+}

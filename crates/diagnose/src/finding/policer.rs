@@ -1,0 +1,25 @@
+//! A device that drops what exceeds a rate.
+
+use super::{Case, Finding, Meta};
+
+pub(super) const META: Meta = Meta {
+    name: "policer",
+    title: "Policer",
+    meaning: "A device drops what exceeds a rate, instead of queuing it.",
+    evidence: "Between losses as much data got through as one rate permits, and no queue built up before them.",
+    confusion: "A bottleneck whose queue holds a few packets.",
+};
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let rate = case.data.policed_mbit_s?;
+    let losses = case.losses();
+    Some(Finding {
+        cause: META.name,
+        share: case.of_segments(losses.len()),
+        text: format!(
+            "{} to {}: between losses {rate:.3} Mbit/s got through each time, without a queue: a policer.",
+            case.sender, case.receiver
+        ),
+        packets: case.frames(&losses),
+    })
+}

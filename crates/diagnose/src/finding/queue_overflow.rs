@@ -1,0 +1,30 @@
+//! Losses because a queue was full.
+
+use super::{Case, Finding, Meta, percent};
+
+pub(super) const META: Meta = Meta {
+    name: "queue-overflow",
+    title: "Full queue",
+    meaning: "A queue on the path was full and dropped segments.",
+    evidence: "Segments were lost while the round trip was near its longest.",
+    confusion: "Random losses on a path whose queue is always full.",
+};
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let (_, mut runs) = case.runs();
+    runs.retain(|run| run.iter().any(|one| one.queue_full));
+    let losses = runs.concat();
+    let share = case.of_segments(losses.len());
+    (!losses.is_empty()).then(|| Finding {
+        cause: META.name,
+        share,
+        text: format!(
+            "{} to {}: {} segments ({}) were lost while a queue was full.",
+            case.sender,
+            case.receiver,
+            losses.len(),
+            percent(share)
+        ),
+        packets: case.frames(&losses),
+    })
+}

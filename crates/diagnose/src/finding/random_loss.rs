@@ -1,0 +1,29 @@
+//! Losses of single segments that no queue explains.
+
+use super::{Case, Finding, Meta, percent};
+
+pub(super) const META: Meta = Meta {
+    name: "random-loss",
+    title: "Random loss",
+    meaning: "The path loses single segments.",
+    evidence: "Segments were lost while the queue was not full, seldom two in a row.",
+    confusion: "A policer that leaves few tokens; a queue that other traffic fills for moments.",
+};
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let runs = case.unexplained_losses()?;
+    let losses = runs.concat();
+    let is_single = 2 * losses.len() < 3 * runs.len();
+    is_single.then(|| Finding {
+        cause: META.name,
+        share: case.of_segments(losses.len()),
+        text: format!(
+            "{} to {}: {} segments ({}) were lost one by one while no queue was full.",
+            case.sender,
+            case.receiver,
+            losses.len(),
+            percent(case.of_segments(losses.len()))
+        ),
+        packets: case.frames(&losses),
+    })
+}

@@ -1,0 +1,22 @@
+//! A SYN that a RST answers.
+
+use super::{Case, Finding, Meta};
+
+pub(super) const META: Meta = Meta {
+    name: "refused",
+    title: "Refused",
+    meaning: "A RST answered the SYN.",
+    evidence: "The only answer to a SYN is a RST.",
+    confusion: "A firewall that refuses in the name of the host.",
+};
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let connection = case.once()?;
+    let packets = connection.reset.iter().map(|reset| reset.packet).collect();
+    (connection.handshake == "refused").then(|| Finding {
+        cause: META.name,
+        share: 1.0,
+        text: format!("{} refused the connection.", connection.b),
+        packets,
+    })
+}

@@ -1,0 +1,27 @@
+//! A receiver's application that reads more slowly than data comes.
+
+use super::{Case, Finding, Meta, percent};
+
+pub(super) const META: Meta = Meta {
+    name: "slow-reader",
+    title: "Slow reader",
+    meaning: "The receiver's application read more slowly than data came.",
+    evidence: "The window that was full had been more than twice as large.",
+    confusion: "A receiver that shrinks its buffer because it lacks memory.",
+};
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let share = case.share(case.data.receiver_unread_s);
+    (share >= case.least_share()).then(|| Finding {
+        cause: META.name,
+        share,
+        text: format!(
+            "{} to {}: in {} of the time the window was full because the application of {} had not read.",
+            case.sender,
+            case.receiver,
+            percent(share),
+            case.receiver
+        ),
+        packets: case.pauses("receive-window", None),
+    })
+}

@@ -1,0 +1,29 @@
+//! Retransmissions of data that had arrived.
+
+use super::{Case, Finding, Meta};
+
+pub(super) const META: Meta = Meta {
+    name: "spurious-retransmission",
+    title: "Spurious retransmissions",
+    meaning: "Segments were retransmitted although their data had arrived, or was only late.",
+    evidence: "An acknowledgment, a timestamp or a duplicate SACK shows that an earlier copy arrived.",
+    confusion: "Acknowledgments that were lost.",
+};
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let counts = &case.data.retransmission_counts;
+    if counts.spurious == 0 {
+        return None;
+    }
+    let spurious = case.data.retransmissions.iter();
+    let spurious: Vec<_> = spurious.filter(|one| one.needed == Some(false)).collect();
+    Some(Finding {
+        cause: META.name,
+        share: case.of_segments(usize::try_from(counts.spurious).unwrap_or(usize::MAX)),
+        text: format!(
+            "{} to {}: {} of {} retransmissions were spurious, because the data had arrived or was only late.",
+            case.sender, case.receiver, counts.spurious, counts.all
+        ),
+        packets: case.frames(&spurious),
+    })
+}

@@ -1,0 +1,33 @@
+//! Losses of the last segments of what was sent.
+
+use super::{Case, Finding, Meta, large_segments_lost};
+
+pub(super) const META: Meta = Meta {
+    name: "tail-loss",
+    title: "Tail loss",
+    meaning: "The last segments of a flight were lost, so that no acknowledgment showed it.",
+    evidence: "A timer or a tail loss probe retransmitted a segment for the first time.",
+    confusion: "Acknowledgments that were lost.",
+};
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let (runs, _) = case.runs();
+    let losses = runs.concat();
+    if losses.is_empty() || large_segments_lost::is_stuck(case) {
+        return None;
+    }
+    let stalls = case.data.stalls.iter();
+    let waits = stalls.filter(|stall| stall.cause == "retransmission-timeout");
+    let share = case.share(waits.map(|stall| stall.duration_s).sum());
+    Some(Finding {
+        cause: META.name,
+        share,
+        text: format!(
+            "{} to {}: the last segments of {} flights were lost, and a timer found it.",
+            case.sender,
+            case.receiver,
+            runs.len()
+        ),
+        packets: case.frames(&losses),
+    })
+}

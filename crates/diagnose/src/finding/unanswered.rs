@@ -1,0 +1,21 @@
+//! A SYN without an answer.
+
+use super::{Case, Finding, Meta};
+
+pub(super) const META: Meta = Meta {
+    name: "unanswered",
+    title: "No answer",
+    meaning: "Nothing answered the SYN.",
+    evidence: "The capture has SYNs and no packet of the other end.",
+    confusion: "Answers that take a way past the capture point.",
+};
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let connection = case.once()?;
+    (connection.handshake == "unanswered").then(|| Finding {
+        cause: META.name,
+        share: 1.0,
+        text: format!("{} did not answer the SYN.", connection.b),
+        packets: Vec::new(),
+    })
+}

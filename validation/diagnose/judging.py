@@ -1,0 +1,201 @@
+"""How diagnoses of planted causes are judged, and the bars, which were set before the first run."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from diagnose.causes import Cause
+from diagnose.simulated import Score
+
+BLAME = (
+    "syn-loss", "unanswered", "refused", "reset", "reset-by-middlebox", "application", "slow-client", "receive-window", "zero-window",
+    "slow-reader", "send-buffer", "delayed-ack-nagle", "bufferbloat", "policer", "random-loss", "burst-loss", "tail-loss",
+    "queue-overflow", "reordering", "large-segments-lost", "route-change", "capture-gap",
+)  # fmt: skip
+"""Findings that name a cause. The others describe: limits that every transfer has, where segments were lost, what was spurious."""
+
+LEAST_F1 = {"simulated": 0.995, "live sender": 0.98, "live middle": 0.95, "live receiver": 0.95}
+LEAST_TIME = 0.97
+LEAST_STALLS = 0.95
+MOST_BLAME = 0.01
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A pause that the diagnosis lists."""
+
+    truth: frozenset[str]
+    """What it may have been; empty if that is not known."""
+    ours: str
+    side: str | None
+    duration_s: float
+    packets: list[int]
+
+    @property
+    def is_right(self) -> bool:
+        """The cause is one that it may have been."""
+        return self.ours in self.truth
+
+    @property
+    def is_undecided(self) -> bool:
+        """The diagnosis does not say."""
+        return self.ours == "undecidable"
+
+
+def truth_of_pause(row: dict[str, Any] | None, cause: Cause) -> frozenset[str]:
+    """What a pause waited for that ends with this packet of the sender."""
+    if row is None:
+        return frozenset()
+    if row["retransmission"]:
+        if row["cause"] in ("rto", "tlp"):
+            return frozenset({"retransmission-timeout"})
+        return frozenset({"fast-recovery", "reordering"})
+    return cause.stalls
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One diagnosis."""
+
+    cause: Cause
+    seed: int
+    point: str
+    score: Score
+    pauses: tuple[Pause, ...]
+    findings: tuple[str, ...]
+
+    @property
+    def blamed(self) -> frozenset[str]:
+        """The findings that name a cause."""
+        return frozenset(self.findings) & frozenset(BLAME)
+
+    @property
+    def is_named(self) -> bool:
+        """The planted cause is among them."""
+        return not self.cause.named_by or bool(self.cause.named_by & self.blamed)
+
+    @property
+    def wrongly(self) -> frozenset[str]:
+        """Findings that are neither planted nor entailed."""
+        return self.blamed - self.cause.named_by - self.cause.besides
+
+    def complaints(self) -> Iterator[str]:
+        """What is wrong, a line each."""
+        name = self.score.name
+        if not self.is_named:
+            yield f"{name}: not named: {', '.join(self.findings)}"
+        if self.wrongly:
+            yield f"{name}: blamed {', '.join(sorted(self.wrongly))}"
+        if self.score.shares and self.score.time_right < LEAST_TIME:
+            shares = {key: (round(a, 3), round(b, 3)) for key, (a, b) in self.score.shares.items() if abs(a - b) > 0.01}
+            yield f"{name}: time right {self.score.time_right:.1%}: {shares}"
+        for line in (*self.score.wrong, *(f"missed {one}" for one in self.score.missed), *(f"extra {one}" for one in self.score.extra)):
+            yield f"{name}: {line}"
+        for pause in self.pauses:
+            if pause.truth and not pause.is_right:
+                yield f"{name}: pause of {pause.duration_s * 1e3:.1f} ms {pause.packets}: {pause.ours} {pause.side or ''}, truth {sorted(pause.truth)}"
+
+
+@dataclass
+class Tally:
+    """Sums over judgements."""
+
+    runs: Counter[str] = field(default_factory=Counter)
+    named: Counter[str] = field(default_factory=Counter)
+    cells: Counter[tuple[str, str]] = field(default_factory=Counter)
+    wrongly: Counter[str] = field(default_factory=Counter)
+    stalls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    time: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    need: dict[str, Score] = field(default_factory=dict)
+    """By point, pooled."""
+    causes: dict[str, Cause] = field(default_factory=dict)
+
+    def add(self, one: Judgement) -> None:
+        """Count a judgement."""
+        name = one.cause.name
+        self.causes[name] = one.cause
+        self.runs[name] += 1
+        self.named[name] += one.is_named
+        self.wrongly[name] += bool(one.wrongly)
+        for finding in one.blamed:
+            self.cells[name, finding] += 1
+        for pause in one.pauses:
+            if pause.truth:
+                verdict = "right" if pause.is_right else "undecided" if pause.is_undecided else "wrong"
+                self.stalls[name, verdict] += 1
+        if one.score.shares:
+            self.time[name].append(one.score.time_right)
+        pooled = self.need.setdefault(one.point, Score(one.point))
+        pooled.pairs += one.score.pairs
+        pooled.overlooked += one.score.overlooked
+        pooled.undecided += one.score.undecided
+
+    def stall_share(self, verdict: str, name: str | None = None) -> float | None:
+        """The share of pauses with this verdict."""
+        counts = {key: count for key, count in self.stalls.items() if name in (None, key[0])}
+        whole = sum(counts.values())
+        return sum(count for key, count in counts.items() if key[1] == verdict) / whole if whole else None
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A figure beside its bar."""
+
+    name: str
+    figure: float
+    bar: float
+    is_least: bool = True
+
+    @property
+    def is_met(self) -> bool:
+        """The figure is on the right side."""
+        return self.figure >= self.bar if self.is_least else self.figure <= self.bar
+
+    def __str__(self) -> str:
+        word = "met" if self.is_met else "MISSED"
+        return f"{self.name}: {self.figure:.4f} ({'at least' if self.is_least else 'at most'} {self.bar}): {word}"
+
+
+def judge_bars(tally: Tally, engine: str = "simulated") -> list[Bar]:
+    """The figures and their bars."""
+    bars = []
+    for point, score in tally.need.items():
+        least = LEAST_F1.get(f"{engine} {point}", LEAST_F1["simulated"])
+        for kind, word in ((True, "needed"), (False, "spurious")):
+            f1 = score.f1(kind=kind)
+            if f1 is not None:
+                bars.append(Bar(f"F1 of {word} retransmissions at the {point}", f1, least))
+    times = [time for times in tally.time.values() for time in times]
+    if times:
+        bars.append(Bar("time whose limit is right", sum(times) / len(times), LEAST_TIME))
+    right, wrong = tally.stall_share("right"), tally.stall_share("wrong")
+    if right is not None and wrong is not None:
+        bars.append(Bar("pauses whose cause is right", right, LEAST_STALLS))
+        bars.append(Bar("pauses whose cause is wrong", wrong, MOST_BLAME, is_least=False))
+    runs = sum(tally.runs.values())
+    planted = {name: count for name, count in tally.runs.items() if tally.causes[name].named_by}
+    if planted:
+        named = sum(tally.named[name] for name in planted)
+        bars.append(Bar("planted causes that are named", named / sum(planted.values()), LEAST_STALLS))
+    bars.append(Bar("runs that blame a cause which was not there", sum(tally.wrongly.values()) / runs, MOST_BLAME, is_least=False))
+    return bars
+
+
+def matrix(tally: Tally) -> str:
+    """Planted causes by findings, in per cent of the diagnoses."""
+    columns = [name for name in BLAME if any(tally.cells[row, name] for row in tally.runs)]
+    lines = []
+    for row in tally.runs:
+        cells = {name: tally.cells[row, name] / tally.runs[row] for name in columns if tally.cells[row, name]}
+        shown = ", ".join(f"{name} {share:.0%}" for name, share in cells.items())
+        times = tally.time.get(row)
+        time = f"{sum(times) / len(times):.1%} ({min(times):.1%})" if times else "-"
+        stalls = " ".join(f"{verdict} {tally.stalls[row, verdict]}" for verdict in ("right", "undecided", "wrong"))
+        lines.append(
+            f"{row}: {tally.runs[row]} diagnoses, named {tally.named[row]}, wrongly {tally.wrongly[row]}; "
+            f"time {time}; pauses {stalls}; {shown}"
+        )
+    return "\n".join(lines)

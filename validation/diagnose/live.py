@@ -1,0 +1,106 @@
+"""Judge diagnoses of live runs: the kernel's TCP over the path of ``wire.py``."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from anabranch.diagnosis import diagnose
+
+from diagnose.causes import CAUSES, WINDOW, Cause, cause
+from diagnose.judging import Judgement, Pause
+from diagnose.simulated import Score, compare
+
+WIRE = Path(__file__).with_name("wire.py")
+LATE = 0.005
+"""A segment that follows the last acknowledgment by more, and by a quarter of a round trip (RFC 8985 §6.2), was released by
+a timer."""
+
+ONLY_LIVE = (
+    cause("policer", lambda _rng: "", {"policer"}, {"burst-loss", "random-loss", "tail-loss", "queue-overflow"},
+          WINDOW | {"pacing"}),
+    cause("MTU black hole", lambda _rng: "", {"large-segments-lost"}, {"tail-loss"}, WINDOW),
+)  # fmt: skip
+"""What the engine cannot plant: it has no policer and no links with an MTU of their own."""
+
+
+def causes() -> list[Cause]:
+    """All that a wire can plant."""
+    return [*CAUSES, *ONLY_LIVE]
+
+
+def judgements(planted: Cause, seed: int) -> Iterator[Judgement]:
+    """The diagnoses of one run, at each point.
+
+    Raises:
+        RuntimeError: The run failed.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        done = subprocess.run(
+            [sys.executable, str(WIRE), planted.name, str(seed), name], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"{planted.name}, seed {seed}: {done.stderr.strip()[-500:]}")
+        truth = json.loads((folder / "truth.json").read_text())
+        for point, numbers in truth["frames"].items():
+            yield _judge(planted, seed, point, numbers, truth, diagnose(folder / f"{point}.pcap"))
+
+
+def _judge(
+    planted: Cause, seed: int, point: str, numbers: list[int], truth: dict[str, Any], document: dict[str, Any]
+) -> Judgement:
+    told = Score(f"{planted.name}, live, seed {seed}, at the {point}")
+    connection = document["connections"][0]
+    direction = max(connection["directions"].values(), key=lambda one: int(one["bytes"]))
+    rows = {row["packet"]: row for row in truth["rows"]}
+    frames = {frame: rows[number] for frame, number in enumerate(numbers, 1) if number in rows}
+    for row in frames.values():
+        row.update({"retransmission": row["again"], "cause": _trigger(row, truth["rtt_s"])})
+        row.update({"sent_s": row["sent"], "sequence_bytes": row["seq"]})
+    again = {frame: row for frame, row in frames.items() if row["again"]}
+    found = [one for one in direction["retransmissions"] if one["bytes"]]
+    compare(told, {**direction, "retransmissions": found}, again)
+    _compare_time(told, truth, direction, connection["duration_s"])
+    pauses = []
+    for stall in direction["stalls"]:
+        row = frames.get(stall["packets"][-1])
+        may_be = frozenset[str]()
+        if row is not None:
+            timed = frozenset({"retransmission-timeout"})
+            may_be = (timed if row["cause"] else frozenset({"fast-recovery", "reordering"})) if row["again"] else planted.stalls
+        pauses.append(Pause(may_be, stall["cause"], stall["side"], stall["duration_s"], stall["packets"]))
+    return Judgement(planted, seed, point, told, tuple(pauses), tuple(one["cause"] for one in connection["findings"]))
+
+
+def _trigger(row: dict[str, Any], rtt: float) -> str | None:
+    since = row["since_ack"]
+    is_timed = since is None or since > rtt / 4 + LATE
+    return "rto" if row["again"] and is_timed else None
+
+
+def _compare_time(told: Score, truth: dict[str, Any], direction: dict[str, Any], duration: float) -> None:
+    """The kernel counts what limited the socket: the receiver's window, its own buffer, or nothing to send."""
+    info = truth["tcp_info"]
+    if info is None:
+        return
+    whole = truth["duration_s"] * 1e6
+    limits = direction["limits_s"]
+    told.shares["rwnd"] = (info["rwnd_us"] / whole, (limits["receive-window"] + limits["zero-window"]) / duration)
+    told.shares["sndbuf"] = (info["sndbuf_us"] / whole, limits["send-buffer"] / duration)
+
+
+def is_possible() -> str | None:
+    """Why there are no live runs here; ``None`` if there are."""
+    with tempfile.TemporaryDirectory() as name:
+        done = subprocess.run(
+            [sys.executable, str(WIRE), "slow client", str(random.randrange(1000)), name],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    return None if done.returncode == 0 else done.stderr.strip()[-300:]

@@ -1,0 +1,608 @@
+"""A path between two network namespaces with one planted fault: the kernel's TCP at both ends, captured at three points.
+
+    python validation/diagnose/wire.py CAUSE SEED FOLDER
+
+Writes ``sender.pcap``, ``middle.pcap`` and ``receiver.pcap`` into FOLDER, and ``truth.json``: the fate of each packet, and
+the sender's ``TCP_INFO``. It needs root. Nothing leaves the two namespaces, which end with the process.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import multiprocessing
+import os
+import random
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from kernel import namespaces
+
+from diagnose.truth import Acks, Sent, needed
+
+SENDER, RECEIVER, PORT = "10.9.1.1", "10.9.1.2", 5201
+POINTS = ("sender", "middle", "receiver")
+SNAPLEN = 96
+SYN, FIN, RST, PSH, ACK = 2, 1, 4, 8, 16
+MSS = 1448
+_BUSY = struct.Struct("=168x3Q")
+"""``tcpi_busy_time``, ``tcpi_rwnd_limited`` and ``tcpi_sndbuf_limited`` of tcp(7)'s ``TCP_INFO``, in microseconds."""
+
+
+@dataclass
+class Packet:
+    """A packet on the path."""
+
+    number: int
+    octets: bytes
+    forward: bool
+    sent: float
+    delivered: float | None = None
+    dropped: str | None = None
+
+    def __post_init__(self) -> None:
+        header = (self.octets[0] & 15) * 4
+        (self.length,) = struct.unpack_from(">H", self.octets, 2)
+        self.seq, self.ack, offset, self.flags = struct.unpack_from(">IIBB", self.octets, header + 4)
+        self.payload = self.length - header - (offset >> 4) * 4
+
+
+Fault = Callable[["Wire", Packet], bool]
+
+
+@dataclass
+class Setup:
+    """A path, and the applications at its ends."""
+
+    rate: float = 20e6
+    """Bit/s of the bottleneck, which lies between the sender and the middle."""
+    near: float = 0.010
+    far: float = 0.010
+    """Seconds one way, before and behind the middle."""
+    queue: float = 1.0
+    """Bandwidth-delay products."""
+    duration: float = 4.0
+    near_fault: Fault | None = None
+    """Whether a packet of data is lost before the middle."""
+    far_fault: Fault | None = None
+    back_fault: Fault | None = None
+    late: Callable[[Packet], float] = lambda _packet: 0.0
+    """By how much a packet is late behind the middle, so that others overtake it."""
+    route: tuple[float, float] | None = None
+    """When the far part changes, and how long it takes then."""
+    capture_drops: float = 0.0
+    reset_at: float | None = None
+    send: dict[str, Any] = field(default_factory=dict)
+    receive: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def bdp(self) -> float:
+        """Bytes that fill the path."""
+        return self.rate / 8 * 2 * (self.near + self.far)
+
+
+class Wire:
+    """The path: holds the other ends of both hosts' devices."""
+
+    def __init__(self, setup: Setup, ends: tuple[int, int], rng: random.Random) -> None:
+        self.setup, self.ends, self.rng = setup, ends, rng
+        self.packets: list[Packet] = []
+        self.order = count()
+        self.events: list[tuple[float, int, Callable[[float], None]]] = []
+        self.free = 0.0
+        self.waiting = 0
+        self.start = time.monotonic()
+        self.epoch = time.time() - self.start
+        self.files = {point: bytearray() for point in POINTS}
+        self.frames: dict[str, list[int]] = {point: [] for point in POINTS}
+        self.left = dict.fromkeys(POINTS, 0)
+        self.last: dict[bool, Packet] = {}
+        self.has_reset = False
+        for content in self.files.values():
+            content += struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, SNAPLEN, 101)
+
+    def capture(self, point: str, packet: Packet, now: float) -> None:
+        """Write a packet down, unless the capture drops it."""
+        drops = self.setup.capture_drops
+        if drops and len(self.packets) > 20:
+            if not self.left[point] and self.rng.random() < drops / 5:
+                self.left[point] = 1 + int(self.rng.expovariate(1 / 5))
+            if self.left[point]:
+                self.left[point] -= 1
+                return
+        seconds, nanos = divmod(int((self.epoch + now) * 1e9), 10**9)
+        kept = packet.octets[:SNAPLEN]
+        self.files[point] += struct.pack("<IIII", seconds, nanos, len(kept), packet.length) + kept
+        self.frames[point].append(packet.number)
+
+    def at(self, when: float, what: Callable[[float], None]) -> None:
+        """Do something later."""
+        heapq.heappush(self.events, (when, next(self.order), what))
+
+    def enter(self, octets: bytes, *, forward: bool) -> None:
+        """A host sends a packet."""
+        now = time.monotonic()
+        if octets[0] >> 4 != 4 or octets[9] != socket.IPPROTO_TCP:
+            return
+        packet = Packet(len(self.packets), octets, forward, now)
+        self.packets.append(packet)
+        self.last[forward] = packet
+        if forward:
+            self.forth(packet, now)
+        else:
+            self.back(packet, now)
+
+    def forth(self, packet: Packet, now: float) -> None:
+        """From the sender to the middle."""
+        self.capture("sender", packet, now)
+        setup = self.setup
+        if setup.near_fault and setup.near_fault(self, packet):
+            packet.dropped = "near"
+            return
+        if self.waiting > setup.queue * setup.bdp + 3000:
+            packet.dropped = "queue"
+            return
+        self.waiting += packet.length
+        self.free = max(now, self.free) + packet.length * 8 / setup.rate
+
+        def leave(_now: float) -> None:
+            self.waiting -= packet.length
+
+        self.at(self.free, leave)
+        self.at(self.free + setup.near, lambda now: self.middle(packet, now))
+
+    def middle(self, packet: Packet, now: float) -> None:
+        """From the middle to the receiver."""
+        setup = self.setup
+        if setup.reset_at is not None and now - self.start > setup.reset_at and not self.has_reset:
+            self.reset(now)
+        self.capture("middle", packet, now)
+        if setup.far_fault and setup.far_fault(self, packet):
+            packet.dropped = "far"
+            return
+        self.at(now + self.far(now) + setup.late(packet), lambda now: self.deliver(packet, now))
+
+    def far(self, now: float) -> float:
+        """How long the far part takes."""
+        route = self.setup.route
+        return route[1] if route and now - self.start > route[0] else self.setup.far
+
+    def deliver(self, packet: Packet, now: float) -> None:
+        """To the receiver."""
+        self.capture("receiver", packet, now)
+        packet.delivered = now
+        with suppress(OSError):
+            os.write(self.ends[1], packet.octets)
+
+    def back(self, packet: Packet, now: float) -> None:
+        """From the receiver to the sender."""
+        self.capture("receiver", packet, now)
+        setup = self.setup
+
+        def pass_middle(now: float) -> None:
+            if setup.back_fault and setup.back_fault(self, packet):
+                packet.dropped = "back"
+                return
+            self.capture("middle", packet, now)
+            self.at(now + setup.near, arrive)
+
+        def arrive(now: float) -> None:
+            self.capture("sender", packet, now)
+            packet.delivered = now
+            with suppress(OSError):
+                os.write(self.ends[0], packet.octets)
+
+        self.at(now + self.far(now), pass_middle)
+
+    def reset(self, now: float) -> None:
+        """Send a RST to both ends in the name of the other, as a device in the middle does."""
+        self.has_reset = True
+        for forward in (True, False):
+            like = self.last.get(forward)
+            other = self.last.get(not forward)
+            if like is None or other is None:
+                continue
+            header = (like.octets[0] & 15) * 4
+            ip, tcp = bytearray(like.octets[:header]), bytearray(like.octets[header : header + 20])
+            ip[8] = 255 if ip[8] < 200 else 61
+            struct.pack_into(">HHH", ip, 2, header + 20, self.rng.randrange(2**16), 0)
+            # What the other end has acknowledged is what it expects.
+            struct.pack_into(">IIBBHHH", tcp, 4, other.ack, 0, 5 << 4, RST, 0, 0, 0)
+            packet = Packet(len(self.packets), _summed(ip, tcp), forward, now)
+            self.packets.append(packet)
+            self.capture("middle", packet, now)
+            if forward:
+                self.at(now + self.far(now), lambda now, packet=packet: self.deliver(packet, now))  # type: ignore[misc]
+            else:
+                self.at(now + self.setup.near, lambda now, packet=packet: self.to_sender(packet, now))  # type: ignore[misc]
+
+    def to_sender(self, packet: Packet, now: float) -> None:
+        """A packet of the middle's own."""
+        self.capture("sender", packet, now)
+        packet.delivered = now
+        with suppress(OSError):
+            os.write(self.ends[0], packet.octets)
+
+    def run(self, until: Callable[[float], bool]) -> None:
+        """Carry packets."""
+        poll = select.poll()
+        for end in self.ends:
+            poll.register(end, select.POLLIN)
+        while True:
+            now = time.monotonic()
+            while self.events and self.events[0][0] <= now:
+                _, _, what = heapq.heappop(self.events)
+                what(time.monotonic())
+            if until(now):
+                return
+            wait = min(0.02, self.events[0][0] - time.monotonic()) if self.events else 0.02
+            for end, _ in poll.poll(max(0.0, wait * 1e3)):
+                for _ in range(64):
+                    try:
+                        octets = os.read(end, 65536)
+                    except BlockingIOError:
+                        break
+                    self.enter(octets, forward=end == self.ends[0])
+
+
+def _sum(octets: bytes) -> int:
+    padded = octets + bytes(len(octets) % 2)
+    total = sum(struct.unpack(f">{len(padded) // 2}H", padded))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def _summed(ip: bytearray, tcp: bytearray) -> bytes:
+    """A packet with its checksums (RFC 1071)."""
+    struct.pack_into(">H", ip, 10, 0)
+    struct.pack_into(">H", ip, 10, _sum(bytes(ip)))
+    pseudo = bytes(ip[12:20]) + struct.pack(">BBH", 0, socket.IPPROTO_TCP, len(tcp))
+    struct.pack_into(">H", tcp, 16, _sum(pseudo + bytes(tcp)))
+    return bytes(ip + tcp)
+
+
+# The applications. Each has a keyword per habit.
+
+
+def sending(
+    connection: socket.socket, end: float, *, size: int = 0, pair: int = 0, pause: float = 0.0, serve: int = 0
+) -> None:
+    """Send as much as the network takes, writes of a size at times or two at once, or a response to each request."""
+    with suppress(OSError):
+        while time.monotonic() < end:
+            if serve:
+                if not connection.recv(65536):
+                    return
+                connection.sendall(bytes(serve))
+            else:
+                if pair:
+                    connection.sendall(bytes(pair))
+                connection.sendall(bytes(size or 65536))
+                if pair and not connection.recv(65536):
+                    return
+                if pause:
+                    time.sleep(pause)
+
+
+def receiving(
+    connection: socket.socket,
+    end: float,
+    *,
+    chunk: int = 262144,
+    pause: float = 0.0,
+    think: float = 0.0,
+    want: int = 0,
+    answer: int = 0,
+) -> None:
+    """Read all there is, a chunk at a time with pauses between, or ask for responses and think, or answer so many octets."""
+    left = answer
+    with suppress(OSError):
+        while time.monotonic() < end:
+            if want:
+                connection.sendall(bytes(200))
+                left = want
+                while left > 0:
+                    got = len(connection.recv(min(left, 65536)))
+                    if not got:
+                        return
+                    left -= got
+                time.sleep(think)
+            else:
+                got = len(connection.recv(chunk))
+                if not got:
+                    return
+                left -= got
+                if answer and left <= 0:
+                    connection.sendall(b"done")
+                    left += answer
+                if pause:
+                    time.sleep(pause)
+
+
+def host(pipe: Any, parent: int, options: dict[str, Any], *, is_sender: bool, listens: bool, duration: float) -> None:
+    """One end: opens or takes the connection, and does what its application does."""
+    namespaces.end_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    habits = {key: value for key, value in options.items() if not key.startswith("so_")}
+    if listens:
+        listening = socket.socket()
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _set(listening, options)
+        listening.bind((SENDER if is_sender else RECEIVER, PORT))
+        listening.listen()
+        pipe.send("ready")
+        listening.settimeout(duration)
+        try:
+            connection, _ = listening.accept()
+        except TimeoutError:
+            pipe.send(None)
+            return
+    else:
+        pipe.recv()
+        connection = socket.socket()
+        _set(connection, options)
+        connection.settimeout(duration)
+        try:
+            connection.connect((RECEIVER if is_sender else SENDER, PORT))
+        except OSError:
+            pipe.send(None)
+            return
+    connection.settimeout(duration + 2)
+    end = time.monotonic() + duration
+    (sending if is_sender else receiving)(connection, end, **habits)
+    time.sleep(max(0.0, end - time.monotonic()))
+    try:
+        raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BUSY.size)
+        pipe.send(_BUSY.unpack(raw) if len(raw) == _BUSY.size else None)
+    except OSError:
+        pipe.send(None)
+    # Closing would reset a connection with data that was not read; whoever started it ends it.
+    time.sleep(60)
+
+
+def _set(of: socket.socket, options: dict[str, Any]) -> None:
+    for name, value in options.items():
+        if name == "so_rcvbuf":
+            of.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, value)
+        elif name == "so_sndbuf":
+            of.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, value)
+        elif name == "so_control":
+            of.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, value.encode())
+
+
+# The causes.
+
+
+def bernoulli(rate: float) -> Fault:
+    """Single losses of data."""
+    return lambda wire, packet: packet.payload > 0 and wire.rng.random() < rate
+
+
+def gilbert(rate: float, burst: float) -> Fault:
+    """Bursts of losses."""
+    state = {"bad": False}
+
+    def lose(wire: Wire, packet: Packet) -> bool:
+        if packet.payload == 0:
+            return False
+        leave = 1 / burst
+        enter = rate * leave / (1 - rate)
+        state["bad"] = wire.rng.random() < (1 - leave if state["bad"] else enter)
+        return state["bad"]
+
+    return lose
+
+
+def tails(size: int, every: int, octets: int) -> Fault:
+    """The last octets of each so manieth response, when they are sent first."""
+    first: dict[str, int] = {}
+    seen: set[int] = set()
+
+    def lose(_wire: Wire, packet: Packet) -> bool:
+        if packet.flags & SYN:
+            first["seq"] = packet.seq + 1
+        if not packet.payload or "seq" not in first:
+            return False
+        start = (packet.seq - first["seq"]) % 2**32
+        response = start // size
+        is_tail = start + packet.payload > (response + 1) * size - octets
+        if response % every != every - 1 or not is_tail or start in seen:
+            return False
+        seen.add(start)
+        return True
+
+    return lose
+
+
+def policer(rate: float, burst: float) -> Fault:
+    """A token bucket without a queue; rate in bit/s, burst in bytes."""
+    bucket = {"tokens": burst, "at": time.monotonic()}
+
+    def lose(_wire: Wire, packet: Packet) -> bool:
+        now = time.monotonic()
+        bucket["tokens"] = min(burst, bucket["tokens"] + (now - bucket["at"]) * rate / 8)
+        bucket["at"] = now
+        if packet.length > bucket["tokens"]:
+            return True
+        bucket["tokens"] -= packet.length
+        return False
+
+    return lose
+
+
+def first_syns(number: int) -> Fault:
+    """The first SYNs that come this way."""
+    left = {"left": number}
+
+    def lose(_wire: Wire, packet: Packet) -> bool:
+        if packet.flags & SYN and left["left"]:
+            left["left"] -= 1
+            return True
+        return False
+
+    return lose
+
+
+def setup_of(cause: str, rng: random.Random) -> tuple[Setup, bool]:
+    """The path and applications of a cause; whether the receiver opens the connection."""
+    setup = Setup(rate=rng.uniform(8e6, 20e6), near=rng.uniform(0.004, 0.02), far=rng.uniform(0.004, 0.02))
+    asks = False
+    where = rng.choice(["near_fault", "far_fault"])
+    rtt = 2 * (setup.near + setup.far)
+    if cause == "random loss":
+        setattr(setup, where, bernoulli(rng.uniform(0.005, 0.02)))
+    elif cause == "burst loss":
+        setattr(setup, where, gilbert(rng.uniform(0.008, 0.02), rng.uniform(3, 6)))
+    elif cause == "reordering":
+        every, late = rng.randint(20, 60), rng.uniform(0.003, rtt / 3)
+        setup.late = lambda packet: late if packet.payload and packet.number % every == 0 else 0.0
+    elif cause == "tail loss":
+        size = rng.randint(8, 30) * MSS
+        setup.far_fault = tails(size, rng.randint(2, 4), rng.choice([100, MSS + 100]))
+        setup.send, setup.receive, asks = {"serve": size}, {"want": size, "think": rng.uniform(0.05, 0.15)}, True
+    elif cause == "SYN loss":
+        number = 1
+        setattr(setup, rng.choice(["far_fault", "back_fault"]), first_syns(number))
+    elif cause == "small receive window":
+        setup.rate, setup.near, setup.far = 20e6, 0.02, 0.02
+        setup.receive = {"so_rcvbuf": rng.randint(8, 20) * 1024}
+    elif cause == "zero window":
+        setup.queue = 20
+        setup.receive = {"so_rcvbuf": rng.randint(20, 60) * 1024, "pause": rng.uniform(0.4, 1.0), "chunk": 1 << 20}
+    elif cause == "slow reader":
+        setup.queue = 20
+        setup.receive = {"so_rcvbuf": rng.randint(100, 200) * 1024, "pause": 0.02, "chunk": rng.randint(3000, 8000)}
+    elif cause == "slow application":
+        setup.send = {"size": rng.randint(500, 12000), "pause": rng.uniform(0.02, 0.1)}
+    elif cause == "slow client":
+        size = rng.randint(2, 40) * 1000
+        setup.send, setup.receive, asks = {"serve": size}, {"want": size, "think": rng.uniform(0.2, 0.8)}, True
+    elif cause == "small send buffer":
+        setup.rate, setup.near, setup.far = 20e6, 0.02, 0.02
+        setup.send = {"so_sndbuf": rng.randint(10, 24) * 1024}
+    elif cause == "bufferbloat":
+        setup.rate, setup.queue = rng.uniform(4e6, 10e6), rng.uniform(5, 10)
+        setup.duration = 6
+    elif cause == "policer":
+        setup.rate, setup.duration = 40e6, 6
+        setup.near_fault = policer(rng.uniform(3e6, 8e6), rng.uniform(20e3, 60e3))
+    elif cause == "delayed ACK with Nagle":
+        setup.near, setup.far = rng.uniform(0.001, 0.005), rng.uniform(0.001, 0.005)
+        # Linux holds a small segment back while another small one is outstanding, and delays acknowledgments where the
+        # application answers.
+        pair, size = rng.randint(50, 600), rng.randint(50, 600)
+        setup.send = {"pair": pair, "size": size, "pause": rng.uniform(0.02, 0.05)}
+        setup.receive = {"answer": pair + size}
+    elif cause == "MTU black hole":
+        largest = rng.randint(1000, 1400)
+        setattr(setup, where, lambda _wire, packet: packet.length > largest)
+        setup.duration = 5
+    elif cause == "capture drops":
+        setup.capture_drops = rng.uniform(0.005, 0.02)
+    elif cause == "route change":
+        setup.receive = {"so_rcvbuf": int(setup.bdp * 0.25)}
+        setup.route = (rng.uniform(1.5, 2.5), setup.far * rng.choice([0.3, 2.0, 3.0]))
+    elif cause == "RST by a middlebox":
+        setup.reset_at = rng.uniform(1.5, 3)
+    elif cause != "none":
+        raise SystemExit(f"error: {cause!r} cannot be planted on a wire")
+    setup.send["so_control"] = rng.choice(["cubic", "reno"])
+    return setup, asks
+
+
+def needs(packets: list[Packet]) -> list[dict[str, Any]]:
+    """Each packet of the sender with data, and whether it was a retransmission that was needed."""
+    acks = sorted(packet.delivered for packet in packets if not packet.forward and packet.delivered is not None)
+    first: int | None = None
+    data, segments = [], []
+    for packet in packets:
+        if packet.forward and packet.flags & SYN:
+            first = packet.seq + 1
+        if packet.forward and packet.payload and first is not None:
+            start = (packet.seq - first) % 2**32
+            data.append(packet)
+            segments.append(Sent(start, start + packet.payload, packet.delivered))
+    told = Acks()
+    for packet in packets:
+        if not packet.forward and first is not None:
+            told.add(packet.sent, packet.octets, first)
+    verdicts = needed(segments, told)
+    rows = []
+    position = highest = 0
+    for packet, segment, verdict in zip(data, segments, verdicts, strict=True):
+        while position < len(acks) and acks[position] <= packet.sent:
+            position += 1
+        rows.append(
+            {"packet": packet.number, "seq": segment.start, "bytes": packet.payload, "again": segment.start < highest,
+             "needed": verdict, "sent": packet.sent, "dropped": packet.dropped,
+             "since_ack": packet.sent - acks[position - 1] if position else None}
+        )  # fmt: skip
+        highest = max(highest, segment.end)
+    return rows
+
+
+def main() -> int:
+    """Make the hosts, carry their packets, write what was captured and what is true."""
+    cause, seed, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+    rng = random.Random(f"{cause} {seed}")
+    namespaces.come_first()
+    setup, asks = setup_of(cause, rng)
+    pipes = [multiprocessing.Pipe() for _ in range(2)]
+    ends = []
+    children = []
+    for is_sender in (True, False):
+        namespaces.enter_new()
+        own, peer = (SENDER, RECEIVER) if is_sender else (RECEIVER, SENDER)
+        ends.append(namespaces.open_device(own, peer))
+        options = setup.send if is_sender else setup.receive
+        child = multiprocessing.Process(
+            target=host,
+            args=(pipes[0 if is_sender else 1][1], os.getpid(), options),
+            kwargs={"is_sender": is_sender, "listens": is_sender == asks, "duration": setup.duration},
+            daemon=True,
+        )
+        child.start()
+        children.append(child)
+    listener, opener = (pipes[0][0], pipes[1][0]) if asks else (pipes[1][0], pipes[0][0])
+    listener.recv()
+    wire = Wire(setup, (ends[0], ends[1]), rng)
+    opener.send("go")
+    info: list[Any] = []
+
+    def over(now: float) -> bool:
+        if not info and pipes[0][0].poll():
+            info.append(pipes[0][0].recv())
+        return bool(info) or now - wire.start > setup.duration + 4
+
+    wire.run(over)
+    for child in children:
+        child.terminate()
+    for point, content in wire.files.items():
+        (folder / f"{point}.pcap").write_bytes(content)
+    told = info[0] if info and info[0] else None
+    truth = {
+        "rows": needs(wire.packets),
+        "frames": wire.frames,
+        "tcp_info": dict(zip(("busy_us", "rwnd_us", "sndbuf_us"), told, strict=True)) if told else None,
+        "duration_s": time.monotonic() - wire.start,
+        "rtt_s": 2 * (setup.near + setup.far),
+    }
+    (folder / "truth.json").write_text(json.dumps(truth))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
