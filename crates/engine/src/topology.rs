@@ -145,15 +145,7 @@ pub fn compile_tapped<B: Body>(
         let id = links[change.link].1[change.direction as usize];
         builder.change(change.time, changed(&change.what, id));
     }
-    let processing: Vec<Option<Stop>> = resolved
-        .nodes
-        .iter()
-        .zip(&resolved.processing_jitter)
-        .map(|(name, longest)| {
-            (!longest.is_zero())
-                .then(|| Stop::Processing(builder.processing(format!("host.{name}"), *longest)))
-        })
-        .collect();
+    let processing = processing(&mut builder, resolved);
     let gateways = gateways(&mut builder, resolved, &links);
     let stacks = shared_stacks(&resolved.flows);
     for (flow, settings) in resolved.flows.iter().zip(stacks) {
@@ -211,6 +203,17 @@ pub fn compile_tapped<B: Body>(
         groups,
         gateways,
     })
+}
+
+/// Where packets wait for the processor, by host.
+fn processing<B: Body>(builder: &mut Builder<B>, resolved: &Resolved) -> Vec<Option<Stop>> {
+    let hosts = resolved.nodes.iter().zip(&resolved.processing_jitter);
+    hosts
+        .map(|(name, longest)| {
+            (!longest.is_zero())
+                .then(|| Stop::Processing(builder.processing(format!("host.{name}"), *longest)))
+        })
+        .collect()
 }
 
 /// The transfers of a flow whose workload makes them one by one over TCP; `None` of any other.

@@ -29,7 +29,7 @@ use self::{
 
 use super::{
     Change, GroupId, HostId, LinkId, MiddleboxId, MiddleboxSlot, Network,
-    fabric::{Fabric, Propagating},
+    fabric::{Fabric, LinkSlot, Propagating},
     groups::GroupParts,
     mtu::Mtus,
     processing::Processing,
@@ -240,11 +240,7 @@ impl<B: Body> Builder<B> {
             .map(|spec| spec.total_rate().map(Rate::bits_per_s))
             .collect();
         let mtus = self.links.iter().map(|spec| spec.mtu).collect();
-        let mut opposite = vec![None; self.links.len()];
-        for [forward, reverse] in self.opposites {
-            opposite[forward.0 as usize] = Some(reverse.0);
-            opposite[reverse.0 as usize] = Some(forward.0);
-        }
+        let opposite = opposites(self.links.len(), &self.opposites);
         // Collecting would keep the memory of the larger specifications.
         let mut links = Vec::with_capacity(self.links.len());
         let flow_names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();
@@ -272,29 +268,7 @@ impl<B: Body> Builder<B> {
             probe.keep_tally();
         }
         let mut network = Network {
-            fabric: Fabric {
-                now: Instant::START,
-                window,
-                arrivals: EventQueue::default(),
-                timers: EventQueue::default(),
-                pool: Pool::default(),
-                links,
-                rings: std::iter::repeat_with(Propagating::new)
-                    .take(rings + processing.len())
-                    .collect(),
-                processing,
-                routes: Vec::new(),
-                probe,
-                events: 0,
-                identities: Vec::new(),
-                connections_begun: 0,
-                reached: VecDeque::new(),
-                outcomes: Vec::new(),
-                groups: Vec::new(),
-                impairing: Vec::new(),
-                made: 0,
-                past_the_end: 0,
-            },
+            fabric: fabric(window, links, rings, processing, probe),
             rates,
             middleboxes,
             agents: Vec::new(),
@@ -332,6 +306,49 @@ impl<B: Body> Builder<B> {
         network.element_names = elements.0;
         network
     }
+}
+
+/// The fabric before its first event.
+fn fabric<B: Body>(
+    window: Window,
+    links: Vec<LinkSlot>,
+    rings: usize,
+    processing: Vec<Processing>,
+    probe: Probe,
+) -> Fabric<B> {
+    Fabric {
+        now: Instant::START,
+        window,
+        arrivals: EventQueue::default(),
+        timers: EventQueue::default(),
+        pool: Pool::default(),
+        links,
+        rings: std::iter::repeat_with(Propagating::new)
+            .take(rings + processing.len())
+            .collect(),
+        processing,
+        routes: Vec::new(),
+        probe,
+        events: 0,
+        identities: Vec::new(),
+        connections_begun: 0,
+        reached: VecDeque::new(),
+        outcomes: Vec::new(),
+        groups: Vec::new(),
+        impairing: Vec::new(),
+        made: 0,
+        past_the_end: 0,
+    }
+}
+
+/// The other direction of each of so many links, where there is one.
+fn opposites(links: usize, pairs: &[[LinkId; 2]]) -> Vec<Option<u32>> {
+    let mut opposite = vec![None; links];
+    for &[forward, reverse] in pairs {
+        opposite[forward.0 as usize] = Some(reverse.0);
+        opposite[reverse.0 as usize] = Some(forward.0);
+    }
+    opposite
 }
 
 /// The names of the elements, which are numbered as they are added.

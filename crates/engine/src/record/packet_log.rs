@@ -159,7 +159,7 @@ impl PacketLog {
         match fate {
             Fate::Received => row.received = row.received.or(Some(at)),
             Fate::Dropped | Fate::TooBig | Fate::Lost | Fate::Corrupted => {
-                row.lost = Some((element, fate))
+                row.lost = Some((element, fate));
             }
             _ => {}
         }
