@@ -39,15 +39,6 @@ MOST_SAVED = 100
 """Captures that one command saves."""
 MOST_REMEMBERED = 10_000
 """Connections and causes that are not said again."""
-FINDINGS = (
-    "loss-before-capture",
-    "loss-after-capture",
-    "spurious-retransmission",
-    "reordered-before-capture",
-    "large-segments-lost",
-    "reset",
-)
-"""Causes besides the limits that are no matter of the capture itself."""
 
 _ETH_P_ALL = 3
 _SO_TIMESTAMPNS = 35
@@ -81,7 +72,7 @@ def ring_seconds(text: str) -> float:
 def causes() -> tuple[str, ...]:
     """What ``--save-on`` may name: limits, which are the causes of pauses, and findings."""
     terms = json.loads(_engine.diagnose_terms())
-    return tuple(dict.fromkeys([one["name"] for kind in terms.values() for one in kind] + list(FINDINGS)))
+    return tuple(dict.fromkeys(one["name"] for kind in terms.values() for one in kind))
 
 
 @dataclass
