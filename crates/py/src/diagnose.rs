@@ -16,7 +16,7 @@ use anabranch_diagnose::{
 };
 use anabranch_files::Files;
 use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::interruptible::quietly;
 

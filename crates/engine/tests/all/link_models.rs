@@ -1,5 +1,7 @@
 //! TCP over links that are more than a rate: policers and Wi-Fi stations.
 
+#![expect(clippy::float_cmp, reason = "counts are exact")]
+
 use anabranch_core::body::Length;
 use anabranch_engine::{Finished, Simulation};
 use anabranch_scenario::{Extensions, Scenario};

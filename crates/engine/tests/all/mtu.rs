@@ -1,5 +1,7 @@
 //! The MTU of a link: what it keeps out, what routers answer, and what TCP makes of it (RFC 1191, RFC 4821).
 
+#![expect(clippy::float_cmp, reason = "counts are exact")]
+
 use anabranch_core::{
     body::Length,
     trace::Fate,
