@@ -30,7 +30,9 @@ mod _engine {
     #[pymodule_export]
     use super::depends::file_hash;
     #[pymodule_export]
-    use super::diagnose::{CaptureError, annotate_capture, diagnose, diagnose_terms, diagnose_trace};
+    use super::diagnose::{
+        CaptureError, annotate_capture, diagnose, diagnose_terms, diagnose_trace,
+    };
     #[pymodule_export]
     use super::error::ScenarioError;
     #[pymodule_export]

@@ -22,7 +22,9 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Config, Contradiction, Init, Item, QueueContext, QueueDiscipline, QueueParams, fifos::Line};
+use super::{
+    Config, Contradiction, Init, Item, QueueContext, QueueDiscipline, QueueParams, fifos::Line,
+};
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
