@@ -48,6 +48,8 @@ pub struct ServedLink {
     ran_out: bool,
     /// The queue may hold packets back although the link is free.
     shaped: bool,
+    /// With `shaped` and `ahead`: the end of the last transmission, before which `busy_until` is not.
+    sent_until: Instant,
     /// With `shaped` and without `ahead`: when the queue may be asked again.
     held_until: Instant,
     /// Otherwise: the transmission under way.
@@ -125,6 +127,7 @@ impl ServedLink {
             due: Instant::NEVER,
             ran_out: false,
             shaped: parts.shaped,
+            sent_until: Instant::START,
             held_until: Instant::NEVER,
             up: parts.up,
             in_service: None,
@@ -346,6 +349,7 @@ impl ServedLink {
         let done = self.service.finish(now, u64::from(item.size) * 8);
         self.busy_until = done;
         if self.shaped {
+            self.sent_until = done;
             self.busy_until = done.max(self.queue.held_until());
         }
         self.ran_out = self.queue.is_empty();
