@@ -39,14 +39,15 @@ pub struct ServedLink {
     up: bool,
     /// Fates are told when transmissions begin.
     ahead: bool,
-    /// With `ahead`: the end of the last transmission that began, when the link is free for the next, and the completion asked for.
-    sending_until: Instant,
+    /// With `ahead`: when the link is free for the next packet, and the completion asked for.
     busy_until: Instant,
     due: Instant,
     /// With `ahead`: nothing has waited since `busy_until`, and the discipline has not been told.
     ran_out: bool,
     /// The queue may hold packets back although the link is free.
     shaped: bool,
+    /// With `shaped` and `ahead`: the end of the last transmission, before which `busy_until` is not.
+    sent_until: Instant,
     /// With `shaped` and without `ahead`: when the queue may be asked again.
     held_until: Instant,
     /// Otherwise: the transmission under way.
@@ -124,10 +125,10 @@ impl ServedLink {
             impairments: parts.impairments,
             ahead: parts.up && !parts.may_change && fixed && parts.group.is_none(),
             busy_until: Instant::START,
-            sending_until: Instant::START,
             due: Instant::NEVER,
             ran_out: false,
             shaped: parts.shaped,
+            sent_until: Instant::START,
             held_until: Instant::NEVER,
             up: parts.up,
             in_service: None,
@@ -347,8 +348,9 @@ impl ServedLink {
             return None;
         }
         let done = self.service.finish(now, u64::from(item.size) * 8);
-        (self.busy_until, self.sending_until) = (done, done);
+        self.busy_until = done;
         if self.shaped {
+            self.sent_until = done;
             self.busy_until = done.max(self.queue.held_until());
         }
         self.ran_out = self.queue.is_empty();

@@ -364,6 +364,11 @@ impl QueueDiscipline for Cake {
     }
 
     fn ran_out(&mut self, cx: &mut QueueContext<'_>) {
+        // Behind a shaper the link runs out while packets are still held back in time: whether it says so before or after
+        // the hold is its own affair, and must not matter.
+        if self.shaper.is_on() {
+            return;
+        }
         for tin in &mut self.tins {
             tin.ran_out(cx.now);
         }

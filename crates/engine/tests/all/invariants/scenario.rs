@@ -121,7 +121,11 @@ impl Generator {
         let [a, b] = between;
         self.line(&format!("[{table}]\nbetween = [\"{a}\", \"{b}\"]"));
         let (rate, delay) = (1 + self.pick(12), self.pick(40));
-        let queue = self.queue();
+        let mut queue = self.queue();
+        // Groups refuse what shapes, and per flow what decides late.
+        if table.starts_with("group") && (queue.contains("cake") || queue.contains("dualpi2")) {
+            queue = "\"drop-tail\"".to_owned();
+        }
         let impair = self.impairments();
         self.line(&format!(
             "rate = \"{rate} Mbit/s\"\ndelay = \"{delay} ms\"\nqueue = {queue}\nimpair = {impair}"

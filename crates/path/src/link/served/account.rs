@@ -17,8 +17,12 @@ impl ServedLink {
     /// Packets sent by `now`, without one whose fate is told but whose transmission still goes on.
     #[must_use]
     pub fn sent_by(&self, now: Instant) -> u64 {
-        let under_way =
-            self.ahead && self.sending_until > now && self.window.contains(self.sending_until);
+        let end = if self.shaped {
+            self.sent_until
+        } else {
+            self.busy_until
+        };
+        let under_way = self.ahead && end > now && self.window.contains(end);
         self.statistics.sent_packets - u64::from(under_way)
     }
     /// What it counted up to `now`, the time of what still waits included.
