@@ -326,7 +326,11 @@ fn check_link(random: &Random, figures: &Value) -> Check {
     ascend(figures, &["p95_queue_delay_ms", "p99_queue_delay_ms"])?;
     let delay = figures["p99_queue_delay_ms"].as_f64().unwrap_or(0.0);
     hold!(delay <= random.duration * 1e3 * 1.01, "{delay}");
-    ascend(figures, &["reordered_packets", "sent_packets"])
+    // Packets that were under way when the measured time began may arrive reordered in it, and were sent before it.
+    let count = |key: &str| figures[key].as_u64().unwrap_or(0);
+    let (reordered, sent) = (count("reordered_packets"), count("sent_packets"));
+    hold!(reordered <= sent + 64, "{reordered} of {sent}");
+    Ok(())
 }
 
 /// But for the transmission that began before the measured time, of each member.
