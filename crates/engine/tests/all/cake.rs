@@ -53,10 +53,10 @@ fn sums(run: &Finished<Length>) -> (f64, f64) {
 
 #[test]
 fn hosts_share_alike_over_tcp() {
-    let (many, one) = sums(&home("{ kind = \"cake\", bandwidth = \"18 Mbit/s\" }", ""));
+    let (many, one) = sums(&home("{ kind = \"cake\", rate = \"18 Mbit/s\" }", ""));
     assert!((0.8..1.25).contains(&(many / one)), "{many} and {one}");
     let (many, one) = sums(&home(
-        "{ kind = \"cake\", bandwidth = \"18 Mbit/s\", isolation = \"flows\" }",
+        "{ kind = \"cake\", rate = \"18 Mbit/s\", isolation = \"flows\" }",
         "",
     ));
     assert!(many / one > 5.0, "{many} and {one}");
@@ -66,7 +66,7 @@ fn hosts_share_alike_over_tcp() {
 /// change, where transmissions are not reckoned ahead.
 #[test]
 fn the_shaper_holds_its_rate_on_any_link() {
-    let queue = "{ kind = \"cake\", bandwidth = \"18 Mbit/s\", overhead = 38 }";
+    let queue = "{ kind = \"cake\", rate = \"18 Mbit/s\", overhead = 38 }";
     let mut digests = Vec::new();
     for more in [
         "",
@@ -95,7 +95,7 @@ fn a_sparse_flow_does_not_wait_behind_downloads() {
         figure(&run.summary.flows["ping"], "p95_one_way_delay_ms")
     };
     let (cake, bloated) = (
-        delay("{ kind = \"cake\", bandwidth = \"18 Mbit/s\" }"),
+        delay("{ kind = \"cake\", rate = \"18 Mbit/s\" }"),
         delay("{ kind = \"drop-tail\", limit = \"500 packets\" }"),
     );
     // Ten milliseconds of propagation.

@@ -1,6 +1,6 @@
 //! CAKE: common applications kept enhanced (Høiland-Jørgensen et al. 2018): shaper, tins, host and flow isolation, AQM.
 //!
-//! The shaper sends at `bandwidth` and counts for each packet what the link below adds to it. By its DSCP a packet joins a
+//! The shaper sends at `rate` and counts for each packet what the link below adds to it. By its DSCP a packet joins a
 //! tin. A tin has priority over those below it while it sends less than its share of the bandwidth, and none above it.
 //! Within a tin, flows are hashed to queues by an 8-way set-associative hash, which take turns by deficit round robin, those
 //! that were idle first. A flow's turn is its share of what its host may send, the host being whichever end of the flow has
@@ -165,7 +165,7 @@ pub struct Params {
     /// (tc-cake(8) `memlimit`: at least 4 MiB). Beyond it the longest queue loses packets at its head.
     pub limit: Limit,
     /// What the shaper sends per time, or `"unlimited"` (tc-cake(8) `bandwidth`).
-    pub bandwidth: Bandwidth,
+    pub rate: Bandwidth,
     /// Bytes that the link below adds to each packet (tc-cake(8) `overhead`: -64 to 256).
     pub overhead: Overhead,
     /// The least that a packet takes on the link below, overhead included (tc-cake(8) `mpu`: 0 to 256).
@@ -186,7 +186,7 @@ impl Default for Params {
     fn default() -> Self {
         Self {
             limit: Limit::Bytes(Bytes::new(4 << 20)),
-            bandwidth: Bandwidth(None),
+            rate: Bandwidth(None),
             overhead: Overhead::new(0),
             mpu: MinimumPacket::new(0),
             framing: Framing::Noatm,
@@ -212,7 +212,7 @@ impl QueueParams for Params {
         false
     }
     fn shapes(&self) -> bool {
-        self.bandwidth.0.is_some()
+        self.rate.0.is_some()
     }
 }
 
@@ -242,7 +242,7 @@ impl Cake {
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
         let tins = params.diffserv.shares().iter().map(|&share| {
             let rate = params
-                .bandwidth
+                .rate
                 .0
                 .map(|rate| rate.bits_per_s() as f64 * share);
             // 1.5 packets at least (§3.3: the AQM is scaled at low rates).

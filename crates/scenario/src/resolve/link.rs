@@ -447,12 +447,12 @@ fn check_spread(
     let path = Effective::of(wire, way).queue.1;
     if wire.section == "group" && queue.shapes() {
         return Err(resolver.error(
-            &[&path[..], &["bandwidth"]].concat(),
+            &[&path[..], &["rate"]].concat(),
             format!(
-                "`{}` sends at a bandwidth of its own, and the members of a group send at theirs",
+                "`{}` sends at a rate of its own, and the members of a group send at theirs",
                 queue.name()
             ),
-            vec!["expected no `bandwidth`".to_owned()],
+            vec!["expected no `rate` in it".to_owned()],
         ));
     }
     let per_flow = wire.section == "group"

@@ -71,7 +71,7 @@ impl Generator {
             9 => format!("{{ kind = \"dualpi2\", limit = \"{limit}\" }}"),
             10 => {
                 let bandwidth = self.of(&["unlimited", "300 kbit/s", "5 Mbit/s"]);
-                format!("{{ kind = \"cake\", limit = \"{limit}\", bandwidth = \"{bandwidth}\" }}")
+                format!("{{ kind = \"cake\", limit = \"{limit}\", rate = \"{bandwidth}\" }}")
             }
             7 => format!("{{ kind = \"share-red\", limit = \"{limit}\" }}"),
             8 => format!(

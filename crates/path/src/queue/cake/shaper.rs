@@ -50,7 +50,7 @@ pub(super) struct Shaper {
 impl Shaper {
     pub fn new(params: &Params) -> Self {
         Self {
-            rate: params.bandwidth.0,
+            rate: params.rate.0,
             length: Length {
                 overhead: params.overhead.get(),
                 mpu: params.mpu.get(),

@@ -122,7 +122,7 @@ fn by_flow(sent: &[Sent], from: Instant) -> BTreeMap<u32, f64> {
 
 fn shaped(mbit: u64) -> Params {
     Params {
-        bandwidth: Bandwidth(Some(Rate::from_mbit_per_s(mbit))),
+        rate: Bandwidth(Some(Rate::from_mbit_per_s(mbit))),
         // Nothing overflows, so that BLUE has no say.
         limit: Limit::Unlimited,
         ..Params::default()

@@ -61,9 +61,9 @@ fn what_a_wifi_station_may_not_be_is_refused_at_its_place() {
 fn a_group_has_no_shaper() {
     let said = plus(
         "[group.core]\nbetween = [\"R\", \"X\"]\nmembers = 2\nrate = \"1 Mbit/s\"\n\
-         queue = { kind = \"cake\", bandwidth = \"1 Mbit/s\" }\n",
+         queue = { kind = \"cake\", rate = \"1 Mbit/s\" }\n",
     );
-    assert!(said.contains("sends at a bandwidth of its own"), "{said}");
+    assert!(said.contains("sends at a rate of its own"), "{said}");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn cake_and_policer_name_what_they_take() {
             "triple-isolate",
         ),
         (
-            "queue = { kind = \"cake\", bandwidth = \"20\" }",
+            "queue = { kind = \"cake\", rate = \"20\" }",
             "unlimited",
         ),
         ("queue = { kind = \"cak\" }", "did you mean `cake`?"),
