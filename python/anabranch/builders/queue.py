@@ -638,7 +638,7 @@ def dualpi2(
 def cake(
     *,
     limit: str | None = None,
-    bandwidth: str | None = None,
+    rate: str | None = None,
     overhead: int | None = None,
     mpu: int | None = None,
     framing: str | None = None,
@@ -658,8 +658,8 @@ def cake(
             products (tc-cake(8) ``memlimit``: at least 4 MiB). Beyond it the longest queue loses packets at its
             head. (limit in packet (packets), bdp, bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to
             unlimited; default ``"4 MiB"``)
-        bandwidth: What the shaper sends per time, or ``"unlimited"`` (tc-cake(8) ``bandwidth``). (``"unlimited"``;
-            rate in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to
+        rate: What the shaper sends per time, or ``"unlimited"`` (tc-cake(8) ``bandwidth``). (``"unlimited"``; rate
+            in bit/s, kbit/s, Kibit/s, Mbit/s, Mibit/s, Gbit/s, Gibit/s, Tbit/s, Tibit/s; 1 bit/s to
             18446744073709551615 bit/s; default ``"unlimited"``)
         overhead: Bytes that the link below adds to each packet (tc-cake(8) ``overhead``: -64 to 256). (-64 to 256;
             default ``0``)
@@ -680,7 +680,7 @@ def cake(
         Builder("queue.cake", "link.component.queue", kind="cake"),
         {
             "limit": limit,
-            "bandwidth": bandwidth,
+            "rate": rate,
             "overhead": overhead,
             "mpu": mpu,
             "framing": framing,
