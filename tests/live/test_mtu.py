@@ -28,8 +28,7 @@ def flow(summary: dict[str, Any]) -> dict[str, Any]:
 
 def simulated(text: str) -> dict[str, Any]:
     """The summary of the same scenario in the simulator."""
-    found: Any = Scenario.from_text(text).run().summary
-    return found
+    return dict(Scenario.from_text(text).run().summary)
 
 
 @pytest.mark.parametrize("family", [4, 6])
