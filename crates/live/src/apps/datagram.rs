@@ -227,12 +227,20 @@ fn fill(content: Stream, number: u64, payload: &mut [u8]) {
     content.numbered(number).peek(rest);
 }
 
+/// Reports of routers that may come between two datagrams.
+const REPORTS: u32 = 16;
+
 /// Writes one datagram. Not if the run ended before the kernel would take it.
 fn write(socket: &UdpSocket, payload: &[u8], stage: &Stage) -> io::Result<bool> {
     use io::ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock};
+    let mut refused = 0;
     loop {
         match socket.send(payload) {
             Ok(_) => return Ok(true),
+            // A router's report of an earlier datagram, unless it is this one that the device cannot take.
+            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) && refused < REPORTS => {
+                refused += 1;
+            }
             // The last is what was said of an earlier datagram.
             Err(error)
                 if matches!(
