@@ -241,10 +241,7 @@ impl Cake {
     #[must_use]
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
         let tins = params.diffserv.shares().iter().map(|&share| {
-            let rate = params
-                .rate
-                .0
-                .map(|rate| rate.bits_per_s() as f64 * share);
+            let rate = params.rate.0.map(|rate| rate.bits_per_s() as f64 * share);
             // 1.5 packets at least (§3.3: the AQM is scaled at low rates).
             let transmission = rate.map_or(0.0, |rate| 1.5 * 8.0 * MTU as f64 / rate);
             let target = (params.rtt.get() / 20).max(shaper::seconds(transmission));
