@@ -79,10 +79,7 @@ fn cake_and_policer_name_what_they_take() {
             "queue = { kind = \"cake\", isolation = \"triple\" }",
             "triple-isolate",
         ),
-        (
-            "queue = { kind = \"cake\", rate = \"20\" }",
-            "unlimited",
-        ),
+        ("queue = { kind = \"cake\", rate = \"20\" }", "unlimited"),
         ("queue = { kind = \"cak\" }", "did you mean `cake`?"),
         ("queue = { kind = \"dualpi\" }", "did you mean `dualpi2`?"),
         (
