@@ -77,7 +77,7 @@ def replayed(connection: Mapping[str, Any], fitted: Fitted) -> Replay:
 
 
 def _main(connection: Mapping[str, Any]) -> str:
-    """The direction with more data: whoever asks opens the connection."""
+    """The direction with more data: the end that asks opens the connection."""
     ways: dict[str, dict[str, Any]] = connection["directions"]
     return max(ways, key=lambda name: ways[name]["bytes"])
 
