@@ -10,8 +10,6 @@ from anabranch.scenario import Scenario
 
 from .conftest import FLOW, PATH, Run
 
-pytestmark = pytest.mark.brief
-
 SMALL = PATH.replace('duration = "3 s"', 'duration = "2 s"') + 'mtu = "1000 bytes"\n'
 FILE = FLOW + 'workload = { kind = "file", size = "500 kB" }\n'
 EXCHANGES = (
@@ -31,6 +29,7 @@ def simulated(text: str) -> dict[str, Any]:
     return dict(Scenario.from_text(text).run().summary)
 
 
+@pytest.mark.brief
 @pytest.mark.parametrize(("family", "mtu"), [(4, 1000), (4, 1400), (6, 1400)])
 def test_the_kernel_hears_that_its_packets_are_too_big(live_run: Run, family: int, mtu: int) -> None:
     """Fails for a message that the kernel does not believe: wrong checksum, quotation, or MTU."""
