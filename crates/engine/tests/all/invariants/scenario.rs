@@ -124,7 +124,7 @@ impl Generator {
         let mut queue = self.queue();
         // Groups refuse what shapes, and per flow what decides late.
         if table.starts_with("group") && (queue.contains("cake") || queue.contains("dualpi2")) {
-            queue = "\"drop-tail\"".to_owned();
+            "\"drop-tail\"".clone_into(&mut queue);
         }
         let impair = self.impairments();
         self.line(&format!(
