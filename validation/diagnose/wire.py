@@ -369,7 +369,7 @@ def host(pipe: Any, parent: int, options: dict[str, Any], *, is_sender: bool, li
         pipe.send(_BUSY.unpack(raw) if len(raw) == _BUSY.size else None)
     except OSError:
         pipe.send(None)
-    # Closing would reset a connection with data that was not read; whoever started it ends it.
+    # Closing would reset a connection with data that was not read; the process that started it ends it.
     time.sleep(60)
 
 

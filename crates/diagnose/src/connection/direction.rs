@@ -64,7 +64,7 @@ impl Delays {
         self.to_sender.unwrap_or(0)
     }
 
-    /// How precisely an acknowledgment and what it releases are told together.
+    /// How precisely an acknowledgment and what it releases are timed together.
     fn tolerance(self) -> Nanos {
         let back = self.back();
         200 * MICROSECOND + (2 * self.jitter).clamp(back / 50, back / 2)

@@ -18,7 +18,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         cause: META.name,
         share: case.of_segments(losses.len()),
         text: format!(
-            "{} to {}: {} segments ({}) were lost one by one while no queue was full.",
+            "{} to {}: {} segments ({}) were lost singly while no queue was full.",
             case.sender,
             case.receiver,
             losses.len(),

@@ -54,7 +54,7 @@ impl Delays {
         Duration::from_picos(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 
-    /// The delay of what leaves at `now`, and until when others have the same.
+    /// The delay of a packet that leaves at `now`, and until when others have the same.
     fn at(&self, now: Instant) -> (Duration, Instant) {
         let place = self.steps.at(now);
         (self.delays[place.step], now.saturating_add(place.left))
@@ -74,7 +74,7 @@ pub enum Propagation {
 #[derive(Debug, Clone)]
 pub struct Traced {
     table: Arc<Delays>,
-    /// The delay of what leaves from `since` until `until`.
+    /// The delay of packets that leave from `since` until `until`.
     current: Duration,
     since: Instant,
     until: Instant,
@@ -101,7 +101,7 @@ impl Propagation {
         })
     }
 
-    /// The delay of what leaves at `now`.
+    /// The delay of a packet that leaves at `now`.
     #[inline]
     pub fn at(&mut self, now: Instant) -> Duration {
         match self {

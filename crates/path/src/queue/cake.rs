@@ -8,7 +8,7 @@
 //!
 //! # Differs from the source
 //! - CoDel is RFC 8289's, as in `codel`. The source lets `count` fall step by step where RFC 8289 begins anew (§3.4).
-//! - Flows are told by connection, and hosts by their number: hosts never collide in a hash.
+//! - Flows are distinguished by connection, and hosts by their number: hosts never collide in a hash.
 //! - The deficit of a flow is counted in fractions of a byte instead of being rounded at random.
 //! - Without a bandwidth, tins share the link by their weights.
 //!
@@ -275,7 +275,7 @@ impl Cake {
         }
     }
 
-    /// What a packet is told apart by.
+    /// What distinguishes a packet.
     fn key(&self, item: &Item) -> Key {
         let ends = usize::try_from(item.flow.0)
             .ok()

@@ -88,7 +88,7 @@ fn a_table_of_one_rate_is_that_rate() {
     }
 }
 
-/// When a packet is through, going through the steps one by one in picoseconds.
+/// When a packet is through, going through each step in picoseconds.
 fn one_by_one(steps: &[(u64, u64)], now: u64, bits: u64) -> u64 {
     let round: u64 = steps.iter().map(|(length, _)| length).sum();
     let mut left = u128::from(bits) * 1_000_000_000_000;

@@ -17,7 +17,7 @@ fn station(params: &Params) -> Wifi {
     Wifi::new(params, RATE, Stream::new(1, "wifi"))
 }
 
-/// Mbit/s of a station that always has packets of 1,500 bytes; each that is damaged is sent again.
+/// Mbit/s of a station that always has packets of 1,500 bytes; damaged ones are retransmitted.
 fn saturated(params: &Params, packets: u64) -> f64 {
     let mut wifi = station(params);
     let draws = Stream::new(1, "frames");

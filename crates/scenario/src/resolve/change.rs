@@ -433,7 +433,7 @@ fn add(
     }
 }
 
-/// Adds the parameters of an impairment one by one: its kind cannot be set.
+/// Adds the parameters of an impairment each by itself: its kind cannot be set.
 fn impairment(
     at: &mut Vec<At>,
     change: &Change,

@@ -3,13 +3,13 @@
 //! `rate` of the link is that of the physical layer. To send, the station waits for DIFS and a backoff drawn from its
 //! contention window, and sends up to `aggregate` frames in one A-MPDU, which a block acknowledgment answers. Other stations
 //! that always have something to send take slots of the backoff; where two begin in one slot both fail and double their
-//! windows. The probability of that is Bianchi's fixed point. A frame that is damaged is sent again.
+//! windows. The probability of that is Bianchi's fixed point. A damaged frame is retransmitted.
 //!
 //! Packets that wait when a frame ends join its A-MPDU, so that it is as long as the backlog allows; an idle link sends single
 //! frames.
 //!
 //! # Differs from the source
-//! - The frames of an A-MPDU arrive one by one, in the order of the queue, and not together with its end. Its acknowledgment
+//! - The frames of an A-MPDU arrive singly, in the order of the queue, and not together with its end. Its acknowledgment
 //!   is counted before its first frame.
 //! - A frame is retransmitted right away, in the same A-MPDU if there is room, until it gets through.
 //! - After a collision a station waits for DIFS instead of EIFS, as in Bianchi's model.

@@ -15,7 +15,7 @@ const WAYS: usize = 8;
 /// A byte, in the unit of deficits: a turn is divided by the number of a host's flows.
 const BYTE: i64 = 1 << 16;
 
-/// What a packet is told apart by.
+/// What distinguishes a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
     flow: u64,
