@@ -53,6 +53,8 @@ struct Gateway {
     device: Device,
     ways: Ways,
     links: Links,
+    /// Something has changed there that could not be read.
+    is_behind: bool,
     peers: Vec<Peer>,
     dropped: Dropped,
     rejected: Rejected,
@@ -78,7 +80,8 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
     let refused = |error: io::Error| format!("netlink: {}", words(&error));
     let watch = Watch::new().map_err(refused)?;
     let links = Links::now().map_err(refused)?;
-    let ways = Ways::open(&config, &remotes.concat())?;
+    let mut ways = Ways::open(&config, &remotes.concat())?;
+    ways.hold(&links);
     let peers = config.peer.0.iter().zip(&remotes);
     let peers = peers
         .map(|(peer, remotes)| {
@@ -97,6 +100,7 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
         log,
         ways,
         links,
+        is_behind: false,
         peers,
         dropped: Dropped::default(),
         rejected: Rejected::default(),
@@ -159,7 +163,7 @@ impl Gateway {
             if ready.reloads && outside.reloads.read(&mut [0; 64]).is_ok() {
                 let _ = self.reload();
             }
-            if ready.links {
+            if ready.links || self.is_behind {
                 outside.watch.drain();
                 self.follow_links();
             }
@@ -182,9 +186,12 @@ impl Gateway {
     }
 
     fn follow_links(&mut self) {
-        // Without the list nothing is known of a change; silence of a path is still noticed.
-        let Ok(links) = Links::now() else { return };
+        // The list takes a descriptor. Without one the next turn tries again.
+        let links = Links::now();
+        self.is_behind = links.is_err();
+        let Ok(links) = links else { return };
         let happened = self.ways.follow(&self.links, &links);
+        self.ways.hold(&links);
         self.links = links;
         if self.config.path.is_empty() {
             return;
@@ -240,6 +247,7 @@ impl Gateway {
         }
         // From here on nothing fails.
         self.ways.replace(ways);
+        self.ways.hold(&self.links);
         for (place, change) in changes {
             self.peers[place].change(change, now);
         }
