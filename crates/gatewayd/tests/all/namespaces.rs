@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
     os::{fd::AsFd, unix::fs::PermissionsExt},
     path::PathBuf,
@@ -53,7 +53,7 @@ pub struct Host {
 }
 
 impl Host {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let space = Command::new("unshare")
             .args(["--net", "sleep", "600"])
             .spawn()
@@ -502,6 +502,35 @@ fn a_default_route_into_the_tunnel_does_not_loop() {
     let rules = rules.args(["rule"]).output().expect("it runs");
     let rules = super::text(&rules.stdout);
     assert!(!rules.contains("51900"), "{rules}");
+}
+
+#[test]
+fn status_is_printed_again_each_second_with_watch() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    wait("an answer", || ping(&hosts));
+    let read = |arguments: &[&str], count: usize| {
+        let mut command = hosts[0].command(GATEWAY);
+        let command = command.args(["status", "gw.toml", "--watch"]);
+        let command = command.args(arguments).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let out = BufReader::new(child.stdout.take().expect("it is piped"));
+        let lines: Vec<String> = out.lines().map_while(Result::ok).take(count).collect();
+        // It writes to nobody then, and ends.
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+        lines
+    };
+    for line in read(&["--json"], 2) {
+        let report: Value = serde_json::from_str(&line).expect("it is JSON");
+        assert_eq!(report["peers"]["other"]["state"], "up");
+    }
+    // Two reports, of nine lines at most.
+    let text = read(&[], 18).join("\n");
+    for heading in ["received", "out Mbit/s", "in Mbit/s"] {
+        assert!(text.contains(heading), "{text}");
+    }
 }
 
 #[test]
