@@ -254,7 +254,7 @@ fn ping_to(hosts: &[Host; 2], to: &str, from: &str) -> bool {
     pinged.join().expect("no panic")
 }
 
-const TRANSFER: usize = 4 << 20;
+pub const TRANSFER: usize = 4 << 20;
 
 pub fn content() -> Vec<u8> {
     (0..=250).cycle().take(TRANSFER).collect()

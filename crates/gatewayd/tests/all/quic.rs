@@ -12,7 +12,7 @@ use quinn::{
     rustls::{RootCertStore, pki_types::PrivatePkcs8KeyDer},
 };
 
-use super::namespaces::{Host, both_up, content, may_run, ping, wait};
+use super::namespaces::{Host, TRANSFER, both_up, content, may_run, ping, wait};
 
 /// A certificate and its key.
 type Identity = rcgen::CertifiedKey<rcgen::KeyPair>;
@@ -45,7 +45,7 @@ fn receiver(host: &Host, identity: &Identity, midway: mpsc::Sender<()>) -> JoinH
             let mut midway = Some(midway);
             while let Some(chunk) = stream.read_chunk(1 << 16, true).await.expect("it arrives") {
                 arrived.extend_from_slice(&chunk.bytes);
-                if arrived.len() >= content().len() / 4 {
+                if arrived.len() >= TRANSFER / 4 {
                     // Nobody may wait for it.
                     midway.take().map(|midway| midway.send(()));
                 }
