@@ -18,7 +18,7 @@ use crate::{
     crypto::{Entropy, Keys},
     inner::{self, FLOWS, Prefix},
     order::Order,
-    path::{BASE, Outcome, Path, Paths, Route},
+    path::{BASE, Outcome, Path, Paths, Route, State},
     policy::{Role, Rule},
     pool::Pool,
     wire::{Control, OVERHEAD, PathId, Place},
@@ -261,6 +261,12 @@ impl Tunnel {
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats::of(self)
+    }
+
+    /// The state of each path, by number.
+    pub fn states(&self) -> impl Iterator<Item = (PathId, State)> {
+        let paths = self.paths.iter();
+        paths.map(|(id, path)| (id, path.liveness.state()))
     }
 
     fn path_timeout(path: &Path) -> Option<Instant> {
