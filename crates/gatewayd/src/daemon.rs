@@ -156,6 +156,7 @@ impl Gateway {
         loop {
             self.flush();
             self.follow_mtu();
+            self.tell_news();
             let ready = self.wait(outside)?;
             if ready.ends && outside.ends.read(&mut [0]).is_ok() {
                 return Ok(());
@@ -182,6 +183,17 @@ impl Gateway {
                     metrics.serve(|| self.report());
                 }
             }
+        }
+    }
+
+    /// Logs the deaths and returns of paths.
+    fn tell_news(&mut self) {
+        for peer in &mut self.peers {
+            peer.tell_news(|name, path, delivers| {
+                let what = if delivers { "delivers" } else { "is dead" };
+                let path = self.ways.name(path);
+                self.log.say(&format!("peer {name}: path {path} {what}"));
+            });
         }
     }
 

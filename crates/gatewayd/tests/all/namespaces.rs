@@ -122,15 +122,21 @@ impl Host {
     }
 
     pub fn start_with(&mut self, arguments: &[&str]) {
+        let log = File::create(self.folder.path().join("log")).expect("ours");
         let gateway = self
             .command(GATEWAY)
             .args(["up", "gw.toml"])
             .args(arguments)
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn()
             .expect("it starts");
         self.gateway = Some(gateway);
         wait("the gateway", || self.ask(&[]).status.success());
+    }
+
+    /// What the gateway has written since its start.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).expect("it is there")
     }
 
     pub fn ask(&self, arguments: &[&str]) -> Output {
@@ -312,12 +318,19 @@ fn a_transfer_outlives_a_path() {
     }
     let hosts = both_up();
     wait("an answer", || ping(&hosts));
+    let says = |end: usize, message: &str| hosts[end].log().lines().any(|line| line == message);
+    wait("news of the path", || {
+        says(0, "peer other: path one delivers")
+    });
     let cut = || hosts[1].ip(&["link", "set", "w1", "down"]);
     assert!(transfer(&hosts, cut) == content(), "the content differs");
     wait("the death of the path", || {
         hosts[0].status()["peers"]["other"]["paths"]["one"]["state"] == "dead"
     });
     assert!(ping(&hosts));
+    wait("news of the death at both ends", || {
+        says(0, "peer other: path one is dead") && says(1, "peer other: path 0 is dead")
+    });
 }
 
 /// The value of a line of /proc/PID/status.
