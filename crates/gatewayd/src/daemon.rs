@@ -33,6 +33,7 @@ use crate::{
     status::{
         self, Dropped, PathReport, PeerDropped, PeerReport, Rejected, Report, Request, StatusSocket,
     },
+    too_big::TooBig,
     ways::{Happened, Ways},
 };
 
@@ -63,6 +64,7 @@ struct Gateway {
     batch: Batch,
     batches: Batches,
     delivered: Delivered,
+    too_big: TooBig,
 }
 
 /// Runs until a signal ends it.
@@ -109,6 +111,7 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
         batch: Batch::new(),
         batches: Batches::default(),
         delivered: Delivered::default(),
+        too_big: TooBig::default(),
     };
     let name = gateway.config.gateway.interface.0.clone();
     gateway.log.say(&format!("{name} is up"));
@@ -358,7 +361,12 @@ impl Gateway {
         match peer.tunnel.handle_inner(buffer, now) {
             Ok(()) => {}
             Err(Refused::NotIp) => self.dropped.not_ip += 1,
-            Err(Refused::TooBig(_)) => self.dropped.too_big += 1,
+            Err(Refused::TooBig(mtu)) => {
+                self.dropped.too_big += 1;
+                if let Some(message) = self.too_big.message(packet, mtu, now) {
+                    self.deliver(&message);
+                }
+            }
         }
     }
 
@@ -423,6 +431,13 @@ impl Gateway {
             peer.traffic[path.index()].received += datagram.len() as u64;
         }
         peer.tunnel.handle(datagram, route, arrived, now);
+    }
+
+    fn deliver(&mut self, packet: &[u8]) {
+        self.delivered.add(packet);
+        if self.delivered.is_full() {
+            self.dropped.not_delivered += self.device.send(&mut self.delivered);
+        }
     }
 
     /// Sends and delivers what the tunnels have. All of it is done at one time: the tunnel does what is due once per time.

@@ -16,6 +16,7 @@ mod peers;
 mod report;
 mod socket;
 mod status;
+mod too_big;
 mod watch;
 mod ways;
 

@@ -138,8 +138,8 @@ fn code_points(hosts: &[Host; 2]) -> Vec<u8> {
         let mut control = [0; 64];
         let flags = MsgFlags::empty();
         let socket = receiver.as_raw_fd();
-        let received = recvmsg::<()>(socket, &mut slices, Some(&mut control), flags).ok()?;
-        received.cmsgs().ok()?.find_map(|message| match message {
+        let taken = recvmsg::<()>(socket, &mut slices, Some(&mut control), flags).ok()?;
+        taken.cmsgs().ok()?.find_map(|message| match message {
             ControlMessageOwned::Ipv4Tos(class) => Some(class & 3),
             _ => None,
         })
@@ -166,12 +166,7 @@ fn inner_ecn_code_points_pass_unchanged() {
 }
 
 /// A host in the office, whose packets the branch forwards into the tunnel.
-#[test]
-fn hosts_behind_a_gateway_learn_the_tunnels_mtu() {
-    if !may_run() {
-        return;
-    }
-    let hosts = both_up();
+fn office_of(hosts: &[Host; 2]) -> Host {
     let office = Host::new();
     let there = office.space.id().to_string();
     hosts[0].ip(&[
@@ -184,18 +179,57 @@ fn hosts_behind_a_gateway_learn_the_tunnels_mtu() {
     office.ip(&["route", "add", "10.9.0.0/24", "via", "192.168.7.1"]);
     let forwards = hosts[0].inside(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"));
     forwards.join().expect("no panic").expect("root");
-    wait("an answer", || ping(&hosts));
-    wait("the tunnel's MTU", || hosts[0].status()["mtu"] == 1432);
+    office
+}
+
+/// Waits until the office's kernel has got an ICMP message with this MTU for the far end.
+fn wait_for_mtu(office: &Host, expected: impl Fn(u32) -> bool) {
     let socket = office.inside(|| UdpSocket::bind("192.168.7.2:0").expect("it is free"));
     let socket = socket.join().expect("no panic");
     set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO).expect("a socket");
     socket.connect("10.9.0.2:7000").expect("there is a route");
     // The first may be sent; the gateway's ICMP message makes the kernel refuse those after it.
     wait("ICMP \"fragmentation needed\"", || {
-        let _ = socket.send(&[7; 1_472]);
-        ip_mtu(&socket).is_ok_and(|mtu| mtu == 1432)
+        let octets = ip_mtu(&socket).map_or(1_500, |mtu| mtu as usize) - 28;
+        let _ = socket.send(&vec![7; octets]);
+        ip_mtu(&socket).is_ok_and(&expected)
     });
+}
+
+#[test]
+fn hosts_behind_a_gateway_learn_the_tunnels_mtu() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    let office = office_of(&hosts);
+    wait("an answer", || ping(&hosts));
+    wait("the tunnel's MTU", || hosts[0].status()["mtu"] == 1432);
+    wait_for_mtu(&office, |mtu| mtu == 1432);
     assert_eq!(hosts[0].status()["dropped"]["too_big"], 0);
+}
+
+/// The interface keeps IPv6's least MTU there, so the gateway has to send the message.
+#[test]
+fn hosts_behind_a_gateway_learn_an_mtu_below_1280() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = hosts();
+    for (end, host) in hosts.iter_mut().enumerate() {
+        for link in ["w1", "w2"] {
+            host.ip(&["link", "set", link, "mtu", "1260"]);
+        }
+        let own = format!("10.9.0.{}/24\"", end + 1);
+        change(host, &own, &format!("{own}, \"fd09::{}/64\"", end + 1));
+        host.start();
+    }
+    let office = office_of(&hosts);
+    wait("an answer", || ping(&hosts));
+    assert_eq!(hosts[0].status()["mtu"], 1280);
+    // 28 octets of IPv4 and UDP, 40 of the tunnel.
+    wait_for_mtu(&office, |mtu| mtu <= 1260 - 68);
+    assert!(hosts[0].status()["dropped"]["too_big"].as_u64() > Some(0));
 }
 
 /// Starts a gateway under a program that changes what the system gives it.
