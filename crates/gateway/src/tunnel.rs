@@ -10,7 +10,10 @@ mod stats;
 
 pub use stats::{Counters, PathStats, Stats};
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::{
+    packet::Ecn,
+    units::{Duration, Instant},
+};
 use std::collections::VecDeque;
 
 use crate::{
@@ -61,6 +64,8 @@ pub struct Transmit {
     pub path: PathId,
     /// Where it goes.
     pub route: Route,
+    /// The ECN field that its IP header is to have.
+    pub ecn: Ecn,
 }
 
 /// Why an inner packet was not taken.
