@@ -10,6 +10,7 @@ use std::{
 };
 
 use anabranch_core::{
+    packet::Ecn,
     system::words,
     units::{Duration, Instant},
 };
@@ -384,15 +385,22 @@ impl Gateway {
             let age = Duration::from_nanos(u64::try_from(received.age.as_nanos()).unwrap_or(0));
             let arrived = Instant::START + now.saturating_since(Instant::START).saturating_sub(age);
             let remote = received.from;
+            let from = (Route { local, remote }, received.ecn);
             for datagram in buffer[..received.length].chunks_mut(received.segment) {
-                self.on_datagram(datagram, Route { local, remote }, arrived, now);
+                self.on_datagram(datagram, from, arrived, now);
             }
         }
         self.received = buffer;
     }
 
     /// Finds the tunnel of a datagram by the index that it names. An initiation names none: each tunnel sees it, and the one whose key opens it answers.
-    fn on_datagram(&mut self, datagram: &mut [u8], route: Route, arrived: Instant, now: Instant) {
+    fn on_datagram(
+        &mut self,
+        datagram: &mut [u8],
+        from: (Route, Ecn),
+        arrived: Instant,
+        now: Instant,
+    ) {
         let (index, path) = match Message::decode(datagram) {
             Err(_) => {
                 self.rejected.malformed += 1;
@@ -402,7 +410,7 @@ impl Gateway {
                 let is_refused = |peer: &mut Peer| {
                     let refused = |peer: &Peer| peer.tunnel.counters().refused_initiations;
                     let before = refused(peer);
-                    peer.tunnel.handle(datagram, route, arrived, now);
+                    peer.tunnel.handle(datagram, from.0, arrived, now);
                     refused(peer) > before
                 };
                 let refused = self
@@ -430,7 +438,7 @@ impl Gateway {
         if let Some(path) = path {
             peer.traffic[path.index()].received += datagram.len() as u64;
         }
-        peer.tunnel.handle(datagram, route, arrived, now);
+        peer.tunnel.handle_marked(datagram, from, arrived, now);
     }
 
     fn deliver(&mut self, packet: &[u8]) {
@@ -453,8 +461,7 @@ impl Gateway {
             }
             while let Some(transmit) = peer.tunnel.poll_transmit(now, &mut self.buffer) {
                 peer.traffic[transmit.path.index()].sent += self.buffer.len() as u64;
-                self.batches
-                    .add(transmit.route, &self.buffer, &mut self.ways);
+                self.batches.add(transmit, &self.buffer, &mut self.ways);
             }
         }
         self.dropped.not_delivered += self.device.send(&mut self.delivered);

@@ -13,7 +13,10 @@ use std::{
     time::Duration,
 };
 
+use rustix::net::sockopt::set_ip_tos;
+
 use super::namespaces::{Host, both_up, content, hosts, may_run, ping, transfer, wait};
+use super::traffic::code_points;
 
 /// What a relay between the gateways is to do, and did.
 #[derive(Default)]
@@ -21,6 +24,7 @@ struct Orders {
     rebind: AtomicBool,
     replay: AtomicBool,
     reorder: AtomicBool,
+    mark: AtomicBool,
     end: AtomicBool,
     replayed: AtomicU64,
 }
@@ -67,6 +71,10 @@ fn forward(orders: &Orders) {
     while !orders.end.load(Ordering::Relaxed) {
         if orders.rebind.swap(false, Ordering::Relaxed) {
             inside = bind("10.1.0.2:0");
+        }
+        if orders.mark.swap(false, Ordering::Relaxed) {
+            // "Congestion experienced" (RFC 3168 §5).
+            set_ip_tos(&inside, 3).expect("a socket");
         }
         // A full buffer drops, as a network does.
         let to_gateway = |datagram: &[u8]| inside.send_to(datagram, "10.1.0.2:51900").is_ok();
@@ -155,6 +163,22 @@ fn each_replayed_datagram_is_counted_and_changes_nothing() {
     wait("the count", || hosts[1].rejected("replayed") == replayed());
     assert_eq!(received(), before);
     assert!(ping(&hosts));
+}
+
+/// RFC 6040 §4.2 figure 4, in the column of marked datagrams.
+#[test]
+fn marks_of_the_path_reach_packets_that_can_carry_them() {
+    if !may_run() {
+        return;
+    }
+    let (hosts, relay) = through_a_relay();
+    relay.orders.mark.store(true, Ordering::Relaxed);
+    wait("the marks", || {
+        let codes = code_points(&hosts);
+        codes == [3, 3, 3]
+    });
+    // What is not ECN-capable is dropped, as a queue would drop it.
+    assert!(!ping(&hosts));
 }
 
 /// Each eighth datagram is overtaken by four.
