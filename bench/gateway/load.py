@@ -1,7 +1,8 @@
 """TCP transfers between two namespaces.
 
-`load.py send ADDRESS CC` sends on each connection as many octets as are asked for. `load.py receive ADDRESS FLOWS
-AMOUNT` asks for that many octets each, or receives for so many seconds (`10s`), and prints the goodput in Mbit/s.
+`load.py send PROTOCOL ADDRESS CC` sends on each connection as many octets as are asked for. `load.py receive PROTOCOL
+ADDRESS FLOWS AMOUNT` asks for that many octets each, or receives for so many seconds (`10s`), and prints the goodput in
+Mbit/s. The protocol is `tcp` or `mptcp`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,17 @@ import time
 
 PORT = 7_007
 CHUNK = 1 << 16
+PROTOCOLS = {"tcp": socket.IPPROTO_TCP, "mptcp": 262}
+"""`IPPROTO_MPTCP` of Linux."""
 
 
-def send(address: str, control: str) -> None:
+def send(protocol: str, address: str, control: str) -> None:
     """Serve until the process is ended."""
-    server = socket.create_server((address, PORT), backlog=64)
+    server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, PROTOCOLS[protocol])
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Further subflows come to the other addresses.
+    server.bind((address if protocol == "tcp" else "", PORT))
+    server.listen(64)
     server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
     print("ready", flush=True)
 
@@ -36,7 +43,7 @@ def send(address: str, control: str) -> None:
         threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
 
 
-def receive(address: str, flows: int, amount: str) -> float:
+def receive(protocol: str, address: str, flows: int, amount: str) -> float:
     """Return the goodput in Mbit/s."""
     seconds = float(amount[:-1]) if amount.endswith("s") else None
     octets = 1 << 40 if seconds else int(amount)
@@ -45,7 +52,9 @@ def receive(address: str, flows: int, amount: str) -> float:
     received = [0] * flows
 
     def take(flow: int) -> None:
-        connection = socket.create_connection((address, PORT), timeout=60)
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, PROTOCOLS[protocol])
+        connection.settimeout(60)
+        connection.connect((address, PORT))
         connection.sendall(str(octets).encode())
         connection.settimeout(1)
         while time.monotonic() < until:
@@ -69,4 +78,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "send":
         send(*sys.argv[2:])
     else:
-        print(receive(sys.argv[2], int(sys.argv[3]), sys.argv[4]))
+        print(receive(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5]))

@@ -19,6 +19,9 @@ Profile = dict[str, Any]
 Measure = Callable[[Profile, list[int], int, bool], float]
 """The goodput in Mbit/s of a profile over these of its paths, with a seed, through the tunnel or not."""
 
+Other = Callable[[Profile, int], float]
+"""The goodput in Mbit/s of a profile over both paths, with a seed, by what is not a tunnel."""
+
 PROFILES = Path(__file__).with_name("profiles.toml")
 LEAST_OF_SINGLE = 0.97
 LEAST_OF_MQVPN = 1.25
@@ -41,8 +44,8 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def table(options: argparse.Namespace, measure: Measure) -> None:
-    """Print the table of targets, a row as soon as it is measured.
+def table(options: argparse.Namespace, measure: Measure, others: dict[str, Other] | None = None) -> None:
+    """Print the table of targets, a row as soon as it is measured, with a column more for each of the others.
 
     Goodputs are in Mbit/s: over both paths, and over the better one, through the tunnel and without it. mqvpn measured
     its single paths through its tunnel, too.
@@ -50,9 +53,11 @@ def table(options: argparse.Namespace, measure: Measure) -> None:
     known: dict[str, Profile] = toml_text.parse(PROFILES.read_text(encoding="utf-8"), PROFILES.name)
     if unknown := [name for name in options.profiles if name not in known]:
         sys.exit(f"{unknown[0]}: no such profile; there are {', '.join(known)}")
-    print("| profile | both | one, tunnel | one, bare | both ÷ one, tunnel | target | mqvpn: both | one |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    rows = [_row(name, known[name], options.seeds, measure) for name in options.profiles or known]
+    others = others or {}
+    columns = ["profile", "both", "one, tunnel", "one, bare", "both ÷ one, tunnel", "target", "mqvpn: both", "one"]
+    for cells in ([*columns, *others], ["---"] * (len(columns) + len(others))):
+        print("|", " | ".join(cells), "|")
+    rows = [_row(name, known[name], options.seeds, measure, others) for name in options.profiles or known]
     published = [row for row in rows if "mqvpn" in row]
     if published:
         gain = math.exp(statistics.fmean(math.log(row["tunnel"] / row["mqvpn"]) for row in published))
@@ -61,19 +66,26 @@ def table(options: argparse.Namespace, measure: Measure) -> None:
         options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
-def _row(name: str, profile: Profile, seeds: int, measure: Measure) -> dict[str, Any]:
+def _row(name: str, profile: Profile, seeds: int, measure: Measure, others: dict[str, Other]) -> dict[str, Any]:
     def median(paths: list[int], through: bool) -> float:
         return statistics.median(measure(profile, paths, seed, through) for seed in range(1, seeds + 1))
 
     every = list(range(len(profile["paths"])))
     single, bare = (max(median([path], through) for path in every) for through in (True, False))
     tunnel = median(every, True)
+    beside = {
+        other: statistics.median(goodput(profile, seed) for seed in range(1, seeds + 1))
+        for other, goodput in others.items()
+    }
     published = profile.get("published", {})
     target = profile.get("target")
     shown = f"≥ {target} Mbit/s" if target else f"ratio ≥ {LEAST_OF_SINGLE if published else 1.0}"
     theirs = " | ".join(str(published.get(key, "–")) for key in ("mqvpn", "single"))
     figures = f"{tunnel:.1f} | {single:.1f} | {bare:.1f} | {tunnel / single:.2f}"
-    print(f"| {name} | {figures} | {shown} | {theirs} |", flush=True)
-    return {"profile": name, "tunnel": tunnel, "single": single, "bare": bare, "target": target} | (
-        {"mqvpn": published["mqvpn"], "mqvpn_single": published["single"]} if published else {}
+    more = "".join(f" {mbit_s:.1f} |" for mbit_s in beside.values())
+    print(f"| {name} | {figures} | {shown} | {theirs} |{more}", flush=True)
+    return (
+        {"profile": name, "tunnel": tunnel, "single": single, "bare": bare, "target": target}
+        | beside
+        | ({"mqvpn": published["mqvpn"], "mqvpn_single": published["single"]} if published else {})
     )

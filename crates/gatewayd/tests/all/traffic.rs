@@ -87,6 +87,23 @@ fn a_call_outlives_a_path_and_each_packet_arrives_once() {
     assert_eq!(counts, vec![1; PACKETS as usize]);
 }
 
+/// Other tests have the kernel's default, CUBIC.
+#[test]
+fn a_transfer_with_bbr_outlives_a_path() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    let chosen = hosts[0].inside(|| fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "bbr"));
+    if chosen.join().expect("no panic").is_err() {
+        eprintln!("SKIPPED: the kernel has no BBR");
+        return;
+    }
+    wait("both paths", || are_active(&hosts, 2));
+    let cut = || hosts[1].ip(&["link", "set", "w1", "down"]);
+    assert!(transfer(&hosts, cut) == content(), "the content differs");
+}
+
 #[test]
 fn three_and_four_paths_carry_one_transfer() {
     if !may_run() {
