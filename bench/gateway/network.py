@@ -194,6 +194,11 @@ class Gateways:
         found: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
         return found
 
+    def times(self, end: str, message: str) -> list[float]:
+        """Return when an end has logged a message, in seconds of the system's clock."""
+        lines = (self.folder / f"{end}.log").read_text(encoding="utf-8").splitlines()
+        return [entry["time_s"] for entry in map(json.loads, lines) if entry["message"] == message]
+
     def states(self, end: str) -> list[str]:
         """Return the states of an end's paths."""
         peers = self.status(end).get("peers", {}).values()
@@ -240,7 +245,7 @@ def gateways(
                 encoding="utf-8",
             )
             log = stack.enter_context((folder / f"{end}.log").open("w", encoding="utf-8"))
-            words = inside(names[end], str(program), "up", str(file))
+            words = inside(names[end], str(program), "up", str(file), "--log", "json")
             process = stack.enter_context(ended(subprocess.Popen(words, stdout=log, stderr=log, text=True)))
             processes[end] = process.pid
         both = Gateways(program, names, folder, processes)
