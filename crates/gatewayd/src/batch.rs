@@ -2,38 +2,37 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_core::packet::Ecn;
-use anabranch_gateway::tunnel::Transmit;
+use anabranch_gateway::path::Route;
 
-use crate::ways::Ways;
+use crate::{socket::Marks, ways::Ways};
 
 /// Segments and octets that the kernel takes at once.
 const SEGMENTS: usize = 64;
 const OCTETS: usize = 65_000;
 
-/// Datagrams of one size and ECN field, of which the last may be shorter.
+/// Datagrams of one size and with the same marks, of which the last may be shorter.
 #[derive(Default)]
 struct Pending {
     octets: Vec<u8>,
     segment: usize,
-    ecn: Ecn,
+    marks: Marks,
     count: usize,
     is_complete: bool,
 }
 
 impl Pending {
-    fn takes(&self, length: usize, ecn: Ecn) -> bool {
+    fn takes(&self, length: usize, marks: Marks) -> bool {
         self.count == 0
             || (!self.is_complete
-                && ecn == self.ecn
+                && marks == self.marks
                 && length <= self.segment
                 && self.count < SEGMENTS
                 && self.octets.len() + length <= OCTETS)
     }
 
-    fn add(&mut self, datagram: &[u8], ecn: Ecn) {
+    fn add(&mut self, datagram: &[u8], marks: Marks) {
         if self.count == 0 {
-            (self.segment, self.ecn) = (datagram.len(), ecn);
+            (self.segment, self.marks) = (datagram.len(), marks);
         }
         self.is_complete = datagram.len() < self.segment;
         self.octets.extend_from_slice(datagram);
@@ -51,14 +50,13 @@ pub struct Batches {
 
 impl Batches {
     /// Adds a datagram. Those of one route keep their order.
-    pub fn add(&mut self, transmit: Transmit, datagram: &[u8], ways: &mut Ways) {
-        let Transmit { route, ecn, .. } = transmit;
+    pub fn add(&mut self, route: Route, marks: Marks, datagram: &[u8], ways: &mut Ways) {
         let key = (route.local, route.remote);
         let pending = self.routes.entry(key).or_default();
-        if !pending.takes(datagram.len(), ecn) {
+        if !pending.takes(datagram.len(), marks) {
             self.not_sent += send(key, pending, ways);
         }
-        pending.add(datagram, ecn);
+        pending.add(datagram, marks);
     }
 
     /// Sends what was added.
@@ -83,7 +81,7 @@ fn send(
     // The tunnel detects lost datagrams; a full socket buffer is one more cause.
     let socket = ways.socket_mut(local);
     let failed = socket.map_or(0, |socket| {
-        socket.send(&pending.octets, pending.segment, remote, pending.ecn)
+        socket.send(&pending.octets, pending.segment, remote, pending.marks)
     });
     pending.octets.clear();
     (pending.count, pending.is_complete) = (0, false);
@@ -94,11 +92,11 @@ fn send(
 mod tests {
     use anabranch_core::packet::Ecn;
 
-    use super::{Pending, SEGMENTS};
+    use super::{Marks, Pending, SEGMENTS};
 
     impl Pending {
         fn takes_unmarked(&self, length: usize) -> bool {
-            self.takes(length, Ecn::NotEct)
+            self.takes(length, Marks::default())
         }
     }
 
@@ -106,18 +104,22 @@ mod tests {
     fn a_batch_has_one_size_and_ends_with_a_shorter_datagram() {
         let mut pending = Pending::default();
         assert!(pending.takes_unmarked(1_400));
-        pending.add(&[0; 1_400], Ecn::NotEct);
+        pending.add(&[0; 1_400], Marks::default());
         assert!(pending.takes_unmarked(1_400) && pending.takes_unmarked(10));
         assert!(!pending.takes_unmarked(1_401));
-        pending.add(&[0; 10], Ecn::NotEct);
+        pending.add(&[0; 10], Marks::default());
         assert!(!pending.takes_unmarked(10));
     }
 
     #[test]
     fn a_batch_has_one_ecn_field() {
         let mut pending = Pending::default();
-        pending.add(&[0; 1_400], Ecn::Ect0);
-        assert!(pending.takes(1_400, Ecn::Ect0) && !pending.takes_unmarked(1_400));
+        let marks = Marks {
+            ecn: Ecn::Ect0,
+            ..Marks::default()
+        };
+        pending.add(&[0; 1_400], marks);
+        assert!(pending.takes(1_400, marks) && !pending.takes_unmarked(1_400));
     }
 
     #[test]
@@ -125,7 +127,7 @@ mod tests {
         let mut pending = Pending::default();
         let mut fill = || {
             while pending.takes_unmarked(1_400) {
-                pending.add(&[0; 1_400], Ecn::NotEct);
+                pending.add(&[0; 1_400], Marks::default());
             }
             pending.octets.clear();
             pending.count = 0;
@@ -139,7 +141,7 @@ mod tests {
         for size in [10, 1_400, 9_000] {
             let mut pending = Pending::default();
             while pending.takes_unmarked(size) {
-                pending.add(&vec![0; size], Ecn::NotEct);
+                pending.add(&vec![0; size], Marks::default());
             }
             assert!(pending.count <= SEGMENTS && pending.octets.len() < 65_507);
         }

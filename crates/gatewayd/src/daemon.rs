@@ -31,6 +31,7 @@ use crate::{
     log::Log,
     metrics::Metrics,
     peers::{self, Change, Peer},
+    socket::Marks,
     status::{
         self, Dropped, PathReport, PeerDropped, PeerReport, Rejected, Report, Request, StatusSocket,
     },
@@ -461,7 +462,12 @@ impl Gateway {
             }
             while let Some(transmit) = peer.tunnel.poll_transmit(now, &mut self.buffer) {
                 peer.traffic[transmit.path.index()].sent += self.buffer.len() as u64;
-                self.batches.add(transmit, &self.buffer, &mut self.ways);
+                let marks = Marks {
+                    ecn: transmit.ecn,
+                    is_confirmed: peer.delivers(transmit.path),
+                };
+                let route = transmit.route;
+                self.batches.add(route, marks, &self.buffer, &mut self.ways);
             }
         }
         self.dropped.not_delivered += self.device.send(&mut self.delivered);

@@ -77,6 +77,11 @@ impl Peer {
         }
     }
 
+    /// Whether a path delivered when [`Self::tell_news`] was last called, as the other end's reports had it.
+    pub fn delivers(&self, path: PathId) -> bool {
+        self.delivered[path.index()]
+    }
+
     /// Takes what a changed configuration says of the peer; its sessions go on.
     pub fn change(&mut self, new: Change, now: Instant) {
         for path in &self.paths {

@@ -9,13 +9,16 @@ use std::{
 };
 
 use anabranch_core::{packet::Ecn, system::words};
-use nix::sys::{
-    socket::{
-        ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg,
-        setsockopt,
-        sockopt::{ReceiveTimestampns, UdpGroSegment},
+use nix::{
+    libc,
+    sys::{
+        socket::{
+            ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg,
+            setsockopt,
+            sockopt::{ReceiveTimestampns, UdpGroSegment},
+        },
+        time::TimeSpec,
     },
-    time::TimeSpec,
 };
 use rustix::{
     io::Errno,
@@ -56,6 +59,16 @@ pub struct Received {
     pub age: Duration,
     /// The ECN field of each.
     pub ecn: Ecn,
+}
+
+/// What the kernel is to know of datagrams besides where they go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// The ECN field of each.
+    pub ecn: Ecn,
+    /// The other end has reported datagrams of this path, so the next hop is there (`MSG_CONFIRM` of send(2)). Without that the kernel
+    /// asks for it now and then. If it does in a failure it gives up, and asks once a second only.
+    pub is_confirmed: bool,
 }
 
 /// Where a socket is bound.
@@ -208,11 +221,11 @@ impl PathSocket {
     }
 
     /// Sends datagrams of one size, of which the last may be shorter. Gives how many the kernel did not take.
-    pub fn send(&mut self, datagrams: &[u8], segment: usize, to: SocketAddr, ecn: Ecn) -> u64 {
+    pub fn send(&mut self, datagrams: &[u8], segment: usize, to: SocketAddr, marks: Marks) -> u64 {
         let count = datagrams.chunks(segment.max(1)).count() as u64;
         let is_many = count > 1 && !self.without_gso.contains(&to);
         if is_many {
-            match self.send_once(datagrams, Some(segment), to, ecn) {
+            match self.send_once(datagrams, Some(segment), to, marks) {
                 Ok(()) => return 0,
                 Err(error) if is_refusal(error) => {}
                 Err(_) => return count,
@@ -220,7 +233,7 @@ impl PathSocket {
         }
         let mut failed = 0;
         for datagram in datagrams.chunks(segment.max(1)) {
-            failed += u64::from(self.send_once(datagram, None, to, ecn).is_err());
+            failed += u64::from(self.send_once(datagram, None, to, marks).is_err());
         }
         // If one is too large by itself, GSO was not at fault.
         if is_many && failed == 0 {
@@ -237,10 +250,10 @@ impl PathSocket {
         octets: &[u8],
         segment: Option<usize>,
         to: SocketAddr,
-        ecn: Ecn,
+        marks: Marks,
     ) -> nix::Result<()> {
-        let (field, class) = (ecn as u8, i32::from(ecn as u8));
-        let ecn = ecn.is_capable().then_some(match to {
+        let (field, class) = (marks.ecn as u8, i32::from(marks.ecn as u8));
+        let ecn = marks.ecn.is_capable().then_some(match to {
             SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&field),
             SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&class),
         });
@@ -253,9 +266,14 @@ impl PathSocket {
         let segment = segment.map(u16::try_from).transpose();
         let segment = segment.map_err(|_| nix::Error::EMSGSIZE)?;
         let segment = segment.as_ref().map(ControlMessage::UdpGsoSegments);
+        let flags = if marks.is_confirmed {
+            MsgFlags::from_bits_retain(libc::MSG_CONFIRM)
+        } else {
+            MsgFlags::empty()
+        };
         match (segment, ecn) {
-            (Some(segment), Some(ecn)) => self.send_with(octets, &[segment, ecn], to),
-            (segment, ecn) => self.send_with(octets, segment.or(ecn).as_slice(), to),
+            (Some(segment), Some(ecn)) => self.send_with(octets, &[segment, ecn], flags, to),
+            (segment, ecn) => self.send_with(octets, segment.or(ecn).as_slice(), flags, to),
         }
     }
 
@@ -263,13 +281,14 @@ impl PathSocket {
         &self,
         octets: &[u8],
         control: &[ControlMessage<'_>],
+        flags: MsgFlags,
         to: SocketAddr,
     ) -> nix::Result<()> {
         sendmsg(
             self.socket.as_raw_fd(),
             &[IoSlice::new(octets)],
             control,
-            MsgFlags::empty(),
+            flags,
             Some(&SockaddrStorage::from(to)),
         )
         .map(drop)
@@ -344,7 +363,7 @@ mod tests {
 
     use anabranch_core::packet::Ecn;
 
-    use super::{Bind, PathSocket, unmapped};
+    use super::{Bind, Marks, PathSocket, unmapped};
 
     fn sockets() -> (PathSocket, UdpSocket) {
         let bind = Bind {
@@ -363,7 +382,7 @@ mod tests {
         let (mut socket, there) = sockets();
         let to = there.local_addr().expect("it is bound");
         let larger = vec![8; 65_520];
-        assert_eq!(socket.send(&larger, 65_510, to, Ecn::NotEct), 1);
+        assert_eq!(socket.send(&larger, 65_510, to, Marks::default()), 1);
         assert!(!socket.without_gso.contains(&to));
         assert_eq!(there.recv(&mut [0; 100]).expect("it comes"), 10);
     }
@@ -373,7 +392,7 @@ mod tests {
         let (mut socket, there) = sockets();
         let to = there.local_addr().expect("it is bound");
         let octets: Vec<u8> = (0..250).collect();
-        assert_eq!(socket.send(&octets, 100, to, Ecn::NotEct), 0);
+        assert_eq!(socket.send(&octets, 100, to, Marks::default()), 0);
         let mut buffer = [0; 1_000];
         for part in octets.chunks(100) {
             let length = there.recv(&mut buffer).expect("it comes");
@@ -385,7 +404,7 @@ mod tests {
     fn datagrams_put_together_have_their_sizes_and_an_age() {
         let (socket, there) = sockets();
         let to = socket.socket.local_addr().expect("it is bound");
-        let mut receive = || {
+        let receive = || {
             there.send_to(&[1; 100], to).expect("it is sent");
             std::thread::sleep(std::time::Duration::from_millis(20));
             let received = socket.receive(&mut [0; 1_000]).expect("it is there");
@@ -400,13 +419,15 @@ mod tests {
     fn datagrams_have_the_ecn_field_that_they_were_sent_with() {
         let [(mut here, _), (there, _)] = [sockets(), sockets()];
         let to = there.socket.local_addr().expect("it is bound");
-        for field in [Ecn::Ect0, Ecn::NotEct, Ecn::Ce, Ecn::Ect1] {
+        for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ce, Ecn::Ect1] {
+            let is_confirmed = ecn == Ecn::Ce;
+            let marks = Marks { ecn, is_confirmed };
             for count in [1, 3] {
-                assert_eq!(here.send(&vec![1; count * 100], 100, to, field), 0);
+                assert_eq!(here.send(&vec![1; count * 100], 100, to, marks), 0);
                 let mut length = 0;
                 while length < count * 100 {
                     let received = there.receive(&mut [0; 1_000]).expect("it is there");
-                    assert_eq!(received.ecn, field);
+                    assert_eq!(received.ecn, ecn);
                     length += received.length;
                 }
             }

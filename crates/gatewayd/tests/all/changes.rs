@@ -267,3 +267,31 @@ fn an_interface_that_comes_later_starts_its_path() {
     ]);
     wait("the path", || state(&hosts[0], "late") == "active");
 }
+
+/// A next hop that the kernel looks for in the middle of a failure is given up, and asked for once a second only. So the kernel learns
+/// from the daemon that the next hop is there.
+#[test]
+fn the_next_hop_of_a_path_that_delivers_stays_reachable() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    let shorten =
+        hosts[0].inside(|| fs::write("/proc/sys/net/ipv4/neigh/w1/base_reachable_time_ms", "2000"));
+    shorten.join().expect("no panic").expect("root");
+    wait("both paths", || {
+        state(&hosts[0], "one") == "active" && state(&hosts[0], "two") == "active"
+    });
+    let is_reachable = || {
+        let mut command = hosts[0].command("ip");
+        let done = command.args(["neigh", "show", "dev", "w1"]);
+        super::text(&done.output().expect("it runs").stdout).contains("REACHABLE")
+    };
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    let samples = (0..20).filter(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        is_reachable()
+    });
+    // Without its word the kernel waits five seconds after each two, before it asks.
+    assert!(samples.count() >= 15);
+}
