@@ -275,10 +275,13 @@ fn the_next_hop_of_a_path_that_delivers_stays_reachable() {
     if !may_run() {
         return;
     }
-    let hosts = both_up();
-    let shorten =
-        hosts[0].inside(|| fs::write("/proc/sys/net/ipv4/neigh/w1/base_reachable_time_ms", "2000"));
+    let mut hosts = super::namespaces::hosts();
+    let time = "/proc/sys/net/ipv4/neigh/w1/base_reachable_time_ms";
+    let shorten = hosts[0].inside(move || fs::write(time, "2000"));
     shorten.join().expect("no panic").expect("root");
+    for host in &mut hosts {
+        host.start();
+    }
     wait("both paths", || {
         state(&hosts[0], "one") == "active" && state(&hosts[0], "two") == "active"
     });
