@@ -58,7 +58,7 @@ pub struct File {
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub host: Named<Host>,
     /// Flows, by name.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub flow: Named<Flow>,
     /// A grid of runs, for `anabranch sweep`: `"dotted.path" = [values]`, and `repeat`.
     #[serde(default, skip_serializing)]

@@ -20,6 +20,7 @@ mod reading;
 mod resolve;
 mod schema;
 mod sweep;
+mod text;
 pub mod types;
 mod unavailable;
 pub mod workload;
@@ -34,6 +35,7 @@ pub use resolve::{
     Written,
 };
 pub use sweep::Sweep;
+pub use text::ResolvedText;
 
 use anabranch_document::{de, error, tree};
 use error::{Fault, Place, Sources};

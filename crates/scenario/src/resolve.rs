@@ -23,10 +23,11 @@ use anabranch_document::every::{Joints, Wrong, errors};
 use super::{
     Extensions,
     error::{Error, Fault, Place, Sources},
-    format::{Family, File, Policy, PowerModel, Protocol, Spread, TraceFile},
+    format::{Family, File, Named, Policy, PowerModel, Protocol, Spread, TraceFile},
     kind::{Kind, Seam},
     path::no_such,
     reading::read,
+    text::ResolvedText,
     tree::{Node, Value},
     types::{
         Capacity, Delays, cc, control, fec, impair, lacp, queue, restore, split, tcp, wifi,
@@ -69,7 +70,9 @@ pub struct Resolved {
     pub changes: Vec<Change>,
     /// The scenario with every default written out, for results. As TOML it is a scenario that
     /// resolves to this one.
-    pub json: serde_json::Value,
+    pub json: ResolvedText,
+    /// Its `[flow.NAME]`, by name.
+    pub flow_tables: serde_json::Map<String, serde_json::Value>,
 }
 
 /// What a node is to the live engine.
@@ -623,7 +626,9 @@ pub(super) fn resolve(
     gateway::write_out(&mut file, &gateways);
     change::write_out(&mut file, &changes, &links);
     flow::write_out(&mut file, &flows, &links, &gateways);
-    let json = flow::with_settings(&file, &settings, &flows);
+    let flow_tables = flow::with_settings(&file, &settings, &flows);
+    file.flow = Named::default();
+    let json = flow::text(&file, &flow_tables);
     Ok(Resolved {
         title,
         duration: file.duration,
@@ -640,6 +645,7 @@ pub(super) fn resolve(
         flows,
         changes,
         json,
+        flow_tables,
     })
 }
 

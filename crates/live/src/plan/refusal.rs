@@ -378,7 +378,7 @@ fn check_fec(flow: &ResolvedFlow) -> Result<(), Refusal> {
 }
 
 fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
-    let named = &resolved.json["flow"][&flow.table]["stack"];
+    let named = &resolved.flow_tables[&flow.table]["stack"];
     let is_kernel = named
         .as_str()
         .is_some_and(|name| name.starts_with("linux") && name != "linux-2.6.35");

@@ -43,7 +43,7 @@ struct Effective<'a> {
 }
 
 impl<'a> Effective<'a> {
-    fn of(wire: &'a Wire, direction: Direction) -> Self {
+    fn of(wire: &'a Wire<'a>, direction: Direction) -> Self {
         let (section, name, link) = (wire.section, wire.name.as_str(), &wire.link);
         let own = match direction {
             Direction::Forward => link.forward.as_ref(),
@@ -132,7 +132,7 @@ impl<'a> Effective<'a> {
     fn traces(
         &self,
         resolver: &Resolver<'_>,
-        wire: &Wire,
+        wire: &Wire<'_>,
         there: Option<Traces>,
     ) -> Result<Traces, Error> {
         let is_later = there.is_some();
@@ -164,7 +164,7 @@ impl<'a> Effective<'a> {
     fn capacity(
         &self,
         resolver: &Resolver<'_>,
-        wire: &Wire,
+        wire: &Wire<'_>,
         there: (Option<Capacity>, Option<ResolvedDelays>),
     ) -> Result<(Option<Capacity>, Option<ResolvedDelays>), Error> {
         let (service, path) = &self.service;
@@ -220,7 +220,11 @@ impl<'a> Effective<'a> {
 
 impl Effective<'_> {
     /// The Wi-Fi station that sends, if one does.
-    fn wifi(&self, resolver: &Resolver<'_>, wire: &Wire) -> Result<Option<wifi::Params>, Error> {
+    fn wifi(
+        &self,
+        resolver: &Resolver<'_>,
+        wire: &Wire<'_>,
+    ) -> Result<Option<wifi::Params>, Error> {
         let (service, path) = &self.service;
         let Service::Wifi(wifi) = resolver.build(service, path)? else {
             return Ok(None);
@@ -246,7 +250,7 @@ impl Effective<'_> {
 
 fn read_delays(
     resolver: &Resolver<'_>,
-    wire: &Wire,
+    wire: &Wire<'_>,
     path: &[&str],
     file: &TraceFile,
 ) -> Result<ResolvedDelays, Error> {
@@ -288,7 +292,7 @@ pub(super) struct Kept {
 /// is not made, or read, again.
 pub(super) fn direction(
     resolver: &Resolver<'_>,
-    wire: &Wire,
+    wire: &Wire<'_>,
     direction: Direction,
     rtt: Duration,
     kept: Kept,
@@ -400,7 +404,7 @@ fn contradiction(resolver: &Resolver<'_>, place: &[&str], wrong: impair::Contrad
 fn check_flows(
     resolver: &Resolver<'_>,
     file: &File,
-    wire: &Wire,
+    wire: &Wire<'_>,
     way: Direction,
     queue: &queue::Config,
 ) -> Result<(), Error> {
@@ -439,7 +443,7 @@ fn check_flows(
 fn check_spread(
     resolver: &Resolver<'_>,
     file: &File,
-    wire: &Wire,
+    wire: &Wire<'_>,
     way: Direction,
     queue: &queue::Config,
 ) -> Result<(), Error> {
@@ -513,7 +517,7 @@ pub(super) fn check_mtus(
 pub(super) fn links(
     resolver: &Resolver<'_>,
     file: &File,
-    wires: &[Wire],
+    wires: &[Wire<'_>],
     graph: &Graph,
     gateways: &[ResolvedGateway],
     routes: &[Routes],

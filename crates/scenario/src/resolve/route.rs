@@ -43,7 +43,7 @@ pub(super) struct Routes {
 }
 
 impl Graph {
-    pub(super) fn new(resolver: &Resolver<'_>, wires: &[Wire]) -> Result<Self, Error> {
+    pub(super) fn new(resolver: &Resolver<'_>, wires: &[Wire<'_>]) -> Result<Self, Error> {
         let mut graph = Self {
             nodes: Vec::new(),
             ends: Vec::new(),
@@ -310,7 +310,7 @@ impl Graph {
         &self,
         resolver: &Resolver<'_>,
         file: &File,
-        wires: &[Wire],
+        wires: &[Wire<'_>],
         routes: &[Routes],
     ) -> Result<(), Error> {
         let own_links = (0..self.ends.len()).filter(|&link| self.gateway_of[link].is_none());
@@ -370,7 +370,7 @@ impl Graph {
     fn unexplained(
         &self,
         resolver: &Resolver<'_>,
-        (file, wires): (&File, &[Wire]),
+        (file, wires): (&File, &[Wire<'_>]),
         edges: &[Edge],
     ) -> Error {
         let name = |edge: Edge| match edge {
