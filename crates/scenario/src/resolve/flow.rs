@@ -6,7 +6,7 @@ use anabranch_core::{
 };
 
 use super::{
-    ResolvedFlow, ResolvedGateway, ResolvedLink, Resolver, Step, Written,
+    ResolvedFlow, ResolvedGateway, ResolvedLink, Resolver, Step, Written, device,
     route::{Graph, Routes},
     traffic,
 };
@@ -30,6 +30,8 @@ pub(super) fn flows(
     let mut flows = Vec::new();
     let mut all_settings = Vec::new();
     for ((table, flow), routes) in file.flow.0.iter().zip(routes) {
+        device::check_match(resolver, table, flow)?;
+        let devices = device::of_flow(resolver, file, graph, (table, flow, routes))?;
         traffic::check_protocol(resolver, table, flow)?;
         let settings = settings(resolver, table, flow)?;
         let cc = match &flow.cc {
@@ -77,6 +79,8 @@ pub(super) fn flows(
                 replayed: replayed.clone(),
                 route: routes.there.clone(),
                 return_route: routes.back.clone(),
+                devices,
+                select: flow.select.clone().unwrap_or_default(),
             });
         }
         all_settings.push(settings);
