@@ -2,6 +2,7 @@
 
 pub mod controls;
 pub mod defaults;
+pub mod devices;
 pub mod directory;
 pub mod error;
 pub mod frame;

@@ -41,15 +41,16 @@ use crate::{
         play::{Done, Play},
     },
     kernel::{
-        address::{v4_of, v6_of},
+        address::number_in,
         descriptors,
         host::LiveHost,
-        namespace::{self, Namespace},
+        namespace::{self, DEVICE, Namespace},
         tun::{Drops, Interface, Passed},
     },
     plan::{
         controls::{Controls, Reading},
         defaults::{self, Defaults},
+        devices,
         error::{Error, failed},
         frame::Frame,
         hindrance::{no_interface, no_namespace, no_settings, no_tun},
@@ -257,7 +258,13 @@ impl<'a> Live<'a> {
     #[must_use]
     pub fn tap(mut self, tapping: Option<Tapping>) -> Self {
         let addresses = (0..self.resolved.nodes.len())
-            .map(|node| vec![v4_of(node).into(), v6_of(node).into()])
+            .map(|node| {
+                let own = devices::of_node(self.resolved, node);
+                let own = own
+                    .flat_map(|device| [false, true].map(|is_v6| devices::address(device, is_v6)));
+                own.chain(self.resolved.attached[node].addresses.iter().copied())
+                    .collect()
+            })
             .collect();
         self.tapping = tapping.map(|tapping| Tapping {
             addresses: Some(addresses),
@@ -332,7 +339,8 @@ impl<'a> Live<'a> {
         }
         summary::check_content(resolved, &done.outcomes)
             .map_err(|source| failed("the content of a flow", source))?;
-        let nodes: Vec<[usize; 2]> = resolved.flows.iter().map(|flow| flow.ends).collect();
+        let flows = resolved.flows.iter();
+        let nodes: Vec<[usize; 2]> = flows.map(|flow| devices::ends(resolved, flow)).collect();
         let census = network.census().expect("the engine counts fates");
         let packets = Packets::of(&recorder, census, done.waiting, (&nodes, &counted(&hosts)?));
         packets
@@ -540,7 +548,7 @@ fn check_programs(programs: &[Ended]) -> Result<(), Error> {
 /// Kernel settings that have been made, as names below `/proc/sys` and values.
 type Applied<'a> = Vec<(&'a str, String)>;
 
-/// By node; none where no flow begins or ends. With the settings that their kernel has of those that it was to have.
+/// By number of the device; none where no flow begins or ends. With the settings that their kernel has of those that it was to have.
 fn hosts<'a>(
     resolved: &Resolved,
     wanted: &[(&'a str, String)],
@@ -566,16 +574,59 @@ fn hosts<'a>(
         let namespace = Namespace::new().map_err(no_namespace)?;
         // The same in each: they are one kernel's.
         applied = namespace.set(wanted).map_err(no_settings)?;
-        let device = namespace.device(node, mtu).map_err(no_tun)?;
+        let device = match resolved.attached[node].devices.first() {
+            None => namespace.device(DEVICE, node, mtu),
+            Some(name) => namespace.one_of_several(name, node, mtu),
+        };
         Ok(LiveHost {
             namespace: Some(namespace),
-            device: Arc::new(device),
+            device: Arc::new(device.map_err(no_tun)?),
         })
     };
-    let hosts = (0..resolved.nodes.len())
+    let mut hosts = (0..resolved.nodes.len())
         .map(|node| is_end(node).then(|| make(node)).transpose())
-        .collect::<Result<_, Error>>()?;
+        .collect::<Result<Vec<_>, Error>>()?;
+    for device in devices::all(resolved).iter().skip(hosts.len()) {
+        let namespace = hosts[device.node]
+            .as_ref()
+            .and_then(|host| host.namespace.clone());
+        let further = match namespace {
+            None => None,
+            Some(namespace) => {
+                let tun = namespace.one_of_several(device.name, hosts.len(), mtu);
+                Some(LiveHost {
+                    namespace: Some(namespace),
+                    device: Arc::new(tun.map_err(no_tun)?),
+                })
+            }
+        };
+        hosts.push(further);
+    }
+    for (node, host) in hosts.iter().take(resolved.nodes.len()).enumerate() {
+        if let Some(namespace) = host.as_ref().and_then(|host| host.namespace.as_ref()) {
+            route(resolved, node, namespace).map_err(no_tun)?;
+        }
+    }
     Ok((hosts, applied))
+}
+
+/// Gives a host its further addresses, and tells its kernel which device leads where.
+fn route(resolved: &Resolved, node: usize, namespace: &Namespace) -> io::Result<()> {
+    let host = &resolved.attached[node];
+    let first = host.devices.first().map_or(DEVICE, String::as_str);
+    for address in &host.addresses {
+        namespace.further_address(first, *address)?;
+    }
+    let ways = devices::ways(resolved, node);
+    if host.devices.is_empty() {
+        let further = ways.iter().map(|way| way.to);
+        let further: Vec<_> = further.filter(|to| number_in(*to).is_none()).collect();
+        return namespace.reach(node, &further);
+    }
+    let names: Vec<_> = devices::of_node(resolved, node)
+        .zip(host.devices.iter().map(String::as_str))
+        .collect();
+    namespace.route(&names, &ways)
 }
 
 /// Names do not tell that two interfaces are one, or that one is a loopback.
@@ -610,6 +661,7 @@ fn ends(
     let mut inboxes = Vec::with_capacity(resolved.flows.len());
     let mut ends: Hosts<Frame> = Vec::with_capacity(resolved.flows.len());
     for (flow, own) in resolved.flows.iter().zip(own) {
+        let devices = devices::ends(resolved, flow);
         let pair = [(); 2].map(|()| Inbox::new(VecDeque::new().into()));
         let id = FlowId(u32::try_from(ends.len()).expect("flows are counted in 32 bits"));
         let is_read = flow.protocol == Protocol::Udp && !is_carried(flow, resolved);
@@ -625,7 +677,7 @@ fn ends(
                     None => end,
                 };
             }
-            let Some(host) = &hosts[flow.ends[side]] else {
+            let Some(host) = &hosts[devices[side]] else {
                 // A host of our own TCP, none of whose flows sends.
                 return Box::new(Nobody);
             };

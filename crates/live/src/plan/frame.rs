@@ -3,7 +3,7 @@
 
 mod icmp;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, net::IpAddr};
 
 use anabranch_core::{
     body::Body,
@@ -84,8 +84,8 @@ impl Frame {
 /// Who sent a packet, who is to get it, and what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label {
-    pub source: Address,
-    pub destination: Address,
+    pub source: IpAddr,
+    pub destination: IpAddr,
     /// Source and destination, over TCP and UDP; only the first fragment of a packet has them.
     pub ports: Option<[u16; 2]>,
     pub is_v6: bool,
@@ -149,40 +149,32 @@ pub fn opens(transport: &Transport<Frame>) -> Option<u32> {
     }
 }
 
-/// The last octets of an address of either version: hosts here differ in these alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Address(pub u16);
-
 /// The largest packet of IP.
 pub const LARGEST: usize = 65_536;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Reads a packet that a host here sends to another; `None` if it is none.
+/// Reads a packet that a host sends; `None` if it is none.
 pub fn read(octets: &[u8]) -> Option<(Label, Transport<Frame>)> {
     let header = Header::of(octets)?;
-    let is_ours = match header.addresses[0].len() {
-        4 => crate::kernel::address::is_v4,
-        _ => crate::kernel::address::is_v6,
-    };
-    if !header.addresses.iter().all(|address| is_ours(address)) {
-        return None;
-    }
-    let last = |address: &[u8]| {
-        let [.., a, b] = *address else { return 0 };
-        u16::from_be_bytes([a, b])
-    };
     let transport = octets.get(header.len..)?;
     let label = Label {
-        source: Address(last(header.addresses[0])),
-        destination: Address(last(header.addresses[1])),
+        source: address(header.addresses[0])?,
+        destination: address(header.addresses[1])?,
         ports: header.ports(transport),
         is_v6: header.addresses[0].len() == 16,
         ecn: Ecn::from_bits(header.class),
         dscp: header.class >> 2,
     };
     Some((label, carried(octets, 0, &header)?))
+}
+
+fn address(octets: &[u8]) -> Option<IpAddr> {
+    Some(match octets.len() {
+        4 => <[u8; 4]>::try_from(octets).ok()?.into(),
+        _ => <[u8; 16]>::try_from(octets).ok()?.into(),
+    })
 }
 
 /// A packet of a host here as it leaves; `None` if it is none.
