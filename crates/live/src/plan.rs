@@ -7,6 +7,7 @@ pub mod directory;
 pub mod error;
 pub mod frame;
 pub mod hindrance;
+pub mod hops;
 pub mod names;
 pub mod refusal;
 pub mod settings;

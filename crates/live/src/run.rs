@@ -39,6 +39,7 @@ use crate::{
         end::{Inbox, KernelEnd, Nobody},
         endpoint::{Own, OwnEnd},
         play::{Done, Play},
+        router::{RateLimits, RouterEnd},
     },
     kernel::{
         address::number_in,
@@ -54,6 +55,7 @@ use crate::{
         error::{Error, failed},
         frame::Frame,
         hindrance::{no_interface, no_namespace, no_settings, no_tun},
+        hops::{self, Hops},
         names,
         refusal::{self, Refusal},
         settings::{self, is_carried},
@@ -306,16 +308,20 @@ impl<'a> Live<'a> {
         let wanted = settings::of_namespaces(resolved, self.shell.is_some());
         let (hosts, applied) = hosts(resolved, &wanted)?;
         set_defaults(&hosts, &defaults)?;
-        let recorder = Arc::new(Recorder::of(resolved.flows.len()));
+        let hops = Hops::of(resolved);
+        tell_routers(resolved, &hosts, &hops)?;
+        let with_hops = hops.added_to(resolved);
+        let recorder = Arc::new(Recorder::of(with_hops.flows.len()));
         let flows_send = self.shell.is_none();
         let own = self.own_ends(resolved);
-        let (inboxes, ends) = ends(resolved, &hosts, &recorder, &own, self.around);
+        let (mut inboxes, mut ends) = ends(resolved, &hosts, &recorder, (&own, &hops), self.around);
+        add_hops(&mut inboxes, &mut ends, &hosts, &recorder, &hops);
         let Compiled {
             mut network,
             links,
             groups,
             gateways,
-        } = compile_tapped(resolved, self.engine(), ends, self.tapping.as_ref())
+        } = compile_tapped(&with_hops, self.engine(), ends, self.tapping.as_ref())
             .expect("hosts are made from the scenario's flows");
         let watch = self.watch(resolved, &hosts);
         self.go_on()?;
@@ -329,6 +335,7 @@ impl<'a> Live<'a> {
             recorder: &recorder,
             inboxes,
             own: &own,
+            hops: &hops,
             path: PathSampler::new(&links, &groups, self.sample_every),
             filter: watch.filter()?,
         };
@@ -340,7 +347,9 @@ impl<'a> Live<'a> {
         summary::check_content(resolved, &done.outcomes)
             .map_err(|source| failed("the content of a flow", source))?;
         let flows = resolved.flows.iter();
-        let nodes: Vec<[usize; 2]> = flows.map(|flow| devices::ends(resolved, flow)).collect();
+        let mut nodes: Vec<[usize; 2]> = flows.map(|flow| devices::ends(resolved, flow)).collect();
+        // Routers have no device: theirs is one after all.
+        nodes.extend(hops.all().iter().map(|hop| [hop.device, hosts.len()]));
         let census = network.census().expect("the engine counts fates");
         let packets = Packets::of(&recorder, census, done.waiting, (&nodes, &counted(&hosts)?));
         packets
@@ -362,6 +371,9 @@ impl<'a> Live<'a> {
         };
 
         let mut summary = Summary::of(&mut network, about(resolved), &links, &groups, &gateways);
+        summary
+            .flows
+            .retain(|name, _| resolved.flows.iter().any(|flow| flow.name == *name));
         summary.engine = "live";
         summary.tainted = audit.tainted.then_some(true);
         summary.duration_s = resolved.duration.as_secs_f64();
@@ -623,10 +635,7 @@ fn route(resolved: &Resolved, node: usize, namespace: &Namespace) -> io::Result<
         let further: Vec<_> = further.filter(|to| number_in(*to).is_none()).collect();
         return namespace.reach(node, &further);
     }
-    let names: Vec<_> = devices::of_node(resolved, node)
-        .zip(host.devices.iter().map(String::as_str))
-        .collect();
-    namespace.route(&names, &ways)
+    namespace.route(&devices::named(resolved, node), &ways)
 }
 
 /// Names do not tell that two interfaces are one, or that one is a loopback.
@@ -655,7 +664,7 @@ fn ends(
     resolved: &Resolved,
     hosts: &[Option<LiveHost>],
     recorder: &Arc<Recorder>,
-    own: &[[Option<Own>; 2]],
+    (own, hops): (&[[Option<Own>; 2]], &Hops),
     around: [Option<Around>; 2],
 ) -> (Vec<[Inbox; 2]>, Hosts<Frame>) {
     let mut inboxes = Vec::with_capacity(resolved.flows.len());
@@ -687,6 +696,7 @@ fn ends(
                 recorder: Arc::clone(recorder),
                 // What comes to the sender came in reverse.
                 place: (id, Direction::BOTH[1 - side]),
+                routers: hops.passed((id, Direction::BOTH[1 - side])),
                 stamps: (side == 1 && is_read).then(|| recorder.stamps(id.0 as usize)),
             });
             match around[KERNEL] {
@@ -698,4 +708,48 @@ fn ends(
         inboxes.push(pair);
     }
     (inboxes, ends)
+}
+
+/// Adds the ends of hidden flows: hosts, and the routers that answer them.
+fn add_hops(
+    inboxes: &mut Vec<[Inbox; 2]>,
+    ends: &mut Hosts<Frame>,
+    hosts: &[Option<LiveHost>],
+    recorder: &Arc<Recorder>,
+    hops: &Hops,
+) {
+    let mut limits = RateLimits::default();
+    for (number, hop) in hops.all().iter().enumerate() {
+        let id = FlowId(u32::try_from(ends.len()).expect("flows are counted in 32 bits"));
+        let pair = [(); 2].map(|()| Inbox::new(VecDeque::new().into()));
+        let before = hops.passed((id, Direction::Forward));
+        let host: Box<dyn Host<Frame>> = match &hosts[hop.device] {
+            Some(host) => Box::new(KernelEnd {
+                device: Arc::clone(&host.device),
+                inbox: Arc::clone(&pair[0]),
+                recorder: Arc::clone(recorder),
+                place: (id, Direction::Reverse),
+                routers: hops.passed((id, Direction::Reverse)),
+                stamps: None,
+            }),
+            None => Box::new(Nobody),
+        };
+        let router = RouterEnd::new(hop, before, limits.of(hop), recorder, id);
+        ends.push((hops::name(number), [host, Box::new(router)]));
+        inboxes.push(pair);
+    }
+}
+
+/// Tells the kernels of hosts with several devices which of them leads to a router.
+fn tell_routers(resolved: &Resolved, hosts: &[Option<LiveHost>], hops: &Hops) -> Result<(), Error> {
+    let routed = devices::ways_to_routers(resolved, hops);
+    for (node, ways) in routed {
+        let namespace = hosts[node]
+            .as_ref()
+            .and_then(|host| host.namespace.as_ref());
+        let Some(namespace) = namespace else { continue };
+        let names: Vec<_> = devices::named(resolved, node);
+        namespace.lead(&names, &ways).map_err(no_tun)?;
+    }
+    Ok(())
 }

@@ -38,6 +38,15 @@ pub fn v6_of(host: usize) -> Ipv6Addr {
     octets.into()
 }
 
+/// The address of either version of a host.
+pub fn address_of(host: usize, is_v6: bool) -> IpAddr {
+    if is_v6 {
+        v6_of(host).into()
+    } else {
+        v4_of(host).into()
+    }
+}
+
 /// The number of a host; 0 is the network's own address.
 pub fn number(host: usize) -> u16 {
     u16::try_from(host + 1).expect("hosts are counted in 16 bits")

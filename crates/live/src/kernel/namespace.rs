@@ -14,7 +14,7 @@ use anabranch_bpf::privilege;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use crate::kernel::{
-    address::{V4_PREFIX, V6_PREFIX, v4_of, v6_of},
+    address::{V4_PREFIX, V6_PREFIX, address_of, v4_of, v6_of},
     sys::{
         contain,
         interface::{Interface, Offloads, Selector, open_tun, rule},
@@ -146,30 +146,33 @@ impl Namespace {
     /// else the first of `ways` that fits. `devices` are numbers and names.
     pub fn route(&self, devices: &[(usize, &str)], ways: &[Way]) -> io::Result<()> {
         self.inside(|| {
-            let has_v6 = fs::exists("/proc/sys/net/ipv6")?;
-            let families: &[bool] = if has_v6 { &[false, true] } else { &[false] };
-            let of = |number: usize, is_v6: bool| -> IpAddr {
-                if is_v6 {
-                    v6_of(number).into()
-                } else {
-                    v4_of(number).into()
-                }
-            };
             for ((number, name), table) in devices.iter().zip(FIRST_TABLE..) {
                 let interface = Interface::new(name)?;
-                for is_v6 in families {
-                    let own = of(*number, *is_v6);
+                for is_v6 in versions()? {
+                    let own = address_of(*number, *is_v6);
                     interface.route(None, own, Some(table))?;
                     rule(*is_v6, BY_ADDRESS, table, &Selector::From(own))?;
                     rule(*is_v6, BY_DEVICE, table, &Selector::Device(name))?;
                 }
             }
-            for way in ways.iter().filter(|way| has_v6 || way.to.is_ipv4()) {
+            Ok(())
+        })?;
+        self.lead(devices, ways)
+    }
+
+    /// Adds ways to those that a host with several devices has.
+    pub fn lead(&self, devices: &[(usize, &str)], ways: &[Way]) -> io::Result<()> {
+        self.inside(|| {
+            let versions = versions()?;
+            for way in ways
+                .iter()
+                .filter(|way| versions.contains(&way.to.is_ipv6()))
+            {
                 let place = devices.iter().position(|(number, _)| *number == way.device);
                 let Some(place) = place else { continue };
                 let (number, name) = devices[place];
-                let own = of(number, way.to.is_ipv6());
                 if way.ports.is_empty() {
+                    let own = address_of(number, way.to.is_ipv6());
                     Interface::new(name)?.route(Some(way.to), own, None)?;
                 }
                 let table = FIRST_TABLE + u32::try_from(place).expect("few devices");
@@ -191,12 +194,10 @@ impl Namespace {
         self.inside(|| {
             let interface = Interface::new(DEVICE)?;
             for to in to {
-                let own = match to {
-                    IpAddr::V4(_) => v4_of(number).into(),
-                    IpAddr::V6(_) if fs::exists("/proc/sys/net/ipv6")? => v6_of(number).into(),
-                    IpAddr::V6(_) => continue,
-                };
-                interface.route(Some(*to), own, None)?;
+                if versions()?.contains(&to.is_ipv6()) {
+                    let own = address_of(number, to.is_ipv6());
+                    interface.route(Some(*to), own, None)?;
+                }
             }
             Ok(())
         })
@@ -260,6 +261,12 @@ impl Namespace {
             Ok((passed, drops))
         })
     }
+}
+
+/// The versions of IP that this kernel has; `true` is IPv6.
+fn versions() -> io::Result<&'static [bool]> {
+    let has_v6 = fs::exists("/proc/sys/net/ipv6")?;
+    Ok(if has_v6 { &[false, true] } else { &[false] })
 }
 
 /// Makes the kernel's TCP send every segment by itself over the calling thread's device. Where it may send several at

@@ -7,9 +7,9 @@ use std::net::IpAddr;
 
 use anabranch_scenario::{Match, Resolved, ResolvedFlow};
 
-use crate::kernel::{
-    address::{v4_of, v6_of},
-    namespace::{DEVICE, Way},
+use crate::{
+    kernel::namespace::{DEVICE, Way},
+    plan::hops::Hops,
 };
 
 /// A device of a node.
@@ -53,14 +53,37 @@ pub fn ends(resolved: &Resolved, flow: &ResolvedFlow) -> [usize; 2] {
     [0, 1].map(|side| number(resolved, flow.ends[side], flow.devices[side].unwrap_or(0)))
 }
 
-/// The address of a device.
-pub fn address(number: usize, is_v6: bool) -> IpAddr {
-    if is_v6 {
-        v6_of(number).into()
-    } else {
-        v4_of(number).into()
-    }
+/// The numbers and names of a node's devices.
+pub fn named(resolved: &Resolved, node: usize) -> Vec<(usize, &str)> {
+    let names = resolved.attached[node].devices.iter().map(String::as_str);
+    of_node(resolved, node).zip(names).collect()
 }
+
+/// By node with several devices: the ways to the routers that are no hosts, each over the first flow that passes it.
+pub fn ways_to_routers(resolved: &Resolved, hops: &Hops) -> Vec<(usize, Vec<Way>)> {
+    let of = |node: usize| {
+        let known: Vec<IpAddr> = ways(resolved, node).into_iter().map(|way| way.to).collect();
+        let mut found: Vec<Way> = Vec::new();
+        for hop in hops.all().iter().filter(|hop| hop.host == node) {
+            for to in [false, true].map(|is_v6| address(hop.router, is_v6)) {
+                if !known.contains(&to) && !found.iter().any(|way| way.to == to) {
+                    let device = hop.device;
+                    found.push(Way {
+                        to,
+                        device,
+                        ports: Vec::new(),
+                    });
+                }
+            }
+        }
+        found
+    };
+    let nodes =
+        (0..resolved.nodes.len()).filter(|node| !resolved.attached[*node].devices.is_empty());
+    nodes.map(|node| (node, of(node))).collect()
+}
+
+pub use crate::kernel::address::address_of as address;
 
 /// What the kernel of a node has to be told: where packets leave that have no address yet. For each address the first flow that fits; for
 /// ports before that the flows that ask for them.
@@ -136,6 +159,7 @@ mod tests {
     use anabranch_scenario::{Extensions, Scenario};
 
     use super::*;
+    use crate::kernel::address::v4_of;
 
     fn resolved(flows: &str) -> Resolved {
         let text = format!(

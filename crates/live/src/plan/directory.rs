@@ -126,8 +126,16 @@ impl Directory {
         *self.interfaces.get(device)?
     }
 
+    /// The device whose address this is.
+    pub fn device(&self, address: IpAddr) -> Option<usize> {
+        let number = address::number_in(address)?;
+        (1..=self.devices)
+            .contains(&number)
+            .then(|| usize::from(number) - 1)
+    }
+
     fn number(&self, address: IpAddr) -> Option<u16> {
-        let own = address::number_in(address).filter(|number| (1..=self.devices).contains(number));
+        let own = self.device(address).map(address::number);
         own.or_else(|| self.further.get(&address).copied())
     }
 
@@ -241,6 +249,7 @@ mod tests {
             is_v6: false,
             ecn: Ecn::NotEct,
             dscp: 0,
+            hop_limit: 64,
         }
     }
 

@@ -3,6 +3,8 @@
 
 mod icmp;
 
+pub use icmp::Verdict;
+
 use std::{borrow::Cow, net::IpAddr};
 
 use anabranch_core::{
@@ -91,6 +93,8 @@ pub struct Label {
     pub is_v6: bool,
     pub ecn: Ecn,
     pub dscp: u8,
+    /// Routers that may pass it on, and one more.
+    pub hop_limit: u8,
 }
 
 /// Who talks to whom, whichever of them sends: protocol, addresses and ports of both.
@@ -166,6 +170,7 @@ pub fn read(octets: &[u8]) -> Option<(Label, Transport<Frame>)> {
         is_v6: header.addresses[0].len() == 16,
         ecn: Ecn::from_bits(header.class),
         dscp: header.class >> 2,
+        hop_limit: octets[header.hop_limit_at()],
     };
     Some((label, carried(octets, 0, &header)?))
 }
@@ -259,6 +264,10 @@ impl<'a> Header<'a> {
             _ => None,
         }
     }
+    /// Where the hop limit stands, which IPv4 calls time to live.
+    const fn hop_limit_at(&self) -> usize {
+        if self.addresses[0].len() == 4 { 8 } else { 7 }
+    }
     /// Source and destination, of what follows it.
     fn ports(&self, transport: &[u8]) -> Option<[u16; 2]> {
         let has_ports = matches!(self.protocol, TCP | UDP) && !self.is_later_fragment;
@@ -335,6 +344,40 @@ pub fn too_big(transport: &Transport<Frame>, mtu: u32) -> Option<Vec<u8>> {
     icmp::too_big(octets.get(before..)?, mtu)
 }
 
+/// What a router of these addresses, one of each version of IP, does with a packet that ends there.
+#[must_use]
+pub fn at_router(packet: &[u8], addresses: [IpAddr; 2]) -> Verdict {
+    icmp::at_router(packet, addresses)
+}
+
+/// Takes from a packet's hop limit what so many routers take.
+pub fn pass_routers(packet: &mut [u8], count: u8) {
+    let Some(at) = Header::of(packet).map(|header| header.hop_limit_at()) else {
+        return;
+    };
+    let left = packet[at].saturating_sub(count);
+    if packet[0] >> 4 == 4 {
+        set_word(packet, at, [left, packet[at + 1]]);
+    } else {
+        packet[at] = left;
+    }
+}
+
+/// Writes a word of IPv4's header, and into the checksum what that makes of it (RFC 1624, equation 3).
+fn set_word(packet: &mut [u8], at: usize, word: [u8; 2]) {
+    let old =
+        |packet: &[u8], at: usize| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
+    let after = u32::from(u16::from_be_bytes(word));
+    let mut sum = (!old(packet, 10) & 0xffff) + (!old(packet, at) & 0xffff) + after;
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "folded into 16 bits")]
+    let sum = !(sum as u16);
+    packet[at..at + 2].copy_from_slice(&word);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
 fn whole(transport: &Transport<Frame>) -> (&[u8], usize) {
     match transport {
         Transport::Tcp(segment) => segment.body.whole(),
@@ -360,21 +403,10 @@ fn traffic_class(packet: &[u8]) -> u8 {
     }
 }
 
-/// Writes the ECN field, and into IPv4's checksum what that makes of it (RFC 1624, equation 3).
+/// Writes the ECN field.
 fn mark(packet: &mut [u8], ecn: Ecn) {
     if packet[0] >> 4 == 4 {
-        let word =
-            |packet: &[u8], at: usize| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
-        let before = word(packet, 0);
-        packet[1] = (packet[1] & !3) | ecn as u8;
-        let after = word(packet, 0);
-        let mut sum = (!word(packet, 10) & 0xffff) + (!before & 0xffff) + after;
-        while sum > 0xffff {
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "folded into 16 bits")]
-        let sum = !(sum as u16);
-        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        set_word(packet, 0, [packet[0], (packet[1] & !3) | ecn as u8]);
     } else {
         packet[1] = (packet[1] & !0x30) | ((ecn as u8) << 4);
     }

@@ -11,6 +11,7 @@ use crate::{
     kernel::address::{v4_of, v6_of},
     plan::{
         devices::{self, Device},
+        hops,
         settings::is_carried,
     },
 };
@@ -105,6 +106,14 @@ pub fn table(resolved: &Resolved, node: usize) -> String {
         if has_address(resolved, device.node) && name.chars().all(is_name) {
             for is_v6 in [false, true] {
                 let _ = writeln!(text, "{} {name}", devices::address(number, is_v6));
+            }
+        }
+    }
+    for router in hops::routers(resolved) {
+        let name = &resolved.nodes[router];
+        if !has_address(resolved, router) && name.chars().all(is_name) {
+            for is_v6 in [false, true] {
+                let _ = writeln!(text, "{} {name}", devices::address(router, is_v6));
             }
         }
     }

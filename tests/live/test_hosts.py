@@ -1,0 +1,243 @@
+"""Hosts with several devices and addresses: which device and which way a program's packets take."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import command, missing
+
+ROOT = Path(__file__).resolve().parents[2]
+
+TWO_LINKS = """
+duration = "20 s"
+[link.wifi]
+between = ["A", "B"]
+rate = "20 Mbit/s"
+delay = "5 ms"
+[link.lte]
+between = ["A", "B"]
+rate = "10 Mbit/s"
+delay = "20 ms"
+[flow.first]
+from = "A"
+to = "B"
+route = ["wifi"]
+[flow.second]
+from = "A"
+to = "B"
+route = ["lte"]
+"""
+
+SERVE = """
+import socket, sys, threading
+def serve(port):
+    listener = socket.create_server(("", port))
+    peer, (address, _) = listener.accept()
+    total = 0
+    while octets := peer.recv(1 << 16):
+        total += len(octets)
+    print("told", port, peer.getsockname()[0], address, total, file=sys.stderr)
+    peer.close()
+threads = [threading.Thread(target=serve, args=[int(port)]) for port in sys.argv[1:]]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+"""Says of one connection at each port which address was called, who called, and how much came."""
+
+CALL = """
+import socket, sys, time
+def call(to, port, source):
+    for attempt in range(200):
+        try:
+            return socket.create_connection((to, int(port)), timeout=20, source_address=(source, 0) if source else None)
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+for to, port, source, octets in (word.split(",") for word in sys.argv[1:]):
+    peer = call(to, port, source)
+    peer.sendall(bytes(int(octets)))
+    peer.shutdown(1)
+    peer.recv(1)
+"""
+"""For each argument, destination, port, source and octets, a connection."""
+
+
+def host(name: str, *words: str, more: str = "") -> str:
+    """A host that runs a program of Python's."""
+    return f"\n[host.{name}]\n{more}\nexec = {json.dumps([sys.executable, '-c', *words])}\n"
+
+
+def told(text: str, tmp_path: Path, *options: str) -> tuple[dict[str, Any], list[list[str]]]:
+    """The summary of a run, and the words that its programs have told."""
+    file = tmp_path / "scenario.toml"
+    file.write_text(text)
+    words = command("run", file, "--engine", "live", "--json", "--allow-tainted", *options)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("told ")]
+    return json.loads(done.stdout), sorted(lines)
+
+
+def carried(summary: dict[str, Any], flow: str) -> float:
+    """Megabytes of IP that a flow has carried to its receiver."""
+    rate: float = summary["flows"][flow]["throughput_mbit_s"]
+    return rate * summary["duration_s"] / 8
+
+
+@pytest.mark.brief
+def test_a_connection_takes_the_device_whose_address_it_has(live_machine: None, tmp_path: Path) -> None:
+    """Fails for one device that has all addresses, and for a kernel that routes by destination alone."""
+    devices = 'devices = ["wifi", "lte"]'
+    calls = ("{B.wifi},71,{A.wifi},300000", "{B.lte},72,{A.lte},600000", "{B},73,,100000")
+    text = TWO_LINKS + host("A", CALL, *calls, more=devices) + host("B", SERVE, "71", "72", "73", more=devices)
+    summary, lines = told(text, tmp_path)
+    (_, wifi_there, wifi, _), (_, lte_there, lte, _), (_, plain_there, plain, _) = lines
+    assert [line[3] for line in lines] == ["300000", "600000", "100000"]
+    assert len({wifi_there, wifi, lte_there, lte}) == 4
+    # What binds nothing has the addresses of the first flow.
+    assert (plain_there, plain) == (wifi_there, wifi)
+    assert 0.4 < carried(summary, "first") < 0.5
+    assert 0.6 < carried(summary, "second") < 0.7
+    assert set(summary["live"]["machine"]["offloads"]) == {"A.wifi", "A.lte", "B.wifi", "B.lte"}
+
+
+@pytest.mark.brief
+@pytest.mark.parametrize("devices", ["", 'devices = ["wifi", "lte"]'])
+def test_two_ports_of_one_pair_take_different_paths(live_machine: None, tmp_path: Path, devices: str) -> None:
+    """Also where the two paths begin at different devices. Fails for a ``match`` that nobody obeys."""
+    text = TWO_LINKS + "match = { port = [72, \"80-90\"] }\n"
+    calls = ("{B},71,,100000", "{B},72,,400000", "{B},85,,300000")
+    text += host("A", CALL, *calls, more=devices) + host("B", SERVE, "71", "72", "85")
+    summary, lines = told(text, tmp_path)
+    assert [line[3] for line in lines] == ["100000", "400000", "300000"]
+    assert 0.1 < carried(summary, "first") < 0.15
+    assert 0.7 < carried(summary, "second") < 0.8
+    assert (lines[0][2] == lines[1][2]) == (devices == "")
+
+
+@pytest.mark.brief
+@pytest.mark.parametrize("devices", ["", 'devices = ["wifi", "lte"]'])
+def test_addresses_of_a_prefix_take_their_path(live_machine: None, tmp_path: Path, devices: str) -> None:
+    text = TWO_LINKS + 'match = { prefix = "192.0.2.0/24" }\n'
+    calls = ("{B},71,,100000", "192.0.2.9,72,,400000")
+    more = 'addresses = ["192.0.2.9", "2001:db8::9"]'
+    text += host("A", CALL, *calls, more=devices) + host("B", SERVE, "71", "72", more=more)
+    summary, lines = told(text, tmp_path)
+    assert lines[1][1] == "192.0.2.9"
+    assert 0.1 < carried(summary, "first") < 0.15
+    assert 0.4 < carried(summary, "second") < 0.5
+
+
+@pytest.mark.brief
+def test_our_applications_have_the_devices_of_their_flow(live_machine: None, tmp_path: Path) -> None:
+    """TCP and UDP, either end, both versions of IP. Fails for sockets that bind to nothing."""
+    text = TWO_LINKS.replace("20 s", "1 s").replace('"B"\nroute', '"B"\nworkload = "bulk"\nroute')
+    text += """
+    [flow.datagrams]
+    from = "B"
+    to = "A"
+    protocol = "udp"
+    family = 6
+    workload = { kind = "paced", rate = "1 Mbit/s" }
+    route = ["lte"]
+    [flow.questions]
+    from = "A"
+    to = "B"
+    workload = "request-response"
+    route = ["lte"]
+    [flow.transfers]
+    from = "A"
+    to = "B"
+    workload = { kind = "poisson", rate = "1 Mbit/s", sizes = { kind = "fixed", size = "10 kB" } }
+    route = ["lte"]
+    [host.A]
+    devices = ["wifi", "lte"]
+    [host.B]
+    devices = ["lte", "wifi"]
+    """
+    summary, _ = told(text, tmp_path)
+    assert all(flow["delivered_bytes"] > 0 for flow in summary["flows"].values())
+    assert summary["live"]["audit"]["foreign_packets"] == 0
+    assert summary["flows"]["first"]["goodput_mbit_s"] > 10
+
+
+def can_mptcp() -> str | None:
+    """Why the kernel's MPTCP cannot be used."""
+    setting = Path("/proc/sys/net/mptcp/enabled")
+    if not setting.exists() or setting.read_text().strip() != "1":
+        return "this kernel has no MPTCP (net.mptcp.enabled)"
+    if shutil.which("ip") is None or subprocess.run(["ip", "mptcp", "limits"], capture_output=True, check=False).returncode:
+        return "no `ip mptcp` (ip-mptcp(8))"
+    return None
+
+
+def test_the_kernels_mptcp_uses_both_links(live_machine: None, tmp_path: Path) -> None:
+    """20 MB need 8 s at 20 Mbit/s. Fails for a second subflow that never comes about."""
+    why = can_mptcp()
+    if why is not None:
+        missing(why)
+    text = (ROOT / "scenarios" / "hosts" / "mptcp.toml").read_text()
+    summary, _ = told(text, tmp_path)
+    assert carried(summary, "wifi") > 3
+    assert carried(summary, "lte") > 3
+    assert summary["duration_s"] < 8
+    alone, _ = told(text.replace("ip mptcp endpoint", "true"), tmp_path)
+    assert carried(alone, "lte") < 0.1
+    assert alone["duration_s"] > 8
+
+
+BAD = [
+    ('[host.A]\ndevices = ["wifi", "lt"]', "17:20", "there is no link, group or gateway `lt` at `A`", "lte"),
+    ('[host.A]\ndevices = ["wifi", "wifi"]', "17:20", "`wifi` is a device of `A` already", "once"),
+    ('[host.A]\ndevices = ["wifi"]', "13:8", "`second` leaves `A` over `lte`, which is none of its devices", "wifi"),
+    ('[host.A]\naddresses = ["10.113.0.9"]', "17:14", "a network whose addresses devices here have", "10.113.0.0/16"),
+    ('[host.A]\naddresses = ["here"]', "17:14", '"here" is no address', "192.0.2.1"),
+    ('[host.A]\naddresses = ["192.0.2.1"]\n[host.B]\naddresses = ["192.0.2.1"]', "19:14", "is an address of `A`", "once"),
+    ("match = { port = 70000 }", "16:18", "70000 is no port", "1 to 65535"),
+    ("match = { ports = 7 }", "16:11", "ports", "port"),
+    ('match = { prefix = "192.0.2.0/33" }', "16:20", "is no prefix", "192.0.2.0/24"),
+    ("match = {}", "16:1", "`match` is empty", "port"),
+    ("match = { port = 7 }", "16:1", "this flow has an application of ours", "exec"),
+]
+
+
+@pytest.mark.brief
+@pytest.mark.parametrize(("more", "place", "message", "help_"), BAD)
+def test_bad_devices_addresses_and_matches_are_refused(
+    tmp_path: Path, more: str, place: str, message: str, help_: str
+) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(TWO_LINKS.lstrip() + more + "\n")
+    done = subprocess.run(
+        command("run", file, "--engine", "live"), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2, done.stderr
+    assert f"scenario.toml:{place}" in done.stderr, done.stderr
+    assert message in done.stderr
+    assert help_ in done.stderr
+
+
+@pytest.mark.brief
+def test_the_simulator_runs_devices_and_refuses_a_match(tmp_path: Path) -> None:
+    """The same figures with and without devices; a ``match`` has a line."""
+    file = tmp_path / "scenario.toml"
+
+    def run(text: str) -> subprocess.CompletedProcess[str]:
+        file.write_text(text)
+        words = command("run", file, "--json", "--set", "duration=2 s")
+        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+
+    devices = '[host.A]\ndevices = ["wifi", "lte"]\naddresses = ["192.0.2.1"]\n'
+    plain, several = run(TWO_LINKS), run(TWO_LINKS + devices)
+    assert several.returncode == 0, several.stderr
+    assert json.loads(several.stdout)["digest"] == json.loads(plain.stdout)["digest"]
+    refused = run(TWO_LINKS + "match = { port = 7 }\n")
+    assert refused.returncode == 2
+    assert "`match` is something that only the live engine has" in refused.stderr
+    assert "scenario.toml:17:1" in refused.stderr
