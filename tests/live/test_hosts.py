@@ -241,3 +241,117 @@ def test_the_simulator_runs_devices_and_refuses_a_match(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert "`match` is something that only the live engine has" in refused.stderr
     assert "scenario.toml:17:1" in refused.stderr
+
+
+CHAIN = """
+duration = "20 s"
+[link.access]
+between = ["A", "R"]
+rate = "10 Mbit/s"
+delay = "5 ms"
+[link.core]
+between = ["R", "S"]
+rate = "100 Mbit/s"
+delay = "10 ms"
+[link.far]
+between = ["S", "B"]
+rate = "100 Mbit/s"
+delay = "5 ms"
+[flow.main]
+from = "A"
+to = "B"
+"""
+
+PROBE = """
+import socket, struct, sys, time
+family = socket.AF_INET6 if sys.argv[1] == "6" else socket.AF_INET
+icmp = socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_ICMPV6 if sys.argv[1] == "6" else socket.IPPROTO_ICMP)
+icmp.settimeout(1.0)
+probe = socket.socket(family, socket.SOCK_DGRAM)
+level, option = (41, 16) if sys.argv[1] == "6" else (0, 2)
+def ask(to, hops, port):
+    probe.setsockopt(level, option, hops)
+    began = time.monotonic()
+    probe.sendto(bytes(32), (to, port))
+    while True:
+        try:
+            octets, (address, *_) = icmp.recvfrom(2000)
+        except TimeoutError:
+            return None
+        message = octets if family == socket.AF_INET6 else octets[20:]
+        if family == socket.AF_INET6 and message[0] >= 128:
+            continue
+        inner = message[8:]
+        offset = 40 if family == socket.AF_INET6 else 20
+        quoted = struct.unpack("!H", inner[offset + 2:offset + 4])[0]
+        hop_limit = inner[7] if family == socket.AF_INET6 else inner[8]
+        if quoted == port:
+            return address, message[0], message[1], hop_limit, round(1000 * (time.monotonic() - began), 1)
+for line, word in enumerate(sys.argv[2:]):
+    to, hops = word.split(",")
+    for count in range(int(hops.partition("x")[2] or 1)):
+        answer = ask(to, int(hops.partition("x")[0]), 33434 + 10 * line + count)
+        print("told", f"{line:02}.{count:02}", *(answer or ["silence"]), file=sys.stderr)
+        sys.stderr.flush()
+"""
+"""Sends datagrams of these hop limits, and says of each answer where it is from, its type and code, the hop limit that it
+quotes, and the milliseconds until it came."""
+
+
+@pytest.mark.brief
+@pytest.mark.parametrize("family", [4, 6])
+def test_each_router_answers_where_the_hop_limit_ends(live_machine: None, tmp_path: Path, family: int) -> None:
+    """RFC 792 and RFC 4443: time exceeded from R and S, and B's own port unreachable. Fails for a wrong checksum, which the
+    kernel drops, and for answers without the delay of their way."""
+    exceeded, unreachable = (("11", "0"), ("3", "3")) if family == 4 else (("3", "0"), ("1", "4"))
+    text = CHAIN + f"family = {family}\n" + host("A", PROBE, str(family), *(f"{{B}},{hops}" for hops in (1, 2, 3, 64)))
+    summary, lines = told(text, tmp_path)
+    one, two, three, last = lines
+    assert [line[2:4] for line in lines] == [list(exceeded)] * 2 + [list(unreachable)] * 2
+    assert len({one[1], two[1], three[1]}) == 3
+    assert three[1] == last[1]
+    # What a router quotes is what came to it: one hop more was not left.
+    assert [line[4] for line in (one, two)] == ["1", "1"]
+    # At B, after two routers.
+    assert [line[4] for line in (three, last)] == ["1", "62"]
+    for line, least in zip(lines, (10, 30, 40, 40), strict=True):
+        assert float(line[5]) >= least
+    assert list(summary["flows"]) == ["main"]
+    assert summary["live"]["audit"]["foreign_packets"] <= 1
+
+
+@pytest.mark.brief
+def test_routers_limit_their_errors(live_machine: None, tmp_path: Path) -> None:
+    """Six at once, as Linux documents ``icmp_ratelimit``. Fails for routers that answer every probe."""
+    text = CHAIN + host("A", PROBE, "4", "{B},1x8", "{B},2")
+    _, lines = told(text, tmp_path)
+    answered = [line[1] != "silence" for line in lines]
+    # The two that are refused last a second each, in which another is saved up.
+    assert answered[:7] == [True] * 6 + [False]
+    # Each router has a limit of its own.
+    assert answered[-1]
+
+
+@pytest.mark.brief
+def test_a_router_answers_a_ping(live_machine: None, tmp_path: Path) -> None:
+    """RFC 1812 §4.3.3.6. By its name; fails for one that limits what is no error."""
+    ping = shutil.which("ping")
+    if ping is None:
+        missing("ping(8)")
+    text = CHAIN + '\n[host.A]\nexec = ["sh", "-c", "ping -c 8 -i 0.01 -q S >&2; ping -6 -c 2 -i 0.01 -q S >&2 || exit 1"]\n'
+    file = tmp_path / "scenario.toml"
+    file.write_text(text)
+    words = command("run", file, "--engine", "live", "--json", "--allow-tainted")
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "8 packets transmitted, 8 received" in done.stderr
+    assert "2 packets transmitted, 2 received" in done.stderr
+
+
+@pytest.mark.brief
+def test_a_probe_waits_in_the_queues_of_its_way(live_machine: None, tmp_path: Path) -> None:
+    """100 packets of 1000 bytes before it are 82 ms at 10 Mbit/s. Fails for an answer after the propagation delay."""
+    burst = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('B', 9))\n"
+    burst += "for _ in range(100): s.send(bytes(972))\n"
+    _, lines = told(CHAIN + host("A", burst + PROBE, "4", "{B},1"), tmp_path)
+    assert float(lines[0][5]) > 70

@@ -180,5 +180,5 @@ pub fn described(
             .or_else(|| Some(namespace.inside(of_kernel).ok()?.trim().to_owned()))?;
         Some((resolved.nodes[node].clone(), name.into()))
     };
-    Value::Object((0..hosts.len()).filter_map(of).collect())
+    Value::Object((0..resolved.nodes.len()).filter_map(of).collect())
 }
