@@ -193,17 +193,17 @@ def test_the_kernels_mptcp_uses_both_links(live_machine: None, tmp_path: Path) -
 
 
 BAD = [
-    ('[host.A]\ndevices = ["wifi", "lt"]', "17:20", "there is no link, group or gateway `lt` at `A`", "lte"),
-    ('[host.A]\ndevices = ["wifi", "wifi"]', "17:20", "`wifi` is a device of `A` already", "once"),
-    ('[host.A]\ndevices = ["wifi"]', "13:8", "`second` leaves `A` over `lte`, which is none of its devices", "wifi"),
-    ('[host.A]\naddresses = ["10.113.0.9"]', "17:14", "a network whose addresses devices here have", "10.113.0.0/16"),
-    ('[host.A]\naddresses = ["here"]', "17:14", '"here" is no address', "192.0.2.1"),
-    ('[host.A]\naddresses = ["192.0.2.1"]\n[host.B]\naddresses = ["192.0.2.1"]', "19:14", "is an address of `A`", "once"),
-    ("match = { port = 70000 }", "16:18", "70000 is no port", "1 to 65535"),
-    ("match = { ports = 7 }", "16:11", "ports", "port"),
-    ('match = { prefix = "192.0.2.0/33" }', "16:20", "is no prefix", "192.0.2.0/24"),
-    ("match = {}", "16:1", "`match` is empty", "port"),
-    ("match = { port = 7 }", "16:1", "this flow has an application of ours", "exec"),
+    ('[host.A]\ndevices = ["wifi", "lt"]', "19:20", "there is no link, group or gateway `lt` at `A`", "lte"),
+    ('[host.A]\ndevices = ["wifi", "wifi"]', "19:20", "`wifi` is a device of `A` already", "once"),
+    ('[host.A]\ndevices = ["wifi"]', "15:8", "`second` leaves `A` over `lte`, which is none of its devices", "wifi"),
+    ('[host.A]\naddresses = ["10.113.0.9"]', "19:14", "a network whose addresses devices here have", "10.113.0.0/16"),
+    ('[host.A]\naddresses = ["here"]', "19:14", '"here" is no address', "192.0.2.1"),
+    ('[host.A]\naddresses = ["192.0.2.1"]\n[host.B]\naddresses = ["192.0.2.1"]', "21:14", "is an address of `A`", "once"),
+    ("match = { port = 70000 }", "18:18", "70000 is no port", "1 to 65535"),
+    ("match = { ports = 7 }", "18:11", "ports", "port"),
+    ('match = { prefix = "192.0.2.0/33" }', "18:20", "is no prefix", "192.0.2.0/24"),
+    ("match = {}", "18:9", "`match` is empty", "port"),
+    ("match = { port = 7 }", "18:9", "this flow has an application of ours", "exec"),
 ]
 
 
@@ -240,7 +240,7 @@ def test_the_simulator_runs_devices_and_refuses_a_match(tmp_path: Path) -> None:
     refused = run(TWO_LINKS + "match = { port = 7 }\n")
     assert refused.returncode == 2
     assert "`match` is something that only the live engine has" in refused.stderr
-    assert "scenario.toml:17:1" in refused.stderr
+    assert "scenario.toml:19:9" in refused.stderr
 
 
 CHAIN = """
