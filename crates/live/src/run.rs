@@ -306,16 +306,14 @@ impl<'a> Live<'a> {
         descriptors::raise();
         let (controls, defaults) = self.controls_of_programs(resolved)?;
         let wanted = settings::of_namespaces(resolved, self.shell.is_some());
-        let (hosts, applied) = hosts(resolved, &wanted)?;
-        set_defaults(&hosts, &defaults)?;
         let hops = Hops::of(resolved);
-        tell_routers(resolved, &hosts, &hops)?;
+        let (hosts, applied) = hosts(resolved, &hops, &wanted)?;
+        set_defaults(&hosts, &defaults)?;
         let with_hops = hops.added_to(resolved);
         let recorder = Arc::new(Recorder::of(with_hops.flows.len()));
         let flows_send = self.shell.is_none();
         let own = self.own_ends(resolved);
-        let (mut inboxes, mut ends) = ends(resolved, &hosts, &recorder, (&own, &hops), self.around);
-        add_hops(&mut inboxes, &mut ends, &hosts, &recorder, &hops);
+        let (inboxes, ends) = ends(resolved, &hosts, &recorder, (&own, &hops), self.around);
         let Compiled {
             mut network,
             links,
@@ -346,10 +344,7 @@ impl<'a> Live<'a> {
         }
         summary::check_content(resolved, &done.outcomes)
             .map_err(|source| failed("the content of a flow", source))?;
-        let flows = resolved.flows.iter();
-        let mut nodes: Vec<[usize; 2]> = flows.map(|flow| devices::ends(resolved, flow)).collect();
-        // Routers have no device: theirs is one after all.
-        nodes.extend(hops.all().iter().map(|hop| [hop.device, hosts.len()]));
+        let nodes = crossed(resolved, &hops, hosts.len());
         let census = network.census().expect("the engine counts fates");
         let packets = Packets::of(&recorder, census, done.waiting, (&nodes, &counted(&hosts)?));
         packets
@@ -371,9 +366,9 @@ impl<'a> Live<'a> {
         };
 
         let mut summary = Summary::of(&mut network, about(resolved), &links, &groups, &gateways);
-        summary
-            .flows
-            .retain(|name, _| resolved.flows.iter().any(|flow| flow.name == *name));
+        for number in 0..hops.all().len() {
+            summary.flows.remove(&hops::name(number));
+        }
         summary.engine = "live";
         summary.tainted = audit.tainted.then_some(true);
         summary.duration_s = resolved.duration.as_secs_f64();
@@ -563,6 +558,7 @@ type Applied<'a> = Vec<(&'a str, String)>;
 /// By number of the device; none where no flow begins or ends. With the settings that their kernel has of those that it was to have.
 fn hosts<'a>(
     resolved: &Resolved,
+    hops: &Hops,
     wanted: &[(&'a str, String)],
 ) -> Result<(Vec<Option<LiveHost>>, Applied<'a>), Error> {
     let mut applied = Vec::new();
@@ -616,20 +612,20 @@ fn hosts<'a>(
     }
     for (node, host) in hosts.iter().take(resolved.nodes.len()).enumerate() {
         if let Some(namespace) = host.as_ref().and_then(|host| host.namespace.as_ref()) {
-            route(resolved, node, namespace).map_err(no_tun)?;
+            route(resolved, hops, node, namespace).map_err(no_tun)?;
         }
     }
     Ok((hosts, applied))
 }
 
 /// Gives a host its further addresses, and tells its kernel which device leads where.
-fn route(resolved: &Resolved, node: usize, namespace: &Namespace) -> io::Result<()> {
+fn route(resolved: &Resolved, hops: &Hops, node: usize, namespace: &Namespace) -> io::Result<()> {
     let host = &resolved.attached[node];
     let first = host.devices.first().map_or(DEVICE, String::as_str);
     for address in &host.addresses {
         namespace.further_address(first, *address)?;
     }
-    let ways = devices::ways(resolved, node);
+    let ways = devices::ways(resolved, hops, node);
     if host.devices.is_empty() {
         let further = ways.iter().map(|way| way.to);
         let further: Vec<_> = further.filter(|to| number_in(*to).is_none()).collect();
@@ -667,7 +663,7 @@ fn ends(
     (own, hops): (&[[Option<Own>; 2]], &Hops),
     around: [Option<Around>; 2],
 ) -> (Vec<[Inbox; 2]>, Hosts<Frame>) {
-    let mut inboxes = Vec::with_capacity(resolved.flows.len());
+    let mut inboxes: Vec<[Inbox; 2]> = Vec::with_capacity(resolved.flows.len());
     let mut ends: Hosts<Frame> = Vec::with_capacity(resolved.flows.len());
     for (flow, own) in resolved.flows.iter().zip(own) {
         let devices = devices::ends(resolved, flow);
@@ -707,7 +703,16 @@ fn ends(
         ends.push((flow.name.clone(), [boxed(0), boxed(1)]));
         inboxes.push(pair);
     }
+    add_hops(&mut inboxes, &mut ends, hosts, recorder, hops);
     (inboxes, ends)
+}
+
+/// The devices at both ends of each flow, by number. Routers have none: theirs is one after all.
+fn crossed(resolved: &Resolved, hops: &Hops, no_device: usize) -> Vec<[usize; 2]> {
+    let flows = resolved.flows.iter();
+    let devices = flows.map(|flow| devices::ends(resolved, flow));
+    let hidden = hops.all().iter().map(|hop| [hop.device, no_device]);
+    devices.chain(hidden).collect()
 }
 
 /// Adds the ends of hidden flows: hosts, and the routers that answer them.
@@ -738,18 +743,4 @@ fn add_hops(
         ends.push((hops::name(number), [host, Box::new(router)]));
         inboxes.push(pair);
     }
-}
-
-/// Tells the kernels of hosts with several devices which of them leads to a router.
-fn tell_routers(resolved: &Resolved, hosts: &[Option<LiveHost>], hops: &Hops) -> Result<(), Error> {
-    let routed = devices::ways_to_routers(resolved, hops);
-    for (node, ways) in routed {
-        let namespace = hosts[node]
-            .as_ref()
-            .and_then(|host| host.namespace.as_ref());
-        let Some(namespace) = namespace else { continue };
-        let names: Vec<_> = devices::named(resolved, node);
-        namespace.lead(&names, &ways).map_err(no_tun)?;
-    }
-    Ok(())
 }

@@ -155,14 +155,6 @@ impl Namespace {
                     rule(*is_v6, BY_DEVICE, table, &Selector::Device(name))?;
                 }
             }
-            Ok(())
-        })?;
-        self.lead(devices, ways)
-    }
-
-    /// Adds ways to those that a host with several devices has.
-    pub fn lead(&self, devices: &[(usize, &str)], ways: &[Way]) -> io::Result<()> {
-        self.inside(|| {
             let versions = versions()?;
             for way in ways
                 .iter()

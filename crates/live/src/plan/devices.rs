@@ -59,35 +59,11 @@ pub fn named(resolved: &Resolved, node: usize) -> Vec<(usize, &str)> {
     of_node(resolved, node).zip(names).collect()
 }
 
-/// By node with several devices: the ways to the routers that are no hosts, each over the first flow that passes it.
-pub fn ways_to_routers(resolved: &Resolved, hops: &Hops) -> Vec<(usize, Vec<Way>)> {
-    let of = |node: usize| {
-        let known: Vec<IpAddr> = ways(resolved, node).into_iter().map(|way| way.to).collect();
-        let mut found: Vec<Way> = Vec::new();
-        for hop in hops.all().iter().filter(|hop| hop.host == node) {
-            for to in [false, true].map(|is_v6| address(hop.router, is_v6)) {
-                if !known.contains(&to) && !found.iter().any(|way| way.to == to) {
-                    let device = hop.device;
-                    found.push(Way {
-                        to,
-                        device,
-                        ports: Vec::new(),
-                    });
-                }
-            }
-        }
-        found
-    };
-    let nodes =
-        (0..resolved.nodes.len()).filter(|node| !resolved.attached[*node].devices.is_empty());
-    nodes.map(|node| (node, of(node))).collect()
-}
-
 pub use crate::kernel::address::address_of as address;
 
 /// What the kernel of a node has to be told: where packets leave that have no address yet. For each address the first flow that fits; for
 /// ports before that the flows that ask for them.
-pub fn ways(resolved: &Resolved, node: usize) -> Vec<Way> {
+pub fn ways(resolved: &Resolved, hops: &Hops, node: usize) -> Vec<Way> {
     let mut by_ports: Vec<Way> = Vec::new();
     let mut ways: Vec<Way> = Vec::new();
     // What every packet may take goes before what only some may.
@@ -130,6 +106,18 @@ pub fn ways(resolved: &Resolved, node: usize) -> Vec<Way> {
                 ports: Vec::new(),
                 ..way
             });
+        }
+    }
+    // Routers that are no hosts, over the first flow that passes them.
+    for hop in hops.all().iter().filter(|hop| hop.host == node) {
+        for to in [false, true].map(|is_v6| address(hop.router, is_v6)) {
+            if !ways.iter().any(|way| way.to == to) {
+                ways.push(Way {
+                    to,
+                    device: hop.device,
+                    ports: Vec::new(),
+                });
+            }
         }
     }
     by_ports.extend(ways);
@@ -212,7 +200,7 @@ mod tests {
         );
         assert_eq!(of_node(&resolved, 0).collect::<Vec<_>>(), [0, 2]);
         // The first flow says where packets leave that say nothing.
-        let ways = ways(&resolved, 0);
+        let ways = ways(&resolved, &Hops::of(&resolved), 0);
         let of = |to: IpAddr| ways.iter().find(|way| way.to == to).map(|way| way.device);
         assert_eq!(of(v4_of(1).into()), Some(0));
         assert_eq!(of("192.0.2.1".parse().expect("an address")), Some(0));
@@ -237,7 +225,7 @@ mod tests {
             match = { prefix = "192.0.2.0/24" }
         "#;
         let resolved = resolved(flows);
-        let ways = ways(&resolved, 0);
+        let ways = ways(&resolved, &Hops::of(&resolved), 0);
         let of = |to: IpAddr, ports: &[[u16; 2]]| {
             let mut fitting = ways.iter().filter(|way| way.to == to && way.ports == ports);
             fitting.next().map(|way| way.device)

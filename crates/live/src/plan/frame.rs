@@ -424,7 +424,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::kernel::address::{v4_of, v6_of};
+    use crate::kernel::address::{address_of, v4_of, v6_of};
 
     /// Octets of IPv4's header.
     const IP: usize = 20;
@@ -476,13 +476,15 @@ mod tests {
         for version in [v4(v4_of(0), v4_of(1)), v6(v6_of(0), v6_of(1))] {
             let octets = packet(version, Ecn::Ect0, vec![1; 700]);
             let (label, transport) = read(&octets).expect("a packet of ours");
+            let is_v6 = octets[0] >> 4 == 6;
             let expected = Label {
-                source: Address(1),
-                destination: Address(2),
+                source: address_of(0, is_v6),
+                destination: address_of(1, is_v6),
                 ports: Some([40_000, 10_000]),
-                is_v6: octets[0] >> 4 == 6,
+                is_v6,
                 ecn: Ecn::Ect0,
                 dscp: 10,
+                hop_limit: 64,
             };
             assert_eq!(label, expected);
             let Transport::Tcp(segment) = &transport else {
@@ -509,12 +511,57 @@ mod tests {
         }
     }
 
+    /// The decoder verifies the header's checksum.
     #[test]
-    fn strangers_are_told() {
-        let other = Ipv4Addr::new(192, 0, 2, 1);
-        assert!(read(&packet(v4(v4_of(0), other), Ecn::NotEct, vec![])).is_none());
-        let other = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
-        assert!(read(&packet(v6(v6_of(0), other), Ecn::NotEct, vec![])).is_none());
+    fn routers_take_hops_from_a_correct_header() {
+        for version in [v4(v4_of(0), v4_of(1)), v6(v6_of(0), v6_of(1))] {
+            for (routers, left) in [(0, 64), (1, 63), (63, 1), (70, 0)] {
+                let mut octets = packet(version, Ecn::Ect0, vec![7; 100]);
+                pass_routers(&mut octets, routers);
+                let passed = wire::decode(&octets).expect("correct");
+                assert_eq!((passed.ip.hop_limit, passed.ip.version), (left, version));
+            }
+        }
+        let mut nothing = [1, 2, 3];
+        pass_routers(&mut nothing, 1);
+        assert_eq!(nothing, [1, 2, 3]);
+    }
+
+    /// RFC 1812 §4.3.2.7 and RFC 4443 §2.4: no error is about an error or a later fragment.
+    #[test]
+    fn routers_say_nothing_about_errors_and_fragments() {
+        let router = [address_of(5, false), address_of(5, true)];
+        for version in [v4(v4_of(0), v4_of(1)), v6(v6_of(0), v6_of(1))] {
+            let expired = packet(version, Ecn::NotEct, vec![7; 100]);
+            let Verdict::Error(error) = at_router(&expired, router) else {
+                panic!("time exceeded")
+            };
+            assert_eq!(at_router(&error, router), Verdict::Silence);
+        }
+        let mut fragment = packet(v4(v4_of(0), v4_of(1)), Ecn::NotEct, vec![7; 100]);
+        fragment[7] = 9;
+        assert_eq!(at_router(&fragment, router), Verdict::Silence);
+        assert_eq!(at_router(&[0x45, 0, 0], router), Verdict::Silence);
+    }
+
+    /// TCP is a protocol that routers do not have: RFC 1122 §3.2.2.1, RFC 4443 §3.4.
+    #[test]
+    fn routers_have_no_tcp() {
+        let router = [address_of(5, false), address_of(5, true)];
+        for (version, kind) in [
+            (v4(v4_of(0), v4_of(5)), [3, 2]),
+            (v6(v6_of(0), v6_of(5)), [4, 1]),
+        ] {
+            let Verdict::Error(error) = at_router(&packet(version, Ecn::NotEct, vec![]), router)
+            else {
+                panic!("an error")
+            };
+            let (label, _) = read(&error).expect("IP");
+            assert_eq!(label.destination, address_of(0, label.is_v6));
+            assert_eq!(label.source, address_of(5, label.is_v6));
+            let start = if label.is_v6 { 40 } else { 20 };
+            assert_eq!(error[start..start + 2], kind);
+        }
     }
 
     /// A host believes only what is correct and quotes what it sent: addresses, ports and sequence number.

@@ -328,7 +328,7 @@ pub fn rule(is_v6: bool, priority: u32, table: u32, packets: &Selector<'_>) -> i
     const CREATE: u16 = 0x405;
     const TO_TABLE: u8 = 1;
     let [destination, source, priority_number, table_number] = [1, 2, 6, 15];
-    let [device, port_here, port_there] = [17, 23, 24];
+    let [device, source_port, destination_port] = [17, 23, 24];
     let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
     let family = u8::try_from(family).expect("a small number");
     let bits = if is_v6 { 128 } else { 32 };
@@ -342,9 +342,9 @@ pub fn rule(is_v6: bool, priority: u32, table: u32, packets: &Selector<'_>) -> i
         ),
         Selector::PortThere(range, to) | Selector::PortHere(range, to) => {
             let port = if matches!(packets, Selector::PortThere(..)) {
-                port_there
+                destination_port
             } else {
-                port_here
+                source_port
             };
             let both = [
                 attribute_of(destination, &octets_of(*to).1),
