@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -87,7 +88,8 @@ def told(text: str, tmp_path: Path, *options: str) -> tuple[dict[str, Any], list
 def carried(summary: dict[str, Any], flow: str) -> float:
     """Megabytes of IP that a flow has carried to its receiver."""
     rate: float = summary["flows"][flow]["throughput_mbit_s"]
-    return rate * summary["duration_s"] / 8
+    seconds: float = summary["duration_s"]
+    return rate * seconds / 8
 
 
 @pytest.mark.brief
@@ -111,7 +113,7 @@ def test_a_connection_takes_the_device_whose_address_it_has(live_machine: None, 
 @pytest.mark.parametrize("devices", ["", 'devices = ["wifi", "lte"]'])
 def test_two_ports_of_one_pair_take_different_paths(live_machine: None, tmp_path: Path, devices: str) -> None:
     """Also where the two paths begin at different devices. Fails for a ``match`` that nobody obeys."""
-    text = TWO_LINKS + "match = { port = [72, \"80-90\"] }\n"
+    text = TWO_LINKS + 'match = { port = [72, "80-90"] }\n'
     calls = ("{B},71,,100000", "{B},72,,400000", "{B},85,,300000")
     text += host("A", CALL, *calls, more=devices) + host("B", SERVE, "71", "72", "85")
     summary, lines = told(text, tmp_path)
@@ -172,7 +174,10 @@ def can_mptcp() -> str | None:
     setting = Path("/proc/sys/net/mptcp/enabled")
     if not setting.exists() or setting.read_text().strip() != "1":
         return "this kernel has no MPTCP (net.mptcp.enabled)"
-    if shutil.which("ip") is None or subprocess.run(["ip", "mptcp", "limits"], capture_output=True, check=False).returncode:
+    if (
+        shutil.which("ip") is None
+        or subprocess.run(["ip", "mptcp", "limits"], capture_output=True, check=False).returncode
+    ):
         return "no `ip mptcp` (ip-mptcp(8))"
     return None
 
@@ -198,7 +203,12 @@ BAD = [
     ('[host.A]\ndevices = ["wifi"]', "15:8", "`second` leaves `A` over `lte`, which is none of its devices", "wifi"),
     ('[host.A]\naddresses = ["10.113.0.9"]', "19:14", "a network whose addresses devices here have", "10.113.0.0/16"),
     ('[host.A]\naddresses = ["here"]', "19:14", '"here" is no address', "192.0.2.1"),
-    ('[host.A]\naddresses = ["192.0.2.1"]\n[host.B]\naddresses = ["192.0.2.1"]', "21:14", "is an address of `A`", "once"),
+    (
+        '[host.A]\naddresses = ["192.0.2.1"]\n[host.B]\naddresses = ["192.0.2.1"]',
+        "21:14",
+        "is an address of `A`",
+        "once",
+    ),
     ("match = { port = 70000 }", "18:18", "70000 is no port", "1 to 65535"),
     ("match = { ports = 7 }", "18:11", "ports", "port"),
     ('match = { prefix = "192.0.2.0/33" }', "18:20", "is no prefix", "192.0.2.0/24"),
@@ -294,15 +304,15 @@ for line, word in enumerate(sys.argv[2:]):
         print("told", f"{line:02}.{count:02}", *(answer or ["silence"]), file=sys.stderr)
         sys.stderr.flush()
 """
-"""Sends datagrams of these hop limits, and says of each answer where it is from, its type and code, the hop limit that it
-quotes, and the milliseconds until it came."""
+"""Sends datagrams of these hop limits, and says of each answer where it is from, its type and code, the hop limit that
+it quotes, and the milliseconds until it came."""
 
 
 @pytest.mark.brief
 @pytest.mark.parametrize("family", [4, 6])
 def test_each_router_answers_where_the_hop_limit_ends(live_machine: None, tmp_path: Path, family: int) -> None:
-    """RFC 792 and RFC 4443: time exceeded from R and S, and B's own port unreachable. Fails for a wrong checksum, which the
-    kernel drops, and for answers without the delay of their way."""
+    """RFC 792 and RFC 4443: time exceeded from R and S, and B's own port unreachable. Fails for a wrong checksum, which
+    the kernel drops, and for answers without the delay of their way."""
     exceeded, unreachable = (("11", "0"), ("3", "3")) if family == 4 else (("3", "0"), ("1", "4"))
     text = CHAIN + f"family = {family}\n" + host("A", PROBE, str(family), *(f"{{B}},{hops}" for hops in (1, 2, 3, 64)))
     summary, lines = told(text, tmp_path)
@@ -338,7 +348,10 @@ def test_a_router_answers_a_ping(live_machine: None, tmp_path: Path) -> None:
     ping = shutil.which("ping")
     if ping is None:
         missing("ping(8)")
-    text = CHAIN + '\n[host.A]\nexec = ["sh", "-c", "ping -c 8 -i 0.01 -q S >&2; ping -6 -c 2 -i 0.01 -q S >&2 || exit 1"]\n'
+    text = (
+        CHAIN
+        + '\n[host.A]\nexec = ["sh", "-c", "ping -c 8 -i 0.01 -q S >&2; ping -6 -c 2 -i 0.01 -q S >&2 || exit 1"]\n'
+    )
     file = tmp_path / "scenario.toml"
     file.write_text(text)
     words = command("run", file, "--engine", "live", "--json", "--allow-tainted")
@@ -355,3 +368,36 @@ def test_a_probe_waits_in_the_queues_of_its_way(live_machine: None, tmp_path: Pa
     burst += "for _ in range(100): s.send(bytes(972))\n"
     _, lines = told(CHAIN + host("A", burst + PROBE, "4", "{B},1"), tmp_path)
     assert float(lines[0][5]) > 70
+
+
+def gateway_folder() -> Path:
+    """Where the daemon is: on PATH, or in what a checkout's builds have left."""
+    name = "anabranch-gateway"
+    on_path = shutil.which(name)
+    if on_path is not None:
+        return Path(on_path).parent
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    built = [target / profile for profile in ("release", "dist", "debug") if (target / profile / name).is_file()]
+    if not built:
+        missing(f"{name}: cargo build --release -p anabranch-gatewayd")
+    return built[0]
+
+
+def test_a_tunnel_of_our_own_uses_both_links(
+    live_machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 MB need 16 s over the faster link alone. Fails for paths that share a device."""
+    if os.geteuid() != 0:
+        missing("root, for the tunnel's device")
+    monkeypatch.setenv("PATH", f"{gateway_folder()}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    words = command(
+        "run", ROOT / "scenarios" / "hosts" / "tunnel.toml", "--engine", "live", "--json", "--allow-tainted"
+    )
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "tunnel: 20000000 bytes" in done.stderr
+    summary = json.loads(done.stdout)
+    assert carried(summary, "fibre") > 5
+    assert carried(summary, "lte") > 5
+    assert summary["duration_s"] < 16

@@ -350,14 +350,7 @@ impl<'a> Live<'a> {
         packets
             .check()
             .map_err(|source| failed("the packets of the run", source))?;
-        let closing = Closing {
-            devices: device_drops(&hosts)?,
-            nodes,
-            in_flight_packets: network.packets_in_flight() as u64,
-            cpu_share: done.moved.cpu_share,
-            ends: summary::datagram_ends(resolved, &done.outcomes),
-            lateness: summary::lateness(&done.outcomes),
-        };
+        let closing = closing(resolved, &hosts, nodes, &network, &done)?;
         let audit = Audit::of(&recorder, self.limits, &closing);
         // All programs may have ended before.
         let resolved = &Resolved {
@@ -705,6 +698,24 @@ fn ends(
     }
     add_hops(&mut inboxes, &mut ends, hosts, recorder, hops);
     (inboxes, ends)
+}
+
+/// What is known now that the run is over.
+fn closing(
+    resolved: &Resolved,
+    hosts: &[Option<LiveHost>],
+    nodes: Vec<[usize; 2]>,
+    network: &Network<Frame>,
+    done: &Done,
+) -> Result<Closing, Error> {
+    Ok(Closing {
+        devices: device_drops(hosts)?,
+        nodes,
+        in_flight_packets: network.packets_in_flight() as u64,
+        cpu_share: done.moved.cpu_share,
+        ends: summary::datagram_ends(resolved, &done.outcomes),
+        lateness: summary::lateness(&done.outcomes),
+    })
 }
 
 /// The devices at both ends of each flow, by number. Routers have none: theirs is one after all.
