@@ -27,7 +27,7 @@ pub mod workload;
 
 pub use anabranch_document::{Error, nearest, synonyms};
 pub use extensions::Extensions;
-pub use format::{Family, Policy, Protocol};
+pub use format::{Family, Match, Policy, Protocol};
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
     Attached, Change, GatewayEnds, Hop, Mtu, Replayed, Resolved, ResolvedDelays, ResolvedDirection,

@@ -2,6 +2,7 @@
 //! expanded, routes found, limits in bytes.
 
 mod change;
+mod device;
 mod flow;
 mod gateway;
 mod host;
@@ -12,7 +13,7 @@ mod side_file;
 mod traffic;
 mod wire;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use anabranch_core::{
     packet::Direction,
@@ -23,7 +24,7 @@ use anabranch_document::every::{Joints, Wrong, errors};
 use super::{
     Extensions,
     error::{Error, Fault, Place, Sources},
-    format::{Family, File, Named, Policy, PowerModel, Protocol, Spread, TraceFile},
+    format::{Family, File, Match, Named, Policy, PowerModel, Protocol, Spread, TraceFile},
     kind::{Kind, Seam},
     path::no_such,
     reading::read,
@@ -84,6 +85,10 @@ pub struct Attached {
     pub exec: Option<Vec<String>>,
     /// Our own TCP is at work there, not the kernel's.
     pub has_own_tcp: bool,
+    /// The links, groups and gateways that have a device each; none where one device stands for all.
+    pub devices: Vec<String>,
+    /// Addresses besides those of its devices.
+    pub addresses: Vec<IpAddr>,
 }
 
 /// A link.
@@ -320,6 +325,10 @@ pub struct ResolvedFlow {
     pub route: Vec<Step>,
     /// The way of the acknowledgments.
     pub return_route: Vec<Step>,
+    /// Over which of [`Attached::devices`] each end sends; `None` where the host has none.
+    pub devices: [Option<usize>; 2],
+    /// Which packets of programs it carries; empty for all that no other flow takes.
+    pub select: Match,
 }
 
 /// A recording to replay.
@@ -595,7 +604,8 @@ pub(super) fn resolve(
     let read_delays = host::application_delays(&resolver, &file, &graph, host::READ)?;
     let idle_read_delays = host::application_delays(&resolver, &file, &graph, host::IDLE_READ)?;
     let first_write_delays = host::application_delays(&resolver, &file, &graph, host::FIRST_WRITE)?;
-    let attached = host::attached(&resolver, &file, &graph)?;
+    let mut attached = host::attached(&resolver, &file, &graph)?;
+    device::add(&resolver, &file, &graph, &mut attached)?;
     let routes = file
         .flow
         .0

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    ResolvedFlow, ResolvedGateway, ResolvedLink, Resolver, Step, Written,
+    ResolvedFlow, ResolvedGateway, ResolvedLink, Resolver, Step, Written, device,
     route::{Graph, Routes},
     traffic,
 };
@@ -33,6 +33,8 @@ pub(super) fn flows(
     let mut flows = Vec::new();
     let mut all_settings = Vec::new();
     for ((table, flow), routes) in file.flow.0.iter().zip(routes) {
+        device::check_match(resolver, table, flow)?;
+        let devices = device::of_flow(resolver, file, graph, (table, flow, routes))?;
         traffic::check_protocol(resolver, table, flow)?;
         let settings = settings(resolver, table, flow)?;
         let cc = match &flow.cc {
@@ -80,6 +82,8 @@ pub(super) fn flows(
                 replayed: replayed.clone(),
                 route: routes.there.clone(),
                 return_route: routes.back.clone(),
+                devices,
+                select: flow.select.clone().unwrap_or_default(),
             });
         }
         all_settings.push(settings);
