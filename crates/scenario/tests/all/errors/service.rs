@@ -94,7 +94,10 @@ fn what_a_modem_or_a_cell_may_not_be_is_refused_at_its_place() {
         ("kind = \"cable\", map_interval = \"0 ms\"", "out of range"),
         ("kind = \"cable\", map_lead = \"2 s\"", "out of range"),
         ("kind = \"cable\", collision = 1.5", "1.5"),
-        ("kind = \"cable\", map = \"2 ms\"", "did you mean"),
+        (
+            "kind = \"cable\", map_intervals = \"2 ms\"",
+            "did you mean `map_interval`?",
+        ),
         ("kind = \"cellular\", tti = \"20 ms\"", "out of range"),
         ("kind = \"cellular\", error_rate = 0.95", "outside 0..0.9"),
         ("kind = \"cellular\", sr_period = 10", "duration"),
