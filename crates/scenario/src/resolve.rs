@@ -31,7 +31,7 @@ use super::{
     text::ResolvedText,
     tree::{Node, Value},
     types::{
-        Capacity, Delays, cc, control, fec, impair, lacp, queue, restore, split, tcp, wifi,
+        Capacity, Delays, Medium, cc, control, fec, impair, lacp, queue, restore, split, tcp,
         workload,
     },
     unavailable,
@@ -131,8 +131,8 @@ pub struct ResolvedDirection {
     pub rate: Option<Rate>,
     /// What it can deliver when, where it has no fixed rate.
     pub trace: Option<Capacity>,
-    /// The Wi-Fi station that sends, if one does; `rate` is that of its physical layer.
-    pub wifi: Option<wifi::Params>,
+    /// The medium that it sends over, if that has an access of its own; `rate` is that of its physical layer.
+    pub medium: Option<Medium>,
     /// How long a packet travels once it is sent. Of a trace, the mean.
     pub delay: Duration,
     /// How long when, where that is not always the same.

@@ -314,8 +314,8 @@ fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<
         what.push(What::Up(after.up));
     }
     if before.rate != after.rate {
-        if before.wifi.is_some() {
-            return Err("rate of a Wi-Fi station".to_owned());
+        if let Some(medium) = &before.medium {
+            return Err(format!("rate of a {}", medium.noun()));
         }
         what.push(What::Rate(after.rate));
     }

@@ -430,15 +430,15 @@ fn a_group_has_no_traces() {
     };
     for (key, message) in [
         (
-            "forward.delay = { kind = \"trace\", file = \"anabranch:wifi.csv\" }",
+            "forward.delay = { kind = \"trace\", file = \"anabranch:starlink-up.csv\" }",
             "have a fixed delay",
         ),
         (
-            "delay = { kind = \"trace\", file = \"anabranch:wifi.csv\" }",
+            "delay = { kind = \"trace\", file = \"anabranch:starlink-up.csv\" }",
             "a duration with its unit",
         ),
         (
-            "service = { kind = \"trace\", file = \"anabranch:wifi.csv\" }",
+            "service = { kind = \"trace\", file = \"anabranch:starlink-up.csv\" }",
             "send at a fixed rate",
         ),
         ("path = \"geo\"", "unknown key `path`"),
