@@ -1,5 +1,6 @@
 //! IP packets inside the tunnel: which flow they belong to, who sent them, and the MSS option of TCP.
 
+use anabranch_core::packet::Ecn;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Flows: senders hash into as many.
@@ -57,6 +58,53 @@ pub fn length(packet: &[u8]) -> Option<usize> {
         6 => Some(usize::from(word(4)?) + 40),
         _ => None,
     }
+}
+
+/// The ECN field.
+#[must_use]
+pub fn ecn(packet: &[u8]) -> Ecn {
+    let field = match packet.first().map(|first| first >> 4) {
+        Some(4) => packet.get(1).copied(),
+        Some(6) => packet.get(1).map(|second| second >> 4),
+        _ => None,
+    };
+    field.map_or(Ecn::NotEct, Ecn::from_bits)
+}
+
+/// The ECN field of a packet that arrived with `inner` in a datagram with `outer` (RFC 6040 §4.2 figure 4). `None`: it is to be dropped.
+#[must_use]
+pub const fn decapsulated(inner: Ecn, outer: Ecn) -> Option<Ecn> {
+    match (inner, outer) {
+        (Ecn::NotEct, Ecn::Ce) => None,
+        (Ecn::NotEct, _) => Some(Ecn::NotEct),
+        (Ecn::Ce, _) | (_, Ecn::Ce) => Some(Ecn::Ce),
+        (Ecn::Ect0, Ecn::Ect1) => Some(Ecn::Ect1),
+        (Ecn::Ect0 | Ecn::Ect1, _) => Some(inner),
+    }
+}
+
+/// Writes the ECN field of a packet that [`read`] takes.
+pub fn set_ecn(packet: &mut [u8], ecn: Ecn) {
+    match packet.first().map(|first| first >> 4) {
+        Some(4) if packet.len() >= 20 => {
+            let word = |packet: &[u8]| u16::from_be_bytes([packet[0], packet[1]]);
+            let old = word(packet);
+            packet[1] = packet[1] & !3 | ecn as u8;
+            let checksum = u16::from_be_bytes([packet[10], packet[11]]);
+            let checksum = updated(checksum, old, word(packet));
+            packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+        }
+        Some(6) if packet.len() >= 40 => packet[1] = packet[1] & !0x30 | (ecn as u8) << 4,
+        _ => {}
+    }
+}
+
+/// A checksum after a word that it covers has changed: RFC 1624 equation 3.
+fn updated(checksum: u16, old: u16, new: u16) -> u16 {
+    let sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !u16::try_from(sum).unwrap_or(0)
 }
 
 fn read_v4(packet: &[u8]) -> Option<Summary> {
@@ -155,11 +203,9 @@ pub fn clamp_mss(packet: &mut [u8], summary: &Summary, mtu: usize) -> bool {
         }
     };
     let checksum = u16::from_be_bytes([tcp[16], tcp[17]]);
-    let sum = u32::from(!checksum) + u32::from(!word(old)) + u32::from(word(limit));
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let sum = (sum & 0xffff) + (sum >> 16);
+    let checksum = updated(checksum, word(old), word(limit));
     tcp[option..option + 2].copy_from_slice(&limit.to_be_bytes());
-    tcp[16..18].copy_from_slice(&(!u16::try_from(sum).unwrap_or(0)).to_be_bytes()); // RFC 1624 equation 3
+    tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
     true
 }
 

@@ -10,7 +10,10 @@ mod stats;
 
 pub use stats::{Counters, PathStats, Stats};
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::{
+    packet::Ecn,
+    units::{Duration, Instant},
+};
 use std::collections::VecDeque;
 
 use crate::{
@@ -18,7 +21,7 @@ use crate::{
     crypto::{Entropy, Keys},
     inner::{self, FLOWS, Prefix},
     order::Order,
-    path::{BASE, Outcome, Path, Paths, Route},
+    path::{BASE, Outcome, Path, Paths, Route, State},
     policy::{Role, Rule},
     pool::Pool,
     wire::{Control, OVERHEAD, PathId, Place},
@@ -61,6 +64,8 @@ pub struct Transmit {
     pub path: PathId,
     /// Where it goes.
     pub route: Route,
+    /// The ECN field that its IP header is to have.
+    pub ecn: Ecn,
 }
 
 /// Why an inner packet was not taken.
@@ -261,6 +266,12 @@ impl Tunnel {
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats::of(self)
+    }
+
+    /// The state of each path, by number.
+    pub fn states(&self) -> impl Iterator<Item = (PathId, State)> {
+        let paths = self.paths.iter();
+        paths.map(|(id, path)| (id, path.liveness.state()))
     }
 
     fn path_timeout(path: &Path) -> Option<Instant> {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use anabranch_core::{
+    packet::Ecn,
     system::words,
     units::{Duration, Instant},
 };
@@ -33,6 +34,7 @@ use crate::{
     status::{
         self, Dropped, PathReport, PeerDropped, PeerReport, Rejected, Report, Request, StatusSocket,
     },
+    too_big::TooBig,
     ways::{Happened, Ways},
 };
 
@@ -53,6 +55,8 @@ struct Gateway {
     device: Device,
     ways: Ways,
     links: Links,
+    /// Something has changed there that could not be read.
+    is_behind: bool,
     peers: Vec<Peer>,
     dropped: Dropped,
     rejected: Rejected,
@@ -61,6 +65,7 @@ struct Gateway {
     batch: Batch,
     batches: Batches,
     delivered: Delivered,
+    too_big: TooBig,
 }
 
 /// Runs until a signal ends it.
@@ -78,7 +83,8 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
     let refused = |error: io::Error| format!("netlink: {}", words(&error));
     let watch = Watch::new().map_err(refused)?;
     let links = Links::now().map_err(refused)?;
-    let ways = Ways::open(&config, &remotes.concat())?;
+    let mut ways = Ways::open(&config, &remotes.concat())?;
+    ways.hold(&links);
     let peers = config.peer.0.iter().zip(&remotes);
     let peers = peers
         .map(|(peer, remotes)| {
@@ -97,6 +103,7 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
         log,
         ways,
         links,
+        is_behind: false,
         peers,
         dropped: Dropped::default(),
         rejected: Rejected::default(),
@@ -105,6 +112,7 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
         batch: Batch::new(),
         batches: Batches::default(),
         delivered: Delivered::default(),
+        too_big: TooBig::default(),
     };
     let name = gateway.config.gateway.interface.0.clone();
     gateway.log.say(&format!("{name} is up"));
@@ -152,6 +160,7 @@ impl Gateway {
         loop {
             self.flush();
             self.follow_mtu();
+            self.tell_news();
             let ready = self.wait(outside)?;
             if ready.ends && outside.ends.read(&mut [0]).is_ok() {
                 return Ok(());
@@ -159,7 +168,7 @@ impl Gateway {
             if ready.reloads && outside.reloads.read(&mut [0; 64]).is_ok() {
                 let _ = self.reload();
             }
-            if ready.links {
+            if ready.links || self.is_behind {
                 outside.watch.drain();
                 self.follow_links();
             }
@@ -181,10 +190,24 @@ impl Gateway {
         }
     }
 
+    /// Logs the deaths and returns of paths.
+    fn tell_news(&mut self) {
+        for peer in &mut self.peers {
+            peer.tell_news(|name, path, delivers| {
+                let what = if delivers { "delivers" } else { "is dead" };
+                let path = self.ways.name(path);
+                self.log.say(&format!("peer {name}: path {path} {what}"));
+            });
+        }
+    }
+
     fn follow_links(&mut self) {
-        // Without the list nothing is known of a change; silence of a path is still noticed.
-        let Ok(links) = Links::now() else { return };
+        // The list takes a descriptor. Without one the next turn tries again.
+        let links = Links::now();
+        self.is_behind = links.is_err();
+        let Ok(links) = links else { return };
         let happened = self.ways.follow(&self.links, &links);
+        self.ways.hold(&links);
         self.links = links;
         if self.config.path.is_empty() {
             return;
@@ -240,6 +263,7 @@ impl Gateway {
         }
         // From here on nothing fails.
         self.ways.replace(ways);
+        self.ways.hold(&self.links);
         for (place, change) in changes {
             self.peers[place].change(change, now);
         }
@@ -338,7 +362,12 @@ impl Gateway {
         match peer.tunnel.handle_inner(buffer, now) {
             Ok(()) => {}
             Err(Refused::NotIp) => self.dropped.not_ip += 1,
-            Err(Refused::TooBig(_)) => self.dropped.too_big += 1,
+            Err(Refused::TooBig(mtu)) => {
+                self.dropped.too_big += 1;
+                if let Some(message) = self.too_big.message(packet, mtu, now) {
+                    self.deliver(&message);
+                }
+            }
         }
     }
 
@@ -356,15 +385,22 @@ impl Gateway {
             let age = Duration::from_nanos(u64::try_from(received.age.as_nanos()).unwrap_or(0));
             let arrived = Instant::START + now.saturating_since(Instant::START).saturating_sub(age);
             let remote = received.from;
+            let from = (Route { local, remote }, received.ecn);
             for datagram in buffer[..received.length].chunks_mut(received.segment) {
-                self.on_datagram(datagram, Route { local, remote }, arrived, now);
+                self.on_datagram(datagram, from, arrived, now);
             }
         }
         self.received = buffer;
     }
 
     /// Finds the tunnel of a datagram by the index that it names. An initiation names none: each tunnel sees it, and the one whose key opens it answers.
-    fn on_datagram(&mut self, datagram: &mut [u8], route: Route, arrived: Instant, now: Instant) {
+    fn on_datagram(
+        &mut self,
+        datagram: &mut [u8],
+        from: (Route, Ecn),
+        arrived: Instant,
+        now: Instant,
+    ) {
         let (index, path) = match Message::decode(datagram) {
             Err(_) => {
                 self.rejected.malformed += 1;
@@ -374,7 +410,7 @@ impl Gateway {
                 let is_refused = |peer: &mut Peer| {
                     let refused = |peer: &Peer| peer.tunnel.counters().refused_initiations;
                     let before = refused(peer);
-                    peer.tunnel.handle(datagram, route, arrived, now);
+                    peer.tunnel.handle(datagram, from.0, arrived, now);
                     refused(peer) > before
                 };
                 let refused = self
@@ -402,7 +438,14 @@ impl Gateway {
         if let Some(path) = path {
             peer.traffic[path.index()].received += datagram.len() as u64;
         }
-        peer.tunnel.handle(datagram, route, arrived, now);
+        peer.tunnel.handle_marked(datagram, from, arrived, now);
+    }
+
+    fn deliver(&mut self, packet: &[u8]) {
+        self.delivered.add(packet);
+        if self.delivered.is_full() {
+            self.dropped.not_delivered += self.device.send(&mut self.delivered);
+        }
     }
 
     /// Sends and delivers what the tunnels have. All of it is done at one time: the tunnel does what is due once per time.
@@ -418,8 +461,7 @@ impl Gateway {
             }
             while let Some(transmit) = peer.tunnel.poll_transmit(now, &mut self.buffer) {
                 peer.traffic[transmit.path.index()].sent += self.buffer.len() as u64;
-                self.batches
-                    .add(transmit.route, &self.buffer, &mut self.ways);
+                self.batches.add(transmit, &self.buffer, &mut self.ways);
             }
         }
         self.dropped.not_delivered += self.device.send(&mut self.delivered);

@@ -267,4 +267,17 @@ mod tests {
             delivered.count = 0;
         }
     }
+
+    #[test]
+    fn a_delivered_packet_allocates_nothing() {
+        let mut delivered = Delivered::default();
+        let mut fill = || {
+            while !delivered.is_full() {
+                delivered.add(&[0x45; 1_400]);
+            }
+            delivered.count = 0;
+        };
+        fill();
+        assert_eq!(allocation_counter::measure(fill).count_total, 0);
+    }
 }

@@ -38,8 +38,10 @@ impl Links {
         let mut links = Self::default();
         for entry in getifaddrs()? {
             let link = links.0.entry(entry.interface_name).or_default();
-            link.is_running = entry.flags.contains(InterfaceFlags::IFF_UP)
-                && entry.flags.contains(InterfaceFlags::IFF_RUNNING);
+            // The kernel clears IFF_RUNNING up to a second after IFF_LOWER_UP, and sets it only when it sends again.
+            let running =
+                InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING | InterfaceFlags::IFF_LOWER_UP;
+            link.is_running = entry.flags.contains(running);
             let Some(address) = entry.address else {
                 continue;
             };

@@ -16,6 +16,8 @@ mod peers;
 mod report;
 mod socket;
 mod status;
+mod too_big;
+mod watch;
 mod ways;
 
 use std::{
@@ -90,6 +92,9 @@ enum Command {
         /// Print JSON
         #[arg(long)]
         json: bool,
+        /// Print it each second, with what each path carried meanwhile, until Ctrl-C
+        #[arg(long)]
+        watch: bool,
     },
     /// Have the gateway that is up read its configuration again, as SIGHUP does
     ///
@@ -147,9 +152,15 @@ fn run(command: Command) -> Result<String, Failure> {
                 Ok(why) | Err(why) => Err(Failure::System(why)),
             }
         }
-        Command::Status { file, json } => {
+        Command::Status { file, json, watch } => {
             let config = load(&file)?;
-            show(&config, json).map_err(Failure::System)
+            if watch {
+                watch::watch(&config, json).map_err(Failure::System)?;
+                return Ok(String::new());
+            }
+            let (report, answer) = status::report(&config).map_err(Failure::System)?;
+            let text = || report.text(None);
+            Ok(if json { answer + "\n" } else { text() })
         }
         Command::Peer {
             file,
@@ -160,16 +171,6 @@ fn run(command: Command) -> Result<String, Failure> {
             peer::other_end(&config, name.as_deref(), &endpoint).map_err(Failure::Input)
         }
     }
-}
-
-fn show(config: &config::Config, json: bool) -> Result<String, String> {
-    let answer = status::ask(config, status::Request::Status)?;
-    let report: status::Report = serde_json::from_str(&answer)
-        .map_err(|error| format!("the gateway's answer is no report: {error}"))?;
-    if json {
-        return Ok(answer + "\n");
-    }
-    Ok(report.text())
 }
 
 fn keygen(out: Option<&Path>) -> Result<String, String> {

@@ -6,7 +6,7 @@ use anabranch_core::{system::words, units::Instant};
 use anabranch_gateway::{
     crypto::{Entropy, Keys},
     inner,
-    path::Route,
+    path::{Route, State},
     policy::{Class, Match, Role, Rule},
     tunnel::{self, PathConfig, Tunnel},
     wire::{PATHS, PathId},
@@ -47,6 +47,8 @@ pub struct Peer {
     pub tunnel: Tunnel,
     /// What its paths carried.
     pub traffic: [Traffic; PATHS],
+    /// Which paths delivered when [`Self::tell_news`] was last called.
+    delivered: [bool; PATHS],
     keys: Identity,
     paths: Vec<PathConfig>,
 }
@@ -58,6 +60,21 @@ impl Peer {
     /// Whether a peer of another configuration is this one.
     pub fn is(&self, peer: &config::Peer) -> bool {
         self.keys == identity(peer)
+    }
+
+    /// Tells the peer's name, the path and whether it delivers, of each path that has begun to deliver since the last call or has died.
+    pub fn tell_news(&mut self, mut tell: impl FnMut(&str, PathId, bool)) {
+        for (path, state) in self.tunnel.states() {
+            let delivers = match state {
+                State::Active | State::Standby => true,
+                State::Dead { .. } => false,
+                State::Suspect | State::Validating { .. } => continue,
+            };
+            let before = &mut self.delivered[path.index()];
+            if std::mem::replace(before, delivers) != delivers {
+                tell(&self.name, path, delivers);
+            }
+        }
     }
 
     /// Takes what a changed configuration says of the peer; its sessions go on.
@@ -169,6 +186,7 @@ pub fn peer(
         allowed: change.allowed,
         tunnel: Tunnel::new(tunnel, Box::new(System), now),
         traffic: [Traffic::default(); PATHS],
+        delivered: [false; PATHS],
         keys,
         paths: change.paths,
     })

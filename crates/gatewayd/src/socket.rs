@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anabranch_core::system::words;
+use anabranch_core::{packet::Ecn, system::words};
 use nix::sys::{
     socket::{
         ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg,
@@ -20,7 +20,8 @@ use nix::sys::{
 use rustix::{
     io::Errno,
     net::sockopt::{
-        Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+        Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ip_recvtos,
+        set_ipv6_mtu_discover, set_ipv6_recvtclass,
     },
 };
 use socket2::{Domain, Protocol, Socket, Type};
@@ -36,7 +37,7 @@ const BUFFER: usize = 4 << 20;
 /// The most that a datagram's stamp is believed to be old: the clock of the stamps may be set.
 const OLDEST: Duration = Duration::from_secs(1);
 
-/// Octets of the stamp and the size that come with datagrams.
+/// Octets of the stamp, the size and the traffic class that come with datagrams.
 const CONTROL: usize = 128;
 
 /// Destinations without GSO that are remembered.
@@ -53,6 +54,8 @@ pub struct Received {
     pub from: SocketAddr,
     /// How long ago the kernel had them.
     pub age: Duration,
+    /// The ECN field of each.
+    pub ecn: Ecn,
 }
 
 /// Where a socket is bound.
@@ -155,6 +158,11 @@ impl PathSocket {
         // Without stamps, the wait for the processor counts as the path's delay; without GRO there are more system calls.
         let _ = setsockopt(&socket, ReceiveTimestampns, &true);
         let _ = setsockopt(&socket, UdpGroSegment, &true);
+        // Without it marks are not seen. A socket of both families takes both options.
+        let _ = set_ip_recvtos(&socket, true);
+        if at.is_ipv6() {
+            let _ = set_ipv6_recvtclass(&socket, true);
+        }
         socket.bind(&at.into())?;
         Ok(Self {
             socket: socket.into(),
@@ -176,9 +184,14 @@ impl PathSocket {
         let from = received.address.as_ref().and_then(address);
         let from = from.ok_or(io::ErrorKind::InvalidData)?;
         let (length, mut segment, mut age) = (received.bytes, received.bytes, Duration::ZERO);
+        let mut ecn = Ecn::NotEct;
         for message in received.cmsgs()? {
             match message {
                 ControlMessageOwned::ScmTimestampns(stamp) => age = since(stamp),
+                ControlMessageOwned::Ipv4Tos(class) => ecn = Ecn::from_bits(class),
+                ControlMessageOwned::Ipv6TClass(class) => {
+                    ecn = Ecn::from_bits(u8::try_from(class).unwrap_or(0));
+                }
                 ControlMessageOwned::UdpGroSegments(size) => {
                     segment = usize::try_from(size).unwrap_or(length);
                 }
@@ -190,15 +203,16 @@ impl PathSocket {
             segment: segment.max(1),
             from: unmapped(from),
             age,
+            ecn,
         })
     }
 
     /// Sends datagrams of one size, of which the last may be shorter. Gives how many the kernel did not take.
-    pub fn send(&mut self, datagrams: &[u8], segment: usize, to: SocketAddr) -> u64 {
+    pub fn send(&mut self, datagrams: &[u8], segment: usize, to: SocketAddr, ecn: Ecn) -> u64 {
         let count = datagrams.chunks(segment.max(1)).count() as u64;
         let is_many = count > 1 && !self.without_gso.contains(&to);
         if is_many {
-            match self.send_once(datagrams, Some(segment), to) {
+            match self.send_once(datagrams, Some(segment), to, ecn) {
                 Ok(()) => return 0,
                 Err(error) if is_refusal(error) => {}
                 Err(_) => return count,
@@ -206,7 +220,7 @@ impl PathSocket {
         }
         let mut failed = 0;
         for datagram in datagrams.chunks(segment.max(1)) {
-            failed += u64::from(self.send_once(datagram, None, to).is_err());
+            failed += u64::from(self.send_once(datagram, None, to, ecn).is_err());
         }
         // If one is too large by itself, GSO was not at fault.
         if is_many && failed == 0 {
@@ -218,7 +232,18 @@ impl PathSocket {
         failed
     }
 
-    fn send_once(&self, octets: &[u8], segment: Option<usize>, to: SocketAddr) -> nix::Result<()> {
+    fn send_once(
+        &self,
+        octets: &[u8],
+        segment: Option<usize>,
+        to: SocketAddr,
+        ecn: Ecn,
+    ) -> nix::Result<()> {
+        let (field, class) = (ecn as u8, i32::from(ecn as u8));
+        let ecn = ecn.is_capable().then_some(match to {
+            SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&field),
+            SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&class),
+        });
         let to = match to {
             SocketAddr::V4(v4) if self.is_v6 => {
                 SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
@@ -227,11 +252,23 @@ impl PathSocket {
         };
         let segment = segment.map(u16::try_from).transpose();
         let segment = segment.map_err(|_| nix::Error::EMSGSIZE)?;
-        let control = segment.as_ref().map(ControlMessage::UdpGsoSegments);
+        let segment = segment.as_ref().map(ControlMessage::UdpGsoSegments);
+        match (segment, ecn) {
+            (Some(segment), Some(ecn)) => self.send_with(octets, &[segment, ecn], to),
+            (segment, ecn) => self.send_with(octets, segment.or(ecn).as_slice(), to),
+        }
+    }
+
+    fn send_with(
+        &self,
+        octets: &[u8],
+        control: &[ControlMessage<'_>],
+        to: SocketAddr,
+    ) -> nix::Result<()> {
         sendmsg(
             self.socket.as_raw_fd(),
             &[IoSlice::new(octets)],
-            control.as_slice(),
+            control,
             MsgFlags::empty(),
             Some(&SockaddrStorage::from(to)),
         )
@@ -305,6 +342,8 @@ fn is_one_of(error: &io::Error, codes: &[Errno]) -> bool {
 mod tests {
     use std::net::UdpSocket;
 
+    use anabranch_core::packet::Ecn;
+
     use super::{Bind, PathSocket, unmapped};
 
     fn sockets() -> (PathSocket, UdpSocket) {
@@ -324,7 +363,7 @@ mod tests {
         let (mut socket, there) = sockets();
         let to = there.local_addr().expect("it is bound");
         let larger = vec![8; 65_520];
-        assert_eq!(socket.send(&larger, 65_510, to), 1);
+        assert_eq!(socket.send(&larger, 65_510, to, Ecn::NotEct), 1);
         assert!(!socket.without_gso.contains(&to));
         assert_eq!(there.recv(&mut [0; 100]).expect("it comes"), 10);
     }
@@ -334,7 +373,7 @@ mod tests {
         let (mut socket, there) = sockets();
         let to = there.local_addr().expect("it is bound");
         let octets: Vec<u8> = (0..250).collect();
-        assert_eq!(socket.send(&octets, 100, to), 0);
+        assert_eq!(socket.send(&octets, 100, to, Ecn::NotEct), 0);
         let mut buffer = [0; 1_000];
         for part in octets.chunks(100) {
             let length = there.recv(&mut buffer).expect("it comes");
@@ -346,11 +385,32 @@ mod tests {
     fn datagrams_put_together_have_their_sizes_and_an_age() {
         let (socket, there) = sockets();
         let to = socket.socket.local_addr().expect("it is bound");
-        there.send_to(&[1; 100], to).expect("it is sent");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        let received = socket.receive(&mut [0; 1_000]).expect("it is there");
-        assert_eq!((received.length, received.segment), (100, 100));
-        assert!(received.age.as_millis() >= 20, "{received:?}");
+        let mut receive = || {
+            there.send_to(&[1; 100], to).expect("it is sent");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let received = socket.receive(&mut [0; 1_000]).expect("it is there");
+            assert_eq!((received.length, received.segment), (100, 100));
+            received.age.as_millis()
+        };
+        // The kernel begins to stamp a little after the first socket has asked for it.
+        assert!((0..100).any(|_| receive() >= 20));
+    }
+
+    #[test]
+    fn datagrams_have_the_ecn_field_that_they_were_sent_with() {
+        let [(mut here, _), (there, _)] = [sockets(), sockets()];
+        let to = there.socket.local_addr().expect("it is bound");
+        for field in [Ecn::Ect0, Ecn::NotEct, Ecn::Ce, Ecn::Ect1] {
+            for count in [1, 3] {
+                assert_eq!(here.send(&vec![1; count * 100], 100, to, field), 0);
+                let mut length = 0;
+                while length < count * 100 {
+                    let received = there.receive(&mut [0; 1_000]).expect("it is there");
+                    assert_eq!(received.ecn, field);
+                    length += received.length;
+                }
+            }
+        }
     }
 
     #[test]

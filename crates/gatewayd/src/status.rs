@@ -149,11 +149,11 @@ pub struct PathReport {
 }
 
 impl Report {
-    /// For the eye.
-    pub fn text(&self) -> String {
+    /// For the eye. After an earlier report, paths have the rates of the time between instead of their octets so far.
+    pub fn text(&self, earlier: Option<&Earlier>) -> String {
         let mut text = format!("interface {}, MTU {}\n", self.interface, self.mtu);
         for (name, peer) in &self.peers {
-            peer.write(name, &mut text);
+            peer.write(name, earlier, &mut text);
         }
         write_counts(&mut text, "rejected", self.rejected.reasons());
         write_counts(&mut text, "dropped", self.dropped.reasons());
@@ -161,8 +161,35 @@ impl Report {
     }
 }
 
+/// A report of before.
+pub struct Earlier {
+    /// What it said.
+    pub report: Report,
+    /// How long before.
+    pub elapsed: Duration,
+}
+
+impl Earlier {
+    /// Mbit/s that a path sent and received since then.
+    fn rates(&self, peer: &str, name: &str, path: &PathReport) -> [f64; 2] {
+        let before = self.report.peers.get(peer);
+        let Some(before) = before.and_then(|peer| peer.paths.get(name)) else {
+            return [0.0; 2];
+        };
+        // A gateway that has restarted counts from 0.
+        let rate = |now: u64, before: u64| {
+            now.saturating_sub(before) as f64 * 8e-6 / self.elapsed.as_secs_f64()
+        };
+        [
+            rate(path.sent_bytes, before.sent_bytes),
+            rate(path.received_bytes, before.received_bytes),
+        ]
+    }
+}
+
 impl PeerReport {
-    fn write(&self, name: &str, text: &mut String) {
+    fn write(&self, name: &str, earlier: Option<&Earlier>, text: &mut String) {
+        let peer = name;
         let _ = writeln!(
             text,
             "\npeer {name}: {}; {} packets sent, {} received, {} repaired, {} reordered",
@@ -172,24 +199,32 @@ impl PeerReport {
             self.repaired_packets,
             self.reordered_packets
         );
+        let traffic = match earlier {
+            Some(_) => ["out Mbit/s", "in Mbit/s"],
+            None => ["sent", "received"],
+        };
         if !self.paths.is_empty() {
             let _ = writeln!(
                 text,
                 "  {:<15} {:<10} {:>8} {:>8} {:>6} {:>5} {:>11} {:>11}",
-                "path", "state", "Mbit/s", "RTT ms", "loss %", "MTU", "sent", "received"
+                "path", "state", "Mbit/s", "RTT ms", "loss %", "MTU", traffic[0], traffic[1]
             );
         }
         for (name, path) in &self.paths {
             let rtt = path.rtt_ms.map_or("-".to_owned(), |ms| format!("{ms:.1}"));
+            let [sent, received] = match earlier {
+                Some(earlier) => earlier
+                    .rates(peer, name, path)
+                    .map(|rate| format!("{rate:.1}")),
+                None => [path.sent_bytes, path.received_bytes].map(|octets| octets.to_string()),
+            };
             let _ = writeln!(
                 text,
-                "  {name:<15} {:<10} {:>8.1} {rtt:>8} {:>6.1} {:>5} {:>11} {:>11}",
+                "  {name:<15} {:<10} {:>8.1} {rtt:>8} {:>6.1} {:>5} {sent:>11} {received:>11}",
                 path.state,
                 path.rate_mbit_s,
                 path.loss * 100.0,
                 path.mtu,
-                path.sent_bytes,
-                path.received_bytes
             );
         }
         write_counts(text, "  dropped", self.dropped.reasons());
@@ -204,6 +239,17 @@ fn write_counts<'a>(text: &mut String, what: &str, reasons: impl Iterator<Item =
     if !counted.is_empty() {
         let _ = writeln!(text, "{what}: {}", counted.join(", "));
     }
+}
+
+/// Asks the daemon for its state. Gives the report, and its text as JSON.
+///
+/// # Errors
+/// If there is no daemon, or if it does not answer.
+pub fn report(config: &Config) -> Result<(Report, String), String> {
+    let answer = ask(config, Request::Status)?;
+    let report = serde_json::from_str(&answer)
+        .map_err(|error| format!("the gateway's answer is no report: {error}"))?;
+    Ok((report, answer))
 }
 
 /// Where the daemon of this configuration is asked.

@@ -20,6 +20,19 @@ pub struct Slot {
     pub bind: Bind,
     /// The socket.
     pub socket: Option<PathSocket>,
+    /// Nothing is sent: its interface has no carrier. The kernel would ask for the next hop's link-layer address in vain, and after the
+    /// carrier's return again only a second after the last time.
+    is_held: bool,
+}
+
+impl Slot {
+    fn new(bind: Bind, socket: Option<PathSocket>) -> Self {
+        Self {
+            bind,
+            socket,
+            is_held: false,
+        }
+    }
 }
 
 /// What happened to a way out.
@@ -57,7 +70,7 @@ impl Ways {
         ways.names = ways.number(config)?;
         for (number, bind) in ways.binds(config, remotes) {
             let socket = bind.open_if_there()?;
-            ways.slots.insert(number, Slot { bind, socket });
+            ways.slots.insert(number, Slot::new(bind, socket));
         }
         Ok(ways)
     }
@@ -75,7 +88,7 @@ impl Ways {
         for (number, bind) in plan.binds(config, remotes) {
             let stays = self.slots.values().any(|slot| slot.bind.is_same(&bind));
             let socket = if stays { None } else { bind.open_if_there()? };
-            plan.slots.insert(number, Slot { bind, socket });
+            plan.slots.insert(number, Slot::new(bind, socket));
         }
         Ok(plan)
     }
@@ -129,9 +142,19 @@ impl Ways {
         self.slots.get(&number)?.socket.as_ref()
     }
 
-    /// The same, to send by.
+    /// The same, to send by; none while its interface has no carrier.
     pub fn socket_mut(&mut self, number: u32) -> Option<&mut PathSocket> {
-        self.slots.get_mut(&number)?.socket.as_mut()
+        let slot = self.slots.get_mut(&number).filter(|slot| !slot.is_held)?;
+        slot.socket.as_mut()
+    }
+
+    /// Has nothing sent by interfaces without a carrier. A source address alone does not choose an interface.
+    pub fn hold(&mut self, links: &Links) {
+        for slot in self.slots.values_mut() {
+            let name = slot.bind.interface.as_ref();
+            let link = name.and_then(|name| links.0.get(name));
+            slot.is_held = link.is_some_and(|link| !link.is_running);
+        }
     }
 
     /// What an operator calls a path.

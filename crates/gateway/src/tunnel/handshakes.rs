@@ -1,6 +1,9 @@
 //! Who begins a handshake, when, and which session is in use.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::{
+    packet::Ecn,
+    units::{Duration, Instant},
+};
 use std::collections::VecDeque;
 
 use super::{OUTBOX, Transmit, Tunnel};
@@ -250,7 +253,11 @@ impl Tunnel {
                 path.cookie.as_ref(),
             );
             if self.outbox.len() < OUTBOX {
-                let transmit = Transmit { path: id, route };
+                let transmit = Transmit {
+                    path: id,
+                    route,
+                    ecn: Ecn::NotEct,
+                };
                 self.outbox
                     .push_back((transmit, initiation.encode().to_vec()));
             }
@@ -335,7 +342,9 @@ impl Tunnel {
 
     fn reply(&mut self, path: PathId, route: Route, datagram: Vec<u8>) {
         if self.outbox.len() < OUTBOX {
-            self.outbox.push_back((Transmit { path, route }, datagram));
+            let ecn = Ecn::NotEct;
+            let transmit = Transmit { path, route, ecn };
+            self.outbox.push_back((transmit, datagram));
         }
     }
 

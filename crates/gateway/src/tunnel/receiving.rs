@@ -1,6 +1,9 @@
 //! Datagrams that arrive.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::{
+    packet::Ecn,
+    units::{Duration, Instant},
+};
 
 use super::{ACKNOWLEDGE, Tunnel};
 use crate::{
@@ -15,6 +18,17 @@ impl Tunnel {
     /// Takes a datagram that arrived from `route` at `arrived`, which is before `now` by the time that it waited for the shell. Delays
     /// are measured by `arrived`, so that the wait does not count as the path's. What is not authentic changes nothing.
     pub fn handle(&mut self, datagram: &mut [u8], route: Route, arrived: Instant, now: Instant) {
+        self.handle_marked(datagram, (route, Ecn::NotEct), arrived, now);
+    }
+
+    /// The same of a datagram whose IP header had this ECN field.
+    pub fn handle_marked(
+        &mut self,
+        datagram: &mut [u8],
+        (route, ecn): (Route, Ecn),
+        arrived: Instant,
+        now: Instant,
+    ) {
         self.set_now(now);
         self.is_advanced = false;
         let arrived = arrived.min(self.now);
@@ -22,12 +36,18 @@ impl Tunnel {
             Ok(Message::Initiation(initiation)) => self.on_initiation(&initiation, route),
             Ok(Message::Response(response)) => self.on_response(&response),
             Ok(Message::CookieReply(reply)) => self.on_cookie_reply(&reply),
-            Ok(Message::Data(header)) => self.on_data(header, datagram, route, arrived),
+            Ok(Message::Data(header)) => self.on_data(header, datagram, (route, ecn), arrived),
             Err(_) => self.counters.malformed += 1,
         }
     }
 
-    fn on_data(&mut self, header: Header, datagram: &mut [u8], route: Route, arrived: Instant) {
+    fn on_data(
+        &mut self,
+        header: Header,
+        datagram: &mut [u8],
+        (route, ecn): (Route, Ecn),
+        arrived: Instant,
+    ) {
         let Some((session, is_unconfirmed)) = self.handshakes.session_of(header.receiver) else {
             self.counters.unauthentic += 1;
             return;
@@ -73,7 +93,7 @@ impl Tunnel {
             Kind::Packet(place) => {
                 path.received.on_arrival(header.number, arrived, now);
                 let is_overdue = path.received.is_overdue();
-                self.on_packet(place, content);
+                self.on_packet(place, content, ecn);
                 if is_overdue {
                     self.report_early();
                 }
@@ -89,7 +109,7 @@ impl Tunnel {
                 let rebuilt = self
                     .rebuilder
                     .on_source((block, index), place, content, now, pool);
-                self.on_packet(place, content);
+                self.on_packet(place, content, ecn);
                 self.on_rebuilt(rebuilt);
                 if is_overdue {
                     self.report_early();
@@ -115,12 +135,13 @@ impl Tunnel {
                 number: self.order.near(near),
             };
             self.counters.rebuilt += 1;
-            self.on_packet(place, &packet);
+            // Nothing is known of the datagram that was lost.
+            self.on_packet(place, &packet, Ecn::NotEct);
         }
     }
 
     /// A packet of a flow; an empty one is lost for good.
-    fn on_packet(&mut self, place: Place, packet: &[u8]) {
+    fn on_packet(&mut self, place: Place, packet: &[u8], outer: Ecn) {
         if packet.is_empty() {
             return self
                 .order
@@ -135,8 +156,21 @@ impl Tunnel {
             self.counters.foreign_sources += 1;
             return;
         }
-        self.order
-            .on_packet(place, packet, self.now, &mut self.pool);
+        let before = inner::ecn(packet);
+        let merged = inner::decapsulated(before, outer);
+        if merged == Some(before) {
+            let pool = &mut self.pool;
+            return self.order.on_packet(place, packet, self.now, pool);
+        }
+        let mut changed = self.pool.copy(packet);
+        match merged {
+            Some(ecn) => inner::set_ecn(&mut changed, ecn),
+            // Its flow must not wait for it.
+            None => changed.clear(),
+        }
+        let pool = &mut self.pool;
+        self.order.on_packet(place, &changed, self.now, pool);
+        pool.put(changed);
     }
 
     fn on_control(&mut self, control: &Control, arrived: Instant) {

@@ -1,6 +1,9 @@
 //! Datagrams that leave: control messages first, then probes, then packets on the path where they arrive first.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::{
+    packet::Ecn,
+    units::{Duration, Instant},
+};
 use std::cmp::Ordering;
 
 use super::{
@@ -9,6 +12,7 @@ use super::{
     may_probe_mtu,
 };
 use crate::{
+    inner,
     path::{Kept, Path, Sent, Usable},
     policy::{Class, Role},
     wire::{Entry, Inner, Kind, OVERHEAD, PathId, Place},
@@ -34,6 +38,14 @@ impl Content<'_> {
         match self {
             Self::Octets(octets) | Self::Repair(_, octets) => octets,
             Self::Kept(kept) => &kept.packet,
+        }
+    }
+
+    /// The field of a datagram is that of its packet (RFC 6040 §4.1, normal mode). What no packet waits for must not be marked.
+    fn ecn(&self, kind: Kind) -> Ecn {
+        match kind {
+            Kind::Packet(_) | Kind::Protected { .. } => inner::ecn(self.octets()),
+            Kind::Control | Kind::Probe | Kind::MtuProbe | Kind::Repair(_) => Ecn::NotEct,
         }
     }
 
@@ -104,6 +116,7 @@ impl Tunnel {
             kind,
             Kind::Packet(_) | Kind::Protected { .. } | Kind::Repair(_) | Kind::Probe
         );
+        let ecn = content.ecn(kind);
         let octets = if kind == Kind::Control {
             0
         } else {
@@ -133,7 +146,11 @@ impl Tunnel {
             path.liveness.on_sent(now, tail);
         }
         self.counters.datagrams += 1;
-        Some(Transmit { path: id, route })
+        Some(Transmit {
+            path: id,
+            route,
+            ecn,
+        })
     }
 
     /// Has control messages sent on every live path if a report or acknowledgments are due.

@@ -1,6 +1,7 @@
 //! IP packets: flows, the MSS option and prefixes.
 
-use anabranch_gateway::inner::{FLOWS, Prefix, clamp_mss, read};
+use anabranch_core::packet::Ecn;
+use anabranch_gateway::inner::{self, FLOWS, Prefix, clamp_mss, decapsulated, read, set_ecn};
 use proptest::prelude::*;
 
 fn sum(octets: &[u8]) -> u32 {
@@ -112,4 +113,44 @@ fn a_prefix_has_no_bits_beyond_its_length() {
         prefix("0.0.0.0", 0).is_some_and(|all| !all.contains("::1".parse().expect("an address")))
     );
     assert!(prefix("2001:db8::1", 128).is_some());
+}
+
+/// RFC 6040 §4.2 figure 4: rows are the packet's field, columns the datagram's.
+#[test]
+fn the_ecn_field_after_decapsulation_is_that_of_rfc_6040() {
+    use Ecn::{Ce, Ect0, Ect1, NotEct};
+    let outer = [NotEct, Ect0, Ect1, Ce];
+    let rows = [
+        (NotEct, [Some(NotEct), Some(NotEct), Some(NotEct), None]),
+        (Ect0, [Some(Ect0), Some(Ect0), Some(Ect1), Some(Ce)]),
+        (Ect1, [Some(Ect1), Some(Ect1), Some(Ect1), Some(Ce)]),
+        (Ce, [Some(Ce); 4]),
+    ];
+    for (inner, expected) in rows {
+        assert_eq!(outer.map(|outer| decapsulated(inner, outer)), expected);
+    }
+}
+
+#[test]
+fn a_changed_ecn_field_leaves_class_and_checksum_right() {
+    for first in [0x45, 0x60] {
+        for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
+            let mut packet = vec![0x5a; 60];
+            packet[0] = first;
+            let (before, whole) = (packet.clone(), sum(&packet[..20]));
+            set_ecn(&mut packet, ecn);
+            assert_eq!(inner::ecn(&packet), ecn);
+            if first == 0x45 {
+                assert_eq!(packet[1] >> 2, before[1] >> 2);
+                // Equal in one's complement, where 0xffff is 0.
+                assert_eq!(sum(&packet[..20]) % 0xffff, whole % 0xffff);
+            } else {
+                assert_eq!(packet[1] & !0x30, before[1] & !0x30);
+                assert_eq!(packet[2..], before[2..]);
+            }
+        }
+    }
+    // Too short to have one.
+    set_ecn(&mut [0x45; 19], Ecn::Ce);
+    set_ecn(&mut [], Ecn::Ce);
 }

@@ -203,6 +203,32 @@ fn a_path_follows_its_interface() {
     wait("an answer", || ping(&hosts));
 }
 
+/// The kernel would repeat a request for a link-layer address only a second later, whenever the carrier returns.
+#[test]
+fn nothing_is_sent_by_an_interface_without_carrier() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    wait("both paths", || {
+        state(&hosts[0], "one") == "active" && state(&hosts[0], "two") == "active"
+    });
+    hosts[1].ip(&["link", "set", "w2", "down"]);
+    wait("the loss of the carrier", || {
+        state(&hosts[0], "two") == "dead"
+    });
+    // Dead paths are probed each 100 ms.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let mut command = hosts[0].command("ip");
+    let done = command.args(["neigh", "show", "dev", "w2"]);
+    let neighbours = super::text(&done.output().expect("it runs").stdout);
+    for state in ["INCOMPLETE", "FAILED"] {
+        assert!(!neighbours.contains(state), "{neighbours}");
+    }
+    hosts[1].ip(&["link", "set", "w2", "up"]);
+    wait("the path's return", || state(&hosts[0], "two") == "active");
+}
+
 #[test]
 fn an_interface_that_comes_later_starts_its_path() {
     if !may_run() {

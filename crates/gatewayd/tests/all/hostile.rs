@@ -4,6 +4,7 @@ use std::{
     fs,
     net::UdpSocket,
     os::unix::net::UnixStream,
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -12,13 +13,18 @@ use std::{
     time::Duration,
 };
 
+use rustix::net::sockopt::set_ip_tos;
+
 use super::namespaces::{Host, both_up, content, hosts, may_run, ping, transfer, wait};
+use super::traffic::code_points;
 
 /// What a relay between the gateways is to do, and did.
 #[derive(Default)]
 struct Orders {
     rebind: AtomicBool,
     replay: AtomicBool,
+    reorder: AtomicBool,
+    mark: AtomicBool,
     end: AtomicBool,
     replayed: AtomicU64,
 }
@@ -48,45 +54,59 @@ impl Drop for Relay {
     }
 }
 
+fn bind(at: &str) -> UdpSocket {
+    let socket = UdpSocket::bind(at).expect("it is free");
+    socket.set_nonblocking(true).expect("a socket");
+    socket
+}
+
 fn forward(orders: &Orders) {
-    let bind = |at: &str| {
-        let socket = UdpSocket::bind(at).expect("it is free");
-        let wait = Some(Duration::from_millis(1));
-        socket.set_read_timeout(wait).expect("a socket");
-        socket
-    };
     let outside = bind("10.1.0.2:6000");
     let mut inside = bind("10.1.0.2:0");
     let mut client = None;
     let mut recorded: Vec<Vec<u8>> = Vec::new();
+    let mut held: Option<Vec<u8>> = None;
+    let mut count = 0_u32;
     let mut buffer = [0; 2048];
     while !orders.end.load(Ordering::Relaxed) {
         if orders.rebind.swap(false, Ordering::Relaxed) {
             inside = bind("10.1.0.2:0");
         }
-        if orders.replay.swap(false, Ordering::Relaxed) {
-            for datagram in &recorded {
-                inside
-                    .send_to(datagram, "10.1.0.2:51900")
-                    .expect("it is sent");
-                orders.replayed.fetch_add(1, Ordering::Relaxed);
-            }
+        if orders.mark.swap(false, Ordering::Relaxed) {
+            // "Congestion experienced" (RFC 3168 §5).
+            set_ip_tos(&inside, 3).expect("a socket");
         }
-        if let Ok((length, from)) = outside.recv_from(&mut buffer) {
+        // A full buffer drops, as a network does.
+        let to_gateway = |datagram: &[u8]| inside.send_to(datagram, "10.1.0.2:51900").is_ok();
+        if orders.replay.swap(false, Ordering::Relaxed) {
+            let sent = recorded.iter().filter(|datagram| to_gateway(datagram));
+            let sent = sent.count() as u64;
+            orders.replayed.fetch_add(sent, Ordering::Relaxed);
+        }
+        while let Ok((length, from)) = outside.recv_from(&mut buffer) {
+            let datagram = &buffer[..length];
             client = Some(from);
             // Data messages have type 4.
-            if buffer[0] == 4 && recorded.len() < 50 {
-                recorded.push(buffer[..length].to_vec());
+            if datagram.first() == Some(&4) && recorded.len() < 50 {
+                recorded.push(datagram.to_vec());
             }
-            inside
-                .send_to(&buffer[..length], "10.1.0.2:51900")
-                .expect("it is sent");
+            count += 1;
+            let holds = orders.reorder.load(Ordering::Relaxed) && count.is_multiple_of(8);
+            if holds && held.is_none() {
+                held = Some(datagram.to_vec());
+            } else {
+                to_gateway(datagram);
+            }
+            if count % 8 == 4
+                && let Some(late) = held.take()
+            {
+                to_gateway(&late);
+            }
         }
-        if let (Ok((length, _)), Some(client)) = (inside.recv_from(&mut buffer), client) {
-            outside
-                .send_to(&buffer[..length], client)
-                .expect("it is sent");
+        while let (Ok((length, _)), Some(client)) = (inside.recv_from(&mut buffer), client) {
+            let _ = outside.send_to(&buffer[..length], client);
         }
+        std::thread::sleep(Duration::from_micros(200));
     }
 }
 
@@ -145,8 +165,41 @@ fn each_replayed_datagram_is_counted_and_changes_nothing() {
     assert!(ping(&hosts));
 }
 
+/// RFC 6040 §4.2 figure 4, in the column of marked datagrams.
 #[test]
-fn a_smaller_mtu_is_found() {
+fn marks_of_the_path_reach_packets_that_can_carry_them() {
+    if !may_run() {
+        return;
+    }
+    let (hosts, relay) = through_a_relay();
+    relay.orders.mark.store(true, Ordering::Relaxed);
+    wait("the marks", || {
+        let codes = code_points(&hosts);
+        codes == [3, 3, 3]
+    });
+    // What is not ECN-capable is dropped, as a queue would drop it.
+    assert!(!ping(&hosts));
+}
+
+/// Each eighth datagram is overtaken by four.
+#[test]
+fn reordered_datagrams_are_neither_refused_nor_delivered_twice() {
+    if !may_run() {
+        return;
+    }
+    let (hosts, relay) = through_a_relay();
+    relay.orders.reorder.store(true, Ordering::Relaxed);
+    assert!(transfer(&hosts, || {}) == content(), "the content differs");
+    relay.orders.reorder.store(false, Ordering::Relaxed);
+    let status = hosts[1].status();
+    for reason in ["replayed", "unauthentic", "malformed"] {
+        assert_eq!(status["rejected"][reason], 0, "{reason}");
+    }
+    assert!(ping(&hosts));
+}
+
+#[test]
+fn an_mtu_that_shrinks_during_a_transfer_is_found() {
     if !may_run() {
         return;
     }
@@ -157,12 +210,14 @@ fn a_smaller_mtu_is_found() {
         ["one", "two"].map(|path| paths[path]["mtu"].as_u64().unwrap_or_default())
     };
     wait("the links' MTU", || mtus() == [1472; 2]);
-    for host in &hosts {
-        for link in ["w1", "w2"] {
-            host.ip(&["link", "set", link, "mtu", "1320"]);
+    let shrink = || {
+        for host in &hosts {
+            for link in ["w1", "w2"] {
+                host.ip(&["link", "set", link, "mtu", "1320"]);
+            }
         }
-    }
-    assert!(transfer(&hosts, || {}) == content(), "the content differs");
+    };
+    assert!(transfer(&hosts, shrink) == content(), "the content differs");
     // 20 octets of IPv4 and 8 of UDP.
     wait("the smaller MTU", || mtus().iter().all(|&mtu| mtu <= 1292));
 }
@@ -217,6 +272,49 @@ fn a_flood_of_garbage_neither_stops_a_transfer_nor_fills_memory() {
     let grown = of_process(&hosts[1], "VmRSS:").saturating_sub(before);
     assert!(grown < 32 << 10, "{grown} KiB");
     assert!(ping(&hosts));
+}
+
+/// KiB that a peer with two paths and bulk traffic may take (docs/guides/gateway-operations.md).
+const OF_A_PEER: u64 = 24 << 10;
+
+/// The daemon gets no more address space than it has at rest and the guide's bound. An allocation beyond that would end it.
+#[test]
+fn an_overload_takes_no_more_memory_than_stated() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    wait("an answer", || ping(&hosts));
+    for link in ["w1", "w2"] {
+        let words = ["qdisc", "add", "dev", link, "root", "tbf"];
+        let shape = ["rate", "8mbit", "burst", "20kb", "latency", "200ms"];
+        let mut command = hosts[0].command("tc");
+        let done = command.args(words).args(shape).status();
+        assert!(done.expect("it runs").success());
+    }
+    let pid = hosts[0].gateway.as_ref().expect("it is up").id();
+    let limit = (of_process(&hosts[0], "VmSize:") + OF_A_PEER) << 10;
+    let limited = Command::new("prlimit")
+        .arg(format!("--pid={pid}"))
+        .arg(format!("--as={limit}"))
+        .status();
+    assert!(limited.expect("it runs").success());
+    let flood = hosts[0].inside(|| {
+        let sockets: Vec<UdpSocket> = (0..64)
+            .map(|_| UdpSocket::bind("10.9.0.1:0").expect("it is free"))
+            .collect();
+        for _ in 0..300 {
+            for socket in &sockets {
+                // A full buffer drops it, as a network does.
+                let _ = socket.send_to(&[7; 1_400], "10.9.0.2:7000");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+    flood.join().expect("no panic");
+    let dropped = || hosts[0].status()["peers"]["other"]["dropped"]["queue"].as_u64();
+    assert!(dropped() > Some(0));
+    wait("an answer", || ping(&hosts));
 }
 
 #[test]

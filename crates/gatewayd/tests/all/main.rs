@@ -3,6 +3,7 @@
 mod changes;
 mod hostile;
 mod namespaces;
+mod quic;
 mod traffic;
 
 use std::{

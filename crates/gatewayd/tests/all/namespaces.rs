@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
     os::{fd::AsFd, unix::fs::PermissionsExt},
     path::PathBuf,
@@ -53,7 +53,7 @@ pub struct Host {
 }
 
 impl Host {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let space = Command::new("unshare")
             .args(["--net", "sleep", "600"])
             .spawn()
@@ -122,15 +122,21 @@ impl Host {
     }
 
     pub fn start_with(&mut self, arguments: &[&str]) {
+        let log = File::create(self.folder.path().join("log")).expect("ours");
         let gateway = self
             .command(GATEWAY)
             .args(["up", "gw.toml"])
             .args(arguments)
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn()
             .expect("it starts");
         self.gateway = Some(gateway);
         wait("the gateway", || self.ask(&[]).status.success());
+    }
+
+    /// What the gateway has written since its start.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).expect("it is there")
     }
 
     pub fn ask(&self, arguments: &[&str]) -> Output {
@@ -254,7 +260,7 @@ fn ping_to(hosts: &[Host; 2], to: &str, from: &str) -> bool {
     pinged.join().expect("no panic")
 }
 
-const TRANSFER: usize = 4 << 20;
+pub const TRANSFER: usize = 4 << 20;
 
 pub fn content() -> Vec<u8> {
     (0..=250).cycle().take(TRANSFER).collect()
@@ -312,12 +318,19 @@ fn a_transfer_outlives_a_path() {
     }
     let hosts = both_up();
     wait("an answer", || ping(&hosts));
+    let says = |end: usize, message: &str| hosts[end].log().lines().any(|line| line == message);
+    wait("news of the path", || {
+        says(0, "peer other: path one delivers")
+    });
     let cut = || hosts[1].ip(&["link", "set", "w1", "down"]);
     assert!(transfer(&hosts, cut) == content(), "the content differs");
     wait("the death of the path", || {
         hosts[0].status()["peers"]["other"]["paths"]["one"]["state"] == "dead"
     });
     assert!(ping(&hosts));
+    wait("news of the death at both ends", || {
+        says(0, "peer other: path one is dead") && says(1, "peer other: path 0 is dead")
+    });
 }
 
 /// The value of a line of /proc/PID/status.
@@ -502,6 +515,35 @@ fn a_default_route_into_the_tunnel_does_not_loop() {
     let rules = rules.args(["rule"]).output().expect("it runs");
     let rules = super::text(&rules.stdout);
     assert!(!rules.contains("51900"), "{rules}");
+}
+
+#[test]
+fn status_is_printed_again_each_second_with_watch() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    wait("an answer", || ping(&hosts));
+    let read = |arguments: &[&str], count: usize| {
+        let mut command = hosts[0].command(GATEWAY);
+        let command = command.args(["status", "gw.toml", "--watch"]);
+        let command = command.args(arguments).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let out = BufReader::new(child.stdout.take().expect("it is piped"));
+        let lines: Vec<String> = out.lines().map_while(Result::ok).take(count).collect();
+        // It writes to nobody then, and ends.
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+        lines
+    };
+    for line in read(&["--json"], 2) {
+        let report: Value = serde_json::from_str(&line).expect("it is JSON");
+        assert_eq!(report["peers"]["other"]["state"], "up");
+    }
+    // Two reports, of nine lines at most.
+    let text = read(&[], 18).join("\n");
+    for heading in ["received", "out Mbit/s", "in Mbit/s"] {
+        assert!(text.contains(heading), "{text}");
+    }
 }
 
 #[test]

@@ -3,15 +3,19 @@
 use std::{
     fmt::Write as _,
     fs,
+    io::IoSliceMut,
     net::{SocketAddr, UdpSocket},
-    os::unix::net::UnixStream,
+    os::{fd::AsRawFd, unix::net::UnixStream},
     path::Path,
     process::{Command, Stdio},
     thread,
     time::Duration,
 };
 
-use rustix::net::sockopt::set_ip_tos;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use rustix::net::sockopt::{
+    Ipv4PathMtuDiscovery, ip_mtu, set_ip_mtu_discover, set_ip_recvtos, set_ip_tos,
+};
 
 use super::namespaces::{GATEWAY, Host, both_up, content, hosts, may_run, ping, transfer, wait};
 
@@ -117,6 +121,114 @@ fn three_and_four_paths_carry_one_transfer() {
         let sent = |path: &serde_json::Value| path["sent_bytes"].as_u64().expect("a counter");
         assert!(paths.expect("paths").values().all(|path| sent(path) > 0));
     }
+}
+
+/// Sends a packet with each code point of ECN (RFC 3168 §5) through the tunnel. Those that arrived.
+pub fn code_points(hosts: &[Host; 2]) -> Vec<u8> {
+    let receiver = hosts[1].inside(|| UdpSocket::bind("10.9.0.2:6001").expect("it is free"));
+    let receiver = receiver.join().expect("no panic");
+    let wait = Some(Duration::from_secs(2));
+    receiver.set_read_timeout(wait).expect("a socket");
+    set_ip_recvtos(&receiver, true).expect("a socket");
+    let sender = hosts[0].inside(|| UdpSocket::bind("10.9.0.1:0").expect("it is free"));
+    let sender = sender.join().expect("no panic");
+    let receive = || {
+        let mut octets = [0; 16];
+        let mut slices = [IoSliceMut::new(&mut octets)];
+        let mut control = [0; 64];
+        let flags = MsgFlags::empty();
+        let socket = receiver.as_raw_fd();
+        let taken = recvmsg::<()>(socket, &mut slices, Some(&mut control), flags).ok()?;
+        taken.cmsgs().ok()?.find_map(|message| match message {
+            ControlMessageOwned::Ipv4Tos(class) => Some(class & 3),
+            _ => None,
+        })
+    };
+    let pass = |code: u8| {
+        set_ip_tos(&sender, code).expect("a socket");
+        sender
+            .send_to(&[code], "10.9.0.2:6001")
+            .expect("it is taken");
+        receive()
+    };
+    (0..4).filter_map(pass).collect()
+}
+
+#[test]
+fn inner_ecn_code_points_pass_unchanged() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    wait("an answer", || ping(&hosts));
+    assert_eq!(code_points(&hosts), [0, 1, 2, 3]);
+}
+
+/// A host in the office, whose packets the branch forwards into the tunnel.
+fn office_of(hosts: &[Host; 2]) -> Host {
+    let office = Host::new();
+    let there = office.space.id().to_string();
+    hosts[0].ip(&[
+        "link", "add", "lan", "type", "veth", "peer", "name", "lan", "netns", &there,
+    ]);
+    for (host, address) in [(&hosts[0], "192.168.7.1/24"), (&office, "192.168.7.2/24")] {
+        host.ip(&["addr", "add", address, "dev", "lan"]);
+        host.ip(&["link", "set", "lan", "up"]);
+    }
+    office.ip(&["route", "add", "10.9.0.0/24", "via", "192.168.7.1"]);
+    let forwards = hosts[0].inside(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"));
+    forwards.join().expect("no panic").expect("root");
+    office
+}
+
+/// Waits until the office's kernel has got an ICMP message with this MTU for the far end.
+fn wait_for_mtu(office: &Host, expected: impl Fn(u32) -> bool) {
+    let socket = office.inside(|| UdpSocket::bind("192.168.7.2:0").expect("it is free"));
+    let socket = socket.join().expect("no panic");
+    set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO).expect("a socket");
+    socket.connect("10.9.0.2:7000").expect("there is a route");
+    // The first may be sent; the gateway's ICMP message makes the kernel refuse those after it.
+    wait("ICMP \"fragmentation needed\"", || {
+        let octets = ip_mtu(&socket).map_or(1_500, |mtu| mtu as usize) - 28;
+        let _ = socket.send(&vec![7; octets]);
+        ip_mtu(&socket).is_ok_and(&expected)
+    });
+}
+
+#[test]
+fn hosts_behind_a_gateway_learn_the_tunnels_mtu() {
+    if !may_run() {
+        return;
+    }
+    let hosts = both_up();
+    let office = office_of(&hosts);
+    wait("an answer", || ping(&hosts));
+    wait("the tunnel's MTU", || hosts[0].status()["mtu"] == 1432);
+    wait_for_mtu(&office, |mtu| mtu == 1432);
+    assert_eq!(hosts[0].status()["dropped"]["too_big"], 0);
+}
+
+/// The interface keeps IPv6's least MTU there, so the gateway has to send the message.
+#[test]
+fn hosts_behind_a_gateway_learn_an_mtu_below_1280() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = hosts();
+    for (end, host) in hosts.iter_mut().enumerate() {
+        for link in ["w1", "w2"] {
+            host.ip(&["link", "set", link, "mtu", "1260"]);
+        }
+        let own = format!("10.9.0.{}/24\"", end + 1);
+        change(host, &own, &format!("{own}, \"fd09::{}/64\"", end + 1));
+        host.start();
+    }
+    let office = office_of(&hosts);
+    wait("an answer", || ping(&hosts));
+    assert_eq!(hosts[0].status()["mtu"], 1280);
+    // 28 octets of IPv4 and UDP, 40 of the tunnel.
+    wait_for_mtu(&office, |mtu| mtu <= 1260 - 68);
+    assert!(hosts[0].status()["dropped"]["too_big"].as_u64() > Some(0));
 }
 
 /// Starts a gateway under a program that changes what the system gives it.
