@@ -1,14 +1,23 @@
 //! A TCP connection, as both of its senders saw it.
 
+pub(crate) mod acknowledged;
 pub(crate) mod board;
 pub(crate) mod clock;
+pub(crate) mod counts;
+pub(crate) mod delays;
 pub(crate) mod direction;
+pub(crate) mod episodes;
+pub(crate) mod gaps;
 pub(crate) mod host;
+pub(crate) mod identifications;
 pub(crate) mod pattern;
 pub(crate) mod policing;
 pub(crate) mod ranges;
+pub(crate) mod releases;
 pub(crate) mod route;
 pub(crate) mod rtt;
+pub(crate) mod segment_size;
+pub(crate) mod settling;
 pub(crate) mod unread;
 pub(crate) mod view;
 
@@ -20,7 +29,8 @@ use crate::{
     time::{Nanos, from_millis},
     trace::{Trace, Tracer},
 };
-use direction::{Delays, Direction};
+use delays::Delays;
+use direction::Direction;
 use host::Turnaround;
 
 /// How much of the handshake the capture has.
