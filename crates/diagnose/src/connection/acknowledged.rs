@@ -39,8 +39,8 @@ impl Default for Acknowledged {
             last_duplicate: None,
             sacked: Ranges::default(),
             has_sack: false,
-            sacked_top: 0,
-            sacked_before: 0,
+            sacked_top: UNKNOWN,
+            sacked_before: UNKNOWN,
             last: None,
         }
     }

@@ -10,7 +10,7 @@ pub(crate) struct Counts {
     /// Octets of payload, retransmissions included.
     pub(crate) sent: u64,
     pub(crate) reordered: u64,
-    /// Segments that arrived after later ones and were not retransmitted.
+    /// Originals that arrived after later segments, behind the capture point.
     pub(crate) late: u64,
     /// Copies of a packet that the network or the capture made.
     pub(crate) duplicated: u64,

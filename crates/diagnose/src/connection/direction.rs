@@ -765,6 +765,9 @@ impl Direction {
         let is_lost = verdicts.first().and_then(|verdict| verdict.needed);
         self.path
             .decide(piece.start, piece.end, is_lost == Some(true));
+        // Later data had arrived, and then the original did.
+        let is_late = piece.overtaken && piece.first.is_some() && is_lost == Some(false);
+        self.counts.late += u64::from(is_late);
         for (copy, verdict) in piece.again.iter().zip(verdicts) {
             if let Some(number) = copy.retransmission {
                 self.ledger.decide(number, verdict, budget);

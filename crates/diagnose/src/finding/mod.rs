@@ -4,8 +4,7 @@ mod bufferbloat;
 mod burst_loss;
 mod capture_gap;
 mod large_segments_lost;
-mod loss_after_capture;
-mod loss_before_capture;
+mod loss_place;
 mod policer;
 mod queue_overflow;
 mod random_loss;
@@ -34,7 +33,7 @@ const LEAST_SHARE: f64 = 0.05;
 const FEW: usize = 3;
 
 macro_rules! kinds {
-    ($($variant:ident = $module:ident,)*) => {
+    ($($variant:ident = $module:ident $(:: $part:ident)?,)*) => {
         /// A kind of finding that is no limit.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Kind {
@@ -49,13 +48,13 @@ macro_rules! kinds {
             #[must_use]
             pub const fn meta(self) -> &'static Meta {
                 match self {
-                    $(Self::$variant => &$module::META,)*
+                    $(Self::$variant => &$module $(:: $part)? ::META,)*
                 }
             }
 
             fn find(self, case: &Case<'_>) -> Option<Finding> {
                 match self {
-                    $(Self::$variant => $module::find(case),)*
+                    $(Self::$variant => $module $(:: $part)? ::find(case),)*
                 }
             }
         }
@@ -76,8 +75,8 @@ kinds! {
     BurstLoss = burst_loss,
     QueueOverflow = queue_overflow,
     TailLoss = tail_loss,
-    LossBeforeCapture = loss_before_capture,
-    LossAfterCapture = loss_after_capture,
+    LossBeforeCapture = loss_place::before,
+    LossAfterCapture = loss_place::after,
     SpuriousRetransmission = spurious_retransmission,
     Reordering = reordering,
     LargeSegmentsLost = large_segments_lost,
@@ -219,6 +218,18 @@ pub(crate) fn all(connection: &Connection) -> Vec<Finding> {
     }
     findings.sort_by(|one, other| other.share.total_cmp(&one.share));
     findings
+}
+
+/// So many of a noun whose plural ends in `s`.
+fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+/// The verb of so many.
+const fn were(count: usize) -> &'static str {
+    if count == 1 { "was" } else { "were" }
 }
 
 /// A share in per cent, with a digit where it is small.
