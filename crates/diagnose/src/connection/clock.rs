@@ -7,6 +7,9 @@ use crate::{
     trace::timeline::Timeline,
 };
 
+/// Waits that may have been for the send buffer, at most.
+const MOST_REFILLS: usize = 16;
+
 /// Where the account of a direction's time stands.
 #[derive(Debug)]
 pub(crate) struct Clock {
@@ -15,6 +18,8 @@ pub(crate) struct Clock {
     is_closed: bool,
     /// Time since the amount in flight is level that was given to the congestion window and to the bottleneck.
     level: [Nanos; 2],
+    /// Time that belongs to the send buffer if the sender goes on as it did, and what it was given to.
+    refills: Vec<(Limit, Nanos)>,
     /// Since the last segment: what the time belongs to now, and what had most of it.
     current: Option<(Limit, Nanos)>,
     longest: Option<(Limit, Nanos)>,
@@ -38,6 +43,7 @@ impl Clock {
             last: None,
             is_closed: false,
             level: [0; 2],
+            refills: Vec::new(),
             current: None,
             longest: None,
             peers: 0,
@@ -87,6 +93,17 @@ impl Clock {
             }
             if let Some(timeline) = &mut self.timeline {
                 timeline.settle_level();
+            }
+        }
+    }
+
+    /// Time that ends with what may be a refill of the send buffer; once refills are known, all of it is the buffer's.
+    fn settle_refills(&mut self, wait: &Wait, limit: Limit, time: Nanos) {
+        if wait.may_refill && self.refills.len() < MOST_REFILLS {
+            self.refills.push((limit, time));
+        } else if wait.is_refill {
+            for (limit, time) in self.refills.drain(..) {
+                self.shares.give(limit, Limit::SendBuffer, time);
             }
         }
     }
@@ -166,7 +183,9 @@ impl Clock {
             }
             _ => {
                 self.is_answer = std::mem::take(&mut self.has_asked);
-                self.spend(time, wait)
+                let limit = self.spend(time, wait);
+                self.settle_refills(wait, limit, time - before);
+                limit
             }
         };
         let spent = if limit == Limit::FastRecovery {

@@ -10,7 +10,7 @@ use super::{
     gaps::Gaps,
     identifications::Identifications,
     policing::Policing,
-    releases::{Last, Leaving, Releases},
+    releases::{Last, Leaving, Refill, Releases},
     route::Route,
     rtt::Rtt,
     segment_size::{SegmentSize, is_below},
@@ -239,6 +239,7 @@ impl Direction {
                 number: segment.number,
                 length: end - start,
                 room: self.view.room_from(self.next),
+                flight: self.next - self.view.una.max(0),
             },
             mss,
         );
@@ -528,6 +529,11 @@ impl Direction {
         let released = self
             .releases
             .release(&leaving, &self.view, is_burst, is_short);
+        let refill = if is_burst {
+            Refill::No
+        } else {
+            self.releases.refill(&leaving, &self.view, released)
+        };
         let pattern = &self.releases.pattern;
         let asked = self
             .view
@@ -564,6 +570,8 @@ impl Direction {
                 && self.next - self.view.before <= 2 * mss,
             is_paced: !pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
             is_level: pattern.is_level(mss),
+            is_refill: refill == Refill::Yes,
+            may_refill: refill == Refill::Perhaps,
             fills_window: self
                 .view
                 .window

@@ -17,6 +17,8 @@ const WEIGHT: i32 = 128;
 const ONE: i32 = 1 << 16;
 /// Rounds after which an amount in flight that has stayed the same is level.
 const LEVEL_ROUNDS: usize = 12;
+/// Refills of a send buffer after which it is no chance.
+const REFILLS: i32 = 4;
 /// A window that opens with each acknowledgment is beyond the largest initial window (RFC 6928) after so many rounds.
 const OPENING_ROUNDS: u32 = 4;
 const INITIAL_SEGMENTS: i64 = 10;
@@ -50,6 +52,8 @@ impl Habit {
 #[derive(Debug)]
 pub(crate) struct Pattern {
     clocked: Habit,
+    /// What leaves after a long wait follows an acknowledgment.
+    refills: Habit,
     pushed: Habit,
     /// How long after an acknowledgment the segments come that it releases.
     lag: Nanos,
@@ -150,6 +154,7 @@ impl Default for Pattern {
     fn default() -> Self {
         Self {
             clocked: Habit::holding(16),
+            refills: Habit::holding(0),
             pushed: Habit::holding(0),
             lag: 0,
             apart: Nanos::MAX,
@@ -175,6 +180,16 @@ impl Pattern {
             .see(off.abs() <= TIGHT + jitter / 2 + self.line());
         let lag = self.lag + off / 64 + off.signum() * 2 * MICROSECOND;
         self.lag = lag.min(self.apart.saturating_add(TIGHT)).min(LONGEST);
+    }
+
+    /// A full segment left after most of what was in flight had been acknowledged; an acknowledgment released it, or not.
+    pub(crate) fn see_refill(&mut self, is_released: bool) {
+        self.refills.see(is_released);
+    }
+
+    /// Such segments follow acknowledgments again and again.
+    pub(crate) fn refills(&self) -> bool {
+        self.refills.seen >= REFILLS && self.refills.holds(12)
     }
 
     /// Full segments follow each other: a link before the capture point takes that long for one.

@@ -29,6 +29,8 @@ pub(crate) struct Last {
     pub(crate) length: i64,
     /// Room in the window behind it.
     pub(crate) room: Option<i64>,
+    /// What was in flight with it.
+    pub(crate) flight: i64,
 }
 
 /// A segment with data that leaves now, and what is known of the path.
@@ -43,6 +45,15 @@ pub(crate) struct Leaving<'a> {
     pub(crate) mss: i64,
     pub(crate) round_trip: Option<Nanos>,
     pub(crate) delays: Delays,
+}
+
+/// Whether a segment waited for room in the send buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refill {
+    No,
+    /// It looks so, and the sender has not done it often enough.
+    Perhaps,
+    Yes,
 }
 
 /// How a sender's segments left.
@@ -134,6 +145,34 @@ impl Releases {
         let follows = is_burst && self.train.is_full && time - self.train.time <= round_trip;
         let is_recent = |full: Nanos| time - full <= round_trip / 4;
         follows || self.full_window.is_some_and(is_recent)
+    }
+
+    /// Whether a segment refills a send buffer: most of what was in flight had been acknowledged, which a congestion window
+    /// would have answered, and only then an acknowledgment released it. Applications that write late do so at other times.
+    pub(crate) fn refill(
+        &mut self,
+        leaving: &Leaving<'_>,
+        view: &View,
+        is_released: bool,
+    ) -> Refill {
+        let Some(last) = self.last else {
+            return Refill::No;
+        };
+        let flight = leaving.next - view.before.max(0);
+        let is_late = 2 * flight <= last.flight && view.una < leaving.next;
+        let is_other = leaving.is_retransmission
+            || leaving.is_recovering
+            || is_below(leaving.length, leaving.mss)
+            || view.asked.is_some_and(|asked| asked >= last.time);
+        if !is_late || is_other {
+            return Refill::No;
+        }
+        self.pattern.see_refill(is_released);
+        match (is_released, self.pattern.refills()) {
+            (false, _) => Refill::No,
+            (true, false) => Refill::Perhaps,
+            (true, true) => Refill::Yes,
+        }
     }
 
     /// The segment has left.

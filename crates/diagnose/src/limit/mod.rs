@@ -68,6 +68,9 @@ pub(crate) struct Wait {
     pub(crate) is_paced: bool,
     /// The amount in flight has been the same for many round trips.
     pub(crate) is_level: bool,
+    /// The segment that ends the interval refills a send buffer; or may do so, if others do as well.
+    pub(crate) is_refill: bool,
+    pub(crate) may_refill: bool,
     /// That amount is about the receiver's window.
     pub(crate) fills_window: bool,
     /// No more is in flight than any congestion window holds.
