@@ -148,8 +148,10 @@ impl Direction {
     }
 
     /// The sender took so long to answer an acknowledgment.
-    pub(crate) fn answer(&mut self, time: Nanos, took: Nanos) {
-        self.rtt.answer(took);
+    pub(crate) fn answer(&mut self, time: Nanos, took: Nanos, counts: bool) {
+        if counts {
+            self.rtt.answer(took);
+        }
         if self.releases.train.is_released {
             let least = took + self.rtt.min().unwrap_or(0);
             self.routes[1].see(time, took, self.next - self.view.una.max(0), least);
@@ -588,8 +590,11 @@ impl Direction {
         }
         let packets = [last.map(|last| last.number), Some(segment.number)];
         let since = last.map(|last| last.time);
-        let is_one_write = self.clock.last() == Some(Limit::Application)
-            && self.view.una <= self.releases.train.start;
+        let is_handed_over = matches!(
+            self.clock.last(),
+            Some(Limit::Application | Limit::SendBuffer)
+        );
+        let is_one_write = is_handed_over && self.view.una <= self.releases.train.start;
         let follows = is_burst && (!released || is_one_write);
         // Without the sender's part no round trip is known.
         let round_trip = round_trip.filter(|_| delays.to_sender.is_some());

@@ -294,8 +294,8 @@ impl Connection {
         if let Some(took) = took.filter(|_| segment.payload > 0)
             && !self.directions[from].is_drained()
         {
-            self.hosts[from].busy(took);
-            self.directions[from].answer(segment.time, took);
+            let counts = self.hosts[from].busy(segment.time, took);
+            self.directions[from].answer(segment.time, took, counts);
         }
     }
 
