@@ -241,6 +241,7 @@ impl Direction {
                 number: segment.number,
                 length: end - start,
                 room: self.view.room_from(self.next),
+                is_recovering: self.phase != Phase::Open,
                 flight: self.next - self.view.una.max(0),
             },
             mss,
@@ -534,7 +535,7 @@ impl Direction {
         let refill = if is_burst {
             Refill::No
         } else {
-            self.releases.refill(&leaving, &self.view, released)
+            self.releases.refill(&leaving, &self.view)
         };
         let pattern = &self.releases.pattern;
         let asked = self

@@ -52,7 +52,7 @@ impl Habit {
 #[derive(Debug)]
 pub(crate) struct Pattern {
     clocked: Habit,
-    /// What leaves after a long wait follows an acknowledgment.
+    /// What leaves after a long wait refills a send buffer.
     refills: Habit,
     pushed: Habit,
     /// How long after an acknowledgment the segments come that it releases.
@@ -182,12 +182,12 @@ impl Pattern {
         self.lag = lag.min(self.apart.saturating_add(TIGHT)).min(LONGEST);
     }
 
-    /// A full segment left after most of what was in flight had been acknowledged; an acknowledgment released it, or not.
-    pub(crate) fn see_refill(&mut self, is_released: bool) {
-        self.refills.see(is_released);
+    /// A full segment left after most of what was in flight had been acknowledged; it refills a buffer, or not.
+    pub(crate) fn see_refill(&mut self, holds: bool) {
+        self.refills.see(holds);
     }
 
-    /// Such segments follow acknowledgments again and again.
+    /// Nearly all such segments refill a buffer.
     pub(crate) fn refills(&self) -> bool {
         self.refills.seen >= REFILLS && self.refills.holds(12)
     }

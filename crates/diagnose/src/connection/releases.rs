@@ -3,11 +3,13 @@
 use super::{delays::Delays, pattern::Pattern, segment_size::is_below, view::View};
 use crate::{
     segment::Segment,
-    time::{MICROSECOND, Nanos},
+    time::{MICROSECOND, MILLISECOND, Nanos},
 };
 
 /// Segments of one burst follow each other as fast as the sender's link permits.
 const BURST: Nanos = 200 * MICROSECOND;
+/// How long a writer takes to fill a buffer when it is woken.
+const WAKE: Nanos = 2 * MILLISECOND;
 
 /// Segments that left together, of which the first shows what they waited for.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,6 +31,8 @@ pub(crate) struct Last {
     pub(crate) length: i64,
     /// Room in the window behind it.
     pub(crate) room: Option<i64>,
+    /// It was sent in a recovery, in which the window may shrink.
+    pub(crate) is_recovering: bool,
     /// What was in flight with it.
     pub(crate) flight: i64,
 }
@@ -64,6 +68,8 @@ pub(crate) struct Releases {
     pub(crate) train: Train,
     /// When the window was full behind a segment for the last time.
     full_window: Option<Nanos>,
+    /// What was in flight when the send buffer was refilled last.
+    refilled_at: Option<i64>,
 }
 
 impl Releases {
@@ -148,27 +154,33 @@ impl Releases {
     }
 
     /// Whether a segment refills a send buffer: most of what was in flight had been acknowledged, which a congestion window
-    /// would have answered, and only then an acknowledgment released it. Applications that write late do so at other times.
-    pub(crate) fn refill(
-        &mut self,
-        leaving: &Leaving<'_>,
-        view: &View,
-        is_released: bool,
-    ) -> Refill {
-        let Some(last) = self.last else {
+    /// would have answered, and an acknowledgment woke the writer when as much was left as the times before. An application
+    /// that writes late does so at other times.
+    pub(crate) fn refill(&mut self, leaving: &Leaving<'_>, view: &View) -> Refill {
+        let (Some(last), Some(round_trip)) = (self.last, leaving.round_trip) else {
             return Refill::No;
         };
-        let flight = leaving.next - view.before.max(0);
-        let is_late = 2 * flight <= last.flight && view.una < leaving.next;
+        let has_fallen = 2 * (leaving.next - view.before.max(0)) <= last.flight;
         let is_other = leaving.is_retransmission
             || leaving.is_recovering
+            || last.is_recovering
+            || view.una >= leaving.next
             || is_below(leaving.length, leaving.mss)
             || view.asked.is_some_and(|asked| asked >= last.time);
-        if !is_late || is_other {
+        if !has_fallen || is_other {
             return Refill::No;
         }
-        self.pattern.see_refill(is_released);
-        match (is_released, self.pattern.refills()) {
+        let latest = (leaving.delays.tolerance() + WAKE).min(round_trip / 8);
+        let is_prompt = view
+            .room
+            .is_some_and(|room| leaving.segment.time - room <= latest);
+        let flight = leaving.next - view.una;
+        let before = self.refilled_at.replace(flight);
+        let is_level = before
+            .is_none_or(|before| (flight - before).abs() <= 2 * leaving.mss + last.flight / 8);
+        let is_refill = is_prompt && is_level;
+        self.pattern.see_refill(is_refill);
+        match (is_refill, self.pattern.refills()) {
             (false, _) => Refill::No,
             (true, false) => Refill::Perhaps,
             (true, true) => Refill::Yes,

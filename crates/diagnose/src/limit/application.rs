@@ -13,6 +13,6 @@ pub(super) const META: Meta = Meta {
 pub(super) fn holds(wait: &Wait) -> bool {
     wait.is_idle
         || wait.is_last
-        || (wait.is_blocked && !wait.is_refill && (wait.is_small || wait.is_unfilled))
-        || (!wait.is_blocked && !wait.is_paced)
+        || (!wait.is_refill && wait.is_blocked && (wait.is_small || wait.is_unfilled))
+        || (!wait.is_refill && !wait.is_blocked && !wait.is_paced)
 }
