@@ -129,7 +129,17 @@ impl Releases {
         let is_precise = is_near || (has_stamps && self.pattern.is_fresh());
         // Before the first answer that echoes a timestamp it is not known how long one takes.
         let is_unknown = delays.to_sender.is_none() && has_stamps;
-        let latest = delays.tolerance() + self.pattern.line();
+        // Between full segments an application seldom pauses: its writes end with smaller ones. So the way to the sender is
+        // given more room to vary.
+        let is_whole = !is_below(leaving.length, leaving.mss)
+            && self
+                .last
+                .is_some_and(|last| !is_below(last.length, leaving.mss));
+        let varies = leaving
+            .round_trip
+            .filter(|_| is_whole && view.una < leaving.next)
+            .map_or(0, |round_trip| round_trip / 8);
+        let latest = (delays.tolerance() + self.pattern.line()).max(varies);
         let is_prompt = |room: Nanos| is_unknown || time - room <= latest;
         // A segment now and then follows an acknowledgment by chance, or comes late.
         let is_released = if is_short {
