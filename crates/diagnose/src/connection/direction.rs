@@ -549,9 +549,12 @@ impl Direction {
             trigger,
             Some(Trigger::Rto | Trigger::Tlp | Trigger::WindowProbe)
         );
-        let asked_at = self.view.asked.filter(|asked| {
-            is_idle && last.is_none_or(|last| *asked > last.time) && *asked <= time
-        });
+        // The answer may come sooner than the least time to the sender says.
+        let asked_at = self
+            .view
+            .asked
+            .filter(|asked| is_idle && last.is_none_or(|last| *asked > last.time))
+            .map(|asked| asked.min(time));
         let wait = Wait {
             mss,
             is_peers: false,
@@ -817,7 +820,9 @@ impl Direction {
             ..Wait::default()
         };
         let before = self.clock.shares.of(Limit::Application);
-        self.clock.spend(end, &wait);
+        // Whoever has answered requests waits for the next one.
+        let is_peers = 2 * self.clock.peers > before;
+        self.clock.spend(end, &Wait { is_peers, ..wait });
         if self.has_fin {
             self.closing = self.clock.shares.of(Limit::Application) - before;
         }
