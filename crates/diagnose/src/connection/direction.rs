@@ -161,7 +161,8 @@ impl Direction {
     /// A segment of this direction's sender.
     pub(crate) fn send(&mut self, segment: &Segment, delays: Delays, budget: &mut Budget) {
         self.counts.packets += 1;
-        if let Some(id) = segment.id {
+        // A SYN-ACK may be sent before the connection counts (Linux gives it 0).
+        if let Some(id) = segment.id.filter(|_| !segment.has(SYN)) {
             self.ids.see(id);
         }
         self.arrive(segment.time, segment.stamps.map(|stamps| stamps.1), delays);
