@@ -546,10 +546,12 @@ impl Direction {
         let all_acknowledged = self.view.una >= self.next;
         let is_small = last.is_some_and(|last| is_below(last.length, mss));
         let is_idle = last.is_none() || (all_acknowledged && (!released || asked));
-        let ends_with_timer = matches!(
-            trigger,
-            Some(Trigger::Rto | Trigger::Tlp | Trigger::WindowProbe)
-        );
+        let is_probe = !released && self.releases.is_probe(&leaving, &self.view);
+        let ends_with_timer = is_probe
+            || matches!(
+                trigger,
+                Some(Trigger::Rto | Trigger::Tlp | Trigger::WindowProbe)
+            );
         // The answer may come sooner than the least time to the sender says.
         let asked_at = self
             .view

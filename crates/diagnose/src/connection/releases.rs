@@ -132,12 +132,13 @@ impl Releases {
         // Between full segments an application seldom pauses: its writes end with smaller ones. So the way to the sender is
         // given more room to vary.
         let is_whole = !is_below(leaving.length, leaving.mss)
-            && self
-                .last
-                .is_some_and(|last| !is_below(last.length, leaving.mss));
+            && self.last.is_some_and(|last| {
+                !is_below(last.length, leaving.mss)
+                    && view.asked.is_none_or(|asked| asked < last.time)
+            });
         let varies = leaving
             .round_trip
-            .filter(|_| is_whole && view.una < leaving.next)
+            .filter(|_| is_whole)
             .map_or(0, |round_trip| round_trip / 8);
         let latest = (delays.tolerance() + self.pattern.line()).max(varies);
         let is_prompt = |room: Nanos| is_unknown || time - room <= latest;
@@ -154,6 +155,23 @@ impl Releases {
             time,
         };
         is_released
+    }
+
+    /// Whether a segment of new data is a tail loss probe: after twice the round trip without an acknowledgment one leaves
+    /// beyond the congestion window (RFC 8985 §7.2).
+    pub(crate) fn is_probe(&self, leaving: &Leaving<'_>, view: &View) -> bool {
+        let (Some(last), Some(round_trip)) = (self.last, leaving.round_trip) else {
+            return false;
+        };
+        let time = leaving.segment.time;
+        let latest = view
+            .last
+            .map_or(last.time, |arrival| arrival.time.max(last.time));
+        !leaving.is_retransmission
+            && view.una < leaving.next
+            && !is_below(last.length, leaving.mss)
+            && last.room.is_none_or(|room| room >= leaving.length)
+            && time - latest >= 2 * round_trip - round_trip / 8
     }
 
     /// The window was full before this segment, or a moment ago.

@@ -29,8 +29,11 @@ pub use crate::limit::Meta;
 const MOST_PACKETS: usize = 8;
 /// Shares of the time below this one do not stand out.
 const LEAST_SHARE: f64 = 0.05;
-/// Losses that no queue explains below which they show no kind.
+/// Losses that no queue explains below which they show no kind; where a queue lost segments as well, more are needed, and a
+/// share of all: at the begin of an overflow a queue does not seem full.
 const FEW: usize = 3;
+const FEW_BESIDES: usize = 5;
+const LEAST_BESIDES: usize = 16;
 
 macro_rules! kinds {
     ($($variant:ident = $module:ident $(:: $part:ident)?,)*) => {
@@ -162,14 +165,22 @@ impl<'a> Case<'a> {
 
     /// Those while no queue was full, if there are enough to tell their kind.
     fn unexplained_losses(&self) -> Option<Vec<Vec<&'a Retransmission>>> {
-        let (_, mut runs) = self.runs();
-        runs.retain(|run| !run.iter().any(|one| one.queue_full));
+        let (_, runs) = self.runs();
+        let (full, runs): (Vec<_>, Vec<_>) = runs
+            .into_iter()
+            .partition(|run| run.iter().any(|one| one.queue_full));
+        let queued: usize = full.iter().map(Vec::len).sum();
         let is_known = self.data.policed_mbit_s.is_some() || large_segments_lost::is_stuck(self);
         let count: usize = runs.iter().map(Vec::len).sum();
         // Of originals that come late the receiver discards those with an old timestamp (RFC 7323 §5.3).
         let late = self.data.reordered_packets + self.data.reordered_after_packets;
         let are_late = 4 * count as u64 <= late;
-        (count >= FEW && !is_known && !are_late).then_some(runs)
+        let are_many = if queued > 0 {
+            count >= FEW_BESIDES && LEAST_BESIDES * count >= count + queued
+        } else {
+            count >= FEW
+        };
+        (are_many && !is_known && !are_late).then_some(runs)
     }
 
     /// The frames of retransmissions.
