@@ -408,10 +408,7 @@ impl OneWay {
             closing_s: seconds(from.closing),
             receiver_unread_s: seconds(from.unread.time),
             route_changes: RouteChange::all(&from.routes),
-            policed_mbit_s: from
-                .policing
-                .rate(from.rtt.smoothed().map_or(0, |(srtt, _)| srtt))
-                .map(|rate| rate * 8e-6),
+            policed_mbit_s: from.policed().map(|rate| rate * 8e-6),
             stalls: from.clock.stalls.iter().map(Stall::of).collect(),
             stalls_not_listed: from.clock.stalls_not_kept,
         }

@@ -147,6 +147,14 @@ impl Direction {
         self.view.was_drained
     }
 
+    /// The rate of a policer in octets per second. An application that pauses has a rate of its own.
+    pub(crate) fn policed(&self) -> Option<f64> {
+        let shares = &self.clock.shares;
+        let round_trip = self.rtt.smoothed().map_or(0, |(srtt, _)| srtt);
+        let is_busy = 4 * shares.of(Limit::Application) < shares.all();
+        self.policing.rate(round_trip).filter(|_| is_busy)
+    }
+
     /// The sender took so long to answer an acknowledgment.
     pub(crate) fn answer(&mut self, time: Nanos, took: Nanos, counts: bool) {
         if counts {
@@ -221,7 +229,7 @@ impl Direction {
         }
         let spent = self.close_wait(segment, end - start, trigger, delays);
         self.see_pattern(segment, end, trigger);
-        self.change_phase(time, trigger, spent, delays.back());
+        self.change_phase((time, start), trigger, spent, delays.back());
         self.path.data(Sent {
             time,
             start,
@@ -268,10 +276,21 @@ impl Direction {
     }
 
     /// A retransmission begins a recovery or goes on with one, to which the time before it belongs.
-    fn change_phase(&mut self, time: Nanos, trigger: Option<Trigger>, spent: Nanos, back: Nanos) {
+    fn change_phase(
+        &mut self,
+        (time, start): (Nanos, i64),
+        trigger: Option<Trigger>,
+        spent: Nanos,
+        back: Nanos,
+    ) {
         if trigger.is_some_and(|trigger| trigger != Trigger::Tlp) && self.phase == Phase::Open {
+            let original = self.board.at(start).and_then(|piece| piece.first);
+            let sent = original
+                .map(|copy| copy.time)
+                .or(self.gaps.at(start).map(|gap| gap.time))
+                .unwrap_or(time);
             self.policing
-                .lose(time, self.acknowledged.una.max(0), self.rtt.is_queued(back));
+                .lose(sent, start.max(0), self.rtt.is_queued(back));
         }
         match trigger {
             Some(Trigger::Rto) => self.phase = Phase::Loss(self.next),

@@ -33,7 +33,7 @@ const LEAST_SHARE: f64 = 0.05;
 /// share of all: at the begin of an overflow a queue does not seem full.
 const FEW: usize = 3;
 const FEW_BESIDES: usize = 5;
-const LEAST_BESIDES: usize = 16;
+const LEAST_BESIDES: usize = 20;
 
 macro_rules! kinds {
     ($($variant:ident = $module:ident $(:: $part:ident)?,)*) => {

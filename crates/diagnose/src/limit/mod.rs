@@ -149,6 +149,10 @@ impl Shares {
         self.spent[limit as usize]
     }
 
+    pub(crate) fn all(&self) -> Nanos {
+        self.spent.iter().sum()
+    }
+
     /// Gives time of one limit to another.
     pub(crate) fn give(&mut self, from: Limit, to: Limit, time: Nanos) {
         let time = time.min(self.of(from));
