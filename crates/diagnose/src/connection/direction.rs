@@ -837,8 +837,14 @@ impl Direction {
             self.judge(&piece, delays, budget);
         }
         self.ledger.finish(budget);
+        let mss = self.mss();
         let wait = Wait {
             is_last: true,
+            is_idle: self.view.una >= self.next,
+            is_small: self
+                .releases
+                .last
+                .is_some_and(|last| is_below(last.length, mss)),
             ..Wait::default()
         };
         let before = self.clock.shares.of(Limit::Application);

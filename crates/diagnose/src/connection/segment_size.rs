@@ -36,7 +36,10 @@ impl SegmentSize {
     }
 }
 
+/// What the options of a TCP header may take at most (RFC 9293 §3.1).
+const OPTIONS: i64 = 40;
+
 /// Smaller than a full segment, whatever options it has.
 pub(crate) fn is_below(length: i64, mss: i64) -> bool {
-    length + length / 8 < mss
+    length + OPTIONS < mss
 }
