@@ -34,6 +34,9 @@ use crate::{
     time::{MICROSECOND, MILLISECOND, Nanos},
 };
 
+/// Whoever has something to send does so within this time after an acknowledgment, on a busy host too.
+const LONG_PAUSE: Nanos = 200 * MILLISECOND;
+
 fn time_since(earlier: Nanos, later: Nanos) -> Nanos {
     (later - earlier).max(0)
 }
@@ -142,9 +145,9 @@ impl Direction {
         self.clock.spend(time, &wait);
     }
 
-    /// All had been acknowledged when the last segment was sent: it may have waited for the application.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.view.was_drained
+    /// The last segment may have waited for the application: all had been acknowledged when it was sent.
+    pub(crate) fn may_be_late(&self) -> bool {
+        self.view.was_drained && !self.releases.pattern.is_bulk()
     }
 
     /// The rate of a policer in octets per second. An application that pauses has a rate of its own.
@@ -262,6 +265,7 @@ impl Direction {
         let (mss, una) = (self.mss(), self.view.una.max(0));
         let pattern = &mut self.releases.pattern;
         pattern.see_push(segment.has(PSH));
+        pattern.see_size(!is_below(i64::from(segment.payload), mss));
         if self.phase != Phase::Open {
             return;
         }
@@ -577,8 +581,14 @@ impl Direction {
             .asked
             .filter(|asked| is_idle && last.is_none_or(|last| *asked > last.time))
             .map(|asked| asked.min(time));
+        let is_bulk = pattern.is_bulk()
+            && asked_at.is_none()
+            && self.view.last.is_some_and(|arrival| {
+                time - arrival.time <= round_trip.unwrap_or(0).max(LONG_PAUSE)
+            });
         let wait = Wait {
             mss,
+            is_bulk,
             is_peers: false,
             window: self.view.window,
             room: last.and_then(|last| last.room),

@@ -292,7 +292,7 @@ impl Connection {
         let delays = self.delays(from);
         self.directions[from].send(segment, delays, budget);
         if let Some(took) = took.filter(|_| segment.payload > 0)
-            && !self.directions[from].is_drained()
+            && !self.directions[from].may_be_late()
         {
             let counts = self.hosts[from].busy(segment.time, took);
             self.directions[from].answer(segment.time, took, counts);

@@ -17,6 +17,8 @@ const WEIGHT: i32 = 128;
 const ONE: i32 = 1 << 16;
 /// Rounds after which an amount in flight that has stayed the same is level.
 const LEVEL_ROUNDS: usize = 12;
+/// So many full segments in a row are no write of an application that pauses.
+const WHOLE: u32 = 256;
 /// Refills of a send buffer after which it is no chance.
 const REFILLS: i32 = 4;
 /// A window that opens with each acknowledgment is beyond the largest initial window (RFC 6928) after so many rounds.
@@ -52,6 +54,8 @@ impl Habit {
 #[derive(Debug)]
 pub(crate) struct Pattern {
     clocked: Habit,
+    /// Full segments since the last smaller one.
+    whole: u32,
     /// What leaves after a long wait refills a send buffer.
     refills: Habit,
     pushed: Habit,
@@ -154,6 +158,7 @@ impl Default for Pattern {
     fn default() -> Self {
         Self {
             clocked: Habit::holding(16),
+            whole: WHOLE,
             refills: Habit::holding(0),
             pushed: Habit::holding(0),
             lag: 0,
@@ -204,6 +209,19 @@ impl Pattern {
         } else {
             0
         }
+    }
+
+    pub(crate) fn see_size(&mut self, is_full: bool) {
+        self.whole = if is_full {
+            self.whole.saturating_add(1)
+        } else {
+            0
+        };
+    }
+
+    /// The sender has more than it may send: the writes of an application that pauses end with smaller segments.
+    pub(crate) fn is_bulk(&self) -> bool {
+        self.whole >= WHOLE && !self.is_pushed()
     }
 
     pub(crate) fn see_push(&mut self, pushed: bool) {

@@ -51,6 +51,8 @@ pub(crate) struct Wait {
     pub(crate) has_gap: bool,
     /// The peer's application was to say something first.
     pub(crate) is_peers: bool,
+    /// The sender always has something to send, and the interval is not so long that it must have been the application's.
+    pub(crate) is_bulk: bool,
     /// All data was acknowledged when the interval began.
     pub(crate) is_idle: bool,
     /// No segment follows.
