@@ -82,8 +82,9 @@ pub(crate) struct Pattern {
 #[derive(Debug, Default)]
 struct Level {
     peaks: VecDeque<i64>,
-    /// Rounds that it has stayed about the same.
+    /// Rounds that it has stayed about the same, and the most in the first of them.
     rounds: usize,
+    first: i64,
 }
 
 impl Level {
@@ -98,6 +99,9 @@ impl Level {
         }
         let goes_on = self.peaks.len() > 1;
         self.rounds = if goes_on { self.rounds + 1 } else { 1 };
+        if self.rounds <= LEVEL_ROUNDS {
+            self.first = self.high();
+        }
         goes_on
     }
 
@@ -132,6 +136,13 @@ impl Level {
             .map_or(0, |(second, first)| second - first)
     }
 
+    /// Over many rounds it has grown by less than half of what a congestion window grows at least.
+    fn has_stayed(&self, mss: i64) -> bool {
+        let more = self.rounds.saturating_sub(LEVEL_ROUNDS);
+        let growth = self.high() - self.first;
+        more >= LEVEL_ROUNDS && 4 * growth < i64::try_from(more).unwrap_or(i64::MAX) * mss
+    }
+
     /// A congestion window that limits grows by half a segment in a round trip at least (RFC 9438 §4.3, RFC 5681 §3.1),
     /// so that the halves are three segments apart; only behind a loss CUBIC's may stay longer.
     fn is_reached(&self, mss: i64, has_lost: bool) -> bool {
@@ -142,7 +153,7 @@ impl Level {
             let is_tight = self.high() - self.low() <= mss + self.high() / 20;
             is_tight && 5 * self.falls(mss) >= LEVEL_ROUNDS && self.rise() <= self.high() / 100
         } else {
-            2 * self.rise() < 3 * mss
+            2 * self.rise() < 3 * mss || self.has_stayed(mss)
         }
     }
 }
