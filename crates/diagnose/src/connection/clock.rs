@@ -33,6 +33,8 @@ pub(crate) struct Clock {
     refills: Vec<Refill>,
     /// The segments that leave now follow such a wait.
     is_refilling: bool,
+    /// When the sender had enough duplicate acknowledgments to begin a recovery, and the time given to [`LEVEL_SEEN_AS`] then.
+    missed: Option<(Nanos, [Nanos; 2])>,
     /// Since the last segment: what the time belongs to now, and what had most of it.
     current: Option<(Limit, Nanos)>,
     longest: Option<(Limit, Nanos)>,
@@ -58,6 +60,7 @@ impl Clock {
             level: [0; 2],
             refills: Vec::new(),
             is_refilling: false,
+            missed: None,
             current: None,
             longest: None,
             peers: 0,
@@ -165,6 +168,30 @@ impl Clock {
             self.at = until;
         }
         self.last = Some(limit);
+    }
+
+    /// The sender has enough duplicate acknowledgments to begin a recovery; or something new is acknowledged.
+    pub(crate) fn may_recover(&mut self, time: Nanos, may: bool) {
+        let shares = LEVEL_SEEN_AS.map(|limit| self.shares.of(limit));
+        self.missed = may.then(|| self.missed.unwrap_or((time, shares)));
+    }
+
+    /// A recovery shows so late that a retransmission before it must have been lost before the capture point: the time since
+    /// then was the recovery's. When that began.
+    pub(crate) fn settle_missed(&mut self, now: Nanos, patience: Nanos) -> Option<Nanos> {
+        let (start, shares) = self.missed.take()?;
+        if now - start <= patience {
+            return None;
+        }
+        for (limit, before) in LEVEL_SEEN_AS.into_iter().zip(shares) {
+            let time = self.shares.of(limit) - before;
+            self.shares.give(limit, Limit::FastRecovery, time.max(0));
+        }
+        self.level = [0; 2];
+        if let Some(timeline) = &mut self.timeline {
+            timeline.settle_missed(start);
+        }
+        Some(start)
     }
 
     /// A recovery has proved spurious: so much of its time belongs to reordering.

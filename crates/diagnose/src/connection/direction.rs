@@ -34,6 +34,8 @@ use crate::{
     time::{MICROSECOND, MILLISECOND, Nanos},
 };
 
+/// Duplicate acknowledgments that begin a recovery (RFC 5681 §3.2).
+const DUP_THRESH: u32 = 3;
 /// Whoever has something to send does so within this time after an acknowledgment, on a busy host too.
 const LONG_PAUSE: Nanos = 200 * MILLISECOND;
 
@@ -287,7 +289,13 @@ impl Direction {
         spent: Nanos,
         back: Nanos,
     ) {
-        if trigger.is_some_and(|trigger| trigger != Trigger::Tlp) && self.phase == Phase::Open {
+        let begins =
+            trigger.is_some_and(|trigger| trigger != Trigger::Tlp) && self.phase == Phase::Open;
+        let round_trip = self.rtt.smoothed().map(|(srtt, _)| srtt + back);
+        let missed = round_trip
+            .filter(|_| begins && start <= self.view.una)
+            .and_then(|round_trip| self.clock.settle_missed(time, round_trip + round_trip / 2));
+        if begins {
             let original = self.board.at(start).and_then(|piece| piece.first);
             let sent = original
                 .map(|copy| copy.time)
@@ -302,7 +310,7 @@ impl Direction {
                 if self.phase == Phase::Open =>
             {
                 self.phase = Phase::Recovery(self.next);
-                self.episodes.begin(time);
+                self.episodes.begin(missed.unwrap_or(time));
             }
             _ => {}
         }
@@ -655,6 +663,8 @@ impl Direction {
                 self.unread.see_window(arrival.window);
             }
             self.phase = self.phase.at(arrival.una);
+            let may_recover = self.phase == Phase::Open && self.view.duplicates >= DUP_THRESH;
+            self.clock.may_recover(arrival.time.min(now), may_recover);
             if !matches!(self.phase, Phase::Recovery(_)) {
                 self.episodes.end(now);
             }

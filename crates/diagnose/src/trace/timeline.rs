@@ -91,6 +91,17 @@ impl Timeline {
         }
     }
 
+    /// A recovery proves to have begun then.
+    pub(crate) fn settle_missed(&mut self, start: Nanos) {
+        let recent = self.intervals.iter_mut().rev();
+        for interval in recent.take_while(|interval| interval.start >= start) {
+            if matches!(interval.limit, Limit::CongestionWindow | Limit::Bottleneck) {
+                interval.limit = Limit::FastRecovery;
+            }
+        }
+        self.start_level();
+    }
+
     /// A recovery proves spurious: its time is reordering's.
     pub(crate) fn settle_recovery(&mut self, start: Nanos, end: Nanos) {
         let recent = self.intervals.iter_mut().rev();
