@@ -192,11 +192,18 @@ impl Releases {
         let is_other = leaving.is_retransmission
             || leaving.is_recovering
             || last.is_recovering
-            || view.una >= leaving.next
             || is_below(leaving.length, leaving.mss)
             || view.asked.is_some_and(|asked| asked >= last.time);
         if !has_fallen || is_other {
             return Refill::No;
+        }
+        if view.una >= leaving.next {
+            // A writer on a busy host is late now and then, so that the buffer is empty; that alone shows nothing.
+            return if self.pattern.refills() {
+                Refill::Yes
+            } else {
+                Refill::No
+            };
         }
         let latest = (leaving.delays.tolerance() + WAKE).min(round_trip / 8);
         let is_prompt = view
@@ -209,7 +216,6 @@ impl Releases {
         let is_refill = is_prompt && is_level;
         self.pattern.see_refill(is_refill);
         match (is_refill, self.pattern.refills()) {
-            // A writer on a busy host comes late now and then.
             (_, true) => Refill::Yes,
             (true, false) => Refill::Perhaps,
             (false, false) => Refill::No,

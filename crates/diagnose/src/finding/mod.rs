@@ -27,8 +27,10 @@ pub use crate::limit::Meta;
 
 /// Frames that are named, at most.
 const MOST_PACKETS: usize = 8;
-/// Shares of the time below this one do not stand out.
+/// Shares of the time below this one do not stand out; nor do times that are short, unless they are much of the connection.
 const LEAST_SHARE: f64 = 0.05;
+const LEAST_SECONDS: f64 = 0.25;
+const MUCH: f64 = 0.2;
 /// Losses that no queue explains below which they show no kind; where a queue lost segments as well, more are needed, and a
 /// share of all: at the begin of an overflow a queue does not seem full.
 const FEW: usize = 3;
@@ -124,6 +126,12 @@ impl<'a> Case<'a> {
         } else {
             0.0
         }
+    }
+
+    /// So many seconds stand out.
+    fn is_notable(&self, seconds: f64) -> bool {
+        let share = self.share(seconds);
+        share >= LEAST_SHARE && (seconds >= LEAST_SECONDS || share >= MUCH)
     }
 
     fn of_time(&self, limit: &str) -> f64 {
