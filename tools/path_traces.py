@@ -93,48 +93,63 @@ def fragmented(seed: int, mean: float, delay_ms: float) -> list[Step]:
     return [Step(step.time_s, rate, step.delay_ms) for step, rate in zip(steps, with_mean(rates, mean), strict=True)]
 
 
+RECONFIGURED_EVERY = 75
+"""Steps of 0.2 s in 15 s."""
+SPIKE_S = 0.04
+"""Within 30 to 50 ms (Huston 2024): what is held back at a reconfiguration."""
+
+
+def flutter(draw: random.Random, count: int, step_s: float) -> list[float]:
+    """Deviations of the delay each way, in ms: round trips a second apart differ by 6.7 ms on average (Huston 2024)."""
+    last = memory(step_s, 1.0)
+    # Of normal values with this correlation the mean difference is 2 / sqrt(pi) deviations times sqrt(1 - correlation).
+    differs = 2.0 / math.sqrt(math.pi) * math.sqrt(1.0 - memory(1.0, 1.0))
+    deviation = 6.7 / differs / 2.0
+    return [deviation * value for value in correlated(draw, count, last)]
+
+
 def satellite(seed: int, median: float, shared: int) -> list[Step]:
     """Five minutes of a constellation that is reconfigured every 15 s: another satellite, another delay, another rate.
 
     The delays are drawn with the seed `shared`, alike in both directions.
     """
     draw, course = seeded(seed), seeded(shared)
-    step_s, count, interval = 0.2, 1500, 75
+    step_s, count = 0.2, 1500
     within = correlated(draw, count, memory(step_s, 1.0))
-    flutter = correlated(course, count, memory(step_s, 1.0))
+    around = flutter(course, count, step_s)
     rates: list[float] = []
     delays: list[float] = []
     level, base = 1.0, 25.0
     for i in range(count):
-        if i % interval == 0:
+        if i % RECONFIGURED_EVERY == 0:
             level = math.exp(0.3 * draw.gauss(0.0, 1.0))
             # Quartiles of 20 and 30 ms each way; 10 ms at least.
             base = max(10.0, course.gauss(25.0, 5.0 / 0.6745))
         rates.append(level * math.exp(0.2 * within[i]))
-        delays.append(max(10.0, base + flutter[i]))
+        delays.append(max(10.0, base + around[i]))
     rates = with_median(rates, median)
-    for i in range(interval, count, interval):
-        rates[i] = 0.0
-    return [Step(step_s * i, rates[i], delays[i]) for i in range(count)]
+    steps: list[Step] = []
+    for i in range(count):
+        start_s = step_s * i
+        if i > 0 and i % RECONFIGURED_EVERY == 0:
+            steps.append(Step(start_s, 0.0, delays[i]))
+            start_s += SPIKE_S
+        steps.append(Step(start_s, rates[i], delays[i]))
+    return steps
 
 
-def wireless(seed: int) -> list[Step]:
-    """Two minutes of a busy channel: 10 ms each way at the median, 50 ms at the ninth decile."""
-    draw = seeded(seed)
-    step_s, count = 0.1, 1200
-    contention = correlated(draw, count, memory(step_s, 0.5))
-    # ln 5 / 1.2816: the ninth decile is five medians.
-    delays = with_median([math.exp(math.log(5.0) / 1.2816 * value) for value in contention], 10.0)
-    rates = with_median([math.exp(-0.3 * value) for value in contention], 50.0)
-    return [Step(step_s * i, rates[i], delays[i]) for i in range(count)]
-
+ABOVE_LEAST = 1.0 + 0.1 * 0.6745
+"""The median of a drive's delay over its least: see `drive`."""
+LTE_DELAY_MS = (70.0 - 7.5 - 17.0 - 2 * 8.0 / 9.0) / 2.0 / ABOVE_LEAST
+"""What the round trip of 70 ms leaves for each way beside the radio's access, downlink, uplink and retransmissions (TR 36.881 §5.2)."""
+NR_DELAY_MS = (40.0 - 2.75 - 10.5 - 2 * 4.0 / 9.0) / 2.0 / ABOVE_LEAST
+"""The same for 5G, whose figures are assumed."""
 
 TRACES: dict[str, Callable[[], list[Step]]] = {
-    "wifi.csv": lambda: wireless(1),
-    "lte-drive-down.csv": lambda: drive(2, lambda rates: with_median(rates, 13.0), 0.8, 32.0),
-    "lte-drive-up.csv": lambda: drive(3, lambda rates: with_median(rates, 6.0), 0.8, 32.0),
-    "5g-drive-down.csv": lambda: fragmented(4, 80.6, 18.0),
-    "5g-drive-up.csv": lambda: fragmented(5, 10.0, 18.0),
+    "lte-drive-down.csv": lambda: drive(2, lambda rates: with_median(rates, 13.0), 0.8, LTE_DELAY_MS),
+    "lte-drive-up.csv": lambda: drive(3, lambda rates: with_median(rates, 6.0), 0.8, LTE_DELAY_MS),
+    "5g-drive-down.csv": lambda: fragmented(4, 80.6, NR_DELAY_MS),
+    "5g-drive-up.csv": lambda: fragmented(5, 10.0, NR_DELAY_MS),
     "starlink-down.csv": lambda: satellite(6, 105.0, 8),
     "starlink-up.csv": lambda: satellite(7, 12.0, 8),
 }
@@ -143,7 +158,7 @@ TRACES: dict[str, Callable[[], list[Step]]] = {
 
 def text(name: str) -> str:
     """What the file has."""
-    lines = [f"{step.time_s:.1f},{step.rate_mbit_s:.2f},{step.delay_ms:.2f}" for step in TRACES[name]()]
+    lines = [f"{step.time_s:.2f},{step.rate_mbit_s:.2f},{step.delay_ms:.2f}" for step in TRACES[name]()]
     head = ["# Written by tools/path_traces.py.", "time_s,rate_mbit_s,delay_ms"]
     return "\n".join([*head, *lines]) + "\n"
 

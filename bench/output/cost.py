@@ -34,6 +34,12 @@ transport = {{ receive_window = "unlimited", send_buffer = "unlimited" }}
 """
 LINKS = 10_000
 """Links of the case ``wide``, each with two directions."""
+RESOLVE = """
+from pathlib import Path
+from anabranch import _engine
+_engine.resolve(Path("wide.toml").read_text(), "wide.toml", [])
+"""
+"""Resolves the scenario of ``wide``, and runs nothing; compare with ``import``."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +52,8 @@ class Cost:
 
 
 def measure(arguments: list[str], directory: Path) -> Cost:
-    """Run the command with these arguments; what it writes goes into ``directory``."""
-    command = [sys.executable, "-m", "anabranch", *arguments]
+    """Run the command, or Python's ``-c``, with these arguments; what it writes goes into ``directory``."""
+    command = [sys.executable, *([] if arguments[0] == "-c" else ["-m", "anabranch"]), *arguments]
     # As where the packages were installed with their bytecode.
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(directory / "bytecode")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -101,6 +107,8 @@ def cases(directory: Path) -> Iterator[tuple[str, list[str]]]:
     yield "small", ["run", "small.toml"]
     yield "small-out", ["run", "small.toml", "--out", "small-out"]
     yield "small-out-why", ["run", "small.toml", "--out", "small-out-why", "--why"]
+    yield "import", ["-c", "from anabranch import _engine"]
+    yield "resolve", ["-c", RESOLVE]
     yield "wide", ["run", "wide.toml"]
     yield "wide-table", ["run", "wide.toml", "--wide"]
     yield "wide-json", ["run", "wide.toml", "--json"]

@@ -80,13 +80,19 @@ def _judge(
             may_be = (
                 (timed if row["cause"] else frozenset({"fast-recovery", "reordering"}))
                 if row["again"]
-                else planted.stalls
+                else planted.stalls | (timed if _is_probe(row, planted, truth["rtt_s"]) else frozenset())
             )
         pauses.append(Pause(may_be, stall["cause"], stall["side"], stall["duration_s"], stall["packets"]))
     found_causes = tuple(one["cause"] for one in connection["findings"])
     # A capture behind the fault lacks the SYN that was lost, or all data.
     is_whole = connection["duration_s"] > 0.97 * truth["captured_s"] and direction["data_packets"] > 0
     return Judgement(planted, seed, point, told, tuple(pauses), found_causes, is_whole or not planted.hidden)
+
+
+def _is_probe(row: dict[str, Any], planted: Cause, rtt: float) -> bool:
+    """New data of a sender that always has some may be a tail loss probe (RFC 8985 §7.2): after twice a round trip."""
+    since = row["since_ack"]
+    return planted.stalls >= WINDOW and (since is None or since > 1.5 * rtt)
 
 
 def _trigger(row: dict[str, Any], rtt: float) -> str | None:

@@ -37,6 +37,8 @@ POINTS = ("sender", "middle", "receiver")
 SNAPLEN = 96
 SYN, FIN, RST, PSH, ACK = 2, 1, 4, 8, 16
 MSS = 1448
+GRACE = 60
+"""Seconds that a host remains after its sender has ended; the process that started it ends it sooner."""
 _BUSY = struct.Struct("=168x3Q")
 """``tcpi_busy_time``, ``tcpi_rwnd_limited`` and ``tcpi_sndbuf_limited`` of tcp(7)'s ``TCP_INFO``, in microseconds."""
 
@@ -362,7 +364,8 @@ def host(pipe: Any, parent: int, options: dict[str, Any], *, is_sender: bool, li
             return
     connection.settimeout(duration + 2)
     end = time.monotonic() + duration
-    (sending if is_sender else receiving)(connection, end, **habits)
+    # Whoever reads goes on until the process ends: else its window closes at the end of each run.
+    (sending if is_sender else receiving)(connection, end + (0 if is_sender else GRACE), **habits)
     time.sleep(max(0.0, end - time.monotonic()))
     try:
         raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BUSY.size)
@@ -370,7 +373,7 @@ def host(pipe: Any, parent: int, options: dict[str, Any], *, is_sender: bool, li
     except OSError:
         pipe.send(None)
     # Closing would reset a connection with data that was not read; the process that started it ends it.
-    time.sleep(60)
+    time.sleep(GRACE)
 
 
 def _set(of: socket.socket, options: dict[str, Any]) -> None:

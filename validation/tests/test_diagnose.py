@@ -19,21 +19,13 @@ UNLABELLED = {"fack015": "packet 235 "}
 """A retransmission that the labels lack: of the FIN in packet 232."""
 
 LEAST_F1 = 0.995
-LEAST_TIME = {"bbr": 0.97, "bbr-clean": 0.96, "tail-loss": 0.96, "send-buffer": 0.94}
-"""Where less than 97 % of the time is right: BBR paces in the rhythm of acknowledgments at times, between two short
-transfers the wait for the last acknowledgment may be the application's, and a level shows after twelve round trips."""
+LEAST_TIME = {"bbr-clean": 0.96, "tail-loss": 0.96}
+"""Where less than 97 % of the time is right: BBR paces in the rhythm of acknowledgments at times, and between two short
+transfers the wait for the last acknowledgment may be the application's."""
 
 
-LEAST_TIME_AT = {
-    "request-response": 0.94,
-    "windows": 0.96,
-    "rfc": 0.94,
-    "acks-lost": 0.95,
-    "loss-without-sack": 0.95,
-    "small-window": 0.93,
-}
-"""The same for captures behind the sender. Near the receiver a recovery of Reno's seems to end when the acknowledgment
-leaves."""
+LEAST_TIME_AT = {"request-response": 0.94}
+"""The same for captures at three points."""
 
 LEAST_F1_AT = {"acks-lost": 0.98, "request-response": 0.98}
 """Where the last segment of a burst is lost before the capture point: nothing tells its retransmission."""

@@ -39,7 +39,6 @@ mod params;
 mod segments;
 
 use anabranch_core::{
-    math::cbrt,
     registry::{Meta, Source},
     units::Instant,
 };
@@ -98,21 +97,6 @@ pub struct State {
 }
 
 impl State {
-    /// A stage of congestion avoidance begins with the window as it is (§4.2).
-    fn begin_epoch(&mut self, law: &Constants, cwnd: f64, now: Instant) -> Epoch {
-        let w_max = self.w_max.unwrap_or(cwnd).max(cwnd);
-        self.w_max = Some(w_max);
-        Epoch {
-            start: now,
-            paused: None,
-            w_max,
-            k: cbrt((w_max - cwnd) / law.c),
-            w_est: cwnd,
-            acked: 0.0,
-            looked_up: None,
-        }
-    }
-
     /// §4.6, and what a timeout shares with it.
     fn on_reduction(&mut self, law: &Constants, cwnd: f64) {
         self.cwnd_prior = cwnd;
@@ -148,29 +132,27 @@ impl CubicLaw {
         let law = &self.constants;
         let state = &mut self.state;
         let cwnd = window.cwnd;
-        let mut epoch = match state.epoch {
-            Some(epoch) => epoch,
-            None => state.begin_epoch(law, cwnd, ack.now),
-        };
+        let epoch = state
+            .epoch
+            .get_or_insert_with(|| Epoch::begin(&mut state.w_max, law, cwnd, ack.now));
         epoch.resume(ack.now);
 
         let t = epoch.elapsed(ack.now);
         // §4.2: neither shrinks nor grows faster than slow start would.
         let target = law
-            .w_cubic(&epoch, t + ack.srtt.as_secs_f64())
+            .w_cubic(epoch, t + ack.srtt.as_secs_f64())
             .max(cwnd)
             .min(1.5 * cwnd);
         window.cwnd = (cwnd + acked * (target - cwnd) / cwnd).min(target);
         if law.tcp_friendly {
-            epoch.w_est += law.alpha(&epoch, state.cwnd_prior) * acked / cwnd;
-            if law.w_cubic(&epoch, t) < epoch.w_est {
+            epoch.w_est += law.alpha(epoch, state.cwnd_prior) * acked / cwnd;
+            if law.w_cubic(epoch, t) < epoch.w_est {
                 window.cwnd = cwnd.max(epoch.w_est);
             }
         }
         if state.first_epoch {
             window.cwnd = window.cwnd.max(cwnd + acked * law.first_epoch_growth);
         }
-        state.epoch = Some(epoch);
     }
 }
 

@@ -406,12 +406,9 @@ impl OneWay {
             limits_s: limits.collect(),
             receiver_application_s: seconds(from.clock.peers),
             closing_s: seconds(from.closing),
-            receiver_unread_s: seconds(from.unread.time),
+            receiver_unread_s: seconds(from.unread.time()),
             route_changes: RouteChange::all(&from.routes),
-            policed_mbit_s: from
-                .policing
-                .rate(from.rtt.smoothed().map_or(0, |(srtt, _)| srtt))
-                .map(|rate| rate * 8e-6),
+            policed_mbit_s: from.policed().map(|rate| rate * 8e-6),
             stalls: from.clock.stalls.iter().map(Stall::of).collect(),
             stalls_not_listed: from.clock.stalls_not_kept,
         }

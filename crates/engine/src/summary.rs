@@ -12,6 +12,7 @@ use anabranch_core::{
 };
 use anabranch_fec::{self as fec};
 use anabranch_path::group::energy::PortTimes;
+use anabranch_scenario::ResolvedText;
 use anabranch_tcp::{LimitTimes, Refusal, Stats};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -49,7 +50,7 @@ pub struct Summary {
     /// Version of the program.
     pub anabranch_version: &'static str,
     /// The scenario with every default written out.
-    pub resolved_scenario: Value,
+    pub resolved_scenario: ResolvedText,
     /// Operating system and processor.
     pub platform: String,
     /// Flows by name.
@@ -616,7 +617,7 @@ pub struct About {
     /// Seed of the run.
     pub seed: u64,
     /// The scenario with every default written out.
-    pub resolved_scenario: Value,
+    pub resolved_scenario: ResolvedText,
     /// Operating system and processor, as whoever runs it knows them.
     pub platform: String,
     /// What was read of captures that flows replay.

@@ -10,7 +10,7 @@ use anabranch_core::{
 };
 use anabranch_path::{
     host::Host,
-    link::service::{Capacity, Wifi},
+    link::service::Capacity,
     multipath::{Entrance, EntranceParts, Exit, ExitParts, Meter, Peer, restore, split},
 };
 use anabranch_tcp::Settings;
@@ -509,9 +509,9 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection, seed: u
     spec.delays = part.delays.as_ref().map(|delays| Arc::clone(&delays.table));
     spec.overtake = part.overtake;
     spec.service = part.trace.as_ref().map(Capacity::service);
-    if let (Some(wifi), Some(rate)) = (&part.wifi, part.rate) {
+    if let (Some(medium), Some(rate)) = (&part.medium, part.rate) {
         let stream = Stream::new(seed, &format!("{}.service", spec.name));
-        spec.service = Some(Box::new(Wifi::new(wifi, rate, stream)));
+        spec.service = Some(medium.service(rate, part.trace.as_ref(), stream));
     }
     spec
 }

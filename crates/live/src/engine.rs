@@ -7,3 +7,4 @@ pub mod driver;
 pub mod end;
 pub mod endpoint;
 pub mod play;
+pub mod router;

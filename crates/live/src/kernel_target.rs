@@ -22,7 +22,7 @@ use rustix::{
 use crate::{
     kernel::{
         address::v4_of,
-        namespace::Namespace,
+        namespace::{DEVICE, Namespace},
         sys::{self, tcp_info::TcpInfo},
         tun::{Device, Tun},
     },
@@ -79,7 +79,7 @@ impl KernelTarget {
             ("net/ipv6/conf/default/disable_ipv6", "1".to_owned()),
             ("net/ipv6/conf/all/disable_ipv6", "1".to_owned()),
         ])?;
-        let device = namespace.device(HOST, MTU)?;
+        let device = namespace.device(DEVICE, HOST, MTU)?;
         namespace.enter()?;
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let _ = sys::priority::prefer(-20);
@@ -460,7 +460,7 @@ mod tests {
             };
             // A folder cannot be read as a file.
             let folder = File::open("/").expect("it is there");
-            target.device = Tun::new(folder, target.namespace.clone());
+            target.device = Tun::new(folder, target.namespace.clone(), DEVICE);
             let began = Instant::now();
             let told = target.advance(Duration::from_secs(600));
             assert!(told.is_err_and(|told| told.contains("cannot be read")));

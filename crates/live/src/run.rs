@@ -39,20 +39,23 @@ use crate::{
         end::{Inbox, KernelEnd, Nobody},
         endpoint::{Own, OwnEnd},
         play::{Done, Play},
+        router::{RateLimits, RouterEnd},
     },
     kernel::{
-        address::{v4_of, v6_of},
+        address::number_in,
         descriptors,
         host::LiveHost,
-        namespace::{self, Namespace},
+        namespace::{self, DEVICE, Namespace},
         tun::{Drops, Interface, Passed},
     },
     plan::{
         controls::{Controls, Reading},
         defaults::{self, Defaults},
+        devices,
         error::{Error, failed},
         frame::Frame,
         hindrance::{no_interface, no_namespace, no_settings, no_tun},
+        hops::{self, Hops},
         names,
         refusal::{self, Refusal},
         settings::{self, is_carried},
@@ -257,7 +260,13 @@ impl<'a> Live<'a> {
     #[must_use]
     pub fn tap(mut self, tapping: Option<Tapping>) -> Self {
         let addresses = (0..self.resolved.nodes.len())
-            .map(|node| vec![v4_of(node).into(), v6_of(node).into()])
+            .map(|node| {
+                let own = devices::of_node(self.resolved, node);
+                let own = own
+                    .flat_map(|device| [false, true].map(|is_v6| devices::address(device, is_v6)));
+                own.chain(self.resolved.attached[node].addresses.iter().copied())
+                    .collect()
+            })
             .collect();
         self.tapping = tapping.map(|tapping| Tapping {
             addresses: Some(addresses),
@@ -297,18 +306,20 @@ impl<'a> Live<'a> {
         descriptors::raise();
         let (controls, defaults) = self.controls_of_programs(resolved)?;
         let wanted = settings::of_namespaces(resolved, self.shell.is_some());
-        let (hosts, applied) = hosts(resolved, &wanted)?;
+        let hops = Hops::of(resolved);
+        let (hosts, applied) = hosts(resolved, &hops, &wanted)?;
         set_defaults(&hosts, &defaults)?;
-        let recorder = Arc::new(Recorder::of(resolved.flows.len()));
+        let with_hops = hops.added_to(resolved);
+        let recorder = Arc::new(Recorder::of(with_hops.flows.len()));
         let flows_send = self.shell.is_none();
         let own = self.own_ends(resolved);
-        let (inboxes, ends) = ends(resolved, &hosts, &recorder, &own, self.around);
+        let (inboxes, ends) = ends(resolved, &hosts, &recorder, (&own, &hops), self.around);
         let Compiled {
             mut network,
             links,
             groups,
             gateways,
-        } = compile_tapped(resolved, self.engine(), ends, self.tapping.as_ref())
+        } = compile_tapped(&with_hops, self.engine(), ends, self.tapping.as_ref())
             .expect("hosts are made from the scenario's flows");
         let watch = self.watch(resolved, &hosts);
         self.go_on()?;
@@ -322,6 +333,7 @@ impl<'a> Live<'a> {
             recorder: &recorder,
             inboxes,
             own: &own,
+            hops: &hops,
             path: PathSampler::new(&links, &groups, self.sample_every),
             filter: watch.filter()?,
         };
@@ -332,20 +344,13 @@ impl<'a> Live<'a> {
         }
         summary::check_content(resolved, &done.outcomes)
             .map_err(|source| failed("the content of a flow", source))?;
-        let nodes: Vec<[usize; 2]> = resolved.flows.iter().map(|flow| flow.ends).collect();
+        let nodes = crossed(resolved, &hops, hosts.len());
         let census = network.census().expect("the engine counts fates");
         let packets = Packets::of(&recorder, census, done.waiting, (&nodes, &counted(&hosts)?));
         packets
             .check()
             .map_err(|source| failed("the packets of the run", source))?;
-        let closing = Closing {
-            devices: device_drops(&hosts)?,
-            nodes,
-            in_flight_packets: network.packets_in_flight() as u64,
-            cpu_share: done.moved.cpu_share,
-            ends: summary::datagram_ends(resolved, &done.outcomes),
-            lateness: summary::lateness(&done.outcomes),
-        };
+        let closing = closing(resolved, &hosts, nodes, &network, &done)?;
         let audit = Audit::of(&recorder, self.limits, &closing);
         // All programs may have ended before.
         let resolved = &Resolved {
@@ -354,6 +359,9 @@ impl<'a> Live<'a> {
         };
 
         let mut summary = Summary::of(&mut network, about(resolved), &links, &groups, &gateways);
+        for number in 0..hops.all().len() {
+            summary.flows.remove(&hops::name(number));
+        }
         summary.engine = "live";
         summary.tainted = audit.tainted.then_some(true);
         summary.duration_s = resolved.duration.as_secs_f64();
@@ -540,9 +548,10 @@ fn check_programs(programs: &[Ended]) -> Result<(), Error> {
 /// Kernel settings that have been made, as names below `/proc/sys` and values.
 type Applied<'a> = Vec<(&'a str, String)>;
 
-/// By node; none where no flow begins or ends. With the settings that their kernel has of those that it was to have.
+/// By number of the device; none where no flow begins or ends. With the settings that their kernel has of those that it was to have.
 fn hosts<'a>(
     resolved: &Resolved,
+    hops: &Hops,
     wanted: &[(&'a str, String)],
 ) -> Result<(Vec<Option<LiveHost>>, Applied<'a>), Error> {
     let mut applied = Vec::new();
@@ -566,16 +575,56 @@ fn hosts<'a>(
         let namespace = Namespace::new().map_err(no_namespace)?;
         // The same in each: they are one kernel's.
         applied = namespace.set(wanted).map_err(no_settings)?;
-        let device = namespace.device(node, mtu).map_err(no_tun)?;
+        let device = match resolved.attached[node].devices.first() {
+            None => namespace.device(DEVICE, node, mtu),
+            Some(name) => namespace.one_of_several(name, node, mtu),
+        };
         Ok(LiveHost {
             namespace: Some(namespace),
-            device: Arc::new(device),
+            device: Arc::new(device.map_err(no_tun)?),
         })
     };
-    let hosts = (0..resolved.nodes.len())
+    let mut hosts = (0..resolved.nodes.len())
         .map(|node| is_end(node).then(|| make(node)).transpose())
-        .collect::<Result<_, Error>>()?;
+        .collect::<Result<Vec<_>, Error>>()?;
+    for device in devices::all(resolved).iter().skip(hosts.len()) {
+        let namespace = hosts[device.node]
+            .as_ref()
+            .and_then(|host| host.namespace.clone());
+        let further = match namespace {
+            None => None,
+            Some(namespace) => {
+                let tun = namespace.one_of_several(device.name, hosts.len(), mtu);
+                Some(LiveHost {
+                    namespace: Some(namespace),
+                    device: Arc::new(tun.map_err(no_tun)?),
+                })
+            }
+        };
+        hosts.push(further);
+    }
+    for (node, host) in hosts.iter().take(resolved.nodes.len()).enumerate() {
+        if let Some(namespace) = host.as_ref().and_then(|host| host.namespace.as_ref()) {
+            route(resolved, hops, node, namespace).map_err(no_tun)?;
+        }
+    }
     Ok((hosts, applied))
+}
+
+/// Gives a host its further addresses, and tells its kernel which device leads where.
+fn route(resolved: &Resolved, hops: &Hops, node: usize, namespace: &Namespace) -> io::Result<()> {
+    let host = &resolved.attached[node];
+    let first = host.devices.first().map_or(DEVICE, String::as_str);
+    for address in &host.addresses {
+        namespace.further_address(first, *address)?;
+    }
+    let ways = devices::ways(resolved, hops, node);
+    if host.devices.is_empty() {
+        let further = ways.iter().map(|way| way.to);
+        let further: Vec<_> = further.filter(|to| number_in(*to).is_none()).collect();
+        return namespace.reach(node, &further);
+    }
+    namespace.route(&devices::named(resolved, node), &ways)
 }
 
 /// Names do not tell that two interfaces are one, or that one is a loopback.
@@ -604,12 +653,13 @@ fn ends(
     resolved: &Resolved,
     hosts: &[Option<LiveHost>],
     recorder: &Arc<Recorder>,
-    own: &[[Option<Own>; 2]],
+    (own, hops): (&[[Option<Own>; 2]], &Hops),
     around: [Option<Around>; 2],
 ) -> (Vec<[Inbox; 2]>, Hosts<Frame>) {
-    let mut inboxes = Vec::with_capacity(resolved.flows.len());
+    let mut inboxes: Vec<[Inbox; 2]> = Vec::with_capacity(resolved.flows.len());
     let mut ends: Hosts<Frame> = Vec::with_capacity(resolved.flows.len());
     for (flow, own) in resolved.flows.iter().zip(own) {
+        let devices = devices::ends(resolved, flow);
         let pair = [(); 2].map(|()| Inbox::new(VecDeque::new().into()));
         let id = FlowId(u32::try_from(ends.len()).expect("flows are counted in 32 bits"));
         let is_read = flow.protocol == Protocol::Udp && !is_carried(flow, resolved);
@@ -625,7 +675,7 @@ fn ends(
                     None => end,
                 };
             }
-            let Some(host) = &hosts[flow.ends[side]] else {
+            let Some(host) = &hosts[devices[side]] else {
                 // A host of our own TCP, none of whose flows sends.
                 return Box::new(Nobody);
             };
@@ -635,6 +685,7 @@ fn ends(
                 recorder: Arc::clone(recorder),
                 // What comes to the sender came in reverse.
                 place: (id, Direction::BOTH[1 - side]),
+                routers: hops.passed((id, Direction::BOTH[1 - side])),
                 stamps: (side == 1 && is_read).then(|| recorder.stamps(id.0 as usize)),
             });
             match around[KERNEL] {
@@ -645,5 +696,62 @@ fn ends(
         ends.push((flow.name.clone(), [boxed(0), boxed(1)]));
         inboxes.push(pair);
     }
+    add_hops(&mut inboxes, &mut ends, hosts, recorder, hops);
     (inboxes, ends)
+}
+
+/// What is known now that the run is over.
+fn closing(
+    resolved: &Resolved,
+    hosts: &[Option<LiveHost>],
+    nodes: Vec<[usize; 2]>,
+    network: &Network<Frame>,
+    done: &Done,
+) -> Result<Closing, Error> {
+    Ok(Closing {
+        devices: device_drops(hosts)?,
+        nodes,
+        in_flight_packets: network.packets_in_flight() as u64,
+        cpu_share: done.moved.cpu_share,
+        ends: summary::datagram_ends(resolved, &done.outcomes),
+        lateness: summary::lateness(&done.outcomes),
+    })
+}
+
+/// The devices at both ends of each flow, by number. Routers have none: theirs is one after all.
+fn crossed(resolved: &Resolved, hops: &Hops, no_device: usize) -> Vec<[usize; 2]> {
+    let flows = resolved.flows.iter();
+    let devices = flows.map(|flow| devices::ends(resolved, flow));
+    let hidden = hops.all().iter().map(|hop| [hop.device, no_device]);
+    devices.chain(hidden).collect()
+}
+
+/// Adds the ends of hidden flows: hosts, and the routers that answer them.
+fn add_hops(
+    inboxes: &mut Vec<[Inbox; 2]>,
+    ends: &mut Hosts<Frame>,
+    hosts: &[Option<LiveHost>],
+    recorder: &Arc<Recorder>,
+    hops: &Hops,
+) {
+    let mut limits = RateLimits::default();
+    for (number, hop) in hops.all().iter().enumerate() {
+        let id = FlowId(u32::try_from(ends.len()).expect("flows are counted in 32 bits"));
+        let pair = [(); 2].map(|()| Inbox::new(VecDeque::new().into()));
+        let before = hops.passed((id, Direction::Forward));
+        let host: Box<dyn Host<Frame>> = match &hosts[hop.device] {
+            Some(host) => Box::new(KernelEnd {
+                device: Arc::clone(&host.device),
+                inbox: Arc::clone(&pair[0]),
+                recorder: Arc::clone(recorder),
+                place: (id, Direction::Reverse),
+                routers: hops.passed((id, Direction::Reverse)),
+                stamps: None,
+            }),
+            None => Box::new(Nobody),
+        };
+        let router = RouterEnd::new(hop, before, limits.of(hop), recorder, id);
+        ends.push((hops::name(number), [host, Box::new(router)]));
+        inboxes.push(pair);
+    }
 }

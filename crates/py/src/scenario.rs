@@ -6,9 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anabranch::{Extensions, Interrupt, Resolved, Scenario, cc, scenario::Error, system};
+use anabranch::{
+    Extensions, Interrupt, Resolved, Scenario, cc,
+    scenario::{Error, ResolvedText},
+    system,
+};
 use anabranch_files::Files;
 use pyo3::{prelude::*, types::PyType};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -116,7 +121,7 @@ fn programs(resolved: &Resolved, folder: &Path) -> BTreeSet<PathBuf> {
     let controls = resolved
         .flows
         .iter()
-        .map(|flow| &resolved.json["flow"][&flow.table]["cc"]);
+        .map(|flow| &resolved.flow_tables[&flow.table]["cc"]);
     controls
         .filter(|control| control["kind"] == "bpf")
         .filter_map(|control| Some(folder.join(control["file"].as_str()?)))
@@ -152,6 +157,20 @@ pub fn resolve(
         .map_err(|error| raise(py, &error))
 }
 
+/// What a scenario is, for Python.
+#[derive(Serialize)]
+struct Description<'a> {
+    title: &'a str,
+    seed: u64,
+    duration_s: f64,
+    warmup_s: f64,
+    flows: Vec<&'a str>,
+    links: Vec<&'a str>,
+    files: Vec<String>,
+    sweep: Value,
+    resolved_scenario: &'a ResolvedText,
+}
+
 fn described(job: &Job, live: bool, interrupt: &Interrupt) -> Result<String, Error> {
     let depends = Depends::default();
     let scenario = job.parse_for(live, &depends, interrupt)?;
@@ -166,16 +185,16 @@ fn described(job: &Job, live: bool, interrupt: &Interrupt) -> Result<String, Err
         .into_iter()
         .map(|(path, values)| (path, Value::Array(values)))
         .collect();
-    Ok(json!({
-        "title": resolved.title,
-        "seed": resolved.seed,
-        "duration_s": resolved.duration.as_secs_f64(),
-        "warmup_s": resolved.warmup.as_secs_f64(),
-        "flows": resolved.flows.iter().map(|flow| &flow.name).collect::<Vec<_>>(),
-        "links": resolved.links.iter().map(|link| &link.name).collect::<Vec<_>>(),
-        "files": files,
-        "sweep": { "repeat": sweep.repeat, "grid": grid },
-        "resolved_scenario": resolved.json,
-    })
-    .to_string())
+    let description = Description {
+        title: &resolved.title,
+        seed: resolved.seed,
+        duration_s: resolved.duration.as_secs_f64(),
+        warmup_s: resolved.warmup.as_secs_f64(),
+        flows: resolved.flows.iter().map(|flow| &*flow.name).collect(),
+        links: resolved.links.iter().map(|link| &*link.name).collect(),
+        files,
+        sweep: json!({ "repeat": sweep.repeat, "grid": grid }),
+        resolved_scenario: &resolved.json,
+    };
+    Ok(serde_json::to_string(&description).expect("names are texts, and times are finite"))
 }

@@ -3,12 +3,14 @@
 
 mod open;
 mod queue;
+mod select;
 mod trace;
 
 pub use self::open::{Anything, SweepTable};
 pub use self::trace::{Delay, DelayKind, Service, TraceFile};
 pub use anabranch_document::Named;
 pub use queue::Queue;
+pub use select::{Address, Many, Match, Ports, Prefix};
 
 use std::{borrow::Cow, fmt};
 
@@ -58,7 +60,7 @@ pub struct File {
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub host: Named<Host>,
     /// Flows, by name.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub flow: Named<Flow>,
     /// A grid of runs, for `anabranch sweep`: `"dotted.path" = [values]`, and `repeat`.
     #[serde(default, skip_serializing)]
@@ -342,6 +344,14 @@ pub struct Host {
     /// host, whatever stands here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp: Option<HostTcp>,
+    /// Links, groups or gateways of this host, by name, each of which has in the live engine a network device of that name with
+    /// addresses of its own; the first is where packets leave for which nothing says otherwise. Without it the host has one device,
+    /// `path`. A flow has the addresses of the devices over which its ways begin. In the simulator hosts have no addresses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
+    /// Addresses that this host has in the live engine besides those of its devices: `["192.0.2.1"]`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<Address>,
 }
 
 /// Whose TCP a host of the live engine has.
@@ -403,6 +413,10 @@ pub struct Flow {
     /// The links and gateways to take back, by name, from `to` to `from`; without them `route` backwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_route: Option<Vec<String>>,
+    /// Live engine only: which packets of programs it carries, `{ port = 443 }` or `{ prefix = "192.0.2.0/24" }`, in both directions. The first
+    /// flow between two addresses whose `match` fits takes a packet; what fits none is for the flows without it.
+    #[serde(default, rename = "match", skip_serializing_if = "Option::is_none")]
+    pub select: Option<Match>,
 }
 
 fn one_copy() -> u32 {

@@ -20,13 +20,14 @@ mod reading;
 mod resolve;
 mod schema;
 mod sweep;
+mod text;
 pub mod types;
 mod unavailable;
 pub mod workload;
 
 pub use anabranch_document::{Error, nearest, synonyms};
 pub use extensions::Extensions;
-pub use format::{Family, Policy, Protocol};
+pub use format::{Family, Match, Policy, Protocol};
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
     Attached, Change, GatewayEnds, Hop, Mtu, Replayed, Resolved, ResolvedDelays, ResolvedDirection,
@@ -34,6 +35,7 @@ pub use resolve::{
     Written,
 };
 pub use sweep::Sweep;
+pub use text::ResolvedText;
 
 use anabranch_document::{de, error, tree};
 use error::{Fault, Place, Sources};

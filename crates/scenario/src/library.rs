@@ -36,7 +36,6 @@ const PATHS: &[(&str, &str)] = files![
 
 /// Their traces.
 const TRACES: &[(&str, &str)] = files![
-    "wifi.csv",
     "lte-drive-down.csv",
     "lte-drive-up.csv",
     "5g-drive-down.csv",

@@ -2,6 +2,7 @@
 //! expanded, routes found, limits in bytes.
 
 mod change;
+mod device;
 mod flow;
 mod gateway;
 mod host;
@@ -12,7 +13,7 @@ mod side_file;
 mod traffic;
 mod wire;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use anabranch_core::{
     packet::Direction,
@@ -23,13 +24,14 @@ use anabranch_document::every::{Joints, Wrong, errors};
 use super::{
     Extensions,
     error::{Error, Fault, Place, Sources},
-    format::{Family, File, Policy, PowerModel, Protocol, Spread, TraceFile},
+    format::{Family, File, Match, Named, Policy, PowerModel, Protocol, Spread, TraceFile},
     kind::{Kind, Seam},
     path::no_such,
     reading::read,
+    text::ResolvedText,
     tree::{Node, Value},
     types::{
-        Capacity, Delays, cc, control, fec, impair, lacp, queue, restore, split, tcp, wifi,
+        Capacity, Delays, Medium, cc, control, fec, impair, lacp, queue, restore, split, tcp,
         workload,
     },
     unavailable,
@@ -69,7 +71,9 @@ pub struct Resolved {
     pub changes: Vec<Change>,
     /// The scenario with every default written out, for results. As TOML it is a scenario that
     /// resolves to this one.
-    pub json: serde_json::Value,
+    pub json: ResolvedText,
+    /// Its `[flow.NAME]`, by name.
+    pub flow_tables: serde_json::Map<String, serde_json::Value>,
 }
 
 /// What a node is to the live engine.
@@ -81,6 +85,10 @@ pub struct Attached {
     pub exec: Option<Vec<String>>,
     /// Our own TCP is at work there, not the kernel's.
     pub has_own_tcp: bool,
+    /// The links, groups and gateways that have a device each; none where one device stands for all.
+    pub devices: Vec<String>,
+    /// Addresses besides those of its devices.
+    pub addresses: Vec<IpAddr>,
 }
 
 /// A link.
@@ -123,8 +131,8 @@ pub struct ResolvedDirection {
     pub rate: Option<Rate>,
     /// What it can deliver when, where it has no fixed rate.
     pub trace: Option<Capacity>,
-    /// The Wi-Fi station that sends, if one does; `rate` is that of its physical layer.
-    pub wifi: Option<wifi::Params>,
+    /// The medium that it sends over, if that has an access of its own; `rate` is that of its physical layer.
+    pub medium: Option<Medium>,
     /// How long a packet travels once it is sent. Of a trace, the mean.
     pub delay: Duration,
     /// How long when, where that is not always the same.
@@ -317,6 +325,10 @@ pub struct ResolvedFlow {
     pub route: Vec<Step>,
     /// The way of the acknowledgments.
     pub return_route: Vec<Step>,
+    /// Over which of [`Attached::devices`] each end sends; `None` where the host has none.
+    pub devices: [Option<usize>; 2],
+    /// Which packets of programs it carries; empty for all that no other flow takes.
+    pub select: Match,
 }
 
 /// A recording to replay.
@@ -592,7 +604,8 @@ pub(super) fn resolve(
     let read_delays = host::application_delays(&resolver, &file, &graph, host::READ)?;
     let idle_read_delays = host::application_delays(&resolver, &file, &graph, host::IDLE_READ)?;
     let first_write_delays = host::application_delays(&resolver, &file, &graph, host::FIRST_WRITE)?;
-    let attached = host::attached(&resolver, &file, &graph)?;
+    let mut attached = host::attached(&resolver, &file, &graph)?;
+    device::add(&resolver, &file, &graph, &mut attached)?;
     let routes = file
         .flow
         .0
@@ -623,7 +636,9 @@ pub(super) fn resolve(
     gateway::write_out(&mut file, &gateways);
     change::write_out(&mut file, &changes, &links);
     flow::write_out(&mut file, &flows, &links, &gateways);
-    let json = flow::with_settings(&file, &settings, &flows);
+    let flow_tables = flow::with_settings(&file, &settings, &flows);
+    file.flow = Named::default();
+    let json = flow::text(&file, &flow_tables);
     Ok(Resolved {
         title,
         duration: file.duration,
@@ -640,6 +655,7 @@ pub(super) fn resolve(
         flows,
         changes,
         json,
+        flow_tables,
     })
 }
 

@@ -7,7 +7,7 @@ pub use anabranch_path::{
     impair,
     link::{
         propagation::Delays,
-        service::{Capacity, wifi},
+        service::{Capacity, Medium, cable, cellular, wifi},
     },
     multipath::{restore, split},
     queue,

@@ -29,6 +29,9 @@ pub(super) fn only_live(file: &File) -> Vec<(Vec<&str>, &'static str)> {
         if flow.family == Family::V6 {
             used.push((vec!["flow", name, "family"], "IPv6"));
         }
+        if flow.select.is_some() {
+            used.push((vec!["flow", name, "match"], "`match`"));
+        }
     }
     used
 }

@@ -1,7 +1,7 @@
 //! CUBIC's equations, and the stage of congestion avoidance that they describe.
 
 use anabranch_core::{
-    math::cube,
+    math::{cbrt, cube},
     units::{Duration, Instant},
 };
 
@@ -43,9 +43,17 @@ impl Constants {
             .saturating_mul(ticks(now).saturating_sub(ticks(then)))
     }
 
-    /// Whether a clock with ticks shows the same time.
-    pub(super) fn is_same_tick(&self, then: Instant, now: Instant) -> bool {
-        !self.tick.is_zero() && self.since(then, now).is_zero()
+    /// When a clock with ticks first shows that so much has passed since `then`.
+    pub(super) fn after(&self, then: Instant, time: Duration) -> Instant {
+        let tick = self.tick.as_picos();
+        match then.as_picos().checked_div(tick) {
+            None => then.saturating_add(time),
+            Some(ticks) => Instant::from_picos(
+                ticks
+                    .saturating_add(time.as_picos().div_ceil(tick))
+                    .saturating_mul(tick),
+            ),
+        }
     }
 
     /// What a window comes to that is `cwnd` by its equation.
@@ -86,10 +94,28 @@ pub(super) struct Epoch {
 pub(super) struct LookedUp {
     pub cnt: f64,
     pub cwnd: f64,
-    pub at: Instant,
+    /// It counts so long while the window stands,
+    pub stands_until: Instant,
+    /// and so long, whatever the window does, by a clock with ticks.
+    pub tick_until: Instant,
 }
 
 impl Epoch {
+    /// It begins with the window as it is. `w_max` is where the plateau is to be, if that is known.
+    pub(super) fn begin(w_max: &mut Option<f64>, law: &Constants, cwnd: f64, now: Instant) -> Self {
+        let plateau = w_max.unwrap_or(cwnd).max(cwnd);
+        *w_max = Some(plateau);
+        Self {
+            start: now,
+            paused: None,
+            w_max: plateau,
+            k: cbrt((plateau - cwnd) / law.c),
+            w_est: cwnd,
+            acked: 0.0,
+            looked_up: None,
+        }
+    }
+
     /// Seconds spent growing.
     pub(super) fn elapsed(&self, now: Instant) -> f64 {
         now.saturating_since(self.start).as_secs_f64()

@@ -93,9 +93,9 @@ impl Constants {
             self.move_w_est(epoch, cwnd, cwnd_prior);
             2.0
         };
-        let ahead = (epoch.w_est - cwnd).floor();
+        let ahead = epoch.w_est - cwnd;
         if ahead >= 1.0 {
-            cnt.min((cwnd / ahead).floor().max(least))
+            cnt.min((cwnd / ahead.floor()).floor().max(least))
         } else {
             cnt
         }
@@ -116,36 +116,38 @@ impl CubicLaw {
         ack: &Ack,
         acked: f64,
     ) {
-        let law = self.constants;
+        let law = &self.constants;
         let state = &mut self.state;
         let (cwnd, cwnd_prior) = (window.cwnd, state.cwnd_prior);
         let acked = acked.min(cwnd);
-        let mut epoch = state
+        let epoch = state
             .epoch
-            .unwrap_or_else(|| state.begin_epoch(&law, cwnd, ack.now));
+            .get_or_insert_with(|| Epoch::begin(&mut state.w_max, law, cwnd, ack.now));
         epoch.resume(ack.now);
         epoch.acked += acked;
         let ahead = if law.tick.is_zero() {
-            law.move_w_est(&mut epoch, cwnd, cwnd_prior);
+            law.move_w_est(epoch, cwnd, cwnd_prior);
             ack.srtt
         } else {
             ack.min_rtt
         };
         let cnt = match epoch.looked_up {
-            Some(last) if last.cwnd == cwnd && law.since(last.at, ack.now) < law.interval => {
-                last.cnt
-            }
-            Some(last) if law.is_same_tick(last.at, ack.now) => {
-                let cnt = law.no_slower_than_reno(last.cnt, cwnd, &mut epoch, cwnd_prior);
+            Some(last) if last.cwnd == cwnd && ack.now < last.stands_until => last.cnt,
+            Some(last) if ack.now < last.tick_until => {
+                let cnt = law.no_slower_than_reno(last.cnt, cwnd, epoch, cwnd_prior);
                 epoch.looked_up = Some(LookedUp { cnt, ..last });
                 cnt
             }
             _ => {
                 let t = law.since(epoch.start, ack.now).as_secs_f64() + ahead.as_secs_f64();
-                let cnt = law.cnt(cwnd, &epoch, t, state.first_epoch);
-                let cnt = law.no_slower_than_reno(cnt, cwnd, &mut epoch, cwnd_prior);
-                let at = ack.now;
-                epoch.looked_up = Some(LookedUp { cnt, cwnd, at });
+                let cnt = law.cnt(cwnd, epoch, t, state.first_epoch);
+                let cnt = law.no_slower_than_reno(cnt, cwnd, epoch, cwnd_prior);
+                epoch.looked_up = Some(LookedUp {
+                    cnt,
+                    cwnd,
+                    stands_until: law.after(ack.now, law.interval),
+                    tick_until: law.after(ack.now, law.tick),
+                });
                 cnt
             }
         };
@@ -156,9 +158,12 @@ impl CubicLaw {
             window.cwnd += 1.0;
         }
         count += acked;
-        let grown = (count / cnt).floor();
+        let grown = if count < cnt {
+            0.0
+        } else {
+            (count / cnt).floor()
+        };
         window.cwnd += grown;
         state.acked_count = (count - grown * cnt) as u32;
-        state.epoch = Some(epoch);
     }
 }

@@ -7,6 +7,20 @@ use crate::{
     trace::timeline::Timeline,
 };
 
+/// Waits that may have been for the send buffer, at most.
+const MOST_REFILLS: usize = 16;
+
+/// What time is given to while it is not known that the amount in flight is level.
+const LEVEL_SEEN_AS: [Limit; 2] = [Limit::CongestionWindow, Limit::Bottleneck];
+
+/// A wait that may have been for the send buffer, and what it was given to.
+#[derive(Debug, Clone, Copy)]
+struct Refill {
+    limit: Limit,
+    start: Nanos,
+    end: Nanos,
+}
+
 /// Where the account of a direction's time stands.
 #[derive(Debug)]
 pub(crate) struct Clock {
@@ -15,6 +29,12 @@ pub(crate) struct Clock {
     is_closed: bool,
     /// Time since the amount in flight is level that was given to the congestion window and to the bottleneck.
     level: [Nanos; 2],
+    /// Time that belongs to the send buffer if the sender goes on as it did.
+    refills: Vec<Refill>,
+    /// The segments that leave now follow such a wait.
+    is_refilling: bool,
+    /// When the sender had enough duplicate acknowledgments to begin a recovery, and the time given to [`LEVEL_SEEN_AS`] then.
+    missed: Option<(Nanos, [Nanos; 2])>,
     /// Since the last segment: what the time belongs to now, and what had most of it.
     current: Option<(Limit, Nanos)>,
     longest: Option<(Limit, Nanos)>,
@@ -38,6 +58,9 @@ impl Clock {
             last: None,
             is_closed: false,
             level: [0; 2],
+            refills: Vec::new(),
+            is_refilling: false,
+            missed: None,
             current: None,
             longest: None,
             peers: 0,
@@ -66,6 +89,9 @@ impl Clock {
             self.peers += (until - self.at).max(0);
             self.has_asked = true;
         }
+        if limit == Limit::SendBuffer && !wait.is_refill {
+            self.settle_level();
+        }
         self.give(until, limit);
         limit
     }
@@ -79,16 +105,51 @@ impl Clock {
     }
 
     /// The level shows only after some rounds: the time of these is given to the send buffer as well.
-    fn settle_level(&mut self, limit: Limit) {
-        const SEEN_AS: [Limit; 2] = [Limit::CongestionWindow, Limit::Bottleneck];
-        if limit == Limit::SendBuffer {
-            for (from, time) in SEEN_AS.into_iter().zip(std::mem::take(&mut self.level)) {
-                self.shares.give(from, Limit::SendBuffer, time);
-            }
-            if let Some(timeline) = &mut self.timeline {
-                timeline.settle_level();
+    fn settle_level(&mut self) {
+        for (from, time) in LEVEL_SEEN_AS
+            .into_iter()
+            .zip(std::mem::take(&mut self.level))
+        {
+            self.shares.give(from, Limit::SendBuffer, time);
+        }
+        self.refills
+            .retain(|refill| !LEVEL_SEEN_AS.contains(&refill.limit));
+        if let Some(timeline) = &mut self.timeline {
+            timeline.settle_level();
+        }
+    }
+
+    /// An interval may have waited for the send buffer; once such waits are known, all of them are the buffer's.
+    fn settle_refills(&mut self, wait: &Wait, limit: Limit, start: Nanos) {
+        self.is_refilling = wait.may_refill && self.refills.len() < MOST_REFILLS;
+        if self.is_refilling {
+            let end = self.at;
+            self.refills.push(Refill { limit, start, end });
+        } else if wait.is_refill {
+            for Refill { limit, start, end } in self.refills.drain(..) {
+                self.shares.give(limit, Limit::SendBuffer, end - start);
+                for (level, of) in self.level.iter_mut().zip(LEVEL_SEEN_AS) {
+                    *level -= if of == limit { end - start } else { 0 }.min(*level);
+                }
+                if let Some(timeline) = &mut self.timeline {
+                    timeline.settle_refill(start, end);
+                }
             }
         }
+    }
+
+    /// A segment leaves with the one before.
+    fn follow(&mut self, time: Nanos, limit: Limit) {
+        // What was asked for takes its time on the links before the capture point.
+        if limit == Limit::Application && self.is_answer {
+            self.peers += time - self.at;
+        }
+        if let Some(refill) = self.refills.last_mut().filter(|_| self.is_refilling)
+            && refill.limit == limit
+        {
+            refill.end = refill.end.max(time);
+        }
+        self.give(time, limit);
     }
 
     fn give(&mut self, until: Nanos, limit: Limit) {
@@ -102,11 +163,35 @@ impl Clock {
             match limit {
                 Limit::CongestionWindow => self.level[0] += time,
                 Limit::Bottleneck => self.level[1] += time,
-                _ => self.settle_level(limit),
+                _ => {}
             }
             self.at = until;
         }
         self.last = Some(limit);
+    }
+
+    /// The sender has enough duplicate acknowledgments to begin a recovery; or something new is acknowledged.
+    pub(crate) fn may_recover(&mut self, time: Nanos, may: bool) {
+        let shares = LEVEL_SEEN_AS.map(|limit| self.shares.of(limit));
+        self.missed = may.then(|| self.missed.unwrap_or((time, shares)));
+    }
+
+    /// A recovery shows so late that a retransmission before it must have been lost before the capture point: the time since
+    /// then was the recovery's. When that began.
+    pub(crate) fn settle_missed(&mut self, now: Nanos, patience: Nanos) -> Option<Nanos> {
+        let (start, shares) = self.missed.take()?;
+        if now - start <= patience {
+            return None;
+        }
+        for (limit, before) in LEVEL_SEEN_AS.into_iter().zip(shares) {
+            let time = self.shares.of(limit) - before;
+            self.shares.give(limit, Limit::FastRecovery, time.max(0));
+        }
+        self.level = [0; 2];
+        if let Some(timeline) = &mut self.timeline {
+            timeline.settle_missed(start);
+        }
+        Some(start)
     }
 
     /// A recovery has proved spurious: so much of its time belongs to reordering.
@@ -157,16 +242,14 @@ impl Clock {
         // Segments of one burst follow each other as fast as the link permits.
         let limit = match self.last {
             Some(last) if is_burst => {
-                // What was asked for takes its time on the links before the capture point.
-                if last == Limit::Application && self.is_answer {
-                    self.peers += time - self.at;
-                }
-                self.give(time, last);
+                self.follow(time, last);
                 last
             }
             _ => {
                 self.is_answer = std::mem::take(&mut self.has_asked);
-                self.spend(time, wait)
+                let limit = self.spend(time, wait);
+                self.settle_refills(wait, limit, before);
+                limit
             }
         };
         let spent = if limit == Limit::FastRecovery {

@@ -1,8 +1,12 @@
 //! How long a host takes to answer what passes the capture point, the way there and back included.
 
+use std::collections::VecDeque;
+
 use super::rtt::LONGEST;
 use crate::{retransmission::need::is_before, time::Nanos};
 
+/// `TSval`s that wait for an echo, at most; beyond it the newest alone is kept up to date.
+const MOST_ASKED: usize = 64;
 /// Answers of which the least counts as the time that an answer takes now.
 const RECENT: usize = 16;
 
@@ -13,12 +17,12 @@ pub(crate) struct Turnaround {
     /// The last ones.
     recent: [Nanos; RECENT],
     sampled: usize,
+    /// When the last of them was taken.
+    counted: Option<Nanos>,
     /// How far answers usually lie above the least one: those that were prompt.
     jitter: Nanos,
-    /// The oldest `TSval` sent to it that nothing has echoed, and when it passed first.
-    asked: Option<(u32, Nanos)>,
-    /// The newest one.
-    newest: Option<(u32, Nanos)>,
+    /// The `TSval`s sent to it that nothing has echoed, and when each passed first.
+    asked: VecDeque<(u32, Nanos)>,
 }
 
 impl Turnaround {
@@ -32,10 +36,17 @@ impl Turnaround {
         known.iter().min().copied().or(self.min)
     }
 
-    /// An answer while more was to be sent.
-    pub(crate) fn busy(&mut self, time: Nanos) {
-        self.recent[self.sampled % RECENT] = time.clamp(0, LONGEST);
+    /// An answer while more was to be sent; whether it counts. One does for each time that an answer takes, so that the last
+    /// ones are of several round trips, and a queue is not taken for a longer way.
+    pub(crate) fn busy(&mut self, now: Nanos, took: Nanos) -> bool {
+        let least = self.min.unwrap_or(0);
+        if self.counted.is_some_and(|counted| now - counted < least) {
+            return false;
+        }
+        self.counted = Some(now);
+        self.recent[self.sampled % RECENT] = took.clamp(0, LONGEST);
         self.sampled += 1;
+        true
     }
 
     pub(crate) fn jitter(&self) -> Nanos {
@@ -54,20 +65,20 @@ impl Turnaround {
 
     /// A packet to the host with this `TSval`, which was not sent before.
     pub(crate) fn ask(&mut self, stamp: u32, time: Nanos) {
-        self.asked.get_or_insert((stamp, time));
-        self.newest = Some((stamp, time));
+        if self.asked.len() == MOST_ASKED {
+            self.asked.pop_back();
+        }
+        self.asked.push_back((stamp, time));
     }
 
     /// A packet from the host with this `TSecr`: it left after the host received the stamp. How long that took.
     pub(crate) fn answer(&mut self, echo: u32, time: Nanos) -> Option<Nanos> {
-        let matching = [self.asked, self.newest].into_iter().flatten();
-        let took = matching
-            .filter(|(stamp, _)| *stamp == echo)
-            .map(|(_, asked)| time - asked)
-            .next();
-        if self.asked.is_some_and(|(stamp, _)| !is_before(echo, stamp)) {
-            self.asked = self.newest.take_if(|(stamp, _)| is_before(echo, *stamp));
-            self.newest = self.asked;
+        let mut took = None;
+        while let Some((stamp, asked)) = self
+            .asked
+            .pop_front_if(|(stamp, _)| !is_before(echo, *stamp))
+        {
+            took = (stamp == echo).then_some(time - asked);
         }
         if let Some(took) = took {
             self.sample(took);

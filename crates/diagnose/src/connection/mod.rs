@@ -1,14 +1,23 @@
 //! A TCP connection, as both of its senders saw it.
 
+pub(crate) mod acknowledged;
 pub(crate) mod board;
 pub(crate) mod clock;
+pub(crate) mod counts;
+pub(crate) mod delays;
 pub(crate) mod direction;
+pub(crate) mod episodes;
+pub(crate) mod gaps;
 pub(crate) mod host;
+pub(crate) mod identifications;
 pub(crate) mod pattern;
 pub(crate) mod policing;
 pub(crate) mod ranges;
+pub(crate) mod releases;
 pub(crate) mod route;
 pub(crate) mod rtt;
+pub(crate) mod segment_size;
+pub(crate) mod settling;
 pub(crate) mod unread;
 pub(crate) mod view;
 
@@ -20,7 +29,8 @@ use crate::{
     time::{Nanos, from_millis},
     trace::{Trace, Tracer},
 };
-use direction::{Delays, Direction};
+use delays::Delays;
+use direction::Direction;
 use host::Turnaround;
 
 /// How much of the handshake the capture has.
@@ -282,10 +292,10 @@ impl Connection {
         let delays = self.delays(from);
         self.directions[from].send(segment, delays, budget);
         if let Some(took) = took.filter(|_| segment.payload > 0)
-            && !self.directions[from].is_drained()
+            && !self.directions[from].may_be_late()
         {
-            self.hosts[from].busy(took);
-            self.directions[from].answer(segment.time, took);
+            let counts = self.hosts[from].busy(segment.time, took);
+            self.directions[from].answer(segment.time, took, counts);
         }
     }
 

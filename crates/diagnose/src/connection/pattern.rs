@@ -17,6 +17,10 @@ const WEIGHT: i32 = 128;
 const ONE: i32 = 1 << 16;
 /// Rounds after which an amount in flight that has stayed the same is level.
 const LEVEL_ROUNDS: usize = 12;
+/// So many full segments in a row are no write of an application that pauses.
+const WHOLE: u32 = 256;
+/// Refills of a send buffer after which it is no chance.
+const REFILLS: i32 = 4;
 /// A window that opens with each acknowledgment is beyond the largest initial window (RFC 6928) after so many rounds.
 const OPENING_ROUNDS: u32 = 4;
 const INITIAL_SEGMENTS: i64 = 10;
@@ -50,6 +54,10 @@ impl Habit {
 #[derive(Debug)]
 pub(crate) struct Pattern {
     clocked: Habit,
+    /// Full segments since the last smaller one.
+    whole: u32,
+    /// What leaves after a long wait refills a send buffer.
+    refills: Habit,
     pushed: Habit,
     /// How long after an acknowledgment the segments come that it releases.
     lag: Nanos,
@@ -74,8 +82,9 @@ pub(crate) struct Pattern {
 #[derive(Debug, Default)]
 struct Level {
     peaks: VecDeque<i64>,
-    /// Rounds that it has stayed about the same.
+    /// Rounds that it has stayed about the same, and the most in the first of them.
     rounds: usize,
+    first: i64,
 }
 
 impl Level {
@@ -90,6 +99,9 @@ impl Level {
         }
         let goes_on = self.peaks.len() > 1;
         self.rounds = if goes_on { self.rounds + 1 } else { 1 };
+        if self.rounds <= LEVEL_ROUNDS {
+            self.first = self.high();
+        }
         goes_on
     }
 
@@ -124,6 +136,13 @@ impl Level {
             .map_or(0, |(second, first)| second - first)
     }
 
+    /// Over many rounds it has grown by less than half of what a congestion window grows at least.
+    fn has_stayed(&self, mss: i64) -> bool {
+        let more = self.rounds.saturating_sub(LEVEL_ROUNDS);
+        let growth = self.high() - self.first;
+        more >= LEVEL_ROUNDS && 4 * growth < i64::try_from(more).unwrap_or(i64::MAX) * mss
+    }
+
     /// A congestion window that limits grows by half a segment in a round trip at least (RFC 9438 §4.3, RFC 5681 §3.1),
     /// so that the halves are three segments apart; only behind a loss CUBIC's may stay longer.
     fn is_reached(&self, mss: i64, has_lost: bool) -> bool {
@@ -134,7 +153,7 @@ impl Level {
             let is_tight = self.high() - self.low() <= mss + self.high() / 20;
             is_tight && 5 * self.falls(mss) >= LEVEL_ROUNDS && self.rise() <= self.high() / 100
         } else {
-            2 * self.rise() < 3 * mss
+            2 * self.rise() < 3 * mss || self.has_stayed(mss)
         }
     }
 }
@@ -150,6 +169,8 @@ impl Default for Pattern {
     fn default() -> Self {
         Self {
             clocked: Habit::holding(16),
+            whole: WHOLE,
+            refills: Habit::holding(0),
             pushed: Habit::holding(0),
             lag: 0,
             apart: Nanos::MAX,
@@ -177,6 +198,16 @@ impl Pattern {
         self.lag = lag.min(self.apart.saturating_add(TIGHT)).min(LONGEST);
     }
 
+    /// A full segment left after most of what was in flight had been acknowledged; it refills a buffer, or not.
+    pub(crate) fn see_refill(&mut self, holds: bool) {
+        self.refills.see(holds);
+    }
+
+    /// Nearly all such segments refill a buffer.
+    pub(crate) fn refills(&self) -> bool {
+        self.refills.seen >= REFILLS && self.refills.holds(12)
+    }
+
     /// Full segments follow each other: a link before the capture point takes that long for one.
     pub(crate) fn see_apart(&mut self, time: Nanos) {
         self.apart = self.apart.min(time);
@@ -189,6 +220,19 @@ impl Pattern {
         } else {
             0
         }
+    }
+
+    pub(crate) fn see_size(&mut self, is_full: bool) {
+        self.whole = if is_full {
+            self.whole.saturating_add(1)
+        } else {
+            0
+        };
+    }
+
+    /// The sender has more than it may send: the writes of an application that pauses end with smaller segments.
+    pub(crate) fn is_bulk(&self) -> bool {
+        self.whole >= WHOLE && !self.is_pushed()
     }
 
     pub(crate) fn see_push(&mut self, pushed: bool) {

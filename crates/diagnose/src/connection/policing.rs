@@ -5,49 +5,145 @@ use crate::time::{MILLISECOND, Nanos, SECOND};
 
 /// Losses that are looked at.
 const MOST: usize = 256;
-/// Intervals between losses, at least.
-const LEAST: usize = 6;
+/// Intervals between losses of which nearly all must have one rate, at least.
+const INTERVALS: usize = 6;
+/// Losses that must lie on one line if only half of the intervals have one rate, at least.
+const POINTS: usize = 6;
+/// How far eight or more losses may be from their line, as a share of what passes between two; fewer must be closer.
+const CLOSE: f64 = 0.15;
 
-/// Where losses began.
+/// Where losses began: the bucket was empty.
 #[derive(Debug, Default)]
 pub(crate) struct Policing {
-    /// When, and up to which octet data had been acknowledged.
+    /// When the first segment was sent that was lost, and how many octets had passed until then.
     losses: Vec<(Nanos, i64)>,
     queued: usize,
 }
 
 impl Policing {
     /// A recovery begins; `is_queued` tells whether the round trip was longer than the least one.
-    pub(crate) fn lose(&mut self, time: Nanos, acknowledged: i64, is_queued: bool) {
+    pub(crate) fn lose(&mut self, sent: Nanos, passed: i64, is_queued: bool) {
         if self.losses.len() < MOST {
-            self.losses.push((time, acknowledged));
+            self.losses.push((sent, passed));
             self.queued += usize::from(is_queued);
         }
     }
 
-    /// The rate in octets per second, if the intervals agree on one.
+    /// The rate in octets per second, if there is one.
     pub(crate) fn rate(&self, round_trip: Nanos) -> Option<f64> {
         if 4 * self.queued > self.losses.len() {
             return None;
         }
-        let shortest = (4 * round_trip).max(100 * MILLISECOND);
-        let mut rates = Vec::new();
-        let mut from = *self.losses.first()?;
-        for &(time, acknowledged) in &self.losses[1..] {
-            if time - from.0 >= shortest {
-                let octets = (acknowledged - from.1) as f64;
-                rates.push(octets * SECOND as f64 / (time - from.0) as f64);
-                from = (time, acknowledged);
-            }
-        }
-        if rates.len() < LEAST {
-            return None;
-        }
+        let mut rates = self.rates((4 * round_trip).max(100 * MILLISECOND))?;
         rates.sort_by(f64::total_cmp);
-        let median = rates[rates.len() / 2];
+        let median = *rates.get(rates.len() / 2)?;
         let near = rates
             .iter()
-            .filter(|rate| (**rate - median).abs() <= median / 8.0);
-        (5 * near.count() >= 4 * rates.len()).then_some(median)
+            .filter(|rate| (**rate - median).abs() <= median / 8.0)
+            .count();
+        let agree = rates.len() >= INTERVALS && 5 * near >= 4 * rates.len();
+        let is_line = 2 * near >= rates.len() && self.is_line(round_trip);
+        (agree || is_line).then_some(median)
+    }
+
+    /// What passed between two losses, divided by the time.
+    fn rates(&self, shortest: Nanos) -> Option<Vec<f64>> {
+        let mut rates = Vec::new();
+        let mut from = *self.losses.first()?;
+        for &(time, passed) in &self.losses[1..] {
+            if time - from.0 >= shortest {
+                let octets = (passed - from.1) as f64;
+                rates.push(octets * SECOND as f64 / (time - from.0) as f64);
+                from = (time, passed);
+            }
+        }
+        Some(rates)
+    }
+
+    /// What a bucket has let through when it is empty is its size and the rate times the time, although the sender's rate
+    /// changes in between.
+    fn is_line(&self, round_trip: Nanos) -> bool {
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        for &(time, passed) in &self.losses {
+            let (time, passed) = (time as f64, passed as f64);
+            if points
+                .last()
+                .is_none_or(|last| time - last.0 > round_trip as f64)
+            {
+                points.push((time, passed));
+            }
+        }
+        if points.len() < POINTS {
+            return false;
+        }
+        let count = points.len() as f64;
+        let middle = (
+            points.iter().map(|point| point.0).sum::<f64>() / count,
+            points.iter().map(|point| point.1).sum::<f64>() / count,
+        );
+        let off = |point: &(f64, f64)| (point.0 - middle.0, point.1 - middle.1);
+        let squares: f64 = points.iter().map(off).map(|(x, _)| x * x).sum();
+        let products: f64 = points.iter().map(off).map(|(x, y)| x * y).sum();
+        if squares <= 0.0 || products <= 0.0 {
+            return false;
+        }
+        let slope = products / squares;
+        let residues = points.iter().map(off).map(|(x, y)| y - slope * x);
+        let deviation = (residues.map(|rest| rest * rest).sum::<f64>() / (count - 2.0)).sqrt();
+        let between = slope * (points[points.len() - 1].0 - points[0].0) / (count - 1.0);
+        deviation <= CLOSE * ((count - 4.0) / 4.0).min(1.0) * between
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUND_TRIP: Nanos = 40 * MILLISECOND;
+
+    /// Losses at these times in milliseconds, behind so many kilobytes.
+    fn rate(losses: &[(i64, i64)]) -> Option<f64> {
+        let mut policing = Policing::default();
+        for (ms, kilobytes) in losses {
+            policing.lose(ms * MILLISECOND, kilobytes * 1000, false);
+        }
+        policing.rate(ROUND_TRIP)
+    }
+
+    #[test]
+    fn six_losses_on_a_line_are_a_policer() {
+        let found = rate(&[
+            (200, 150),
+            (1200, 651),
+            (2600, 1349),
+            (3400, 1751),
+            (5000, 2549),
+            (5600, 2850),
+        ]);
+        assert!(found.is_some_and(|rate| (rate / 500e3 - 1.0).abs() < 0.02));
+    }
+
+    #[test]
+    fn losses_at_random_are_none() {
+        let found = rate(&[
+            (200, 150),
+            (1200, 500),
+            (1600, 900),
+            (3400, 1300),
+            (4000, 2200),
+            (5600, 2850),
+            (6000, 2900),
+            (8000, 4500),
+        ]);
+        assert_eq!(found, None);
+    }
+
+    #[test]
+    fn losses_of_a_queue_are_none() {
+        let mut policing = Policing::default();
+        for step in 0..20 {
+            policing.lose(step * 500 * MILLISECOND, step * 250_000, true);
+        }
+        assert_eq!(policing.rate(ROUND_TRIP), None);
     }
 }

@@ -5,25 +5,42 @@ use crate::time::{Nanos, SECOND};
 /// How long a full window waits for a sign.
 const PATIENCE: Nanos = 4 * SECOND;
 
+/// Of so many windows one must have shrunk, at least.
+const RARE: u32 = 32;
+
 /// Time in which the window was full.
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     largest: i64,
+    /// Windows that were seen, and those that had shrunk to less than half.
+    seen: u32,
+    shrunk: u32,
     /// Time of a full window that has been seen.
     sum: Nanos,
     /// Time since the window shrank last, and when that began.
     pending: Nanos,
     since: Nanos,
     /// Of which the window shrank to less than half.
-    pub(crate) time: Nanos,
+    time: Nanos,
 }
 
 impl Unread {
     /// The sender learns of a window.
     pub(crate) fn see_window(&mut self, window: i64) {
         self.largest = self.largest.max(window);
+        self.seen = self.seen.saturating_add(1);
         if 2 * window < self.largest {
+            self.shrunk = self.shrunk.saturating_add(1);
             self.time += std::mem::take(&mut self.pending);
+        }
+    }
+
+    /// Time in which the application had not read. Few shrunk windows show a host that was busy for a moment.
+    pub(crate) fn time(&self) -> Nanos {
+        if self.seen > RARE.saturating_mul(self.shrunk) {
+            0
+        } else {
+            self.time
         }
     }
 

@@ -10,6 +10,9 @@ use crate::{
 /// Acknowledgments that are between the capture point and the sender, at most.
 const MOST: usize = 4096;
 
+/// An acknowledgment further ahead than any window is a damaged one.
+pub(crate) const FURTHEST: i64 = 1 << 30;
+
 /// By how much an acknowledgment may be late without a queue on its way.
 const LATE: Nanos = 300 * MICROSECOND;
 

@@ -1,6 +1,6 @@
 //! Losses of several segments in a row that no queue explains.
 
-use super::{Case, Finding, Meta};
+use super::{Case, Finding, Meta, counted};
 
 pub(super) const META: Meta = Meta {
     name: "burst-loss",
@@ -18,11 +18,11 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         cause: META.name,
         share: case.of_segments(losses.len()),
         text: format!(
-            "{} to {}: {} segments were lost in {} bursts while no queue was full.",
+            "{} to {}: {} were lost in {} while no queue was full.",
             case.sender,
             case.receiver,
-            losses.len(),
-            runs.len()
+            counted(losses.len(), "segment"),
+            counted(runs.len(), "burst")
         ),
         packets: case.frames(&losses),
     })

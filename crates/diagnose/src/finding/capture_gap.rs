@@ -1,6 +1,6 @@
 //! Data that the capture lacks.
 
-use super::{Case, Finding, Meta};
+use super::{Case, Finding, Meta, counted};
 
 pub(super) const META: Meta = Meta {
     name: "capture-gap",
@@ -16,8 +16,11 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         cause: META.name,
         share: case.of_segments(usize::try_from(data.capture_gaps).unwrap_or(usize::MAX)),
         text: format!(
-            "{} to {}: the capture lacks {} bytes in {} holes that were acknowledged: the capture lost them, not the network.",
-            case.sender, case.receiver, data.capture_gap_bytes, data.capture_gaps
+            "{} to {}: the capture lacks {} in {}, and they were acknowledged: the capture lost them, not the network.",
+            case.sender,
+            case.receiver,
+            counted(data.capture_gap_bytes, "byte"),
+            counted(data.capture_gaps, "hole")
         ),
         packets: Vec::new(),
     })

@@ -4,8 +4,7 @@ mod bufferbloat;
 mod burst_loss;
 mod capture_gap;
 mod large_segments_lost;
-mod loss_after_capture;
-mod loss_before_capture;
+mod loss_place;
 mod policer;
 mod queue_overflow;
 mod random_loss;
@@ -28,13 +27,18 @@ pub use crate::limit::Meta;
 
 /// Frames that are named, at most.
 const MOST_PACKETS: usize = 8;
-/// Shares of the time below this one do not stand out.
+/// Shares of the time below this one do not stand out; nor do times that are short, unless they are much of the connection.
 const LEAST_SHARE: f64 = 0.05;
-/// Losses that no queue explains below which they show no kind.
+const LEAST_SECONDS: f64 = 0.25;
+const MUCH: f64 = 0.2;
+/// Losses that no queue explains below which they show no kind; where a queue lost segments as well, more are needed, and a
+/// share of all: at the begin of an overflow a queue does not seem full.
 const FEW: usize = 3;
+const FEW_BESIDES: usize = 5;
+const LEAST_BESIDES: usize = 20;
 
 macro_rules! kinds {
-    ($($variant:ident = $module:ident,)*) => {
+    ($($variant:ident = $module:ident $(:: $part:ident)?,)*) => {
         /// A kind of finding that is no limit.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Kind {
@@ -49,13 +53,13 @@ macro_rules! kinds {
             #[must_use]
             pub const fn meta(self) -> &'static Meta {
                 match self {
-                    $(Self::$variant => &$module::META,)*
+                    $(Self::$variant => &$module $(:: $part)? ::META,)*
                 }
             }
 
             fn find(self, case: &Case<'_>) -> Option<Finding> {
                 match self {
-                    $(Self::$variant => $module::find(case),)*
+                    $(Self::$variant => $module $(:: $part)? ::find(case),)*
                 }
             }
         }
@@ -76,8 +80,8 @@ kinds! {
     BurstLoss = burst_loss,
     QueueOverflow = queue_overflow,
     TailLoss = tail_loss,
-    LossBeforeCapture = loss_before_capture,
-    LossAfterCapture = loss_after_capture,
+    LossBeforeCapture = loss_place::before,
+    LossAfterCapture = loss_place::after,
     SpuriousRetransmission = spurious_retransmission,
     Reordering = reordering,
     LargeSegmentsLost = large_segments_lost,
@@ -124,6 +128,12 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// So many seconds stand out.
+    fn is_notable(&self, seconds: f64) -> bool {
+        let share = self.share(seconds);
+        share >= LEAST_SHARE && (seconds >= LEAST_SECONDS || share >= MUCH)
+    }
+
     fn of_time(&self, limit: &str) -> f64 {
         self.share(self.time(limit))
     }
@@ -163,14 +173,22 @@ impl<'a> Case<'a> {
 
     /// Those while no queue was full, if there are enough to tell their kind.
     fn unexplained_losses(&self) -> Option<Vec<Vec<&'a Retransmission>>> {
-        let (_, mut runs) = self.runs();
-        runs.retain(|run| !run.iter().any(|one| one.queue_full));
+        let (_, runs) = self.runs();
+        let (full, runs): (Vec<_>, Vec<_>) = runs
+            .into_iter()
+            .partition(|run| run.iter().any(|one| one.queue_full));
+        let queued: usize = full.iter().map(Vec::len).sum();
         let is_known = self.data.policed_mbit_s.is_some() || large_segments_lost::is_stuck(self);
         let count: usize = runs.iter().map(Vec::len).sum();
         // Of originals that come late the receiver discards those with an old timestamp (RFC 7323 §5.3).
         let late = self.data.reordered_packets + self.data.reordered_after_packets;
         let are_late = 4 * count as u64 <= late;
-        (count >= FEW && !is_known && !are_late).then_some(runs)
+        let are_many = if queued > 0 {
+            count >= FEW_BESIDES && LEAST_BESIDES * count >= count + queued
+        } else {
+            count >= FEW
+        };
+        (are_many && !is_known && !are_late).then_some(runs)
     }
 
     /// The frames of retransmissions.
@@ -219,6 +237,18 @@ pub(crate) fn all(connection: &Connection) -> Vec<Finding> {
     }
     findings.sort_by(|one, other| other.share.total_cmp(&one.share));
     findings
+}
+
+/// So many of a noun whose plural ends in `s`.
+fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+/// The verb of so many.
+const fn were(count: usize) -> &'static str {
+    if count == 1 { "was" } else { "were" }
 }
 
 /// A share in per cent, with a digit where it is small.

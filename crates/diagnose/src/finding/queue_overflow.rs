@@ -1,6 +1,6 @@
 //! Losses because a queue was full.
 
-use super::{Case, Finding, Meta, percent};
+use super::{Case, Finding, Meta, counted, percent, were};
 
 pub(super) const META: Meta = Meta {
     name: "queue-overflow",
@@ -19,11 +19,12 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         cause: META.name,
         share,
         text: format!(
-            "{} to {}: {} segments ({}) were lost while a queue was full.",
+            "{} to {}: {} ({}) {} lost while a queue was full.",
             case.sender,
             case.receiver,
-            losses.len(),
-            percent(share)
+            counted(losses.len(), "segment"),
+            percent(share),
+            were(losses.len())
         ),
         packets: case.frames(&losses),
     })

@@ -1,6 +1,6 @@
 //! Losses of single segments that no queue explains.
 
-use super::{Case, Finding, Meta, percent};
+use super::{Case, Finding, Meta, counted, percent, were};
 
 pub(super) const META: Meta = Meta {
     name: "random-loss",
@@ -18,11 +18,12 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         cause: META.name,
         share: case.of_segments(losses.len()),
         text: format!(
-            "{} to {}: {} segments ({}) were lost singly while no queue was full.",
+            "{} to {}: {} ({}) {} lost singly while no queue was full.",
             case.sender,
             case.receiver,
-            losses.len(),
-            percent(case.of_segments(losses.len()))
+            counted(losses.len(), "segment"),
+            percent(case.of_segments(losses.len())),
+            were(losses.len())
         ),
         packets: case.frames(&losses),
     })

@@ -1,17 +1,26 @@
 //! Segments that arrive after later ones.
 
-use super::{Case, Finding, Meta, percent};
+use super::{Case, Finding, Meta, counted, percent};
 
 pub(super) const META: Meta = Meta {
     name: "reordering",
     title: "Reordering",
     meaning: "The path delivers segments after later ones.",
-    evidence: "Segments came after later ones without being retransmitted, or SACKs named a gap that its own segment filled.",
+    evidence: "Segments came after later ones and were no retransmissions, or SACKs named a gap that its own segment filled.",
     confusion: "Several members of a link group, or a retransmission below IP.",
 };
 
 /// Below this share of the segments it does no harm: RACK and DUPTHRESH wait for it.
 const LEAST: f64 = 0.0005;
+
+/// Where they came after later ones.
+fn place(before: u64, after: u64, receiver: &str) -> String {
+    match (before, after) {
+        (_, 0) => "the capture point".to_owned(),
+        (0, _) => receiver.to_owned(),
+        _ => format!("the capture point ({before}) or {receiver} ({after})"),
+    }
+}
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     // A capture with gaps may lack the retransmission that filled one.
@@ -24,10 +33,12 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         cause: META.name,
         share,
         text: format!(
-            "{} to {}: {before} segments reached the capture point after later ones, {after} the receiver ({} in all); they are no retransmissions.",
+            "{} to {}: {} ({}) reached {} after later ones, and they are no retransmissions.",
             case.sender,
             case.receiver,
-            percent(share)
+            counted(count, "segment"),
+            percent(share),
+            place(before, after, case.receiver)
         ),
         packets: Vec::new(),
     })

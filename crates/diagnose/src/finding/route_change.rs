@@ -22,8 +22,11 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         cause: META.name,
         share: 0.0,
         text: format!(
-            "The route between the capture point and {end} changed {} times; first its round trip went from {:.1} to {:.1} ms.",
-            changes.len(),
+            "The route between the capture point and {end} changed{} its round trip went from {:.1} to {:.1} ms.",
+            match changes.len() {
+                1 => ":".to_owned(),
+                more => format!(" {more} times; first"),
+            },
             first.before_ms,
             first.after_ms
         ),

@@ -1,6 +1,6 @@
 //! An application that waits for requests of the other end.
 
-use super::{Case, Finding, LEAST_SHARE, Meta, percent};
+use super::{Case, Finding, Meta, percent};
 
 pub(super) const META: Meta = Meta {
     name: "slow-client",
@@ -11,8 +11,9 @@ pub(super) const META: Meta = Meta {
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
-    let share = case.share(case.data.receiver_application_s);
-    (case.is_main && share >= LEAST_SHARE).then(|| Finding {
+    let seconds = case.data.receiver_application_s;
+    let share = case.share(seconds);
+    (case.is_main && case.is_notable(seconds)).then(|| Finding {
         cause: META.name,
         share,
         text: format!(

@@ -1,6 +1,6 @@
 //! A receiver's application that reads more slowly than data comes.
 
-use super::{Case, Finding, LEAST_SHARE, Meta, percent};
+use super::{Case, Finding, Meta, percent};
 
 pub(super) const META: Meta = Meta {
     name: "slow-reader",
@@ -11,8 +11,9 @@ pub(super) const META: Meta = Meta {
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
-    let share = case.share(case.data.receiver_unread_s);
-    (share >= LEAST_SHARE).then(|| Finding {
+    let seconds = case.data.receiver_unread_s;
+    let share = case.share(seconds);
+    (case.is_notable(seconds)).then(|| Finding {
         cause: META.name,
         share,
         text: format!(

@@ -1,6 +1,6 @@
 //! Retransmissions of data that had arrived.
 
-use super::{Case, Finding, Meta};
+use super::{Case, Finding, Meta, counted};
 
 pub(super) const META: Meta = Meta {
     name: "spurious-retransmission",
@@ -21,8 +21,14 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         cause: META.name,
         share: case.of_segments(usize::try_from(counts.spurious).unwrap_or(usize::MAX)),
         text: format!(
-            "{} to {}: {} of {} retransmissions were spurious, because the data had arrived or was only late.",
-            case.sender, case.receiver, counts.spurious, counts.all
+            "{} to {}: of {}, {} spurious: the data had arrived or was only late.",
+            case.sender,
+            case.receiver,
+            counted(counts.all, "retransmission"),
+            match counts.spurious {
+                1 => "1 was".to_owned(),
+                more => format!("{more} were"),
+            }
         ),
         packets: case.frames(&spurious),
     })

@@ -1,6 +1,6 @@
 //! A handshake that needed more than one SYN or SYN-ACK.
 
-use super::{Case, Finding, Meta};
+use super::{Case, Finding, Meta, counted};
 
 pub(super) const META: Meta = Meta {
     name: "syn-loss",
@@ -17,7 +17,10 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     (again > 0 && is_open).then(|| Finding {
         cause: META.name,
         share: case.of_time("handshake"),
-        text: format!("The handshake needed {again} retransmissions of a SYN or SYN-ACK."),
+        text: format!(
+            "The handshake needed {} of a SYN or SYN-ACK.",
+            counted(again, "retransmission")
+        ),
         packets: Vec::new(),
     })
 }

@@ -1,6 +1,6 @@
 //! Losses of the last segments of what was sent.
 
-use super::{Case, Finding, Meta, large_segments_lost};
+use super::{Case, Finding, Meta, counted, large_segments_lost};
 
 pub(super) const META: Meta = Meta {
     name: "tail-loss",
@@ -23,10 +23,10 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         cause: META.name,
         share,
         text: format!(
-            "{} to {}: the last segments of {} flights were lost, and a timer found it.",
+            "{} to {}: the last segments of {} were lost, and a timer found it.",
             case.sender,
             case.receiver,
-            runs.len()
+            counted(runs.len(), "flight")
         ),
         packets: case.frames(&losses),
     })

@@ -1,6 +1,6 @@
 //! Limits that took a notable share of the time.
 
-use super::{Case, Finding, LEAST_SHARE};
+use super::{Case, Finding};
 use crate::limit::Limit;
 
 /// What of a limit is not a finding of its own.
@@ -19,12 +19,12 @@ pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Finding> + 'a
     let limits = Limit::ALL.into_iter().filter(others);
     limits.filter_map(|limit| {
         let meta = limit.meta();
-        let share = case.share(time(case, limit));
+        let seconds = time(case, limit);
         // Whoever sends the requests has little to send.
         let is_asking = limit == Limit::Application && !case.is_main;
-        (share >= LEAST_SHARE && !is_asking).then(|| Finding {
+        (case.is_notable(seconds) && !is_asking).then(|| Finding {
             cause: meta.name,
-            share,
+            share: case.share(seconds),
             text: format!("{} to {}: {}", case.sender, case.receiver, meta.meaning),
             packets: case.pauses(meta.name, None),
         })

@@ -11,8 +11,9 @@ pub(super) const META: Meta = Meta {
 };
 
 pub(super) fn holds(wait: &Wait) -> bool {
-    wait.is_idle
-        || wait.is_last
-        || (wait.is_blocked && (wait.is_small || wait.is_unfilled))
-        || (!wait.is_blocked && !wait.is_paced)
+    // What comes behind a last full segment that is outstanding is not known.
+    let is_outstanding = wait.is_last && !wait.is_small;
+    let is_held = wait.is_blocked && (wait.is_small || wait.is_unfilled);
+    let is_late = !wait.is_blocked && !wait.is_paced && !is_outstanding;
+    !wait.is_bulk && !wait.is_refill && (wait.is_idle || is_held || is_late)
 }

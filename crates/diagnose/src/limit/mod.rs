@@ -51,6 +51,8 @@ pub(crate) struct Wait {
     pub(crate) has_gap: bool,
     /// The peer's application was to say something first.
     pub(crate) is_peers: bool,
+    /// The sender always has something to send, and the interval is not so long that it must have been the application's.
+    pub(crate) is_bulk: bool,
     /// All data was acknowledged when the interval began.
     pub(crate) is_idle: bool,
     /// No segment follows.
@@ -68,6 +70,9 @@ pub(crate) struct Wait {
     pub(crate) is_paced: bool,
     /// The amount in flight has been the same for many round trips.
     pub(crate) is_level: bool,
+    /// The segment that ends the interval refills a send buffer; or may do so, if others do as well.
+    pub(crate) is_refill: bool,
+    pub(crate) may_refill: bool,
     /// That amount is about the receiver's window.
     pub(crate) fills_window: bool,
     /// No more is in flight than any congestion window holds.
@@ -144,6 +149,10 @@ impl Shares {
 
     pub(crate) fn of(&self, limit: Limit) -> Nanos {
         self.spent[limit as usize]
+    }
+
+    pub(crate) fn all(&self) -> Nanos {
+        self.spent.iter().sum()
     }
 
     /// Gives time of one limit to another.

@@ -6,11 +6,12 @@ pub(super) const META: Meta = Meta {
     name: "send-buffer",
     title: "Send buffer",
     meaning: "The sender's socket buffer held no more data.",
-    evidence: "The amount in flight stayed the same over many round trips without a loss, below the receiver's window, and no queue built up.",
+    evidence: "The amount in flight stayed the same over many round trips without a loss, below the receiver's window, and no queue built up; or half of it had been acknowledged before an acknowledgment released more, again and again.",
     confusion: "A congestion window that does not grow.",
 };
 
 pub(super) fn holds(wait: &Wait) -> bool {
-    // With a queue on the path more in the buffer would only wait there.
-    wait.is_blocked && wait.is_level && !wait.is_queued
+    // A small segment waits for Nagle's algorithm. With a queue on the path more in the buffer would only wait there.
+    let is_held = wait.is_level && !wait.is_queued && !wait.is_next_small;
+    wait.is_refill || (wait.is_blocked && is_held)
 }

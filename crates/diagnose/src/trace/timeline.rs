@@ -81,6 +81,27 @@ impl Timeline {
         self.level = self.intervals.len();
     }
 
+    /// A wait proves to have been for the send buffer.
+    pub(crate) fn settle_refill(&mut self, start: Nanos, end: Nanos) {
+        let recent = self.intervals.iter_mut().rev();
+        for interval in recent.take_while(|interval| interval.end > start) {
+            if interval.start >= start && interval.end <= end {
+                interval.limit = Limit::SendBuffer;
+            }
+        }
+    }
+
+    /// A recovery proves to have begun then.
+    pub(crate) fn settle_missed(&mut self, start: Nanos) {
+        let recent = self.intervals.iter_mut().rev();
+        for interval in recent.take_while(|interval| interval.start >= start) {
+            if matches!(interval.limit, Limit::CongestionWindow | Limit::Bottleneck) {
+                interval.limit = Limit::FastRecovery;
+            }
+        }
+        self.start_level();
+    }
+
     /// A recovery proves spurious: its time is reordering's.
     pub(crate) fn settle_recovery(&mut self, start: Nanos, end: Nanos) {
         let recent = self.intervals.iter_mut().rev();

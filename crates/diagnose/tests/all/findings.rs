@@ -114,3 +114,36 @@ fn losses_in_a_row_are_a_burst() {
     assert!(found.contains(&"burst-loss"), "{found:?}");
     assert!(!found.contains(&"random-loss"), "{found:?}");
 }
+
+#[test]
+fn an_opened_connection_with_sacks_has_no_late_segment() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).data(30, MSS, MSS);
+    script.ack(40, 0, &[(MSS, 2 * MSS)]).ack(41, 2 * MSS, &[]);
+    assert_eq!(script.sent().reordered_after_packets, 1);
+    assert_eq!(
+        script
+            .connection()
+            .directions
+            .b_to_a
+            .reordered_after_packets,
+        0
+    );
+}
+
+#[test]
+fn a_sentence_about_one_thing_is_in_the_singular() {
+    let mut script = Script::opened();
+    let mut again = script.packets[0].clone();
+    for packet in &mut script.packets {
+        packet.micros += 1_000_000;
+    }
+    again.id -= 1;
+    script.packets.insert(0, again);
+    let findings = script.connection().findings;
+    let text = findings.iter().find(|one| one.cause == "syn-loss");
+    assert_eq!(
+        text.map(|one| one.text.as_str()),
+        Some("The handshake needed 1 retransmission of a SYN or SYN-ACK.")
+    );
+}

@@ -102,7 +102,7 @@ fn figures(text: &str, first: u64, engine: Engine) -> Value {
     let about = About {
         scenario: String::new(),
         seed: 1,
-        resolved_scenario: Value::Null,
+        resolved_scenario: resolved.json.clone(),
         platform: String::new(),
         captures: serde_json::Map::new(),
     };

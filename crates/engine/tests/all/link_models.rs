@@ -1,4 +1,4 @@
-//! TCP over links that are more than a rate: policers and Wi-Fi stations.
+//! TCP over links that are more than a rate: policers, Wi-Fi stations, cable modems and cells.
 
 #![expect(clippy::float_cmp, reason = "counts are exact")]
 
@@ -79,4 +79,53 @@ fn damaged_wifi_frames_become_delay() {
     let link = &run.summary.links["air"]["forward"];
     assert_eq!(figure(link, "lost_packets"), 0.0, "{link}");
     assert!(figure(flow, "goodput_mbit_s") > 0.6 * 58.0, "{flow}");
+}
+
+/// Requests overlap, so that TCP fills a cable's upstream; each round trip has the delay of a request and a grant.
+#[test]
+fn a_modem_s_requests_cost_delay_and_no_rate() {
+    let run = |service: &str| {
+        run(&format!(
+            "rate = \"20 Mbit/s\"\nforward.service = {service}\nqueue = {{ kind = \"drop-tail\", limit = \"100 packets\" }}"
+        ))
+    };
+    let (fixed, cable) = (run("\"fixed\""), run("\"cable\""));
+    let (fixed, cable) = (&fixed.summary.flows["f"], &cable.summary.flows["f"]);
+    let goodput = figure(cable, "goodput_mbit_s") / figure(fixed, "goodput_mbit_s");
+    assert!((goodput - 1.0).abs() < 0.02, "{goodput}");
+    let least = figure(cable, "min_rtt_ms") - figure(fixed, "min_rtt_ms");
+    assert!((1.65..5.7).contains(&least), "{least}");
+}
+
+/// A tenth of the blocks is retransmitted by the cell: TCP loses that share of the rate, no packet and no order.
+#[test]
+fn a_cell_s_errors_become_delay() {
+    let run = run(
+        "rate = \"20 Mbit/s\"\nforward.service = { kind = \"cellular\", sr_period = \"10 ms\" }\n\
+         reverse.service = \"cellular\"\nforward.queue = { kind = \"drop-tail\", limit = \"1000 packets\" }",
+    );
+    let flow = &run.summary.flows["f"];
+    let link = &run.summary.links["air"]["forward"];
+    assert_eq!(figure(link, "lost_packets"), 0.0, "{link}");
+    assert_eq!(figure(link, "reordered_packets"), 0.0, "{link}");
+    // 1,448 of 1,500 bytes.
+    let expected = 0.9 * 20.0 * 1448.0 / 1500.0;
+    let goodput = figure(flow, "goodput_mbit_s");
+    assert!((goodput / expected - 1.0).abs() < 0.02, "{goodput}");
+    // 20 ms of delay, 12 ms of grant, block and decoding at the least, and 7 ms back.
+    assert!(figure(flow, "min_rtt_ms") >= 39.0, "{flow}");
+}
+
+/// Packets in the gap of a link that goes down wait, and no block is lost.
+#[test]
+fn media_survive_a_link_that_goes_down() {
+    for service in ["\"cable\"", "{ kind = \"cellular\", sr_period = \"5 ms\" }", "\"cellular\""] {
+        let run = run(&format!(
+            "rate = \"20 Mbit/s\"\nservice = {service}\nqueue = {{ kind = \"drop-tail\", limit = \"100 packets\" }}\n\
+             [[at]]\ntime = \"8 s\"\nset = {{ \"link.air.up\" = false }}\n\
+             [[at]]\ntime = \"8.2 s\"\nset = {{ \"link.air.up\" = true }}"
+        ));
+        let flow = &run.summary.flows["f"];
+        assert!(figure(flow, "goodput_mbit_s") > 12.0, "{service}: {flow}");
+    }
 }

@@ -179,7 +179,7 @@ fn jitter_takes_its_table_from_a_file() {
         jitter,
     );
     let resolved = read(&text, "1 ms\n# long\n250 ms\n").unwrap_or_else(|error| panic!("{error}"));
-    let table = &resolved.json["link"]["cell"]["forward"]["impair"][0];
+    let table = &resolved.json.value()["link"]["cell"]["forward"]["impair"][0];
     assert_eq!(table["table"], serde_json::json!(["1 ms", "250 ms"]));
     assert!(table["file"].is_null());
     let error = read(&text, "1 ms\n2 packets\n").expect_err("no delay");
@@ -193,7 +193,7 @@ fn jitter_takes_its_table_from_a_file() {
 #[test]
 fn the_resolved_scenario_keeps_the_trace() {
     let resolved = read(SCENARIO, "3\n").unwrap_or_else(|error| panic!("{error}"));
-    let forward = &resolved.json["link"]["cell"]["forward"];
+    let forward = &resolved.json.value()["link"]["cell"]["forward"];
     assert_eq!(forward["rate"], "unlimited");
     assert_eq!(forward["service"]["kind"], "trace");
     assert_eq!(forward["service"]["file"], "traces/cell.trace");

@@ -33,6 +33,7 @@ use crate::{
     kernel::{clock::Clock, namespace::Namespace},
     plan::{
         controls::Controls,
+        devices,
         directory::Directory,
         settings::{SocketSettings, connects_back},
     },
@@ -105,9 +106,9 @@ impl Application {
     ) -> [Self; 2] {
         let flow = &resolved.flows[index];
         let congestion = controls.name(index);
-        let passive = flow.ends[usize::from(!connects_back(flow))];
+        let passive = devices::ends(resolved, flow)[usize::from(!connects_back(flow))];
         let address = SocketAddr::new(
-            Directory::address(passive, flow.family == Family::V6),
+            devices::address(passive, flow.family == Family::V6),
             Directory::port(index),
         );
         let end = Instant::START + resolved.duration;
@@ -157,7 +158,10 @@ impl Application {
         namespace.enter()?;
         let (to, window) = ((self.address, &self.settings), self.window);
         match self.role {
-            Role::DatagramSource(end) => return end.run(self.address, window, stage, ready),
+            Role::DatagramSource(end) => {
+                let ends = (self.settings.local, self.address);
+                return end.run(ends, window, stage, ready);
+            }
             Role::DatagramSink(end) => return end.run(self.address, window, stage, ready),
             Role::TransferSource(end) => return end.run(to, window, stage, ready),
             Role::TransferSink(end) => return end.run(to, window, stage, ready),
@@ -200,6 +204,7 @@ impl Application {
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         self.settings.apply(&socket)?;
         prepare(&socket, &self.settings)?;
+        self.settings.bind_local(&socket)?;
         stage.sockets.add(self.flow, self.side, &socket)?;
         while !stage.is_over() && clock.now() < self.stop {
             match connect(&socket, &self.address) {

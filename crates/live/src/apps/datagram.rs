@@ -8,7 +8,7 @@
 use std::{
     collections::VecDeque,
     io,
-    net::{SocketAddr, UdpSocket},
+    net::{IpAddr, SocketAddr, UdpSocket},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -174,16 +174,16 @@ impl Source {
     /// Writes each datagram at its time to the socket at `address`.
     pub fn run(
         self,
-        address: SocketAddr,
+        (local, address): (Option<IpAddr>, SocketAddr),
         (start, _): (Instant, Instant),
         stage: &Stage,
         ready: impl FnOnce(),
     ) -> io::Result<Outcome> {
-        let any: SocketAddr = match address {
-            SocketAddr::V4(_) => ([0_u8; 4], 0).into(),
-            SocketAddr::V6(_) => ([0_u16; 8], 0).into(),
+        let any: IpAddr = match address {
+            SocketAddr::V4(_) => [0_u8; 4].into(),
+            SocketAddr::V6(_) => [0_u16; 8].into(),
         };
-        let socket = UdpSocket::bind(any)?;
+        let socket = UdpSocket::bind((local.unwrap_or(any), 0))?;
         sys::path_mtu::ignore(&socket, address.is_ipv6())?;
         socket.connect(address)?;
         socket.set_write_timeout(Some(LOOK))?;

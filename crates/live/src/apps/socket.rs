@@ -47,6 +47,13 @@ impl SocketSettings {
         Ok(self.try_on(socket)?)
     }
 
+    /// Before a socket connects: where it connects from.
+    pub fn bind_local(&self, socket: &impl AsFd) -> io::Result<()> {
+        self.local.map_or(Ok(()), |address| {
+            Ok(bind(socket, &SocketAddr::new(address, 0))?)
+        })
+    }
+
     /// The same, with which option it was that the socket would not have.
     pub fn try_on(&self, socket: &impl AsFd) -> Result<(), OptionError> {
         let failed = |option| move |source| OptionError { option, source };
@@ -293,6 +300,7 @@ mod tests {
             max_segment: 700,
             window: None,
             nagle: false,
+            local: None,
         }
     }
 

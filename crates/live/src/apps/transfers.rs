@@ -249,6 +249,7 @@ impl Source {
         let socket = socket_with(family, SocketType::STREAM, flags, None)?;
         settings.apply(&socket)?;
         prepare(&socket, settings)?;
+        settings.bind_local(&socket)?;
         // The other end may ask for it as soon as it is in flight.
         let mut ledger = self.ledger.lock();
         match connect(&socket, &address) {
@@ -537,6 +538,7 @@ mod tests {
             max_segment: 1448,
             window: None,
             nagle: false,
+            local: None,
         };
         let address = SocketAddr::from(([127, 0, 0, 1], 10_000));
         let window = (Instant::START, Instant::from_millis(2000));

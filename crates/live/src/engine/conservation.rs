@@ -51,7 +51,7 @@ impl Packets {
         waiting: u64,
         (ends, devices): (&[[usize; 2]], &Devices),
     ) -> Self {
-        let is_counted = |node: usize| devices[node].is_some();
+        let is_counted = |node: usize| devices.get(node).is_some_and(Option::is_some);
         let all = recorder.crossings(ends, |_| true);
         let counted = recorder.crossings(ends, is_counted);
         let sum = |of: fn(&(Passed, Drops)) -> u64| devices.iter().flatten().map(of).sum();

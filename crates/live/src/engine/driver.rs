@@ -37,8 +37,9 @@ use crate::{
     },
     plan::{
         directory::Directory,
-        frame::{self, Conversation, Frame, LARGEST},
-        sharing::Sharing,
+        frame::{self, Conversation, Frame, LARGEST, Label},
+        hops::Hops,
+        sharing::{Place, Sharing},
     },
 };
 
@@ -57,6 +58,7 @@ pub struct Driver<'a> {
     /// Forward and reverse of each flow.
     pub inboxes: Vec<[Inbox; 2]>,
     pub directory: &'a Directory,
+    pub hops: &'a Hops,
     pub recorder: &'a Recorder,
     pub clock: Clock,
     pub stop: &'a AtomicBool,
@@ -245,7 +247,10 @@ impl Driver<'_> {
                 let conversation = || Conversation::read(octets, 0);
                 let place = self
                     .directory
-                    .find(&label, &mut self.sharing, conversation)?;
+                    .find(&label, &mut self.sharing, conversation)
+                    .or_else(|| self.to_router(&label))?;
+                let expiring = self.hops.expiring(place, label.hop_limit);
+                let place = expiring.unwrap_or(place);
                 Some((place, label.ecn, label.dscp, transport))
             });
             let Some(found) = found else {
@@ -269,6 +274,13 @@ impl Driver<'_> {
         };
         self.enter(place, packet);
         true
+    }
+
+    /// Where a packet goes that is for a router.
+    fn to_router(&self, label: &Label) -> Option<Place> {
+        let device = self.directory.device(label.source)?;
+        let router = self.directory.device(label.destination)?;
+        self.hops.to(device, router)
     }
 
     fn enter(&mut self, (flow, direction): (FlowId, Direction), packet: Departing<Frame>) {

@@ -29,13 +29,18 @@ pub struct KernelEnd {
     pub recorder: Arc<Recorder>,
     /// Whose packets come here, and which way they came.
     pub place: (FlowId, Direction),
+    /// Routers on the way of what comes, each of which takes one from the hop limit.
+    pub routers: u8,
     /// Where is written down when datagrams came, if somebody asks for it.
     pub stamps: Option<Stamps>,
 }
 
 impl Host<Frame> for KernelEnd {
     fn on_packet(&mut self, now: Instant, packet: Arrived<'_, Frame>) {
-        let octets = frame::write(packet.transport, packet.ecn);
+        let mut octets = frame::write(packet.transport, packet.ecn);
+        if self.routers > 0 {
+            frame::pass_routers(octets.to_mut(), self.routers);
+        }
         let released = self.recorder.release(self.place, now);
         if let (Some(stamps), Some(at)) = (&self.stamps, released) {
             // Before it can be read.

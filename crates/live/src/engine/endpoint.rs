@@ -33,6 +33,7 @@ use crate::{
         sys::tcp_info::TcpInfo,
     },
     plan::{
+        devices,
         directory::Directory,
         frame::{self, Frame},
         settings::connects_back,
@@ -59,11 +60,14 @@ impl Own {
     /// The end of a flow at a host of its own TCP; `None` where the kernel's is.
     fn of(resolved: &Resolved, index: usize, side: Side) -> Option<Self> {
         let flow = &resolved.flows[index];
-        let (here, there) = (flow.ends[side as usize], flow.ends[1 - side as usize]);
-        resolved.attached[here].has_own_tcp.then(|| {
-            let connection = Connection::new(resolved, index, side, [here, there]);
-            Self(Arc::new(Mutex::new(connection)))
-        })
+        let devices = devices::ends(resolved, flow);
+        let (here, there) = (devices[side as usize], devices[1 - side as usize]);
+        resolved.attached[flow.ends[side as usize]]
+            .has_own_tcp
+            .then(|| {
+                let connection = Connection::new(resolved, index, side, [here, there]);
+                Self(Arc::new(Mutex::new(connection)))
+            })
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {

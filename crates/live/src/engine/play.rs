@@ -37,6 +37,7 @@ use crate::{
         directory::Directory,
         error::{Error, failed},
         frame::{self, Frame, LARGEST},
+        hops::Hops,
         settings::is_carried,
         sharing::Sharing,
         times,
@@ -59,7 +60,9 @@ pub struct Play<'a> {
     /// Whether the flows send.
     pub flows_send: bool,
     pub recorder: &'a Recorder,
-    /// Of each flow, forward and reverse.
+    /// The hidden flows to routers.
+    pub hops: &'a Hops,
+    /// Of each flow, the hidden ones too, forward and reverse.
     pub inboxes: Vec<[Inbox; 2]>,
     /// Of each flow, the ends that are our own TCP.
     pub own: &'a [[Option<Own>; 2]],
@@ -258,7 +261,7 @@ impl Play<'_> {
             let device = &host.as_ref()?.device;
             Some((node, Arc::clone(device)))
         });
-        let flows = 0..self.resolved.flows.len();
+        let flows = 0..network.flow_count();
         let flows = flows.map(|flow| FlowId(u32::try_from(flow).expect("counted in 32 bits")));
         let first = flows.map(|flow| network.first_connection(flow));
         let driver = Driver {
@@ -269,6 +272,7 @@ impl Play<'_> {
             devices: devices.collect(),
             inboxes: self.inboxes.clone(),
             directory,
+            hops: self.hops,
             recorder: self.recorder,
             clock,
             stop: &stop,

@@ -1,6 +1,6 @@
 //! The addresses of hosts.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Of the network that all hosts share: a part of 10.0.0.0/8 (RFC 1918).
 const V4: [u8; 2] = [10, 113];
@@ -11,13 +11,17 @@ const V6: [u8; 14] = [0xfd, 0x71, 0x61, 0x6e, 0x61, 0x62, 0, 0, 0, 0, 0, 0, 0, 0
 /// Bits of the IPv6 network.
 pub const V6_PREFIX: u32 = 64;
 
-/// Whether it is of that network.
-pub fn is_v4(address: &[u8]) -> bool {
-    address.starts_with(&V4)
+/// The number in an address of that network, which [`number`] has made; `None` for any other address.
+pub fn number_in(address: IpAddr) -> Option<u16> {
+    match address {
+        IpAddr::V4(v4) => after(&v4.octets(), &V4),
+        IpAddr::V6(v6) => after(&v6.octets(), &V6),
+    }
 }
-/// Whether it is of that network.
-pub fn is_v6(address: &[u8]) -> bool {
-    address.starts_with(&V6)
+
+fn after(octets: &[u8], network: &[u8]) -> Option<u16> {
+    let rest = octets.strip_prefix(network)?;
+    Some(u16::from_be_bytes(rest.try_into().ok()?))
 }
 
 /// The IPv4 address of a host.
@@ -32,6 +36,15 @@ pub fn v6_of(host: usize) -> Ipv6Addr {
     octets[..14].copy_from_slice(&V6);
     octets[14..].copy_from_slice(&number(host).to_be_bytes());
     octets.into()
+}
+
+/// The address of either version of a host.
+pub fn address_of(host: usize, is_v6: bool) -> IpAddr {
+    if is_v6 {
+        v6_of(host).into()
+    } else {
+        v4_of(host).into()
+    }
 }
 
 /// The number of a host; 0 is the network's own address.

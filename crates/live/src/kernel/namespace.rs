@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     io,
+    net::IpAddr,
     os::fd::AsFd,
     sync::Arc,
     thread,
@@ -13,18 +14,34 @@ use anabranch_bpf::privilege;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use crate::kernel::{
-    address::{V4_PREFIX, V6_PREFIX, v4_of, v6_of},
+    address::{V4_PREFIX, V6_PREFIX, address_of, v4_of, v6_of},
     sys::{
         contain,
-        interface::{Interface, Offloads, open_tun},
+        interface::{Interface, Offloads, Selector, open_tun, rule},
     },
     tun::{Drops, Passed, Tun},
 };
 
-/// The device's name inside every namespace.
-const DEVICE: &str = "path";
+/// The name of the device of a host that has one.
+pub const DEVICE: &str = "path";
+/// The routing table of a host's first device of several; the others' follow.
+const FIRST_TABLE: u32 = 1000;
+/// Priorities of rules (ip-rule(8)): by address, by device, by port; all of them before the table `main`.
+const BY_ADDRESS: u32 = 1000;
+const BY_DEVICE: u32 = 2000;
+const BY_PORT: u32 = 3000;
 /// Packets that may wait in a device for the engine; a queue of the scenario is what should drop.
 const DEVICE_QUEUE: u32 = 10_000;
+
+/// A way out of a host that its kernel has to be told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    pub to: IpAddr,
+    /// The device by number, with whose address packets leave.
+    pub device: usize,
+    /// Ranges of ports of which packets must have one at either end; any do where there is none.
+    pub ports: Vec<[u16; 2]>,
+}
 
 /// A network namespace.
 #[derive(Debug, Clone)]
@@ -87,25 +104,98 @@ impl Namespace {
         self.inside(|| fs::exists(format!("/proc/sys/{setting}")))
     }
 
-    /// The device through which host number `host` reaches all others.
-    pub fn device(&self, host: usize, mtu: i32) -> io::Result<Tun> {
+    /// The device through which a host reaches all others, with the addresses of this number.
+    pub fn device(&self, name: &str, number: usize, mtu: i32) -> io::Result<Tun> {
+        self.device_within(name, number, mtu, [V4_PREFIX, V6_PREFIX])
+    }
+
+    /// One of several devices: the kernel reaches nobody over it before it is told of [`Way`]s.
+    pub fn one_of_several(&self, name: &str, number: usize, mtu: i32) -> io::Result<Tun> {
+        self.device_within(name, number, mtu, [32, 128])
+    }
+
+    fn device_within(
+        &self,
+        name: &str,
+        number: usize,
+        mtu: i32,
+        prefixes: [u32; 2],
+    ) -> io::Result<Tun> {
         self.inside(|| {
-            let file = open_tun(DEVICE)?;
-            let interface = Interface::new(DEVICE)?;
+            let file = open_tun(name)?;
+            let interface = Interface::new(name)?;
             interface.queue_length(DEVICE_QUEUE)?;
             interface.mtu(mtu)?;
             interface.offloads_off()?;
-            interface.address_v4(v4_of(host), V4_PREFIX)?;
+            interface.address_v4(v4_of(number), prefixes[0])?;
             interface.up()?;
             // A kernel without IPv6 is one where no flow of that family runs.
-            if interface.address_v6(v6_of(host), V6_PREFIX).is_ok() {
-                wait_for_address()?;
+            if interface.address_v6(v6_of(number), prefixes[1]).is_ok() {
+                wait_for_address(name)?;
             }
-            Ok(Tun::new(file, self.clone()))
+            Ok(Tun::new(file, self.clone(), name))
         })
     }
 
-    /// Makes a congestion control a property of the routes that host number `host` has to all others.
+    /// Gives a device an address besides its own.
+    pub fn further_address(&self, device: &str, address: IpAddr) -> io::Result<()> {
+        self.inside(|| Interface::new(device)?.further_address(address))
+    }
+
+    /// Tells the kernel which of its devices a packet leaves by: the one whose address it has, the one that its socket is bound to, or
+    /// else the first of `ways` that fits. `devices` are numbers and names.
+    pub fn route(&self, devices: &[(usize, &str)], ways: &[Way]) -> io::Result<()> {
+        self.inside(|| {
+            for ((number, name), table) in devices.iter().zip(FIRST_TABLE..) {
+                let interface = Interface::new(name)?;
+                for is_v6 in versions()? {
+                    let own = address_of(*number, *is_v6);
+                    interface.route(None, own, Some(table))?;
+                    rule(*is_v6, BY_ADDRESS, table, &Selector::From(own))?;
+                    rule(*is_v6, BY_DEVICE, table, &Selector::Device(name))?;
+                }
+            }
+            let versions = versions()?;
+            for way in ways
+                .iter()
+                .filter(|way| versions.contains(&way.to.is_ipv6()))
+            {
+                let place = devices.iter().position(|(number, _)| *number == way.device);
+                let Some(place) = place else { continue };
+                let (number, name) = devices[place];
+                if way.ports.is_empty() {
+                    let own = address_of(number, way.to.is_ipv6());
+                    Interface::new(name)?.route(Some(way.to), own, None)?;
+                }
+                let table = FIRST_TABLE + u32::try_from(place).expect("few devices");
+                for range in &way.ports {
+                    for port in [
+                        Selector::PortThere(*range, way.to),
+                        Selector::PortHere(*range, way.to),
+                    ] {
+                        rule(way.to.is_ipv6(), BY_PORT, table, &port)?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Tells the kernel of a host with one device that these addresses are behind it.
+    pub fn reach(&self, number: usize, to: &[IpAddr]) -> io::Result<()> {
+        self.inside(|| {
+            let interface = Interface::new(DEVICE)?;
+            for to in to {
+                if versions()?.contains(&to.is_ipv6()) {
+                    let own = address_of(number, to.is_ipv6());
+                    interface.route(Some(*to), own, None)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes a congestion control a property of the routes that host number `host`, which has one device, has to all others.
     pub fn route_control(&self, host: usize, control: &str) -> io::Result<()> {
         self.inside(|| {
             let interface = Interface::new(DEVICE)?;
@@ -133,17 +223,17 @@ impl Namespace {
     }
 
     /// What the device leaves to others.
-    pub fn device_offloads(&self) -> io::Result<Offloads> {
-        self.inside(|| Ok(Interface::new(DEVICE)?.offloads()))
+    pub fn device_offloads(&self, name: &str) -> io::Result<Offloads> {
+        self.inside(|| Ok(Interface::new(name)?.offloads()))
     }
 
     /// Packets that the device has passed on, and those that it could not take from the kernel or could not give to it.
-    pub fn device_counters(&self) -> io::Result<(Passed, Drops)> {
+    pub fn device_counters(&self, name: &str) -> io::Result<(Passed, Drops)> {
         self.inside(|| {
             let table = fs::read_to_string("/proc/thread-self/net/dev")?;
             let line = table
                 .lines()
-                .find_map(|line| line.trim_start().strip_prefix(DEVICE)?.strip_prefix(':'));
+                .find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
             let figures: Vec<u64> = line
                 .unwrap_or_default()
                 .split_whitespace()
@@ -165,6 +255,12 @@ impl Namespace {
     }
 }
 
+/// The versions of IP that this kernel has; `true` is IPv6.
+fn versions() -> io::Result<&'static [bool]> {
+    let has_v6 = fs::exists("/proc/sys/net/ipv6")?;
+    Ok(if has_v6 { &[false, true] } else { &[false] })
+}
+
 /// Makes the kernel's TCP send every segment by itself over the calling thread's device. Where it may send several at
 /// once it also waits for more to go with one.
 pub fn send_one_by_one() -> io::Result<()> {
@@ -177,7 +273,7 @@ pub fn set_mtu(mtu: i32) -> io::Result<()> {
 }
 
 /// The kernel makes an IPv6 address usable a little after it was given, even where no other host could have it.
-fn wait_for_address() -> io::Result<()> {
+fn wait_for_address(name: &str) -> io::Result<()> {
     /// `IFA_F_TENTATIVE` (`linux/if_addr.h`).
     const TENTATIVE: u32 = 0x40;
     for _ in 0..1000 {
@@ -188,7 +284,7 @@ fn wait_for_address() -> io::Result<()> {
             let flags = columns
                 .get(4)
                 .and_then(|flags| u32::from_str_radix(flags, 16).ok());
-            columns.last() == Some(&DEVICE) && flags.is_some_and(|flags| flags & TENTATIVE != 0)
+            columns.last() == Some(&name) && flags.is_some_and(|flags| flags & TENTATIVE != 0)
         });
         if !tentative {
             return Ok(());

@@ -62,13 +62,15 @@ pub trait Device: std::fmt::Debug + Send + Sync {
 pub struct Tun {
     file: Arc<File>,
     namespace: Namespace,
+    name: Arc<str>,
 }
 
 impl Tun {
-    pub fn new(file: File, namespace: Namespace) -> Self {
+    pub fn new(file: File, namespace: Namespace, name: &str) -> Self {
         Self {
             file: Arc::new(file),
             namespace,
+            name: name.into(),
         }
     }
 }
@@ -88,13 +90,13 @@ impl Device for Tun {
         self.file.as_fd()
     }
     fn drops(&self) -> io::Result<Drops> {
-        Ok(self.namespace.device_counters()?.1)
+        Ok(self.namespace.device_counters(&self.name)?.1)
     }
     fn passed(&self) -> io::Result<Option<Passed>> {
-        Ok(Some(self.namespace.device_counters()?.0))
+        Ok(Some(self.namespace.device_counters(&self.name)?.0))
     }
     fn offloads(&self) -> io::Result<Offloads> {
-        self.namespace.device_offloads()
+        self.namespace.device_offloads(&self.name)
     }
 }
 

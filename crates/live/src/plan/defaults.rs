@@ -73,9 +73,13 @@ pub fn of(
         if let Some(name) = default
             && strictly
             && !is_allowed(name)?
-            && let Some(refusal) = overridden(resolved, controls, node, name)
         {
-            return Ok(Err(refusal));
+            if !resolved.attached[node].devices.is_empty() {
+                return Ok(Err(of_several(resolved, node, &wanting, name)));
+            }
+            if let Some(refusal) = overridden(resolved, controls, node, name) {
+                return Ok(Err(refusal));
+            }
         }
     }
     Ok(Ok(all))
@@ -95,6 +99,27 @@ fn two_defaults(
         ),
         format!(
             "expected `cc = \"{name}\"`, or no `cc` at one of the two, whose program then chooses by itself (TCP_CONGESTION)"
+        ),
+    )
+}
+
+/// A control that needs the one route which a host with several devices does not have.
+fn of_several(
+    resolved: &Resolved,
+    node: usize,
+    wanting: &[(&ResolvedFlow, &str)],
+    name: &str,
+) -> Refusal {
+    let here = wanting.iter().find(|(flow, _)| flow.ends.contains(&node));
+    let table = here.map_or("", |(flow, _)| flow.table.as_str());
+    Refusal::new(
+        &["flow", table, "cc"],
+        format!(
+            "this kernel restricts `{name}`, so that it would be a property of the one route of `{}`, which has a route for each device",
+            resolved.nodes[node]
+        ),
+        format!(
+            "expected a control that everybody may choose, or `{name}` among net.ipv4.tcp_allowed_congestion_control of this machine"
         ),
     )
 }
@@ -155,5 +180,5 @@ pub fn described(
             .or_else(|| Some(namespace.inside(of_kernel).ok()?.trim().to_owned()))?;
         Some((resolved.nodes[node].clone(), name.into()))
     };
-    Value::Object((0..hosts.len()).filter_map(of).collect())
+    Value::Object((0..resolved.nodes.len()).filter_map(of).collect())
 }

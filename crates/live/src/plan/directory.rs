@@ -3,12 +3,13 @@
 use std::{collections::HashMap, net::IpAddr};
 
 use anabranch_core::packet::{Direction, FlowId};
-use anabranch_scenario::{Family, Resolved};
+use anabranch_scenario::{Family, Match, Resolved};
 
 use crate::{
-    kernel::address::{self, v4_of, v6_of},
+    kernel::address,
     plan::{
-        frame::{Address, Conversation, Label},
+        devices,
+        frame::{Conversation, Label},
         settings::is_carried,
         sharing::{Choice, Sharing},
     },
@@ -31,12 +32,54 @@ struct Ends {
     direction: Direction,
 }
 
+/// The flows between two addresses.
+#[derive(Debug, Default)]
+struct Between {
+    /// Those with a `match`, in the order of the file; copies are together.
+    chosen: Vec<(Match, Vec<Choice>)>,
+    /// Those without.
+    others: Vec<Choice>,
+}
+
+impl Between {
+    fn add(&mut self, select: &Match, choice: Choice) {
+        if select.is_empty() {
+            self.others.push(choice);
+        } else if let Some((_, choices)) = self.chosen.iter_mut().find(|(other, _)| other == select)
+        {
+            choices.push(choice);
+        } else {
+            self.chosen.push((select.clone(), vec![choice]));
+        }
+    }
+
+    /// Those that a packet may take. One without ports, as of ICMP, takes what those with ports do where there is nothing else.
+    fn of(&self, label: &Label) -> &[Choice] {
+        let addresses = [label.source, label.destination];
+        let fits = |(select, _): &&(Match, Vec<Choice>)| select.fits(addresses, label.ports);
+        let fits_by_address =
+            |(select, _): &&(Match, Vec<Choice>)| select.fits_addresses(addresses);
+        if let Some((_, choices)) = self.chosen.iter().find(fits) {
+            return choices;
+        }
+        if self.others.is_empty() && label.ports.is_none() {
+            let found = self.chosen.iter().find(fits_by_address);
+            return found.map_or(&[], |(_, choices)| choices);
+        }
+        &self.others
+    }
+}
+
 /// Whose packet is whose.
 #[derive(Debug)]
 pub struct Directory {
     flows: Vec<Ends>,
+    /// How many devices have addresses of their number.
+    devices: u16,
+    /// The numbers of addresses that hosts have besides.
+    further: HashMap<IpAddr, u16>,
     /// By a packet's source and destination: the flows that carry programs' packets between them, or else all.
-    pairs: HashMap<(u16, u16), Vec<Choice>>,
+    pairs: HashMap<(u16, u16), Between>,
     /// Of each node that stands for an interface: its flow, and which way what arrives there goes.
     interfaces: Vec<Option<(FlowId, Direction)>>,
 }
@@ -45,7 +88,7 @@ impl Directory {
     /// The flows of a scenario. Hosts are numbered as its nodes are.
     pub fn of(resolved: &Resolved) -> Self {
         let flows = resolved.flows.iter().map(|flow| {
-            let [from, to] = flow.ends.map(address::number);
+            let [from, to] = devices::ends(resolved, flow).map(address::number);
             if crate::plan::settings::connects_back(flow) {
                 Ends {
                     active: to,
@@ -71,14 +114,29 @@ impl Directory {
         };
         Self {
             flows: flows.collect(),
+            devices: address::number(devices::all(resolved).len()) - 1,
+            further: further(resolved),
             pairs: pairs(resolved),
             interfaces: (0..resolved.nodes.len()).map(of_node).collect(),
         }
     }
 
-    /// The flow that what arrives at a node's interface belongs to; `None` for a namespace.
-    pub fn at(&self, node: usize) -> Option<(FlowId, Direction)> {
-        self.interfaces[node]
+    /// The flow that what arrives at the interface of a device's node belongs to; `None` for a namespace.
+    pub fn at(&self, device: usize) -> Option<(FlowId, Direction)> {
+        *self.interfaces.get(device)?
+    }
+
+    /// The device whose address this is.
+    pub fn device(&self, address: IpAddr) -> Option<usize> {
+        let number = address::number_in(address)?;
+        (1..=self.devices)
+            .contains(&number)
+            .then(|| usize::from(number) - 1)
+    }
+
+    fn number(&self, address: IpAddr) -> Option<u16> {
+        let own = self.device(address).map(address::number);
+        own.or_else(|| self.further.get(&address).copied())
     }
 
     /// The port at which a flow's passive end listens.
@@ -91,15 +149,6 @@ impl Directory {
         FIRST_OWN_PORT + u16::try_from(flow).expect("flows are counted in 16 bits")
     }
 
-    /// Where a flow's passive end listens, by host number.
-    pub fn address(host: usize, v6: bool) -> IpAddr {
-        if v6 {
-            v6_of(host).into()
-        } else {
-            v4_of(host).into()
-        }
-    }
-
     /// The flow that a packet belongs to, and which way it goes along it. What belongs to no application of ours, a program's
     /// packet, goes with a flow between the two hosts.
     pub fn find(
@@ -108,15 +157,15 @@ impl Directory {
         sharing: &mut Sharing,
         conversation: impl FnOnce() -> Option<Conversation>,
     ) -> Option<(FlowId, Direction)> {
-        self.by_ports(label).or_else(|| {
-            let (Address(from), Address(to)) = (label.source, label.destination);
-            sharing.of(self.pairs.get(&(from, to))?, label.is_v6, conversation)
+        let ends = (self.number(label.source)?, self.number(label.destination)?);
+        self.by_ports(label, ends).or_else(|| {
+            let choices = self.pairs.get(&ends)?.of(label);
+            sharing.of(choices, label.is_v6, conversation)
         })
     }
 
-    fn by_ports(&self, label: &Label) -> Option<(FlowId, Direction)> {
+    fn by_ports(&self, label: &Label, (from, to): (u16, u16)) -> Option<(FlowId, Direction)> {
         let [source, destination] = label.ports?;
-        let (Address(from), Address(to)) = (label.source, label.destination);
         let flow = |port: u16| {
             let index = usize::from(port.checked_sub(FIRST_PORT)?);
             Some((FlowId(u32::from(port - FIRST_PORT)), self.flows.get(index)?))
@@ -135,25 +184,47 @@ impl Directory {
     }
 }
 
-/// The flows between each two hosts, in both directions.
-fn pairs(resolved: &Resolved) -> HashMap<(u16, u16), Vec<Choice>> {
-    let mut pairs: HashMap<_, Vec<_>> = HashMap::new();
+/// The numbers of addresses that hosts have besides those of their devices: after these.
+fn further(resolved: &Resolved) -> HashMap<IpAddr, u16> {
+    let all = resolved.attached.iter().flat_map(|host| &host.addresses);
+    let numbers = devices::all(resolved).len()..;
+    all.zip(numbers)
+        .map(|(address, number)| (*address, address::number(number)))
+        .collect()
+}
+
+/// The flows between each two addresses, in both directions.
+fn pairs(resolved: &Resolved) -> HashMap<(u16, u16), Between> {
+    let further = further(resolved);
+    let mut pairs: HashMap<_, Between> = HashMap::new();
     // Programs' packets take a flow of ours only where there is no other.
     for carried in [true, false] {
-        let mut found: HashMap<_, Vec<_>> = HashMap::new();
+        let mut found: HashMap<_, Between> = HashMap::new();
         for (flow, id) in resolved.flows.iter().zip(0..) {
             if is_carried(flow, resolved) != carried {
                 continue;
             }
-            let [from, to] = flow.ends.map(address::number);
-            for (key, direction) in [
-                ((from, to), Direction::Forward),
-                ((to, from), Direction::Reverse),
-            ] {
-                found.entry(key).or_default().push(Choice {
-                    place: (FlowId(id), direction),
-                    is_v6: flow.family == Family::V6,
-                });
+            let devices = devices::ends(resolved, flow).map(address::number);
+            let [from, to] = [0, 1].map(|side| {
+                let of_host = resolved.attached[flow.ends[side]].addresses.iter();
+                let mut all = vec![devices[side]];
+                all.extend(of_host.map(|address| further[address]));
+                all
+            });
+            for (from, to) in from
+                .iter()
+                .flat_map(|from| to.iter().map(move |to| (*from, *to)))
+            {
+                for (key, direction) in [
+                    ((from, to), Direction::Forward),
+                    ((to, from), Direction::Reverse),
+                ] {
+                    let choice = Choice {
+                        place: (FlowId(id), direction),
+                        is_v6: flow.family == Family::V6,
+                    };
+                    found.entry(key).or_default().add(&flow.select, choice);
+                }
             }
         }
         for (key, choices) in found {
@@ -172,12 +243,13 @@ mod tests {
 
     fn label(from: u16, to: u16, ports: Option<[u16; 2]>) -> Label {
         Label {
-            source: Address(from),
-            destination: Address(to),
+            source: devices::address(usize::from(from - 1), false),
+            destination: devices::address(usize::from(to - 1), false),
             ports,
             is_v6: false,
             ecn: Ecn::NotEct,
             dscp: 0,
+            hop_limit: 64,
         }
     }
 

@@ -3,7 +3,9 @@
 
 mod icmp;
 
-use std::borrow::Cow;
+pub use icmp::Verdict;
+
+use std::{borrow::Cow, net::IpAddr};
 
 use anabranch_core::{
     body::Body,
@@ -84,13 +86,15 @@ impl Frame {
 /// Who sent a packet, who is to get it, and what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label {
-    pub source: Address,
-    pub destination: Address,
+    pub source: IpAddr,
+    pub destination: IpAddr,
     /// Source and destination, over TCP and UDP; only the first fragment of a packet has them.
     pub ports: Option<[u16; 2]>,
     pub is_v6: bool,
     pub ecn: Ecn,
     pub dscp: u8,
+    /// Routers that may pass it on, and one more.
+    pub hop_limit: u8,
 }
 
 /// Who talks to whom, whichever of them sends: protocol, addresses and ports of both.
@@ -149,40 +153,33 @@ pub fn opens(transport: &Transport<Frame>) -> Option<u32> {
     }
 }
 
-/// The last octets of an address of either version: hosts here differ in these alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Address(pub u16);
-
 /// The largest packet of IP.
 pub const LARGEST: usize = 65_536;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Reads a packet that a host here sends to another; `None` if it is none.
+/// Reads a packet that a host sends; `None` if it is none.
 pub fn read(octets: &[u8]) -> Option<(Label, Transport<Frame>)> {
     let header = Header::of(octets)?;
-    let is_ours = match header.addresses[0].len() {
-        4 => crate::kernel::address::is_v4,
-        _ => crate::kernel::address::is_v6,
-    };
-    if !header.addresses.iter().all(|address| is_ours(address)) {
-        return None;
-    }
-    let last = |address: &[u8]| {
-        let [.., a, b] = *address else { return 0 };
-        u16::from_be_bytes([a, b])
-    };
     let transport = octets.get(header.len..)?;
     let label = Label {
-        source: Address(last(header.addresses[0])),
-        destination: Address(last(header.addresses[1])),
+        source: address(header.addresses[0])?,
+        destination: address(header.addresses[1])?,
         ports: header.ports(transport),
         is_v6: header.addresses[0].len() == 16,
         ecn: Ecn::from_bits(header.class),
         dscp: header.class >> 2,
+        hop_limit: octets[header.hop_limit_at()],
     };
     Some((label, carried(octets, 0, &header)?))
+}
+
+fn address(octets: &[u8]) -> Option<IpAddr> {
+    Some(match octets.len() {
+        4 => <[u8; 4]>::try_from(octets).ok()?.into(),
+        _ => <[u8; 16]>::try_from(octets).ok()?.into(),
+    })
 }
 
 /// A packet of a host here as it leaves; `None` if it is none.
@@ -267,6 +264,10 @@ impl<'a> Header<'a> {
             _ => None,
         }
     }
+    /// Where the hop limit stands, which IPv4 calls time to live.
+    const fn hop_limit_at(&self) -> usize {
+        if self.addresses[0].len() == 4 { 8 } else { 7 }
+    }
     /// Source and destination, of what follows it.
     fn ports(&self, transport: &[u8]) -> Option<[u16; 2]> {
         let has_ports = matches!(self.protocol, TCP | UDP) && !self.is_later_fragment;
@@ -343,6 +344,40 @@ pub fn too_big(transport: &Transport<Frame>, mtu: u32) -> Option<Vec<u8>> {
     icmp::too_big(octets.get(before..)?, mtu)
 }
 
+/// What a router of these addresses, one of each version of IP, does with a packet that ends there.
+#[must_use]
+pub fn at_router(packet: &[u8], addresses: [IpAddr; 2]) -> Verdict {
+    icmp::at_router(packet, addresses)
+}
+
+/// Takes from a packet's hop limit what so many routers take.
+pub fn pass_routers(packet: &mut [u8], count: u8) {
+    let Some(at) = Header::of(packet).map(|header| header.hop_limit_at()) else {
+        return;
+    };
+    let left = packet[at].saturating_sub(count);
+    if packet[0] >> 4 == 4 {
+        set_word(packet, at, [left, packet[at + 1]]);
+    } else {
+        packet[at] = left;
+    }
+}
+
+/// Writes a word of IPv4's header, and into the checksum what that makes of it (RFC 1624, equation 3).
+fn set_word(packet: &mut [u8], at: usize, word: [u8; 2]) {
+    let old =
+        |packet: &[u8], at: usize| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
+    let after = u32::from(u16::from_be_bytes(word));
+    let mut sum = (!old(packet, 10) & 0xffff) + (!old(packet, at) & 0xffff) + after;
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "folded into 16 bits")]
+    let sum = !(sum as u16);
+    packet[at..at + 2].copy_from_slice(&word);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
 fn whole(transport: &Transport<Frame>) -> (&[u8], usize) {
     match transport {
         Transport::Tcp(segment) => segment.body.whole(),
@@ -368,21 +403,10 @@ fn traffic_class(packet: &[u8]) -> u8 {
     }
 }
 
-/// Writes the ECN field, and into IPv4's checksum what that makes of it (RFC 1624, equation 3).
+/// Writes the ECN field.
 fn mark(packet: &mut [u8], ecn: Ecn) {
     if packet[0] >> 4 == 4 {
-        let word =
-            |packet: &[u8], at: usize| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
-        let before = word(packet, 0);
-        packet[1] = (packet[1] & !3) | ecn as u8;
-        let after = word(packet, 0);
-        let mut sum = (!word(packet, 10) & 0xffff) + (!before & 0xffff) + after;
-        while sum > 0xffff {
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "folded into 16 bits")]
-        let sum = !(sum as u16);
-        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        set_word(packet, 0, [packet[0], (packet[1] & !3) | ecn as u8]);
     } else {
         packet[1] = (packet[1] & !0x30) | ((ecn as u8) << 4);
     }
@@ -400,7 +424,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::kernel::address::{v4_of, v6_of};
+    use crate::kernel::address::{address_of, v4_of, v6_of};
 
     /// Octets of IPv4's header.
     const IP: usize = 20;
@@ -452,13 +476,15 @@ mod tests {
         for version in [v4(v4_of(0), v4_of(1)), v6(v6_of(0), v6_of(1))] {
             let octets = packet(version, Ecn::Ect0, vec![1; 700]);
             let (label, transport) = read(&octets).expect("a packet of ours");
+            let is_v6 = octets[0] >> 4 == 6;
             let expected = Label {
-                source: Address(1),
-                destination: Address(2),
+                source: address_of(0, is_v6),
+                destination: address_of(1, is_v6),
                 ports: Some([40_000, 10_000]),
-                is_v6: octets[0] >> 4 == 6,
+                is_v6,
                 ecn: Ecn::Ect0,
                 dscp: 10,
+                hop_limit: 64,
             };
             assert_eq!(label, expected);
             let Transport::Tcp(segment) = &transport else {
@@ -485,12 +511,57 @@ mod tests {
         }
     }
 
+    /// The decoder verifies the header's checksum.
     #[test]
-    fn strangers_are_told() {
-        let other = Ipv4Addr::new(192, 0, 2, 1);
-        assert!(read(&packet(v4(v4_of(0), other), Ecn::NotEct, vec![])).is_none());
-        let other = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
-        assert!(read(&packet(v6(v6_of(0), other), Ecn::NotEct, vec![])).is_none());
+    fn routers_take_hops_from_a_correct_header() {
+        for version in [v4(v4_of(0), v4_of(1)), v6(v6_of(0), v6_of(1))] {
+            for (routers, left) in [(0, 64), (1, 63), (63, 1), (70, 0)] {
+                let mut octets = packet(version, Ecn::Ect0, vec![7; 100]);
+                pass_routers(&mut octets, routers);
+                let passed = wire::decode(&octets).expect("correct");
+                assert_eq!((passed.ip.hop_limit, passed.ip.version), (left, version));
+            }
+        }
+        let mut nothing = [1, 2, 3];
+        pass_routers(&mut nothing, 1);
+        assert_eq!(nothing, [1, 2, 3]);
+    }
+
+    /// RFC 1812 §4.3.2.7 and RFC 4443 §2.4: no error is about an error or a later fragment.
+    #[test]
+    fn routers_say_nothing_about_errors_and_fragments() {
+        let router = [address_of(5, false), address_of(5, true)];
+        for version in [v4(v4_of(0), v4_of(1)), v6(v6_of(0), v6_of(1))] {
+            let expired = packet(version, Ecn::NotEct, vec![7; 100]);
+            let Verdict::Error(error) = at_router(&expired, router) else {
+                panic!("time exceeded")
+            };
+            assert_eq!(at_router(&error, router), Verdict::Silence);
+        }
+        let mut fragment = packet(v4(v4_of(0), v4_of(1)), Ecn::NotEct, vec![7; 100]);
+        fragment[7] = 9;
+        assert_eq!(at_router(&fragment, router), Verdict::Silence);
+        assert_eq!(at_router(&[0x45, 0, 0], router), Verdict::Silence);
+    }
+
+    /// TCP is a protocol that routers do not have: RFC 1122 §3.2.2.1, RFC 4443 §3.4.
+    #[test]
+    fn routers_have_no_tcp() {
+        let router = [address_of(5, false), address_of(5, true)];
+        for (version, kind) in [
+            (v4(v4_of(0), v4_of(5)), [3, 2]),
+            (v6(v6_of(0), v6_of(5)), [4, 1]),
+        ] {
+            let Verdict::Error(error) = at_router(&packet(version, Ecn::NotEct, vec![]), router)
+            else {
+                panic!("an error")
+            };
+            let (label, _) = read(&error).expect("IP");
+            assert_eq!(label.destination, address_of(0, label.is_v6));
+            assert_eq!(label.source, address_of(5, label.is_v6));
+            let start = if label.is_v6 { 40 } else { 20 };
+            assert_eq!(error[start..start + 2], kind);
+        }
     }
 
     /// A host believes only what is correct and quotes what it sent: addresses, ports and sequence number.

@@ -9,7 +9,11 @@ use anabranch_scenario::{Family, Resolved};
 
 use crate::{
     kernel::address::{v4_of, v6_of},
-    plan::{directory::Directory, settings::is_carried},
+    plan::{
+        devices::{self, Device},
+        hops,
+        settings::is_carried,
+    },
 };
 
 /// A host of a scenario, for people.
@@ -25,17 +29,22 @@ pub struct HostName {
     pub exec: Option<Vec<String>>,
 }
 
-/// The hosts that a program reaches by an address: those where a flow begins or ends, but for interfaces and ends of our own TCP.
+/// The hosts, and each device of those with several, that a program reaches by an address: those where a flow begins or ends, but for interfaces and ends of our own TCP.
 #[must_use]
 pub fn hosts(resolved: &Resolved) -> Vec<HostName> {
-    let all = (0..resolved.nodes.len()).filter(|node| has_address(resolved, *node));
-    all.map(|node| HostName {
-        name: resolved.nodes[node].clone(),
-        v4: v4_of(node),
-        v6: v6_of(node),
-        exec: resolved.attached[node].exec.clone(),
-    })
-    .collect()
+    let all = devices::all(resolved).into_iter().enumerate();
+    let mut all: Vec<_> = all
+        .filter(|(_, device)| has_address(resolved, device.node))
+        .collect();
+    all.sort_by_key(|(_, device)| device.node);
+    all.into_iter()
+        .map(|(number, device)| HostName {
+            name: of_device(resolved, device),
+            v4: v4_of(number),
+            v6: v6_of(number),
+            exec: resolved.attached[device.node].exec.clone(),
+        })
+        .collect()
 }
 
 fn has_address(resolved: &Resolved, node: usize) -> bool {
@@ -43,6 +52,21 @@ fn has_address(resolved: &Resolved, node: usize) -> bool {
     host.interface.is_none()
         && !host.has_own_tcp
         && resolved.flows.iter().any(|flow| flow.ends.contains(&node))
+}
+
+/// What a device is called: as its host, where that has one; else `HOST.DEVICE`.
+pub fn of_device(resolved: &Resolved, device: Device<'_>) -> String {
+    let host = &resolved.nodes[device.node];
+    if resolved.attached[device.node].devices.is_empty() {
+        return host.clone();
+    }
+    format!("{host}.{}", device.name)
+}
+
+/// The numbers and names of the devices of hosts with several.
+fn of_several(resolved: &Resolved) -> impl Iterator<Item = (usize, Device<'_>)> {
+    let all = devices::all(resolved).into_iter().enumerate();
+    all.filter(|(_, device)| !resolved.attached[device.node].devices.is_empty())
 }
 
 /// A word of a program at `node`, with `{NAME}` replaced by the address of the host of that name.
@@ -54,20 +78,43 @@ pub fn addressed(word: &str, resolved: &Resolved, node: usize) -> String {
             text = text.replace(&place, &addresses(resolved, node, host)[0].to_string());
         }
     }
+    for (number, device) in of_several(resolved) {
+        let place = format!("{{{}}}", of_device(resolved, device));
+        if text.contains(&place) {
+            let is_v6 = addresses(resolved, node, device.node)[0].is_ipv6();
+            text = text.replace(&place, &devices::address(number, is_v6).to_string());
+        }
+    }
     text
 }
 
 /// The table of names that programs at `node` read in place of this machine's (hosts(5)).
 pub fn table(resolved: &Resolved, node: usize) -> String {
+    let is_name = |c: char| !c.is_whitespace() && !c.is_control() && c != '#';
     let mut text = String::new();
     for (host, name) in resolved.nodes.iter().enumerate() {
-        let is_name = |c: char| !c.is_whitespace() && !c.is_control() && c != '#';
         if !has_address(resolved, host) || !name.chars().all(is_name) {
             continue;
         }
         for address in addresses(resolved, node, host) {
             // Writing into a string does not fail.
             let _ = writeln!(text, "{address} {name}");
+        }
+    }
+    for (number, device) in of_several(resolved) {
+        let name = of_device(resolved, device);
+        if has_address(resolved, device.node) && name.chars().all(is_name) {
+            for is_v6 in [false, true] {
+                let _ = writeln!(text, "{} {name}", devices::address(number, is_v6));
+            }
+        }
+    }
+    for router in hops::routers(resolved) {
+        let name = &resolved.nodes[router];
+        if !has_address(resolved, router) && name.chars().all(is_name) {
+            for is_v6 in [false, true] {
+                let _ = writeln!(text, "{} {name}", devices::address(router, is_v6));
+            }
         }
     }
     text.push_str("127.0.0.1 localhost\n::1 localhost\n");
@@ -82,12 +129,15 @@ pub fn table(resolved: &Resolved, node: usize) -> String {
 /// By which programs at `node` reach a host: of the versions of IP of the flows that carry their packets there, in the order of the
 /// file.
 fn addresses(resolved: &Resolved, node: usize, host: usize) -> Vec<IpAddr> {
-    let families = |of: &dyn Fn([usize; 2]) -> bool, carried: bool| -> Vec<Family> {
-        let mut found = Vec::new();
+    // Of each version the address over the first flow.
+    let families = |of: &dyn Fn([usize; 2]) -> bool, carried: bool| -> Vec<(Family, usize)> {
+        let mut found: Vec<(Family, usize)> = Vec::new();
         for flow in &resolved.flows {
             let counts = of(flow.ends) && (!carried || is_carried(flow, resolved));
-            if counts && !found.contains(&flow.family) {
-                found.push(flow.family);
+            if counts && !found.iter().any(|(family, _)| *family == flow.family) {
+                let side = flow.ends.iter().position(|end| *end == host);
+                let device = side.map_or(host, |side| devices::ends(resolved, flow)[side]);
+                found.push((flow.family, device));
             }
         }
         found
@@ -98,11 +148,12 @@ fn addresses(resolved: &Resolved, node: usize, host: usize) -> Vec<IpAddr> {
         families(&between, true),
         families(&between, false),
         families(&here, true),
-        vec![Family::V4],
+        vec![(Family::V4, host)],
     ];
     let chosen = choices.into_iter().find(|families| !families.is_empty());
     let families = chosen.unwrap_or_default();
-    let address = |family: &Family| Directory::address(host, *family == Family::V6);
+    let address =
+        |(family, device): &(Family, usize)| devices::address(*device, *family == Family::V6);
     families.iter().map(address).collect()
 }
 

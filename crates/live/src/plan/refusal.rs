@@ -9,9 +9,12 @@ use anabranch_tcp::EcnMode;
 
 mod carried;
 
-use crate::plan::{
-    directory::MOST_FLOWS,
-    settings::{self, Switches, has_interface, has_own_end, is_carried, kernel_sends},
+use crate::{
+    kernel::address::number_in,
+    plan::{
+        directory::MOST_FLOWS,
+        settings::{self, Switches, has_interface, has_own_end, is_carried, kernel_sends},
+    },
 };
 
 /// What cannot run live, where it stands in the scenario, and what could stand there instead.
@@ -105,6 +108,7 @@ fn check_flows(resolved: &Resolved) -> Result<(), Refusal> {
             }
         } else {
             check_workload(flow, resolved)?;
+            check_match(flow)?;
             if flow.protocol == Protocol::Udp {
                 continue;
             }
@@ -182,6 +186,7 @@ pub fn check_place(resolved: &Resolved, node: usize) -> Result<(), Refusal> {
 
 /// Programs and interfaces need a flow whose way their packets take; an interface one alone.
 fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
+    check_addresses(resolved)?;
     for (node, host) in resolved.attached.iter().enumerate() {
         let name = &resolved.nodes[node];
         let key = match (&host.exec, &host.interface) {
@@ -230,6 +235,32 @@ fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
         }
     }
     check_interfaces(resolved)
+}
+
+/// Devices have addresses of two networks, in which nobody else may have one.
+fn check_addresses(resolved: &Resolved) -> Result<(), Refusal> {
+    for (node, host) in resolved.attached.iter().enumerate() {
+        let taken = host
+            .addresses
+            .iter()
+            .position(|address| number_in(*address).is_some());
+        if let Some(place) = taken {
+            return Err(Refusal::new(
+                &[
+                    "host",
+                    &resolved.nodes[node],
+                    "addresses",
+                    &place.to_string(),
+                ],
+                format!(
+                    "`{}` is of a network whose addresses devices here have",
+                    host.addresses[place]
+                ),
+                "expected an address outside of 10.113.0.0/16 and fd71:616e:6162::/64",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Each interface is an end of one flow, and the loopback of none: what is sent there comes back at once.
@@ -292,6 +323,18 @@ fn check_peers(resolved: &Resolved) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// Packets of ours are known by their ports.
+fn check_match(flow: &ResolvedFlow) -> Result<(), Refusal> {
+    if flow.select.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        &["flow", &flow.table, "match"],
+        "`match` sorts the packets of programs, and this flow has an application of ours",
+        "expected a host with `exec` at one of its ends and no `workload`, or no `match`",
+    ))
 }
 
 fn check_workload(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
@@ -378,7 +421,7 @@ fn check_fec(flow: &ResolvedFlow) -> Result<(), Refusal> {
 }
 
 fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
-    let named = &resolved.json["flow"][&flow.table]["stack"];
+    let named = &resolved.flow_tables[&flow.table]["stack"];
     let is_kernel = named
         .as_str()
         .is_some_and(|name| name.starts_with("linux") && name != "linux-2.6.35");

@@ -1,6 +1,6 @@
 //! What a scenario asks of the kernel: congestion controls, socket options, settings of a namespace.
 
-use std::{fs, io, os::fd::OwnedFd};
+use std::{fs, io, net::IpAddr, os::fd::OwnedFd};
 
 use anabranch_bpf::shipped::{self, Shipped};
 use anabranch_congestion::{self as cc};
@@ -9,11 +9,11 @@ use anabranch_core::{
     units::{Bytes, Duration, Rate},
 };
 use anabranch_path::queue;
-use anabranch_scenario::{Protocol, Resolved, ResolvedFlow, workload};
+use anabranch_scenario::{Family, Protocol, Resolved, ResolvedFlow, workload};
 use anabranch_tcp::{EcnMode, MtuDiscovery, Overrides, Profile, Recovery, Settings};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 
-use crate::plan::refusal::Refusal;
+use crate::plan::{devices, refusal::Refusal};
 
 /// Whether the end at `to` opens the connection, as a client does that asks.
 pub const fn connects_back(flow: &ResolvedFlow) -> bool {
@@ -65,6 +65,8 @@ pub struct SocketSettings {
     pub window: Option<i32>,
     /// Small segments wait while data is outstanding: no `TCP_NODELAY`.
     pub nagle: bool,
+    /// The address that a socket connects from, where its host has several devices.
+    pub local: Option<IpAddr>,
 }
 
 impl SocketSettings {
@@ -78,8 +80,17 @@ impl SocketSettings {
             max_segment: fits(segment(&flow.stack).into()),
             window: chosen.then(|| fits(flow.stack.receive_window_bytes())),
             nagle: flow.stack.nagle,
+            local: local(flow, resolved),
         }
     }
+}
+
+/// The address that the end of a flow that connects has to bind to, where its host has several devices.
+pub fn local(flow: &ResolvedFlow, resolved: &Resolved) -> Option<IpAddr> {
+    let side = usize::from(connects_back(flow));
+    flow.devices[side]?;
+    let device = devices::ends(resolved, flow)[side];
+    Some(devices::address(device, flow.family == Family::V6))
 }
 
 /// Options of a socket.
@@ -341,6 +352,15 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
         ("net/ipv6/conf/default/router_solicitations", "0".to_owned()),
         ("net/ipv6/conf/all/accept_ra", "0".to_owned()),
     ];
+    if resolved
+        .attached
+        .iter()
+        .any(|host| !host.devices.is_empty())
+    {
+        // What comes to one device of several may be answered over another.
+        settings.push(("net/ipv4/conf/all/rp_filter", "0".to_owned()));
+        settings.push(("net/ipv4/conf/default/rp_filter", "0".to_owned()));
+    }
     if let Some(flow) = first {
         // As every machine has it, whatever this one was told.
         let probing = match Switches::of_kernels(flow, resolved).discovery {

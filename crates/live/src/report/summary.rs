@@ -19,7 +19,7 @@ use crate::{
     apps::{application::Outcome, datagram, limits, sampler::Sample, stage::Side, transfers},
     engine::{audit::Ends, endpoint::Own, play::Done},
     kernel::{host::LiveHost, sys::tcp_info::TcpInfo},
-    plan::{settings::is_carried, times::asked_window},
+    plan::{devices, names, settings::is_carried, times::asked_window},
 };
 
 /// `TCP_ESTABLISHED`.
@@ -463,12 +463,12 @@ pub fn machine(
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.as_str().into()))
         .collect();
-    let offloads: Map<String, Value> = resolved
-        .nodes
+    let offloads: Map<String, Value> = devices::all(resolved)
         .iter()
         .zip(hosts)
-        .filter_map(|(name, host)| {
-            Some((name.clone(), json!(host.as_ref()?.device.offloads().ok())))
+        .filter_map(|(device, host)| {
+            let offloads = json!(host.as_ref()?.device.offloads().ok());
+            Some((names::of_device(resolved, *device), offloads))
         })
         .collect();
     json!({

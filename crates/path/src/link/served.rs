@@ -270,10 +270,11 @@ impl ServedLink {
             });
             return Some(Completed::Resending(item.packet));
         }
+        let left = now.saturating_add(self.service.lag());
         self.start_next(now, impairing);
         self.account_queue(now);
         self.count_drops(now, before);
-        Some(self.exit(now, &item, impairing))
+        Some(self.exit(left, &item, impairing))
     }
 
     #[inline]
@@ -364,7 +365,7 @@ impl ServedLink {
     fn serve(&mut self, now: Instant, item: Item, bits: u64) {
         // A pause may end while the link is down.
         let done = if self.up {
-            self.service.finish(now, bits)
+            self.service.begin(now, bits, item.arrived)
         } else {
             Instant::NEVER
         };

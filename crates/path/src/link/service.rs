@@ -1,8 +1,11 @@
 //! How a link serves: how long a packet occupies it, and whether the link itself sends it again.
 //!
-//! `fixed` is built in; capacity traces ([`trace`]), Wi-Fi ([`wifi`]) and links that retransmit at their own layer implement
-//! [`Service`] and travel as [`AnyService::Boxed`].
+//! `fixed` is built in; capacity traces ([`trace`]), media with an access of their own ([`Medium`]) and links that retransmit at their
+//! own layer implement [`Service`] and travel as [`AnyService::Boxed`].
 
+pub mod cable;
+pub mod cellular;
+mod clock;
 pub mod rates;
 pub mod trace;
 pub mod wifi;
@@ -10,11 +13,13 @@ pub mod wifi;
 use std::{fmt, sync::Arc};
 
 use anabranch_core::{
-    rng::Draw,
+    rng::{Draw, Stream},
     side_file::Misread,
     units::{Duration, Instant, Rate, SerializationDelay},
 };
 
+pub use cable::Cable;
+pub use cellular::Cellular;
 pub use rates::{Rates, Stepped};
 pub use trace::{Trace, Traced};
 pub use wifi::Wifi;
@@ -26,6 +31,8 @@ use super::{
 
 /// A link's capacity over time.
 pub trait Service: fmt::Debug + Send {
+    /// The packet whose transmission is about to begin joined the queue at `at`. A service that has to request capacity needs it.
+    fn arrived(&mut self, _at: Instant) {}
     /// When `bits` whose sending starts (or goes on) at `now` are through;
     /// [`Instant::NEVER`] as long as there is no capacity in sight. Asked once for each transmission that begins
     /// or goes on, in order of time.
@@ -33,18 +40,71 @@ pub trait Service: fmt::Debug + Send {
     /// Bits of capacity between two instants: what could have been sent.
     fn capacity(&self, from: Instant, to: Instant) -> f64;
     /// The transmission under way, which began or went on at `since`, is stopped: how many of its bits are through.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "bits of one packet"
-    )]
     fn interrupt(&mut self, since: Instant, now: Instant) -> u64 {
-        self.capacity(since, now).floor() as u64
+        whole_bits(self.capacity(since, now))
     }
     /// A transmission ended. `Some(pause)` means that it failed at the link's own layer and that the
     /// link sends the same packet again after `pause`, using capacity again.
     fn retransmit(&mut self, _now: Instant, _draw: &mut Draw) -> Option<Duration> {
         None
+    }
+    /// How long after the end of its transmission the last packet leaves, where the link's own layer still has to repair or order
+    /// it. Others are sent meanwhile.
+    fn lag(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bits of one packet"
+)]
+fn whole_bits(bits: f64) -> u64 {
+    bits.floor() as u64
+}
+
+/// A medium with an access of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Medium {
+    /// A Wi-Fi station.
+    Wifi(wifi::Params),
+    /// The upstream of a cable modem.
+    Cable(cable::Params),
+    /// A cell's link to one phone.
+    Cellular(cellular::Params),
+}
+
+impl Medium {
+    /// What it is, for messages.
+    #[must_use]
+    pub const fn noun(&self) -> &'static str {
+        match self {
+            Self::Wifi(_) => "Wi-Fi station",
+            Self::Cable(_) => "cable modem",
+            Self::Cellular(_) => "cell",
+        }
+    }
+
+    /// It at work, at the start of a run. Only a cell can follow a capacity; what needs a rate and has none gets its mean.
+    #[must_use]
+    pub fn service(
+        &self,
+        rate: Rate,
+        capacity: Option<&Capacity>,
+        stream: Stream,
+    ) -> Box<dyn Service> {
+        match self {
+            Self::Wifi(params) => Box::new(Wifi::new(params, rate, stream)),
+            Self::Cable(params) => Box::new(Cable::new(params, rate, stream)),
+            Self::Cellular(params) => {
+                let capacity = capacity.map_or_else(
+                    || AnyService::Fixed(Fixed::new(Some(rate))),
+                    |capacity| AnyService::Boxed(capacity.service()),
+                );
+                Box::new(Cellular::new(params, capacity, stream))
+            }
+        }
     }
 }
 
@@ -136,7 +196,26 @@ impl Service for Fixed {
     }
 }
 
+impl AnyService {
+    /// When a packet is through that joined the queue at `arrived` and whose transmission begins at `now`.
+    #[inline]
+    pub(super) fn begin(&mut self, now: Instant, bits: u64, arrived: Instant) -> Instant {
+        match self {
+            Self::Fixed(service) => service.finish(now, bits),
+            Self::Boxed(service) => {
+                service.arrived(arrived);
+                service.finish(now, bits)
+            }
+        }
+    }
+}
+
 impl Service for AnyService {
+    fn arrived(&mut self, at: Instant) {
+        if let Self::Boxed(service) = self {
+            service.arrived(at);
+        }
+    }
     #[inline]
     fn finish(&mut self, now: Instant, bits: u64) -> Instant {
         match self {
@@ -161,6 +240,13 @@ impl Service for AnyService {
         match self {
             Self::Fixed(_) => None,
             Self::Boxed(service) => service.retransmit(now, draw),
+        }
+    }
+    #[inline]
+    fn lag(&self) -> Duration {
+        match self {
+            Self::Fixed(_) => Duration::ZERO,
+            Self::Boxed(service) => service.lag(),
         }
     }
 }

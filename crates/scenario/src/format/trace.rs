@@ -11,7 +11,7 @@ use crate::{
     de::{TABLE_OR_VALUE, tagged},
     kind::Seam,
     schema,
-    types::wifi,
+    types::{Medium, cable, cellular, wifi},
 };
 
 /// How a link's capacity behaves.
@@ -28,6 +28,34 @@ pub enum Service {
     Trace(TraceFile),
     /// That of a Wi-Fi station whose physical layer has `rate`.
     Wifi(wifi::Params),
+    /// That of a cable modem's upstream, which requests what it sends and is granted `rate`.
+    Cable(cable::Params),
+    /// That of a cell's link to one phone, at `rate` or at that of a trace: scheduling requests, transport blocks, HARQ.
+    Cellular(cellular::Params),
+}
+
+impl Service {
+    /// The trace that its capacity follows, if it does.
+    pub(crate) fn trace(&self) -> Option<TraceFile> {
+        match self {
+            Self::Trace(trace) => Some(trace.clone()),
+            Self::Cellular(cellular) => cellular.file.clone().map(|file| TraceFile {
+                file,
+                repeat: cellular.repeat,
+            }),
+            Self::Fixed | Self::Wifi(_) | Self::Cable(_) => None,
+        }
+    }
+
+    /// The medium, if it has an access of its own.
+    pub(crate) fn medium(self) -> Option<Medium> {
+        match self {
+            Self::Wifi(wifi) => Some(Medium::Wifi(wifi)),
+            Self::Cable(cable) => Some(Medium::Cable(cable)),
+            Self::Cellular(cellular) => Some(Medium::Cellular(cellular)),
+            Self::Fixed | Self::Trace(_) => None,
+        }
+    }
 }
 
 /// A trace beside the scenario.

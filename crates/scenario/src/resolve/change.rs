@@ -13,7 +13,7 @@ use super::{
     link::{self, Kept, Traces},
     round_trip,
     route::Routes,
-    wire::Wire,
+    wire::{Table, Wire},
 };
 use crate::{
     error::{Error, Fault, Place, nearest},
@@ -81,7 +81,8 @@ pub(super) fn changes(
                 let table: Group = read(node, resolver.extensions).map_err(fail)?;
                 Wire::of_group(name, &table)
             } else {
-                Wire::of_link(name, read(node, resolver.extensions).map_err(fail)?)
+                let link = read(node, resolver.extensions).map_err(fail)?;
+                Wire::of_link(name, Table::Made(Box::new(link)))
             };
             for direction in Direction::BOTH {
                 let before = &mut now[touched.link][direction as usize];
@@ -313,8 +314,8 @@ fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<
         what.push(What::Up(after.up));
     }
     if before.rate != after.rate {
-        if before.wifi.is_some() {
-            return Err("rate of a Wi-Fi station".to_owned());
+        if let Some(medium) = &before.medium {
+            return Err(format!("rate of a {}", medium.noun()));
         }
         what.push(What::Rate(after.rate));
     }

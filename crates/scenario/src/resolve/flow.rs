@@ -4,9 +4,11 @@ use anabranch_core::{
     rng::Stream,
     units::{Bytes, Instant},
 };
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::{
-    ResolvedFlow, ResolvedGateway, ResolvedLink, Resolver, Step, Written,
+    ResolvedFlow, ResolvedGateway, ResolvedLink, Resolver, Step, Written, device,
     route::{Graph, Routes},
     traffic,
 };
@@ -15,6 +17,7 @@ use crate::{
     error::{Error, Fault, choice},
     format::{File, Flow, Protocol},
     kind::Kind,
+    text::ResolvedText,
     tree::Node,
     types::{cc, fec, tcp, workload},
     unavailable,
@@ -30,6 +33,8 @@ pub(super) fn flows(
     let mut flows = Vec::new();
     let mut all_settings = Vec::new();
     for ((table, flow), routes) in file.flow.0.iter().zip(routes) {
+        device::check_match(resolver, table, flow)?;
+        let devices = device::of_flow(resolver, file, graph, (table, flow, routes))?;
         traffic::check_protocol(resolver, table, flow)?;
         let settings = settings(resolver, table, flow)?;
         let cc = match &flow.cc {
@@ -77,6 +82,8 @@ pub(super) fn flows(
                 replayed: replayed.clone(),
                 route: routes.there.clone(),
                 return_route: routes.back.clone(),
+                devices,
+                select: flow.select.clone().unwrap_or_default(),
             });
         }
         all_settings.push(settings);
@@ -325,53 +332,81 @@ pub(super) fn write_out(
     }
 }
 
-/// The tables as JSON, with every switch of each flow's stack under `transport`. What would mean something else if it were written is
-/// left out: live, a workload that is given is an application of ours beside a program, and no end of ours is behind an interface.
+/// The scenario with these tables of flows.
+pub(super) fn text(file: &File, flows: &Map<String, Value>) -> ResolvedText {
+    #[derive(Serialize)]
+    struct WithFlows<'a> {
+        #[serde(flatten)]
+        file: &'a File,
+        flow: &'a Map<String, Value>,
+    }
+    debug_assert!(file.flow.is_empty(), "each flow once");
+    ResolvedText::new(&WithFlows { file, flow: flows })
+        .expect("tables are made of text, numbers and lists")
+}
+
+/// The tables of flows as JSON, with every switch of each flow's stack under `transport`. What would mean something else if it were
+/// written is left out: live, a workload that is given is an application of ours beside a program, and no end of ours is behind an
+/// interface.
 pub(super) fn with_settings(
     file: &File,
     settings: &[tcp::Settings],
     flows: &[ResolvedFlow],
-) -> serde_json::Value {
-    let mut json = serde_json::to_value(file).expect("tables are made of text, numbers and lists");
-    for ((name, flow), settings) in file.flow.0.iter().zip(settings) {
-        if flow.protocol == Protocol::Udp {
-            let table = json["flow"][name].as_object_mut();
-            let table = table.expect("a flow is a table");
-            for key in ["stack", "transport", "fec"] {
-                table.remove(key);
-            }
-            continue;
-        }
-        let mut transport =
-            serde_json::to_value(settings).expect("settings are made of text, numbers and lists");
-        // In a scenario the segment size carries its unit.
-        transport["mss"] = Bytes::new(u64::from(settings.mss)).to_string().into();
-        json["flow"][name]["transport"] = transport;
-    }
-    for (name, flow) in &file.flow.0 {
-        let hosts = || {
-            let ends = [&flow.from, &flow.to];
-            let hosts = file
-                .host
-                .0
-                .iter()
-                .filter(move |(host, _)| ends.contains(&host));
-            hosts.map(|(_, host)| host)
-        };
-        let is_interface = |attach: &String| attach.starts_with("interface:");
-        let is_inline = hosts().any(|host| host.attach.as_ref().is_some_and(is_interface));
-        let runs = hosts().any(|host| host.exec.is_some());
-        let resolved = flows.iter().find(|flow| flow.table == *name);
-        let gives = |key: &str| resolved.is_some_and(|flow| flow.gives(key));
-        let table = json["flow"][name].as_object_mut();
-        let table = table.expect("a flow is a table");
-        if is_inline {
-            table.retain(|key, _| {
-                ["from", "to", "route", "return_route"].contains(&key.as_str()) || gives(key)
+) -> Map<String, Value> {
+    let tables = file.flow.0.iter().zip(settings);
+    tables
+        .map(|((name, flow), settings)| {
+            let mut table = table_of(flow, settings);
+            keep_what_holds(&mut table, file, flow, |key| {
+                let resolved = flows.iter().find(|flow| flow.table == *name);
+                resolved.is_some_and(|flow| flow.gives(key))
             });
-        } else if runs {
-            table.retain(|key, _| !["workload", "cc"].contains(&key.as_str()) || gives(key));
+            (name.clone(), table.into())
+        })
+        .collect()
+}
+
+/// A flow's table with its stack.
+fn table_of(flow: &Flow, settings: &tcp::Settings) -> Map<String, Value> {
+    let written = |value: serde_json::Result<Value>| match value {
+        Ok(Value::Object(table)) => table,
+        other => unreachable!("tables are made of text, numbers and lists: {other:?}"),
+    };
+    let mut table = written(serde_json::to_value(flow));
+    if flow.protocol == Protocol::Udp {
+        for key in ["stack", "transport", "fec"] {
+            table.remove(key);
         }
+        return table;
     }
-    json
+    let mut transport = written(serde_json::to_value(settings));
+    // In a scenario the segment size carries its unit.
+    let mss = Bytes::new(u64::from(settings.mss));
+    transport.insert("mss".to_owned(), mss.to_string().into());
+    table.insert("transport".to_owned(), transport.into());
+    table
+}
+
+/// Takes away what means nothing where an end is a program or stands for an interface, but for what the scenario gives.
+fn keep_what_holds(
+    table: &mut Map<String, Value>,
+    file: &File,
+    flow: &Flow,
+    gives: impl Fn(&str) -> bool,
+) {
+    let ends = [&flow.from, &flow.to];
+    let hosts = file.host.0.iter();
+    let hosts = hosts.filter(|(host, _)| ends.contains(&host));
+    let is_interface = |attach: &String| attach.starts_with("interface:");
+    let (mut is_inline, mut runs) = (false, false);
+    for (_, host) in hosts {
+        is_inline |= host.attach.as_ref().is_some_and(is_interface);
+        runs |= host.exec.is_some();
+    }
+    if is_inline {
+        let way = ["from", "to", "route", "return_route"];
+        table.retain(|key, _| way.contains(&key.as_str()) || gives(key));
+    } else if runs {
+        table.retain(|key, _| !["workload", "cc"].contains(&key.as_str()) || gives(key));
+    }
 }

@@ -20,7 +20,7 @@ use crate::{
     format::{Delay, DelayKind, Family, File, OneWay, Queue, Service, TraceFile},
     kind::Kind,
     path::no_such,
-    types::{Capacity, Delays, impair, queue, wifi},
+    types::{Capacity, Delays, Medium, impair, queue},
 };
 
 /// The smallest MTU of IPv4 (RFC 791 §3.2), and its largest packet.
@@ -43,7 +43,7 @@ struct Effective<'a> {
 }
 
 impl<'a> Effective<'a> {
-    fn of(wire: &'a Wire, direction: Direction) -> Self {
+    fn of(wire: &'a Wire<'a>, direction: Direction) -> Self {
         let (section, name, link) = (wire.section, wire.name.as_str(), &wire.link);
         let own = match direction {
             Direction::Forward => link.forward.as_ref(),
@@ -132,7 +132,7 @@ impl<'a> Effective<'a> {
     fn traces(
         &self,
         resolver: &Resolver<'_>,
-        wire: &Wire,
+        wire: &Wire<'_>,
         there: Option<Traces>,
     ) -> Result<Traces, Error> {
         let is_later = there.is_some();
@@ -164,11 +164,11 @@ impl<'a> Effective<'a> {
     fn capacity(
         &self,
         resolver: &Resolver<'_>,
-        wire: &Wire,
+        wire: &Wire<'_>,
         there: (Option<Capacity>, Option<ResolvedDelays>),
     ) -> Result<(Option<Capacity>, Option<ResolvedDelays>), Error> {
         let (service, path) = &self.service;
-        let Service::Trace(trace) = resolver.build(service, path)? else {
+        let Some(trace) = resolver.build(service, path)?.trace() else {
             return Ok((None, None));
         };
         let refuse = |path: &[&str], message: &str, help: &str| {
@@ -219,34 +219,43 @@ impl<'a> Effective<'a> {
 }
 
 impl Effective<'_> {
-    /// The Wi-Fi station that sends, if one does.
-    fn wifi(&self, resolver: &Resolver<'_>, wire: &Wire) -> Result<Option<wifi::Params>, Error> {
+    /// The medium that the link sends over, if that has an access of its own. A `trace` takes the place of a rate.
+    fn medium(
+        &self,
+        resolver: &Resolver<'_>,
+        wire: &Wire<'_>,
+        trace: Option<&Capacity>,
+    ) -> Result<Option<Medium>, Error> {
         let (service, path) = &self.service;
-        let Service::Wifi(wifi) = resolver.build(service, path)? else {
+        let Some(medium) = resolver.build(service, path)?.medium() else {
             return Ok(None);
         };
-        let refuse = |message: &str, help: &str| {
-            Err(resolver.error(path, message.to_owned(), vec![help.to_owned()]))
-        };
+        let refuse =
+            |message: String, help: &str| Err(resolver.error(path, message, vec![help.to_owned()]));
         if wire.section == "group" {
             return refuse(
-                "the members of a group send at a fixed rate",
+                "the members of a group send at a fixed rate".to_owned(),
                 "expected `service = \"fixed\"`, or a link",
             );
         }
-        if self.rate.rate().is_none() {
+        if self.rate.rate().is_none() && trace.is_none() {
             return refuse(
-                "a Wi-Fi station needs the rate of its physical layer",
-                "expected `rate` beside it, for example \"65 Mbit/s\"",
+                format!("a {} needs the rate of its physical layer", medium.noun()),
+                match medium {
+                    Medium::Cellular(_) => {
+                        "expected `rate` beside it, for example \"65 Mbit/s\", or a trace in its `file`"
+                    }
+                    _ => "expected `rate` beside it, for example \"65 Mbit/s\"",
+                },
             );
         }
-        Ok(Some(wifi))
+        Ok(Some(medium))
     }
 }
 
 fn read_delays(
     resolver: &Resolver<'_>,
-    wire: &Wire,
+    wire: &Wire<'_>,
     path: &[&str],
     file: &TraceFile,
 ) -> Result<ResolvedDelays, Error> {
@@ -288,7 +297,7 @@ pub(super) struct Kept {
 /// is not made, or read, again.
 pub(super) fn direction(
     resolver: &Resolver<'_>,
-    wire: &Wire,
+    wire: &Wire<'_>,
     direction: Direction,
     rtt: Duration,
     kept: Kept,
@@ -298,7 +307,7 @@ pub(super) fn direction(
     let Kept { traces, impair } = kept;
     let traces = effective.traces(resolver, wire, Some(traces))?;
     let delay = effective.mean_delay(&traces);
-    let wifi = effective.wifi(resolver, wire)?;
+    let medium = effective.medium(resolver, wire, traces.capacity.as_ref())?;
     let rate = match &traces.capacity {
         Some(trace) => Some(trace.mean_rate()),
         None => effective.rate.rate(),
@@ -333,7 +342,7 @@ pub(super) fn direction(
     Ok(ResolvedDirection {
         rate,
         trace: traces.capacity,
-        wifi,
+        medium,
         delay,
         delays: traces.delays,
         overtake: effective.overtake,
@@ -400,7 +409,7 @@ fn contradiction(resolver: &Resolver<'_>, place: &[&str], wrong: impair::Contrad
 fn check_flows(
     resolver: &Resolver<'_>,
     file: &File,
-    wire: &Wire,
+    wire: &Wire<'_>,
     way: Direction,
     queue: &queue::Config,
 ) -> Result<(), Error> {
@@ -439,7 +448,7 @@ fn check_flows(
 fn check_spread(
     resolver: &Resolver<'_>,
     file: &File,
-    wire: &Wire,
+    wire: &Wire<'_>,
     way: Direction,
     queue: &queue::Config,
 ) -> Result<(), Error> {
@@ -513,7 +522,7 @@ pub(super) fn check_mtus(
 pub(super) fn links(
     resolver: &Resolver<'_>,
     file: &File,
-    wires: &[Wire],
+    wires: &[Wire<'_>],
     graph: &Graph,
     gateways: &[ResolvedGateway],
     routes: &[Routes],

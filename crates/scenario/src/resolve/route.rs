@@ -27,6 +27,7 @@ pub(super) struct Graph {
     /// By node: what is there, in the order of the file; a gateway stands where its first route does.
     at: Vec<Vec<Edge>>,
     links: BTreeMap<String, usize>,
+    link_names: Vec<String>,
     /// By gateway: its two ends.
     gateway_ends: Vec<[usize; 2]>,
     gateways: BTreeMap<String, usize>,
@@ -43,13 +44,14 @@ pub(super) struct Routes {
 }
 
 impl Graph {
-    pub(super) fn new(resolver: &Resolver<'_>, wires: &[Wire]) -> Result<Self, Error> {
+    pub(super) fn new(resolver: &Resolver<'_>, wires: &[Wire<'_>]) -> Result<Self, Error> {
         let mut graph = Self {
             nodes: Vec::new(),
             ends: Vec::new(),
             index: BTreeMap::new(),
             at: Vec::new(),
             links: BTreeMap::new(),
+            link_names: Vec::new(),
             gateway_ends: Vec::new(),
             gateways: BTreeMap::new(),
             gateway_names: Vec::new(),
@@ -71,6 +73,7 @@ impl Graph {
                 graph.at[end].push(Edge::Link(link));
             }
             graph.links.insert(name.clone(), link);
+            graph.link_names.push(name.clone());
         }
         Ok(graph)
     }
@@ -205,6 +208,20 @@ impl Graph {
         Ok(Routes { there, back })
     }
 
+    /// What a step goes over, by name.
+    pub(super) fn name_of(&self, step: Step) -> &str {
+        match step {
+            Step::Link(hop) => &self.link_names[hop.link],
+            Step::Gateway { gateway, .. } => &self.gateway_names[gateway],
+        }
+    }
+
+    /// The links and gateways at a node, by name, in the order of the file.
+    pub(super) fn names_at(&self, node: usize) -> Vec<&str> {
+        let steps = self.at[node].iter().filter_map(|&edge| self.step(node, edge));
+        steps.map(|(step, _)| self.name_of(step)).collect()
+    }
+
     fn end(
         &self,
         resolver: &Resolver<'_>,
@@ -310,7 +327,7 @@ impl Graph {
         &self,
         resolver: &Resolver<'_>,
         file: &File,
-        wires: &[Wire],
+        wires: &[Wire<'_>],
         routes: &[Routes],
     ) -> Result<(), Error> {
         let own_links = (0..self.ends.len()).filter(|&link| self.gateway_of[link].is_none());
@@ -370,7 +387,7 @@ impl Graph {
     fn unexplained(
         &self,
         resolver: &Resolver<'_>,
-        (file, wires): (&File, &[Wire]),
+        (file, wires): (&File, &[Wire<'_>]),
         edges: &[Edge],
     ) -> Error {
         let name = |edge: Edge| match edge {

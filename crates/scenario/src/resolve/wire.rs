@@ -1,5 +1,7 @@
 //! What joins two nodes: links, and groups, which are resolved as links and then have members.
 
+use std::ops::Deref;
+
 use anabranch_core::{packet::Direction, units::Duration};
 use anabranch_path::group::{control, members};
 
@@ -14,18 +16,36 @@ use crate::{
 
 /// A link, or a group in the form of one.
 #[derive(Debug, Clone)]
-pub(super) struct Wire {
+pub(super) struct Wire<'a> {
     /// Where the file has it: `link` or `group`.
     pub(super) section: &'static str,
     pub(super) name: String,
     /// The group's keys that a link has, or the link itself.
-    pub(super) link: Link,
+    pub(super) link: Table<'a>,
     /// How many links it is.
     pub(super) members: u32,
 }
 
-impl Wire {
-    pub(super) fn of_link(name: &str, link: Link) -> Self {
+/// The keys of a link. Ten thousand of them are not copied.
+#[derive(Debug, Clone)]
+pub(super) enum Table<'a> {
+    Given(&'a Link),
+    Made(Box<Link>),
+}
+
+impl Deref for Table<'_> {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        match self {
+            Self::Given(link) => link,
+            Self::Made(link) => link,
+        }
+    }
+}
+
+impl<'a> Wire<'a> {
+    pub(super) fn of_link(name: &str, link: Table<'a>) -> Self {
         Self {
             section: "link",
             name: name.to_owned(),
@@ -37,7 +57,7 @@ impl Wire {
         Self {
             section: "group",
             name: name.to_owned(),
-            link: Link {
+            link: Table::Made(Box::new(Link {
                 between: group.between.clone(),
                 path: None,
                 rate: group.rate,
@@ -51,17 +71,17 @@ impl Wire {
                 mtu_reports: group.mtu_reports,
                 forward: group.forward.clone(),
                 reverse: group.reverse.clone(),
-            },
+            })),
             members: group.members,
         }
     }
 }
 
 /// All links and groups in the order of the file, for ties between routes.
-pub(super) fn wires(resolver: &Resolver<'_>, file: &File) -> Result<Vec<Wire>, Error> {
+pub(super) fn wires<'a>(resolver: &Resolver<'_>, file: &'a File) -> Result<Vec<Wire<'a>>, Error> {
     let links = file.link.0.iter();
-    let mut wires: Vec<Wire> = links
-        .map(|(name, link)| Wire::of_link(name, link.clone()))
+    let mut wires: Vec<Wire<'a>> = links
+        .map(|(name, link)| Wire::of_link(name, Table::Given(link)))
         .collect();
     for (name, group) in &file.group.0 {
         if file.link.0.iter().any(|(link, _)| link == name) {
@@ -73,7 +93,7 @@ pub(super) fn wires(resolver: &Resolver<'_>, file: &File) -> Result<Vec<Wire>, E
         }
         check_members(resolver, name, group)?;
         let place = resolver.root.locate(&["group", name]);
-        let behind = |wire: &Wire| resolver.root.locate(&[wire.section, &wire.name]) > place;
+        let behind = |wire: &Wire<'_>| resolver.root.locate(&[wire.section, &wire.name]) > place;
         let at = wires.iter().position(behind).unwrap_or(wires.len());
         wires.insert(at, Wire::of_group(name, group));
     }
@@ -112,7 +132,7 @@ fn check_members(resolver: &Resolver<'_>, name: &str, group: &Group) -> Result<(
 pub(super) fn group(
     resolver: &Resolver<'_>,
     file: &File,
-    wire: &Wire,
+    wire: &Wire<'_>,
 ) -> Result<Option<ResolvedGroup>, Error> {
     if wire.section != "group" {
         return Ok(None);

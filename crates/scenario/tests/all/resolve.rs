@@ -97,14 +97,17 @@ fn paced_flows_are_written_out() {
         workload = { kind = "paced", rate = "2 Mbit/s" }
     "#;
     let resolved = resolve(text, &[]);
-    let video = &resolved.json["flow"]["video"];
+    let video = &resolved.flow_tables["video"];
     assert_eq!(video["workload"]["payload"], "1472 bytes");
     for key in ["stack", "cc", "transport", "fec"] {
         assert!(video.get(key).is_none(), "{video}");
     }
-    let live = &resolved.json["flow"]["live"];
+    let live = &resolved.flow_tables["live"];
     assert_eq!(live["workload"]["payload"], "1000 bytes");
-    let again = resolve(&toml::to_string(&resolved.json).expect("it is TOML"), &[]);
+    let again = resolve(
+        &toml::to_string(&resolved.json.value()).expect("it is TOML"),
+        &[],
+    );
     assert_eq!(again.json, resolved.json);
     assert_eq!(again.flows, resolved.flows);
 }
@@ -146,7 +149,7 @@ fn flows_of_programs_are_written_out_as_such() {
             .unwrap_or_else(|error| panic!("{error}"))
     };
     let resolved = read(text);
-    let again = read(&toml::to_string(&resolved.json).expect("it is TOML"));
+    let again = read(&toml::to_string(&resolved.json.value()).expect("it is TOML"));
     assert_eq!(again.json, resolved.json);
     for (flow, other) in resolved.flows.iter().zip(&again.flows) {
         for key in ["workload", "cc"] {
@@ -158,8 +161,8 @@ fn flows_of_programs_are_written_out_as_such() {
             );
         }
     }
-    assert!(again.json["flow"]["program"].get("workload").is_none());
-    let inline = again.json["flow"]["inline"].as_object().expect("a table");
+    assert!(again.flow_tables["program"].get("workload").is_none());
+    let inline = again.flow_tables["inline"].as_object().expect("a table");
     assert_eq!(inline.len(), 4, "{inline:?}");
 }
 
@@ -245,12 +248,15 @@ fn the_fec_example() {
     let text = include_str!("../../../../scenarios/fec.toml");
     assert_eq!(text, include_str!("../contract/fec.toml"));
     let resolved = resolve(text, &[]);
-    let written = &resolved.json["flow"]["main"]["fec"];
+    let written = &resolved.flow_tables["main"]["fec"];
     assert_eq!(written["kind"], "xor");
     assert_eq!(written["fmax"], 10);
     assert_eq!(written["redundancy"], "cwnd");
     assert_eq!(written["recovered_is_loss"], false);
-    let again = resolve(&toml::to_string(&resolved.json).expect("it is TOML"), &[]);
+    let again = resolve(
+        &toml::to_string(&resolved.json.value()).expect("it is TOML"),
+        &[],
+    );
     assert_eq!(again.json, resolved.json);
     assert_eq!(again.flows, resolved.flows);
     let sweep = scenario(text, &[])
@@ -285,7 +291,7 @@ fn every_default_is_written_out_and_reads_back() {
     );
     for text in [REORDERING, &text] {
         let first = resolve(text, &[]);
-        let toml = toml::to_string(&first.json).expect("a scenario is TOML");
+        let toml = toml::to_string(&first.json.value()).expect("a scenario is TOML");
         let again = resolve(&toml, &[]);
         assert_eq!(again.json, first.json, "{toml}");
         assert_eq!(again.links, first.links);
@@ -293,7 +299,7 @@ fn every_default_is_written_out_and_reads_back() {
         assert_eq!(again.changes, first.changes);
     }
     insta::assert_snapshot!(
-        serde_json::to_string_pretty(&resolve(&text, &[]).json["link"]["b"]).expect("JSON")
+        serde_json::to_string_pretty(&resolve(&text, &[]).json.value()["link"]["b"]).expect("JSON")
     );
 }
 
@@ -421,9 +427,9 @@ fn a_gateway_is_one_hop() {
     let bytes = Limit::Bytes(anabranch_core::units::Bytes::new(13_500));
     assert_eq!(limit(&resolved, 3, forward), bytes);
     // Written out it says the same.
-    let json = &resolved.json;
-    let again = resolve(&toml::to_string(json).expect("a scenario is TOML"), &[]);
-    assert_eq!(again.json, *json);
+    let json = resolved.json.value();
+    let again = resolve(&toml::to_string(&json).expect("a scenario is TOML"), &[]);
+    assert_eq!(again.json, resolved.json);
     assert_eq!(again.gateways, resolved.gateways);
     assert_eq!(json["flow"]["main"]["route"][1], "tunnel");
     assert_eq!(json["gateway"]["tunnel"]["restore"]["kind"], "none");
@@ -462,7 +468,10 @@ fn copies_start_at_their_own_draw() {
         other.flows[0].start, starts[0],
         "another seed, another draw"
     );
-    assert_eq!((other.seed, other.json["seed"].as_u64()), (2, Some(2)));
+    assert_eq!(
+        (other.seed, other.json.value()["seed"].as_u64()),
+        (2, Some(2))
+    );
     let more = resolve(
         &text,
         &[

@@ -4,7 +4,7 @@
 use std::{
     fs::{File, OpenOptions},
     io,
-    net::{Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     os::fd::{AsFd, AsRawFd, OwnedFd},
 };
 
@@ -212,6 +212,61 @@ impl Interface {
         ask(RTM_NEWROUTE, REPLACE, &body)
     }
 
+    /// An address besides those that it has, of itself alone.
+    pub fn further_address(&self, address: IpAddr) -> io::Result<()> {
+        const RTM_NEWADDR: u16 = 20;
+        /// Request, acknowledge, create.
+        const CREATE: u16 = 0x405;
+        const IFA_F_NODAD: u8 = 2;
+        let [of_device, local] = [1, 2];
+        let (family, octets) = octets_of(address);
+        let bits = u8::try_from(8 * octets.len()).expect("128 at most");
+        // `struct ifaddrmsg`, and attributes.
+        let mut body = vec![family, bits, if bits == 128 { IFA_F_NODAD } else { 0 }, 0];
+        body.extend(self.index()?.to_ne_bytes());
+        body.extend(attribute_of(local, &octets));
+        body.extend(attribute_of(of_device, &octets));
+        ask(RTM_NEWADDR, CREATE, &body)
+    }
+
+    /// A route over it: to one address, or to every one, in a table of that number or in `main`. Packets leave with `source`.
+    pub fn route(&self, to: Option<IpAddr>, source: IpAddr, table: Option<u32>) -> io::Result<()> {
+        const RTM_NEWROUTE: u16 = 24;
+        /// Request, acknowledge, replace, create.
+        const REPLACE: u16 = 0x505;
+        const MAIN: u32 = 254;
+        /// `RT_TABLE_COMPAT`: the attribute says which.
+        const ATTRIBUTE: u8 = 252;
+        let [destination, device, preferred, table_number] = [1, 4, 7, 15];
+        let [by_administrator, of_link, global, unicast] = [4, 253, 0, 1];
+        let (family, source) = octets_of(source);
+        let to = to.map(|to| octets_of(to).1);
+        let bits = u8::try_from(8 * to.as_ref().map_or(0, Vec::len)).expect("128 at most");
+        let scope = if source.len() == 16 { global } else { of_link };
+        // `struct rtmsg`, and attributes.
+        let mut body = vec![
+            family,
+            bits,
+            0,
+            0,
+            ATTRIBUTE,
+            by_administrator,
+            scope,
+            unicast,
+        ];
+        body.extend([0; 4]);
+        if let Some(to) = to {
+            body.extend(attribute_of(destination, &to));
+        }
+        body.extend(attribute_of(device, &self.index()?.to_ne_bytes()));
+        body.extend(attribute_of(preferred, &source));
+        body.extend(attribute_of(
+            table_number,
+            &table.unwrap_or(MAIN).to_ne_bytes(),
+        ));
+        ask(RTM_NEWROUTE, REPLACE, &body)
+    }
+
     /// Every packet is one that a wire would carry.
     pub fn offloads_off(&self) -> io::Result<()> {
         for command in [ETHTOOL_SGSO, ETHTOOL_SSG] {
@@ -252,6 +307,68 @@ impl Interface {
         })
         .map(drop)
     }
+}
+
+/// Which packets a rule is for.
+#[derive(Debug)]
+pub enum Selector<'a> {
+    /// Those with this source.
+    From(IpAddr),
+    /// Those of sockets that are bound to this device.
+    Device(&'a str),
+    /// Those to this address whose port there, or here, is in a range.
+    PortThere([u16; 2], IpAddr),
+    PortHere([u16; 2], IpAddr),
+}
+
+/// Makes the routing table of that number the one for some packets (ip-rule(8), `linux/fib_rules.h`).
+pub fn rule(is_v6: bool, priority: u32, table: u32, packets: &Selector<'_>) -> io::Result<()> {
+    const RTM_NEWRULE: u16 = 32;
+    /// Request, acknowledge, create.
+    const CREATE: u16 = 0x405;
+    const TO_TABLE: u8 = 1;
+    let [destination, source, priority_number, table_number] = [1, 2, 6, 15];
+    let [device, source_port, destination_port] = [17, 23, 24];
+    let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
+    let family = u8::try_from(family).expect("a small number");
+    let bits = if is_v6 { 128 } else { 32 };
+    let ports = |range: &[u16; 2]| [range[0].to_ne_bytes(), range[1].to_ne_bytes()].concat();
+    let (to_bits, from_bits, attributes) = match packets {
+        Selector::From(address) => (0, bits, attribute_of(source, &octets_of(*address).1)),
+        Selector::Device(name) => (
+            0,
+            0,
+            attribute_of(device, &[name.as_bytes(), &[0]].concat()),
+        ),
+        Selector::PortThere(range, to) | Selector::PortHere(range, to) => {
+            let port = if matches!(packets, Selector::PortThere(..)) {
+                destination_port
+            } else {
+                source_port
+            };
+            let both = [
+                attribute_of(destination, &octets_of(*to).1),
+                attribute_of(port, &ports(range)),
+            ];
+            (bits, 0, both.concat())
+        }
+    };
+    // `struct fib_rule_hdr`, and attributes.
+    let mut body = vec![family, to_bits, from_bits, 0, 0, 0, 0, TO_TABLE];
+    body.extend([0; 4]);
+    body.extend(attribute_of(priority_number, &priority.to_ne_bytes()));
+    body.extend(attribute_of(table_number, &table.to_ne_bytes()));
+    body.extend(attributes);
+    ask(RTM_NEWRULE, CREATE, &body)
+}
+
+/// The family of an address, and its octets.
+fn octets_of(address: IpAddr) -> (u8, Vec<u8>) {
+    let (family, octets) = match address {
+        IpAddr::V4(v4) => (libc::AF_INET, v4.octets().to_vec()),
+        IpAddr::V6(v6) => (libc::AF_INET6, v6.octets().to_vec()),
+    };
+    (u8::try_from(family).expect("a small number"), octets)
 }
 
 /// An attribute of rtnetlink(7) with its padding.

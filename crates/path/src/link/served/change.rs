@@ -26,7 +26,7 @@ impl ServedLink {
             }
             served.since = now;
             served.done = if self.up {
-                service.finish(now, served.remaining_bits)
+                service.begin(now, served.remaining_bits, served.item.arrived)
             } else {
                 Instant::NEVER
             };
@@ -50,7 +50,8 @@ impl ServedLink {
         }
         if let Some(served) = self.in_service.as_mut().filter(|s| !s.pausing) {
             if up {
-                served.done = self.service.finish(now, served.remaining_bits);
+                let (bits, arrived) = (served.remaining_bits, served.item.arrived);
+                served.done = self.service.begin(now, bits, arrived);
             } else {
                 let sent = self.service.interrupt(served.since, now);
                 served.remaining_bits = served.remaining_bits.saturating_sub(sent);

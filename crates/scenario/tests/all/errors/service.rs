@@ -58,6 +58,61 @@ fn what_a_wifi_station_may_not_be_is_refused_at_its_place() {
 }
 
 #[test]
+fn a_modem_and_a_cell_stand_beside_a_rate() {
+    for kind in ["cable", "cellular"] {
+        let good = bottleneck(&format!("{RATE}\nservice = \"{kind}\""));
+        assert_eq!(check(&good, &[]), Ok(()));
+        let said = error(&bottleneck(&format!("service = \"{kind}\"")), &[]);
+        assert!(
+            said.contains("test.toml:10:") && said.contains("needs the rate"),
+            "{said}"
+        );
+        let said = plus(&format!(
+            "[group.core]\nbetween = [\"R\", \"X\"]\nmembers = 2\nrate = \"1 Mbit/s\"\nservice = \"{kind}\"\n"
+        ));
+        assert!(said.contains("members of a group"), "{said}");
+    }
+}
+
+#[test]
+fn a_cell_has_a_rate_or_a_trace() {
+    let trace = "service = { kind = \"cellular\", file = \"anabranch:lte-drive-up.csv\" }";
+    assert_eq!(check(&bottleneck(trace), &[]), Ok(()));
+    let said = error(&bottleneck(&format!("{RATE}\n{trace}")), &[]);
+    assert!(said.contains("stands beside a trace"), "{said}");
+    let missing = "service = { kind = \"cellular\", file = \"anabranch:lte.csv\" }";
+    let said = error(&bottleneck(missing), &[]);
+    assert!(
+        said.contains("test.toml:10:") && said.contains("lte-drive-up.csv"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_a_modem_or_a_cell_may_not_be_is_refused_at_its_place() {
+    for (written, said) in [
+        ("kind = \"cable\", map_interval = \"0 ms\"", "out of range"),
+        ("kind = \"cable\", map_lead = \"2 s\"", "out of range"),
+        ("kind = \"cable\", collision = 1.5", "1.5"),
+        (
+            "kind = \"cable\", map_intervals = \"2 ms\"",
+            "did you mean `map_interval`?",
+        ),
+        ("kind = \"cellular\", tti = \"20 ms\"", "out of range"),
+        ("kind = \"cellular\", error_rate = 0.95", "outside 0..0.9"),
+        ("kind = \"cellular\", sr_period = 10", "duration"),
+        ("kind = \"celular\"", "did you mean `cellular`?"),
+    ] {
+        let text = format!("{RATE}\nservice = {{ {written} }}");
+        let error = error(&bottleneck(&text), &[]);
+        assert!(
+            error.contains(said) && error.contains("test.toml:11:"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn a_group_has_no_shaper() {
     let said = plus(
         "[group.core]\nbetween = [\"R\", \"X\"]\nmembers = 2\nrate = \"1 Mbit/s\"\n\

@@ -337,7 +337,7 @@ fn what_agrees_with_the_control_is_taken() {
             .and_then(|scenario| scenario.resolve(None))
             .expect("it is right");
         assert_eq!(resolved.flows[0].stack.hystart, cc::hystart::Kind::Off);
-        let again = toml::to_string(&resolved.json).expect("it is TOML, too");
+        let again = toml::to_string(&resolved.json.value()).expect("it is TOML, too");
         check(&again, &[]).unwrap_or_else(|error| panic!("{again}: {error}"));
     }
     // DCTCP brings the echo that it needs.

@@ -81,11 +81,11 @@ fn right_parameters_are_taken() {
 fn defaults_are_written_out_and_read_back() {
     for (queue, keys) in [("codel", 6), ("pie", 11), ("fq-codel", 9), ("drr", 3)] {
         let first = read(&format!("{queue:?}")).expect(queue);
-        let table = &first.json["link"]["path"]["forward"]["queue"];
+        let table = &first.json.value()["link"]["path"]["forward"]["queue"];
         assert_eq!(table["kind"], queue);
         let written = table.as_object().expect("a table").len();
         assert!(written > keys, "{table}");
-        let text = toml::to_string(&first.json).expect("a scenario is TOML");
+        let text = toml::to_string(&first.json.value()).expect("a scenario is TOML");
         assert_eq!(resolve(&text).expect(&text).json, first.json, "{text}");
     }
 }

@@ -179,7 +179,7 @@ fn every_default_is_written_out_and_reads_back() {
         let text = control(control_text) + changes;
         let first = read(&text).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(first.changes.len(), 6);
-        let toml = toml::to_string(&first.json).expect("a scenario is TOML");
+        let toml = toml::to_string(&first.json.value()).expect("a scenario is TOML");
         let again = read(&toml).unwrap_or_else(|error| panic!("{error}\n{toml}"));
         assert_eq!(again.json, first.json, "{toml}");
         let by_name = |resolved: &Resolved| {
@@ -190,7 +190,8 @@ fn every_default_is_written_out_and_reads_back() {
         assert_eq!(by_name(&again), by_name(&first));
     }
     insta::assert_snapshot!(
-        serde_json::to_string_pretty(&read(GOOD).expect("right").json["group"]).expect("JSON")
+        serde_json::to_string_pretty(&read(GOOD).expect("right").json.value()["group"])
+            .expect("JSON")
     );
 }
 
@@ -198,7 +199,8 @@ fn every_default_is_written_out_and_reads_back() {
 fn the_example_of_the_contract() {
     let text = include_str!("../../../../../scenarios/link-aggregation.toml");
     let resolved = read(text).expect("it is right");
-    let control = serde_json::to_value(&resolved.json["group"]["core"]["control"]).expect("JSON");
+    let control =
+        serde_json::to_value(&resolved.json.value()["group"]["core"]["control"]).expect("JSON");
     assert_eq!(control["kind"], "peak-percentile");
     assert_eq!(control["percentile"], 90.0);
     assert_eq!(control["section"], "100 ms");

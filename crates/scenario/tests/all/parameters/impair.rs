@@ -134,7 +134,7 @@ fn right_parameters_are_taken_and_read_back() {
         let resolved = resolve(&with(impair)).unwrap_or_else(|error| panic!("{error}"));
         // The resolved scenario is one that resolves to the same.
         let mut again = with("");
-        let list = &resolved.json["link"]["path"]["forward"]["impair"];
+        let list = &resolved.json.value()["link"]["path"]["forward"]["impair"];
         again = again.replace("impair = []", &format!("impair = {}", toml(list)));
         let again = Scenario::parse(&again, "again.toml", &Extensions::default())
             .and_then(|scenario| scenario.resolve(None))

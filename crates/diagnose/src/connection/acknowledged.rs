@@ -1,0 +1,243 @@
+//! What acknowledgments have told where the capture is: the sender learns it later.
+
+use super::{
+    board::Board,
+    ranges::Ranges,
+    settling::Settling,
+    view::{FURTHEST, UNKNOWN},
+};
+use crate::{
+    path::Observer,
+    retransmission::piece::{Cover, Piece},
+    segment::Segment,
+    sequence::Sequence,
+    time::Nanos,
+};
+
+/// What has been acknowledged, cumulatively and selectively.
+#[derive(Debug)]
+pub(crate) struct Acknowledged {
+    /// [`UNKNOWN`] until an acknowledgment has passed.
+    pub(crate) una: i64,
+    /// Duplicate acknowledgments since then, and when the last one of all passed.
+    pub(crate) duplicates: u32,
+    last_duplicate: Option<Nanos>,
+    pub(crate) sacked: Ranges,
+    pub(crate) has_sack: bool,
+    /// Behind the highest octet that was SACKed, and so before the acknowledgment at hand.
+    sacked_top: i64,
+    sacked_before: i64,
+    /// When the last acknowledgment passed that says what has arrived.
+    pub(crate) last: Option<Nanos>,
+}
+
+impl Default for Acknowledged {
+    fn default() -> Self {
+        Self {
+            una: UNKNOWN,
+            duplicates: 0,
+            last_duplicate: None,
+            sacked: Ranges::default(),
+            has_sack: false,
+            sacked_top: UNKNOWN,
+            sacked_before: UNKNOWN,
+            last: None,
+        }
+    }
+}
+
+/// An acknowledgment, and what was known before it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ack<'a> {
+    pub(crate) segment: &'a Segment,
+    pub(crate) sequence: Sequence,
+    pub(crate) una: i64,
+    /// Behind the highest octet that was sent.
+    pub(crate) next: i64,
+    /// Behind the highest octet that had been SACKed.
+    pub(crate) highest: i64,
+    pub(crate) mss: i64,
+    /// The capture has data of this direction.
+    pub(crate) has_data: bool,
+}
+
+/// What a cumulative acknowledgment covers.
+#[derive(Debug, Default)]
+pub(crate) struct Advance {
+    /// A round trip, if the newest segment that it covers was sent once.
+    pub(crate) sample: Option<Nanos>,
+    /// Segments that arrived after later ones.
+    pub(crate) late_packets: u64,
+    /// Octets that arrived after later ones, and by how many; a retransmission did not reveal it.
+    pub(crate) late: Option<(i64, i64)>,
+    /// Data that the capture lacks.
+    pub(crate) holes: u64,
+    pub(crate) unseen_octets: i64,
+    /// What had been retransmitted.
+    pub(crate) again: Vec<Piece>,
+}
+
+impl Acknowledged {
+    /// A segment of the receiver passed.
+    pub(crate) fn begin(&mut self, time: Nanos) {
+        self.last = Some(time);
+        self.sacked_before = self.sacked_top;
+    }
+
+    /// The cumulative acknowledgment has been gone through: it is `una` from now on.
+    pub(crate) fn move_to(&mut self, una: i64) {
+        self.una = una;
+        self.duplicates = 0;
+        self.sacked.remove(UNKNOWN, una);
+    }
+
+    pub(crate) fn repeat(&mut self, time: Nanos) {
+        self.duplicates += 1;
+        self.last_duplicate = Some(time);
+    }
+
+    /// SACK blocks; a round trip if one of them acknowledges a segment that was sent once. Whether a block is new.
+    pub(crate) fn selective(
+        &mut self,
+        ack: &Ack<'_>,
+        board: &mut Board,
+        settling: &mut Settling,
+        path: &mut Observer,
+    ) -> (Option<Nanos>, bool) {
+        let blocks = ack.segment.blocks();
+        if blocks.is_empty() {
+            return (None, false);
+        }
+        self.has_sack = true;
+        let unwrapped = |block: &(u32, u32)| {
+            let start = ack.sequence.unwrap(block.0, ack.una);
+            (start, start + i64::from(block.1.wrapping_sub(block.0)))
+        };
+        let second = blocks.get(1).map(unwrapped);
+        let mut sample = None;
+        let mut is_new = false;
+        for (k, block) in blocks.iter().enumerate() {
+            let (start, end) = unwrapped(block);
+            if end <= start || end - start > FURTHEST {
+                continue;
+            }
+            // RFC 2883 §4.
+            let is_within = second.is_some_and(|(from, to)| from <= start && end <= to);
+            if k == 0 && (end <= ack.una || is_within) {
+                settling.duplicate(start, end);
+                for piece in board.touching(start, end) {
+                    piece.duplicates += 1;
+                }
+                continue;
+            }
+            let (start, end) = (start.max(ack.una), end.min(ack.next));
+            if self.sacked.overlap(start, end) == end - start {
+                continue;
+            }
+            for (from, to) in self.sacked.missing(start, end) {
+                for piece in board.touching(from, to) {
+                    if piece.cover.is_some() || piece.start < start || piece.end > end {
+                        continue;
+                    }
+                    if piece.again.is_empty() {
+                        sample = piece.first.map(|first| ack.segment.time - first.time);
+                        // Further blocks may have gone unreported.
+                        if k == 0 && piece.end < ack.highest {
+                            let by = path.hole().map(|hole| ack.segment.time - hole);
+                            path.late(piece.end - piece.start, ack.highest - piece.end, by);
+                        }
+                    }
+                    piece.cover = Some(Cover {
+                        time: ack.segment.time,
+                        echo: None,
+                        reaches_beyond: false,
+                        is_at_once: false,
+                    });
+                }
+            }
+            self.sacked.add(start, end);
+            self.sacked_top = self.sacked_top.max(end);
+            is_new = true;
+        }
+        (sample, is_new)
+    }
+
+    /// The cumulative acknowledgment advances.
+    pub(crate) fn advance(&self, ack: &Ack<'_>, board: &mut Board) -> Advance {
+        let time = ack.segment.time;
+        let echo = ack.segment.stamps.map(|stamps| stamps.1);
+        // Before the first acknowledgment it is not known what the capture lacks.
+        let is_first = self.una == UNKNOWN;
+        let mut at = self.una;
+        let is_at_once = !self.has_sack && ack.una - self.una > 3 * ack.mss;
+        let mut late = (0, 0);
+        // When the gap was filled that held the rest back.
+        let mut filled: Option<Nanos> = None;
+        let mut newest = None;
+        let mut advance = Advance::default();
+        // Data that was not SACKed, and when it was sent.
+        let mut beyond: Option<(i64, Nanos)> = None;
+        while let Some(mut piece) = board.take_below(ack.una) {
+            if at < piece.start && !is_first {
+                advance.holes += 1;
+                advance.unseen_octets += piece.start - at;
+            }
+            let is_front = piece.start <= self.una;
+            at = piece.end;
+            if piece.again.is_empty() {
+                // Later data had arrived when it had not.
+                advance.late_packets +=
+                    u64::from(piece.cover.is_none() && piece.end <= self.sacked_before);
+                if piece.cover.is_none() {
+                    if piece.end < ack.highest {
+                        late.0 += piece.end - piece.start;
+                        late.1 = late.1.max(ack.highest - piece.end);
+                    }
+                    newest = piece.first.map(|first| time - first.time);
+                    beyond = piece.first.map(|first| (piece.start, first.time));
+                }
+                continue;
+            }
+            piece.cover.get_or_insert(Cover {
+                time,
+                echo: echo.filter(|_| is_front),
+                reaches_beyond: false,
+                is_at_once: is_at_once
+                    && !is_front
+                    && filled
+                        .is_some_and(|filled| piece.again.iter().all(|copy| copy.time >= filled)),
+            });
+            if is_front {
+                filled = piece.again.last().map(|copy| copy.time);
+            }
+            advance.again.push(piece);
+        }
+        // A retransmission that fills a gap reveals what the receiver has not reported.
+        advance.late = Some(late).filter(|late| late.0 > 0 && advance.again.is_empty());
+        // A FIN's octet is not data, and the capture may lack the FIN.
+        let is_fin = ack.una == at + 1 && at >= ack.next;
+        if at < ack.una && !is_fin && !is_first && ack.has_data {
+            advance.holes += 1;
+            advance.unseen_octets += ack.una - at;
+        }
+        let is_clean = advance.again.is_empty() && advance.holes == 0;
+        advance.sample = newest.filter(|_| is_clean);
+        for piece in &mut advance.again {
+            self.see_beyond(piece, time, beyond);
+        }
+        advance
+    }
+
+    /// Data `beyond` the piece arrived although nothing had acknowledged it before: it did so after the piece.
+    fn see_beyond(&self, piece: &mut Piece, time: Nanos, beyond: Option<(i64, Nanos)>) {
+        let last = piece.latest().map_or(time, |copy| copy.time);
+        // Without duplicate acknowledgments nothing had arrived beside the gap.
+        let is_quiet = self
+            .last_duplicate
+            .is_none_or(|duplicate| piece.first.is_some_and(|first| duplicate < first.time));
+        if let (Some((start, sent)), Some(cover)) = (beyond, piece.cover.as_mut()) {
+            cover.reaches_beyond =
+                cover.time == time && start >= piece.end && sent < last && is_quiet;
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Fast recoveries whose verdicts are open.
+
+use std::collections::VecDeque;
+
+use crate::time::Nanos;
+
+/// Recoveries that are kept, at most.
+const MOST: usize = 64;
+
+/// A fast recovery.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Episode {
+    pub(crate) start: Nanos,
+    pub(crate) end: Option<Nanos>,
+    /// Time given to fast recovery.
+    pub(crate) spent: Nanos,
+    /// Its retransmissions, and those with a verdict.
+    sent: u32,
+    decided: u32,
+    is_spurious: bool,
+}
+
+impl Episode {
+    fn covers(&self, time: Nanos) -> bool {
+        self.start <= time && self.end.is_none_or(|end| time <= end)
+    }
+
+    fn is_decided(&self) -> bool {
+        self.decided >= self.sent
+    }
+
+    /// Every retransmission was spurious.
+    pub(crate) fn was_spurious(&self) -> bool {
+        self.is_spurious && self.is_decided()
+    }
+}
+
+/// The recoveries in the order of their begin.
+#[derive(Debug, Default)]
+pub(crate) struct Episodes {
+    open: VecDeque<Episode>,
+}
+
+impl Episodes {
+    pub(crate) fn begin(&mut self, start: Nanos) {
+        self.open.push_back(Episode {
+            start,
+            end: None,
+            spent: 0,
+            sent: 0,
+            decided: 0,
+            is_spurious: true,
+        });
+    }
+
+    /// Time of fast recovery, and perhaps a retransmission.
+    pub(crate) fn go_on(&mut self, spent: Nanos, is_retransmission: bool) {
+        if let Some(episode) = self.open.back_mut().filter(|one| one.end.is_none()) {
+            episode.spent += spent;
+            episode.sent += u32::from(is_retransmission);
+        }
+    }
+
+    pub(crate) fn end(&mut self, now: Nanos) {
+        if let Some(episode) = self.open.back_mut() {
+            episode.end.get_or_insert(now);
+        }
+    }
+
+    /// A retransmission that was sent then has a verdict.
+    pub(crate) fn decide(&mut self, sent: Nanos, is_spurious: bool) {
+        let mut latest = self.open.iter_mut().rev();
+        if let Some(episode) = latest.find(|episode| episode.covers(sent)) {
+            episode.is_spurious &= is_spurious;
+            episode.decided += 1;
+        }
+    }
+
+    /// Takes out the oldest if nothing is open about it, or if there are too many.
+    pub(crate) fn take_closed(&mut self) -> Option<Episode> {
+        let oldest = self.open.front()?;
+        let is_closed = oldest.is_decided() && oldest.end.is_some();
+        if is_closed || self.open.len() > MOST {
+            self.open.pop_front()
+        } else {
+            None
+        }
+    }
+}

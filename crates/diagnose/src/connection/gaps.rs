@@ -1,0 +1,42 @@
+//! Gaps in the data that passed the capture point, which a late segment may still fill.
+
+use std::collections::VecDeque;
+
+use crate::retransmission::{piece::Copy, recognition::Gap};
+
+/// Gaps that are kept, at most.
+const MOST: usize = 256;
+
+/// The gaps in order of their data.
+#[derive(Debug, Default)]
+pub(crate) struct Gaps {
+    open: VecDeque<Gap>,
+}
+
+impl Gaps {
+    /// A copy of data passed that begins behind `start`.
+    pub(crate) fn note(&mut self, start: i64, end: i64, copy: &Copy) {
+        if self.open.len() >= MOST {
+            self.open.pop_front();
+        }
+        self.open.push_back(Gap {
+            start,
+            end,
+            time: copy.time,
+            stamp: copy.stamp,
+            id: copy.id,
+        });
+    }
+
+    pub(crate) fn at(&self, at: i64) -> Option<&Gap> {
+        let mut gaps = self.open.iter().rev();
+        gaps.find(|gap| gap.start <= at && at < gap.end)
+    }
+
+    /// All below has been acknowledged.
+    pub(crate) fn acknowledge(&mut self, una: i64) {
+        while self.open.front().is_some_and(|gap| gap.end <= una) {
+            self.open.pop_front();
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What released each segment: an acknowledgment, or something that is not in the capture.
+
+use super::{delays::Delays, pattern::Pattern, segment_size::is_below, view::View};
+use crate::{
+    segment::Segment,
+    time::{MICROSECOND, MILLISECOND, Nanos},
+};
+
+/// Segments of one burst follow each other as fast as the sender's link permits.
+const BURST: Nanos = 200 * MICROSECOND;
+/// How long a writer takes to fill a buffer when it is woken.
+const WAKE: Nanos = 2 * MILLISECOND;
+
+/// Segments that left together, of which the first shows what they waited for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Train {
+    /// An acknowledgment released the first.
+    pub(crate) is_released: bool,
+    /// What had been sent before it.
+    pub(crate) start: i64,
+    /// The window was full before it.
+    is_full: bool,
+    time: Nanos,
+}
+
+/// The segment that was sent last.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Last {
+    pub(crate) time: Nanos,
+    pub(crate) number: u64,
+    pub(crate) length: i64,
+    /// Room in the window behind it.
+    pub(crate) room: Option<i64>,
+    /// It was sent in a recovery, in which the window may shrink.
+    pub(crate) is_recovering: bool,
+    /// What was in flight with it.
+    pub(crate) flight: i64,
+}
+
+/// A segment with data that leaves now, and what is known of the path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Leaving<'a> {
+    pub(crate) segment: &'a Segment,
+    pub(crate) length: i64,
+    pub(crate) is_retransmission: bool,
+    pub(crate) is_recovering: bool,
+    /// Behind the highest octet that was sent before.
+    pub(crate) next: i64,
+    pub(crate) mss: i64,
+    pub(crate) round_trip: Option<Nanos>,
+    pub(crate) delays: Delays,
+}
+
+/// Whether a segment waited for room in the send buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refill {
+    No,
+    /// It looks so, and the sender has not done it often enough.
+    Perhaps,
+    Yes,
+}
+
+/// How a sender's segments left.
+#[derive(Debug, Default)]
+pub(crate) struct Releases {
+    pub(crate) pattern: Pattern,
+    pub(crate) last: Option<Last>,
+    pub(crate) train: Train,
+    /// When the window was full behind a segment for the last time.
+    full_window: Option<Nanos>,
+    /// What was in flight when the send buffer was refilled last.
+    refilled_at: Option<i64>,
+}
+
+impl Releases {
+    /// What a segment shows of how its sender's segments follow each other; whether it left together with the one before.
+    pub(crate) fn observe(&mut self, leaving: &Leaving<'_>, view: &View) -> bool {
+        let time = leaving.segment.time;
+        let since = self.last.map_or(0, |last| time - last.time);
+        if self.last.is_some() && !is_below(leaving.length, leaving.mss) {
+            self.pattern.see_apart(since);
+        }
+        let stamp = leaving.segment.stamps.map(|stamps| stamps.0);
+        let is_same_tick = stamp.is_some_and(|stamp| self.pattern.is_same_tick(stamp));
+        let is_burst =
+            self.last.is_some() && (is_same_tick || since <= BURST.max(self.pattern.line()));
+        if !is_burst && !leaving.is_retransmission && !leaving.is_recovering {
+            let lag = view.room.map_or(Nanos::MAX, |room| time - room);
+            // What comes much later has waited for something else.
+            if leaving
+                .round_trip
+                .is_some_and(|round_trip| lag < round_trip / 4)
+            {
+                self.pattern.see_release(lag, leaving.delays.jitter);
+            }
+        }
+        if let Some(stamp) = stamp.filter(|_| !is_burst) {
+            self.pattern.see_stamp(stamp, time);
+        }
+        if stamp.is_some() && view.last.is_some_and(|last| time - last.time > BURST) {
+            self.pattern.see_echo(view.is_late);
+        }
+        is_burst
+    }
+
+    /// Whether an acknowledgment released a segment. Of segments that left together the first shows it.
+    pub(crate) fn release(
+        &mut self,
+        leaving: &Leaving<'_>,
+        view: &View,
+        is_burst: bool,
+        is_short: bool,
+    ) -> bool {
+        let time = leaving.segment.time;
+        let delays = leaving.delays;
+        let room = self.last.and_then(|last| last.room);
+        let is_full = room.is_some_and(|room| room < leaving.mss);
+        if is_full {
+            // Until now.
+            self.full_window = Some(time);
+        }
+        if is_burst {
+            return self.train.is_released;
+        }
+        let has_stamps = leaving.segment.stamps.is_some();
+        let is_near = leaving
+            .round_trip
+            .is_some_and(|round_trip| 10 * delays.back() < round_trip);
+        let is_precise = is_near || (has_stamps && self.pattern.is_fresh());
+        // Before the first answer that echoes a timestamp it is not known how long one takes.
+        let is_unknown = delays.to_sender.is_none() && has_stamps;
+        // Between full segments an application seldom pauses: its writes end with smaller ones. So the way to the sender is
+        // given more room to vary.
+        let is_whole = !is_below(leaving.length, leaving.mss)
+            && self.last.is_some_and(|last| {
+                !is_below(last.length, leaving.mss)
+                    && view.asked.is_none_or(|asked| asked < last.time)
+            });
+        let varies = leaving
+            .round_trip
+            .filter(|_| is_whole)
+            .map_or(0, |round_trip| round_trip / 8);
+        let latest = (delays.tolerance() + self.pattern.line()).max(varies);
+        let is_prompt = |room: Nanos| is_unknown || time - room <= latest;
+        // A segment now and then follows an acknowledgment by chance, or comes late.
+        let is_released = if is_short {
+            !is_precise || self.pattern.is_clocked()
+        } else {
+            view.room.is_some_and(is_prompt)
+        };
+        self.train = Train {
+            is_released,
+            start: leaving.next,
+            is_full,
+            time,
+        };
+        is_released
+    }
+
+    /// Whether a segment of new data is a tail loss probe: after twice the round trip without an acknowledgment one leaves
+    /// beyond the congestion window (RFC 8985 §7.2).
+    pub(crate) fn is_probe(&self, leaving: &Leaving<'_>, view: &View) -> bool {
+        let (Some(last), Some(round_trip)) = (self.last, leaving.round_trip) else {
+            return false;
+        };
+        let time = leaving.segment.time;
+        let latest = view
+            .last
+            .map_or(last.time, |arrival| arrival.time.max(last.time));
+        !leaving.is_retransmission
+            && view.una < leaving.next
+            && !is_below(last.length, leaving.mss)
+            && last.room.is_none_or(|room| room >= leaving.length)
+            && time - latest >= 2 * round_trip - round_trip / 8
+    }
+
+    /// The window was full before this segment, or a moment ago.
+    pub(crate) fn was_full(&self, time: Nanos, is_burst: bool, round_trip: Nanos) -> bool {
+        let follows = is_burst && self.train.is_full && time - self.train.time <= round_trip;
+        let is_recent = |full: Nanos| time - full <= round_trip / 4;
+        follows || self.full_window.is_some_and(is_recent)
+    }
+
+    /// Whether a segment refills a send buffer: most of what was in flight had been acknowledged, which a congestion window
+    /// would have answered, and an acknowledgment woke the writer when as much was left as the times before. An application
+    /// that writes late does so at other times.
+    pub(crate) fn refill(&mut self, leaving: &Leaving<'_>, view: &View) -> Refill {
+        let (Some(last), Some(round_trip)) = (self.last, leaving.round_trip) else {
+            return Refill::No;
+        };
+        let has_fallen = 2 * (leaving.next - view.before.max(0)) <= last.flight;
+        let is_other = leaving.is_retransmission
+            || leaving.is_recovering
+            || last.is_recovering
+            || is_below(leaving.length, leaving.mss)
+            || view.asked.is_some_and(|asked| asked >= last.time);
+        if !has_fallen || is_other {
+            return Refill::No;
+        }
+        if view.una >= leaving.next {
+            // A writer on a busy host is late now and then, so that the buffer is empty; that alone shows nothing.
+            return if self.pattern.refills() {
+                Refill::Yes
+            } else {
+                Refill::No
+            };
+        }
+        let latest = (leaving.delays.tolerance() + WAKE).min(round_trip / 8);
+        let is_prompt = view
+            .room
+            .is_some_and(|room| leaving.segment.time - room <= latest);
+        let flight = leaving.next - view.una;
+        let before = self.refilled_at.replace(flight);
+        let is_level = before
+            .is_none_or(|before| (flight - before).abs() <= 2 * leaving.mss + last.flight / 8);
+        let is_refill = is_prompt && is_level;
+        self.pattern.see_refill(is_refill);
+        match (is_refill, self.pattern.refills()) {
+            (_, true) => Refill::Yes,
+            (true, false) => Refill::Perhaps,
+            (false, false) => Refill::No,
+        }
+    }
+
+    /// The segment has left.
+    pub(crate) fn leave(&mut self, last: Last, mss: i64) {
+        if last.room.is_some_and(|room| room < mss) {
+            self.full_window = Some(last.time);
+        }
+        self.last = Some(last);
+    }
+}

@@ -1,0 +1,59 @@
+//! Retransmitted pieces that are acknowledged: their verdict waits until a duplicate SACK can no longer come.
+
+use std::collections::VecDeque;
+
+use crate::{
+    retransmission::piece::Piece,
+    time::{MILLISECOND, Nanos},
+};
+
+/// Pieces that wait, at most.
+const MOST: usize = 4096;
+/// The least time that a duplicate SACK is waited for.
+const LEAST: Nanos = 500 * MILLISECOND;
+
+/// A piece, and until when it waits.
+#[derive(Debug)]
+struct Waiting {
+    piece: Piece,
+    until: Nanos,
+}
+
+/// The pieces in the order of their acknowledgments.
+#[derive(Debug, Default)]
+pub(crate) struct Settling {
+    waiting: VecDeque<Waiting>,
+}
+
+impl Settling {
+    /// A piece was acknowledged at `time`; a duplicate SACK takes `round_trip`.
+    pub(crate) fn push(&mut self, piece: Piece, time: Nanos, round_trip: Nanos) {
+        if self.waiting.len() >= MOST
+            && let Some(oldest) = self.waiting.front_mut()
+        {
+            oldest.until = Nanos::MIN;
+        }
+        let last = piece.latest().map_or(time, |copy| copy.time);
+        self.waiting.push_back(Waiting {
+            until: time.max(last) + LEAST.max(2 * round_trip),
+            piece,
+        });
+    }
+
+    /// The receiver has got a range twice.
+    pub(crate) fn duplicate(&mut self, start: i64, end: i64) {
+        let pieces = self.waiting.iter_mut().map(|one| &mut one.piece);
+        for piece in pieces.filter(|piece| piece.start < end && start < piece.end) {
+            piece.duplicates += 1;
+        }
+    }
+
+    /// The next that has waited long enough.
+    pub(crate) fn take_due(&mut self, now: Nanos) -> Option<Piece> {
+        let oldest = self.waiting.front()?;
+        if oldest.until > now {
+            return None;
+        }
+        self.waiting.pop_front().map(|one| one.piece)
+    }
+}

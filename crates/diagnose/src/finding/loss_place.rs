@@ -1,0 +1,57 @@
+//! On which side of the capture point segments were lost.
+
+use super::{Case, Finding, Meta, counted, percent, were};
+
+/// Losses on one side, which ends at a host.
+fn find(case: &Case<'_>, meta: &Meta, side: &str, host: &str) -> Option<Finding> {
+    let mut losses = case.losses();
+    losses.retain(|one| one.lost == side);
+    let share = case.of_segments(losses.len());
+    (!losses.is_empty()).then(|| Finding {
+        cause: meta.name,
+        share,
+        text: format!(
+            "{} to {}: {} ({}) {} lost between the capture point and {host}.",
+            case.sender,
+            case.receiver,
+            counted(losses.len(), "segment"),
+            percent(share),
+            were(losses.len()),
+        ),
+        packets: case.frames(&losses),
+    })
+}
+
+/// Towards the sender.
+pub(super) mod before {
+    use super::{Case, Finding, Meta};
+
+    pub(in super::super) const META: Meta = Meta {
+        name: "loss-before-capture",
+        title: "Loss before the capture point",
+        meaning: "Segments were lost between the capture point and the sender.",
+        evidence: "The capture has no earlier copy of what was retransmitted.",
+        confusion: "A capture that drops packets, if the acknowledgment comes before the retransmission can.",
+    };
+
+    pub(in super::super) fn find(case: &Case<'_>) -> Option<Finding> {
+        super::find(case, &META, "before", case.sender)
+    }
+}
+
+/// Towards the receiver.
+pub(super) mod after {
+    use super::{Case, Finding, Meta};
+
+    pub(in super::super) const META: Meta = Meta {
+        name: "loss-after-capture",
+        title: "Loss after the capture point",
+        meaning: "Segments were lost between the capture point and the receiver.",
+        evidence: "The capture has an earlier copy of what was retransmitted, and it did not arrive.",
+        confusion: "A capture behind the place of the loss that sees a copy on another way.",
+    };
+
+    pub(in super::super) fn find(case: &Case<'_>) -> Option<Finding> {
+        super::find(case, &META, "after", case.receiver)
+    }
+}

@@ -1,0 +1,347 @@
+//! A cell's link to one phone (LTE, 5G): scheduling requests, grants, transport blocks, HARQ.
+//!
+//! Time is cut into transmission time intervals. Bits that may be sent at the start of one go into its transport block. A block that
+//! fails is retransmitted one HARQ round trip later by the same HARQ process, which carries nothing new meanwhile; the other processes go on.
+//! RLC delivers in order, so that a block that succeeds waits for those before it: an error is delay, for what follows as well.
+//!
+//! Downlink, the scheduler sees what waits, and a packet can be sent after `processing`. Uplink (`sr_period` above 0), a phone
+//! with nothing to send asks by a scheduling request, and one that sends adds a report of what waits to its next block. Either is answered by a
+//! grant, and the block leaves `grant_delay` after the request.
+//!
+//! The rate is `rate` of the link, or that of a trace (`file`); what retransmissions take goes from it.
+//!
+//! # Differs from the source
+//! - Retransmissions fail as often as first transmissions: there is no gain from combining them. A block is retransmitted until it
+//!   succeeds, and RLC never has to.
+//! - A grant holds for all that was reported, at the full rate.
+//! - A block that is cut off by a link that goes down is sent anew.
+//!
+//! # Not implemented
+//! - Frames of TDD, discontinuous reception, random access, other phones of the cell, link adaptation, handover.
+
+use anabranch_core::{
+    bounded, quantity,
+    registry::{Meta, Source},
+    rng::Stream,
+    units::{Duration, Instant},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{super::steps::Repeat, AnyService, Service, clock::Recurring};
+
+/// Description for registry, docs and command line.
+pub const META: Meta = Meta {
+    name: "cellular",
+    title: "Cell (LTE, 5G)",
+    summary: "A cell's link to one phone: scheduling requests, grants, transport blocks, HARQ, delivery in order.",
+    sources: &[
+        Source {
+            id: "3GPP TR 36.881 (study on latency reduction for LTE)",
+            items: &["§5.2"],
+        },
+        Source {
+            id: "3GPP TS 36.321 (MAC)",
+            items: &["§5.4"],
+        },
+    ],
+};
+
+quantity! {
+    /// A time of requests and grants.
+    GrantTime, Duration, Duration::ZERO, Duration::from_secs(1)
+}
+
+quantity! {
+    /// How long a transmission time interval is.
+    Tti, Duration, Duration::from_nanos(62_500), Duration::from_millis(10)
+}
+
+bounded! {
+    /// A share of blocks that fail.
+    ErrorRate, 0.0..=0.9, "0..0.9"
+}
+
+impl GrantTime {
+    /// # Panics
+    /// If `us` is above a second; in a `const` this is a compile error.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Self {
+        assert!(us <= 1_000_000, "0..1 s");
+        Self(Duration::from_micros(us))
+    }
+}
+
+impl Tti {
+    /// # Panics
+    /// If `us` is outside 63 to 10,000; in a `const` this is a compile error.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Self {
+        assert!(us >= 63 && us <= 10_000, "63 us..10 ms");
+        Self(Duration::from_micros(us))
+    }
+}
+
+/// Parameters of a cell's link. Defaults are those of LTE's downlink; uplink needs an `sr_period`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// A trace that takes the place of `rate`, as in the service `trace`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Whether that trace begins again at its end, or how often it is played in all.
+    #[serde(skip_serializing_if = "Repeat::is_always")]
+    pub repeat: Repeat,
+    /// How long a transmission time interval is: 1 ms in LTE, in 5G 0.5 ms with 30 kHz between subcarriers.
+    pub tti: Tti,
+    /// How often the phone can send a scheduling request; 0 where the scheduler sees what waits, as it does downlink.
+    pub sr_period: GrantTime,
+    /// From the time at which a request or a report is sent until the block that it is granted: its transmission (1 ms), the scheduler (3 ms),
+    /// the grant (1 ms), the phone (3 ms). Uplink only.
+    pub grant_delay: GrantTime,
+    /// How long a packet is processed before it can go into a block. Downlink only; `grant_delay` has it uplink.
+    pub processing: GrantTime,
+    /// How long a block is decoded.
+    pub decoding: GrantTime,
+    /// From a transmission that failed to the next.
+    pub harq_round_trip: GrantTime,
+    /// Share of transmissions that fail.
+    pub error_rate: ErrorRate,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            file: None,
+            repeat: Repeat::Always,
+            tti: Tti::from_micros(1_000),
+            sr_period: GrantTime::from_micros(0),
+            grant_delay: GrantTime::from_micros(8_000),
+            processing: GrantTime::from_micros(3_000),
+            decoding: GrantTime::from_micros(3_000),
+            harq_round_trip: GrantTime::from_micros(8_000),
+            error_rate: ErrorRate::new(0.1),
+        }
+    }
+}
+
+/// How a packet comes to be scheduled.
+#[derive(Debug)]
+enum Access {
+    /// The scheduler sees it.
+    Seen { processing: Duration },
+    /// The phone requests it.
+    Requested {
+        requests: Recurring,
+        grant_delay: Duration,
+        /// The last request or report, which holds for all that arrived before it.
+        last: Option<Instant>,
+    },
+}
+
+/// The block that was filled last.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    number: u64,
+    /// Its bits, and those that are taken.
+    size: f64,
+    taken: f64,
+    /// When it is through.
+    through: Instant,
+}
+
+/// A packet has so many blocks at most; what is left of it then goes at the link's rate. That bounds the time for a packet on a
+/// link that nearly stands still.
+const MOST_BLOCKS: u32 = 65_536;
+
+/// A cell's link at work.
+#[derive(Debug)]
+pub struct Cellular {
+    capacity: AnyService,
+    tti: Duration,
+    access: Access,
+    decoding: Duration,
+    error_rate: f64,
+    /// For each HARQ process, the first block that it is free for.
+    free: Vec<u64>,
+    stream: Stream,
+    arrived: Instant,
+    /// The last block, and the first of those without a gap up to it.
+    block: Option<Block>,
+    first: u64,
+    /// The end of the last transmission, and when its packet is delivered.
+    end: Instant,
+    delivered: Instant,
+}
+
+impl Cellular {
+    /// A link over which a cell can send what `capacity` says.
+    #[must_use]
+    pub fn new(params: &Params, capacity: AnyService, stream: Stream) -> Self {
+        let tti = params.tti.get();
+        let period = params.sr_period.get();
+        let access = if period.is_zero() {
+            Access::Seen {
+                processing: params.processing.get(),
+            }
+        } else {
+            let offset = period.mul_f64(stream.at(0).uniform());
+            let offset = tti.saturating_mul(offset.as_picos() / tti.as_picos());
+            Access::Requested {
+                requests: Recurring::new(period, offset),
+                grant_delay: params.grant_delay.get(),
+                last: None,
+            }
+        };
+        let round_trip = params.harq_round_trip.get().as_picos();
+        let processes = round_trip.div_ceil(tti.as_picos()).max(1);
+        Self {
+            capacity,
+            tti,
+            access,
+            decoding: params.decoding.get(),
+            error_rate: params.error_rate.get(),
+            free: vec![0; usize::try_from(processes).unwrap_or(1)],
+            stream,
+            arrived: Instant::START,
+            block: None,
+            first: 0,
+            end: Instant::START,
+            delivered: Instant::START,
+        }
+    }
+
+    fn start_of(&self, block: u64) -> Instant {
+        Instant::from_picos(block.saturating_mul(self.tti.as_picos()))
+    }
+
+    /// The first block that begins at or after `at`.
+    fn block_from(&self, at: Instant) -> u64 {
+        at.as_picos().div_ceil(self.tti.as_picos())
+    }
+
+    /// When a packet that joined the queue at `arrived` can go into a block.
+    fn ready(&mut self, arrived: Instant) -> Instant {
+        let next = self.block_from(arrived);
+        let report = self
+            .block
+            .filter(|block| next <= block.number)
+            .map(|_| self.start_of(next.max(self.first)));
+        match &mut self.access {
+            Access::Seen { processing } => arrived.saturating_add(*processing),
+            Access::Requested {
+                requests,
+                grant_delay,
+                last,
+            } => {
+                let asked = match *last {
+                    Some(last) if arrived <= last => last,
+                    _ => report.unwrap_or_else(|| requests.at_or_after(arrived)),
+                };
+                *last = Some(asked);
+                asked.saturating_add(*grant_delay)
+            }
+        }
+    }
+
+    /// Block `number` goes on the air for the first time, or the next for which a process is free and there is capacity; `None`
+    /// if there never is.
+    fn open(&mut self, number: u64) -> Option<Block> {
+        let processes = self.free.len() as u64;
+        let process = |number: u64| usize::try_from(number % processes).unwrap_or(0);
+        let mut number = number;
+        let size = loop {
+            number = (number..number.saturating_add(processes))
+                .find(|number| self.free[process(*number)] <= *number)
+                .or_else(|| self.free.iter().copied().min())?;
+            let start = self.start_of(number);
+            if start.as_picos() >= Instant::NEVER.as_picos() - self.tti.as_picos() {
+                return None;
+            }
+            let size = self.capacity.capacity(start, start + self.tti);
+            if size > 0.0 {
+                break size;
+            }
+            let first_bit = self.capacity.finish(start, 1);
+            if first_bit == Instant::NEVER {
+                return None;
+            }
+            number = (first_bit.as_picos() / self.tti.as_picos()).max(number + 1);
+        };
+        let mut draw = self.stream.at(number.saturating_add(1));
+        let mut failures = 0;
+        while self.error_rate > 0.0 && draw.chance(self.error_rate) {
+            failures += 1;
+        }
+        self.free[process(number)] = number + processes * (failures + 1);
+        if self.block.is_none_or(|last| last.number + 1 < number) {
+            self.first = number;
+        }
+        let through = self.start_of(number + 1 + processes * failures);
+        Some(Block {
+            number,
+            size,
+            taken: 0.0,
+            through: through.saturating_add(self.decoding),
+        })
+    }
+
+    /// The time at which the last bit taken from `block` is on the air.
+    fn position(&self, block: Block) -> Instant {
+        self.start_of(block.number) + self.tti.mul_f64((block.taken / block.size).min(1.0))
+    }
+}
+
+impl Service for Cellular {
+    fn arrived(&mut self, at: Instant) {
+        self.arrived = at;
+    }
+
+    fn finish(&mut self, now: Instant, bits: u64) -> Instant {
+        let ready = self.ready(self.arrived);
+        let mut left = bits as f64;
+        // What was ready when the last block was filled shares it.
+        let shared = self.block.filter(|block| {
+            now == self.end && ready <= self.start_of(block.number) && block.taken < block.size
+        });
+        let mut next = self.block_from(now.max(ready));
+        if let Some(last) = self.block {
+            next = next.max(last.number + 1);
+        }
+        let mut open = shared;
+        for _ in 0..MOST_BLOCKS {
+            let Some(mut block) = open.or_else(|| self.open(next)) else {
+                return Instant::NEVER;
+            };
+            open = None;
+            next = block.number + 1;
+            let taken = left.min(block.size - block.taken);
+            block.taken += taken;
+            left -= taken;
+            self.block = Some(block);
+            self.delivered = self.delivered.max(block.through);
+            if left <= 0.0 {
+                self.end = self.position(block);
+                return self.end;
+            }
+        }
+        let from = self.start_of(next);
+        self.end = self.capacity.finish(from, super::whole_bits(left).max(1));
+        self.delivered = self.end.saturating_add(self.decoding);
+        self.end
+    }
+
+    fn capacity(&self, from: Instant, to: Instant) -> f64 {
+        self.capacity.capacity(from, to)
+    }
+
+    /// A block that is cut off is worth nothing.
+    fn interrupt(&mut self, _since: Instant, _now: Instant) -> u64 {
+        self.block = None;
+        0
+    }
+
+    fn lag(&self) -> Duration {
+        self.delivered.saturating_since(self.end)
+    }
+}

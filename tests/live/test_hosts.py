@@ -1,0 +1,403 @@
+"""Hosts with several devices and addresses: which device and which way a program's packets take."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import command, missing
+
+ROOT = Path(__file__).resolve().parents[2]
+
+TWO_LINKS = """
+duration = "20 s"
+[link.wifi]
+between = ["A", "B"]
+rate = "20 Mbit/s"
+delay = "5 ms"
+[link.lte]
+between = ["A", "B"]
+rate = "10 Mbit/s"
+delay = "20 ms"
+[flow.first]
+from = "A"
+to = "B"
+route = ["wifi"]
+[flow.second]
+from = "A"
+to = "B"
+route = ["lte"]
+"""
+
+SERVE = """
+import socket, sys, threading
+def serve(port):
+    listener = socket.create_server(("", port))
+    peer, (address, _) = listener.accept()
+    total = 0
+    while octets := peer.recv(1 << 16):
+        total += len(octets)
+    print("told", port, peer.getsockname()[0], address, total, file=sys.stderr)
+    peer.close()
+threads = [threading.Thread(target=serve, args=[int(port)]) for port in sys.argv[1:]]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+"""Says of one connection at each port which address was called, who called, and how much came."""
+
+CALL = """
+import socket, sys, time
+def call(to, port, source):
+    for attempt in range(200):
+        try:
+            return socket.create_connection((to, int(port)), timeout=20, source_address=(source, 0) if source else None)
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+for to, port, source, octets in (word.split(",") for word in sys.argv[1:]):
+    peer = call(to, port, source)
+    peer.sendall(bytes(int(octets)))
+    peer.shutdown(1)
+    peer.recv(1)
+"""
+"""For each argument, destination, port, source and octets, a connection."""
+
+
+def host(name: str, *words: str, more: str = "") -> str:
+    """A host that runs a program of Python's."""
+    return f"\n[host.{name}]\n{more}\nexec = {json.dumps([sys.executable, '-c', *words])}\n"
+
+
+def told(text: str, tmp_path: Path, *options: str) -> tuple[dict[str, Any], list[list[str]]]:
+    """The summary of a run, and the words that its programs have told."""
+    file = tmp_path / "scenario.toml"
+    file.write_text(text)
+    words = command("run", file, "--engine", "live", "--json", "--allow-tainted", *options)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("told ")]
+    return json.loads(done.stdout), sorted(lines)
+
+
+def carried(summary: dict[str, Any], flow: str) -> float:
+    """Megabytes of IP that a flow has carried to its receiver."""
+    rate: float = summary["flows"][flow]["throughput_mbit_s"]
+    seconds: float = summary["duration_s"]
+    return rate * seconds / 8
+
+
+@pytest.mark.brief
+def test_a_connection_takes_the_device_whose_address_it_has(live_machine: None, tmp_path: Path) -> None:
+    """Fails for one device that has all addresses, and for a kernel that routes by destination alone."""
+    devices = 'devices = ["wifi", "lte"]'
+    calls = ("{B.wifi},71,{A.wifi},300000", "{B.lte},72,{A.lte},600000", "{B},73,,100000")
+    text = TWO_LINKS + host("A", CALL, *calls, more=devices) + host("B", SERVE, "71", "72", "73", more=devices)
+    summary, lines = told(text, tmp_path)
+    (_, wifi_there, wifi, _), (_, lte_there, lte, _), (_, plain_there, plain, _) = lines
+    assert [line[3] for line in lines] == ["300000", "600000", "100000"]
+    assert len({wifi_there, wifi, lte_there, lte}) == 4
+    # What binds nothing has the addresses of the first flow.
+    assert (plain_there, plain) == (wifi_there, wifi)
+    assert 0.4 < carried(summary, "first") < 0.5
+    assert 0.6 < carried(summary, "second") < 0.7
+    assert set(summary["live"]["machine"]["offloads"]) == {"A.wifi", "A.lte", "B.wifi", "B.lte"}
+
+
+@pytest.mark.brief
+@pytest.mark.parametrize("devices", ["", 'devices = ["wifi", "lte"]'])
+def test_two_ports_of_one_pair_take_different_paths(live_machine: None, tmp_path: Path, devices: str) -> None:
+    """Also where the two paths begin at different devices. Fails for a ``match`` that nobody obeys."""
+    text = TWO_LINKS + 'match = { port = [72, "80-90"] }\n'
+    calls = ("{B},71,,100000", "{B},72,,400000", "{B},85,,300000")
+    text += host("A", CALL, *calls, more=devices) + host("B", SERVE, "71", "72", "85")
+    summary, lines = told(text, tmp_path)
+    assert [line[3] for line in lines] == ["100000", "400000", "300000"]
+    assert 0.1 < carried(summary, "first") < 0.15
+    assert 0.7 < carried(summary, "second") < 0.8
+    assert (lines[0][2] == lines[1][2]) == (devices == "")
+
+
+@pytest.mark.brief
+@pytest.mark.parametrize("devices", ["", 'devices = ["wifi", "lte"]'])
+def test_addresses_of_a_prefix_take_their_path(live_machine: None, tmp_path: Path, devices: str) -> None:
+    text = TWO_LINKS + 'match = { prefix = "192.0.2.0/24" }\n'
+    calls = ("{B},71,,100000", "192.0.2.9,72,,400000")
+    more = 'addresses = ["192.0.2.9", "2001:db8::9"]'
+    text += host("A", CALL, *calls, more=devices) + host("B", SERVE, "71", "72", more=more)
+    summary, lines = told(text, tmp_path)
+    assert lines[1][1] == "192.0.2.9"
+    assert 0.1 < carried(summary, "first") < 0.15
+    assert 0.4 < carried(summary, "second") < 0.5
+
+
+@pytest.mark.brief
+def test_our_applications_have_the_devices_of_their_flow(live_machine: None, tmp_path: Path) -> None:
+    """TCP and UDP, either end, both versions of IP. Fails for sockets that bind to nothing."""
+    text = TWO_LINKS.replace("20 s", "1 s").replace('"B"\nroute', '"B"\nworkload = "bulk"\nroute')
+    text += """
+    [flow.datagrams]
+    from = "B"
+    to = "A"
+    protocol = "udp"
+    family = 6
+    workload = { kind = "paced", rate = "1 Mbit/s" }
+    route = ["lte"]
+    [flow.questions]
+    from = "A"
+    to = "B"
+    workload = "request-response"
+    route = ["lte"]
+    [flow.transfers]
+    from = "A"
+    to = "B"
+    workload = { kind = "poisson", rate = "1 Mbit/s", sizes = { kind = "fixed", size = "10 kB" } }
+    route = ["lte"]
+    [host.A]
+    devices = ["wifi", "lte"]
+    [host.B]
+    devices = ["lte", "wifi"]
+    """
+    summary, _ = told(text, tmp_path)
+    assert all(flow["delivered_bytes"] > 0 for flow in summary["flows"].values())
+    assert summary["live"]["audit"]["foreign_packets"] == 0
+    assert summary["flows"]["first"]["goodput_mbit_s"] > 10
+
+
+def can_mptcp() -> str | None:
+    """Why the kernel's MPTCP cannot be used."""
+    setting = Path("/proc/sys/net/mptcp/enabled")
+    if not setting.exists() or setting.read_text().strip() != "1":
+        return "this kernel has no MPTCP (net.mptcp.enabled)"
+    if (
+        shutil.which("ip") is None
+        or subprocess.run(["ip", "mptcp", "limits"], capture_output=True, check=False).returncode
+    ):
+        return "no `ip mptcp` (ip-mptcp(8))"
+    return None
+
+
+def test_the_kernels_mptcp_uses_both_links(live_machine: None, tmp_path: Path) -> None:
+    """20 MB need 8 s at 20 Mbit/s. Fails for a second subflow that never comes about."""
+    why = can_mptcp()
+    if why is not None:
+        missing(why)
+    text = (ROOT / "scenarios" / "hosts" / "mptcp.toml").read_text()
+    summary, _ = told(text, tmp_path)
+    assert carried(summary, "wifi") > 3
+    assert carried(summary, "lte") > 3
+    assert summary["duration_s"] < 8
+    alone, _ = told(text.replace("ip mptcp endpoint", "true"), tmp_path)
+    assert carried(alone, "lte") < 0.1
+    assert alone["duration_s"] > 8
+
+
+BAD = [
+    ('[host.A]\ndevices = ["wifi", "lt"]', "19:20", "there is no link, group or gateway `lt` at `A`", "lte"),
+    ('[host.A]\ndevices = ["wifi", "wifi"]', "19:20", "`wifi` is a device of `A` already", "once"),
+    ('[host.A]\ndevices = ["wifi"]', "15:8", "`second` leaves `A` over `lte`, which is none of its devices", "wifi"),
+    ('[host.A]\naddresses = ["10.113.0.9"]', "19:14", "a network whose addresses devices here have", "10.113.0.0/16"),
+    ('[host.A]\naddresses = ["here"]', "19:14", '"here" is no address', "192.0.2.1"),
+    (
+        '[host.A]\naddresses = ["192.0.2.1"]\n[host.B]\naddresses = ["192.0.2.1"]',
+        "21:14",
+        "is an address of `A`",
+        "once",
+    ),
+    ("match = { port = 70000 }", "18:18", "70000 is no port", "1 to 65535"),
+    ("match = { ports = 7 }", "18:11", "ports", "port"),
+    ('match = { prefix = "192.0.2.0/33" }', "18:20", "is no prefix", "192.0.2.0/24"),
+    ("match = {}", "18:9", "`match` is empty", "port"),
+    ("match = { port = 7 }", "18:9", "this flow has an application of ours", "exec"),
+]
+
+
+@pytest.mark.brief
+@pytest.mark.parametrize(("more", "place", "message", "help_"), BAD)
+def test_bad_devices_addresses_and_matches_are_refused(
+    tmp_path: Path, more: str, place: str, message: str, help_: str
+) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(TWO_LINKS.lstrip() + more + "\n")
+    done = subprocess.run(
+        command("run", file, "--engine", "live"), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2, done.stderr
+    assert f"scenario.toml:{place}" in done.stderr, done.stderr
+    assert message in done.stderr
+    assert help_ in done.stderr
+
+
+@pytest.mark.brief
+def test_the_simulator_runs_devices_and_refuses_a_match(tmp_path: Path) -> None:
+    """The same figures with and without devices; a ``match`` has a line."""
+    file = tmp_path / "scenario.toml"
+
+    def run(text: str) -> subprocess.CompletedProcess[str]:
+        file.write_text(text)
+        words = command("run", file, "--json", "--set", "duration=2 s")
+        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+
+    devices = '[host.A]\ndevices = ["wifi", "lte"]\naddresses = ["192.0.2.1"]\n'
+    plain, several = run(TWO_LINKS), run(TWO_LINKS + devices)
+    assert several.returncode == 0, several.stderr
+    assert json.loads(several.stdout)["digest"] == json.loads(plain.stdout)["digest"]
+    refused = run(TWO_LINKS + "match = { port = 7 }\n")
+    assert refused.returncode == 2
+    assert "`match` is something that only the live engine has" in refused.stderr
+    assert "scenario.toml:19:9" in refused.stderr
+
+
+CHAIN = """
+duration = "20 s"
+[link.access]
+between = ["A", "R"]
+rate = "10 Mbit/s"
+delay = "5 ms"
+[link.core]
+between = ["R", "S"]
+rate = "100 Mbit/s"
+delay = "10 ms"
+[link.far]
+between = ["S", "B"]
+rate = "100 Mbit/s"
+delay = "5 ms"
+[flow.main]
+from = "A"
+to = "B"
+"""
+
+PROBE = """
+import socket, struct, sys, time
+family = socket.AF_INET6 if sys.argv[1] == "6" else socket.AF_INET
+icmp = socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_ICMPV6 if sys.argv[1] == "6" else socket.IPPROTO_ICMP)
+icmp.settimeout(1.0)
+probe = socket.socket(family, socket.SOCK_DGRAM)
+level, option = (41, 16) if sys.argv[1] == "6" else (0, 2)
+def ask(to, hops, port):
+    probe.setsockopt(level, option, hops)
+    began = time.monotonic()
+    probe.sendto(bytes(32), (to, port))
+    while True:
+        try:
+            octets, (address, *_) = icmp.recvfrom(2000)
+        except TimeoutError:
+            return None
+        message = octets if family == socket.AF_INET6 else octets[20:]
+        if family == socket.AF_INET6 and message[0] >= 128:
+            continue
+        inner = message[8:]
+        offset = 40 if family == socket.AF_INET6 else 20
+        quoted = struct.unpack("!H", inner[offset + 2:offset + 4])[0]
+        hop_limit = inner[7] if family == socket.AF_INET6 else inner[8]
+        if quoted == port:
+            return address, message[0], message[1], hop_limit, round(1000 * (time.monotonic() - began), 1)
+for line, word in enumerate(sys.argv[2:]):
+    to, hops = word.split(",")
+    for count in range(int(hops.partition("x")[2] or 1)):
+        answer = ask(to, int(hops.partition("x")[0]), 33434 + 10 * line + count)
+        print("told", f"{line:02}.{count:02}", *(answer or ["silence"]), file=sys.stderr)
+        sys.stderr.flush()
+"""
+"""Sends datagrams of these hop limits, and says of each answer where it is from, its type and code, the hop limit that
+it quotes, and the milliseconds until it came."""
+
+
+@pytest.mark.brief
+@pytest.mark.parametrize("family", [4, 6])
+def test_each_router_answers_where_the_hop_limit_ends(live_machine: None, tmp_path: Path, family: int) -> None:
+    """RFC 792 and RFC 4443: time exceeded from R and S, and B's own port unreachable. Fails for a wrong checksum, which
+    the kernel drops, and for answers without the delay of their way."""
+    exceeded, unreachable = (("11", "0"), ("3", "3")) if family == 4 else (("3", "0"), ("1", "4"))
+    text = CHAIN + f"family = {family}\n" + host("A", PROBE, str(family), *(f"{{B}},{hops}" for hops in (1, 2, 3, 64)))
+    summary, lines = told(text, tmp_path)
+    one, two, three, last = lines
+    assert [line[2:4] for line in lines] == [list(exceeded)] * 2 + [list(unreachable)] * 2
+    assert len({one[1], two[1], three[1]}) == 3
+    assert three[1] == last[1]
+    # What a router quotes is what came to it: one hop more was not left.
+    assert [line[4] for line in (one, two)] == ["1", "1"]
+    # At B, after two routers.
+    assert [line[4] for line in (three, last)] == ["1", "62"]
+    for line, least in zip(lines, (10, 30, 40, 40), strict=True):
+        assert float(line[5]) >= least
+    assert list(summary["flows"]) == ["main"]
+    assert summary["live"]["audit"]["foreign_packets"] <= 1
+
+
+@pytest.mark.brief
+def test_routers_limit_their_errors(live_machine: None, tmp_path: Path) -> None:
+    """Six at once, as Linux documents ``icmp_ratelimit``. Fails for routers that answer every probe."""
+    text = CHAIN + host("A", PROBE, "4", "{B},1x8", "{B},2")
+    _, lines = told(text, tmp_path)
+    answered = [line[1] != "silence" for line in lines]
+    # The two that are refused last a second each, in which another is saved up.
+    assert answered[:7] == [True] * 6 + [False]
+    # Each router has a limit of its own.
+    assert answered[-1]
+
+
+@pytest.mark.brief
+def test_a_router_answers_a_ping(live_machine: None, tmp_path: Path) -> None:
+    """RFC 1812 §4.3.3.6. By its name; fails for one that limits what is no error."""
+    ping = shutil.which("ping")
+    if ping is None:
+        missing("ping(8)")
+    text = (
+        CHAIN
+        + '\n[host.A]\nexec = ["sh", "-c", "ping -c 8 -i 0.01 -q S >&2; ping -6 -c 2 -i 0.01 -q S >&2 || exit 1"]\n'
+    )
+    file = tmp_path / "scenario.toml"
+    file.write_text(text)
+    words = command("run", file, "--engine", "live", "--json", "--allow-tainted")
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "8 packets transmitted, 8 received" in done.stderr
+    assert "2 packets transmitted, 2 received" in done.stderr
+
+
+@pytest.mark.brief
+def test_a_probe_waits_in_the_queues_of_its_way(live_machine: None, tmp_path: Path) -> None:
+    """100 packets of 1000 bytes before it are 82 ms at 10 Mbit/s. Fails for an answer after the propagation delay."""
+    burst = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('B', 9))\n"
+    burst += "for _ in range(100): s.send(bytes(972))\n"
+    _, lines = told(CHAIN + host("A", burst + PROBE, "4", "{B},1"), tmp_path)
+    assert float(lines[0][5]) > 70
+
+
+def gateway_folder() -> Path:
+    """Where the daemon is: on PATH, or in what a checkout's builds have left."""
+    name = "anabranch-gateway"
+    on_path = shutil.which(name)
+    if on_path is not None:
+        return Path(on_path).parent
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    built = [target / profile for profile in ("release", "dist", "debug") if (target / profile / name).is_file()]
+    if not built:
+        missing(f"{name}: cargo build --release -p anabranch-gatewayd")
+    return built[0]
+
+
+def test_a_tunnel_of_our_own_uses_both_links(
+    live_machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 MB need 16 s over the faster link alone. Fails for paths that share a device."""
+    if os.geteuid() != 0:
+        missing("root, for the tunnel's device")
+    monkeypatch.setenv("PATH", f"{gateway_folder()}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    words = command(
+        "run", ROOT / "scenarios" / "hosts" / "tunnel.toml", "--engine", "live", "--json", "--allow-tainted"
+    )
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "tunnel: 20000000 bytes" in done.stderr
+    summary = json.loads(done.stdout)
+    assert carried(summary, "fibre") > 5
+    assert carried(summary, "lte") > 5
+    assert summary["duration_s"] < 16
