@@ -531,6 +531,8 @@ impl Gateway {
             state: if stats.is_up { "up" } else { "down" }.to_owned(),
             paths: paths.collect(),
             repaired_packets: stats.counters.retransmitted,
+            correction_packets: stats.counters.repairs,
+            rebuilt_packets: stats.counters.rebuilt,
             reordered_packets: stats.order.late,
             sent_packets: stats.counters.entered,
             received_packets: stats.order.delivered,

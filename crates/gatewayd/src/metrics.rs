@@ -101,6 +101,12 @@ pub fn text(report: &Report) -> String {
     text.of_peers(report, "repaired_packets_total", "counter", |peer| {
         peer.repaired_packets
     });
+    text.of_peers(report, "correction_packets_total", "counter", |peer| {
+        peer.correction_packets
+    });
+    text.of_peers(report, "rebuilt_packets_total", "counter", |peer| {
+        peer.rebuilt_packets
+    });
     text.of_peers(report, "reordered_packets_total", "counter", |peer| {
         peer.reordered_packets
     });

@@ -113,6 +113,12 @@ pub struct PeerReport {
     pub paths: BTreeMap<String, PathReport>,
     /// Packets of this end that were lost and retransmitted.
     pub repaired_packets: u64,
+    /// Packets of error correction that this end sent; a gateway of before does not count them.
+    #[serde(default)]
+    pub correction_packets: u64,
+    /// Packets of the other end that were lost and rebuilt from such.
+    #[serde(default)]
+    pub rebuilt_packets: u64,
     /// Packets that came out behind a later one of their flow.
     pub reordered_packets: u64,
     /// Packets taken from the inside.
