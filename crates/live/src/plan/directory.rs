@@ -294,4 +294,71 @@ mod tests {
             );
         }
     }
+
+    /// Ports, prefixes and devices say which flow a program's packet takes, in both directions.
+    #[test]
+    fn what_matches_takes_its_flow() {
+        let text = r#"
+            duration = "1 s"
+            [link.wifi]
+            between = ["A", "B"]
+            delay = "1 ms"
+            [link.lte]
+            between = ["A", "B"]
+            delay = "1 ms"
+            [host.A]
+            devices = ["wifi", "lte"]
+            exec = ["true"]
+            [host.B]
+            addresses = ["192.0.2.1"]
+            [flow.web]
+            from = "A"
+            to = "B"
+            route = ["wifi"]
+            match = { port = 443 }
+            [flow.far]
+            from = "B"
+            to = "A"
+            route = ["wifi"]
+            match = { prefix = "192.0.2.0/24" }
+            [flow.rest]
+            from = "A"
+            to = "B"
+            route = ["lte"]
+        "#;
+        let scenario = Scenario::parse(text, "match.toml", &Extensions::default().live(true));
+        let resolved = scenario
+            .and_then(|scenario| scenario.resolve(None))
+            .expect("correct");
+        let directory = Directory::of(&resolved);
+        let [wifi, b, lte] = [0, 1, 2].map(|number| devices::address(number, false));
+        let far: IpAddr = "192.0.2.1".parse().expect("an address");
+        let (forward, reverse) = (Direction::Forward, Direction::Reverse);
+        for (source, destination, ports, expected) in [
+            (wifi, b, Some([40_000, 443]), Some((0, forward))),
+            (b, wifi, Some([443, 40_000]), Some((0, reverse))),
+            (wifi, far, Some([40_000, 80]), Some((1, reverse))),
+            (far, wifi, Some([80, 40_000]), Some((1, forward))),
+            (far, wifi, None, Some((1, forward))),
+            // The first that fits, though both do.
+            (wifi, far, Some([40_000, 443]), Some((0, forward))),
+            // Over the other device there is no match.
+            (lte, b, Some([40_000, 443]), Some((2, forward))),
+            (lte, far, None, Some((2, forward))),
+            // No flow fits; without ports the first does that asks for ports.
+            (wifi, b, Some([40_000, 80]), None),
+            (wifi, b, None, Some((0, forward))),
+            (wifi, lte, None, None),
+            (wifi, "10.113.0.77".parse().expect("an address"), None, None),
+        ] {
+            let label = Label {
+                source,
+                destination,
+                ..label(1, 2, ports)
+            };
+            let expected = expected.map(|(flow, direction)| (FlowId(flow), direction));
+            let found = directory.find(&label, &mut Sharing::default(), || None);
+            assert_eq!(found, expected, "{source} {destination} {ports:?}");
+        }
+    }
 }
