@@ -24,7 +24,7 @@ use anabranch_engine::{
 };
 use anabranch_files::Files;
 use anabranch_path::host::Host;
-use anabranch_scenario::{Protocol, Resolved, Written};
+use anabranch_scenario::{Attached, Protocol, Resolved, Written};
 use serde_json::json;
 
 use crate::{
@@ -54,7 +54,7 @@ use crate::{
         devices,
         error::{Error, failed},
         frame::Frame,
-        hindrance::{no_interface, no_namespace, no_settings, no_tun},
+        hindrance::{no_interface, no_namespace, no_routes, no_settings, no_tun},
         hops::{self, Hops},
         names,
         refusal::{self, Refusal},
@@ -605,7 +605,7 @@ fn hosts<'a>(
     }
     for (node, host) in hosts.iter().take(resolved.nodes.len()).enumerate() {
         if let Some(namespace) = host.as_ref().and_then(|host| host.namespace.as_ref()) {
-            route(resolved, hops, node, namespace).map_err(no_tun)?;
+            route(resolved, hops, node, namespace).map_err(no_routes)?;
         }
     }
     Ok((hosts, applied))
@@ -617,6 +617,10 @@ fn route(resolved: &Resolved, hops: &Hops, node: usize, namespace: &Namespace) -
     let first = host.devices.first().map_or(DEVICE, String::as_str);
     for address in &host.addresses {
         namespace.further_address(first, *address)?;
+    }
+    let is_plain = |host: &Attached| host.devices.is_empty() && host.addresses.is_empty();
+    if resolved.attached.iter().all(is_plain) {
+        return Ok(());
     }
     let ways = devices::ways(resolved, hops, node);
     if host.devices.is_empty() {

@@ -392,3 +392,25 @@ def bursts(
             "factor": factor,
         },
     )
+
+
+def match(
+    *,
+    port: str | int | Sequence[str | int] | None = None,
+    prefix: str | Sequence[str] | None = None,
+) -> Component:
+    """Match.
+
+    Which packets of programs a flow carries: those that fit each key that is given.
+
+    Args:
+        port: Ports of either end, over TCP or UDP: ``443``, ``"5000-5010"``, or a list of these.
+        prefix: Addresses of either end: ``"192.0.2.0/24"``, or a list of these.
+    """
+    return build(
+        Builder("parts.match", "flow.component.match"),
+        {
+            "port": port,
+            "prefix": prefix,
+        },
+    )

@@ -243,6 +243,8 @@ class Tables:
         attach: str | None = None,
         execute: Value | None = None,
         tcp: str | None = None,
+        devices: Sequence[str] | None = None,
+        addresses: Sequence[str] | None = None,
     ) -> S:
         """Add a host; the scenario with it is returned.
 
@@ -274,6 +276,11 @@ class Tables:
             tcp: Whose TCP is at work here in the live engine. ``"kernel"``, which is the default: this machine's.
                 ``"own"``: ours, with the flow's ``stack``, whose segments the kernel at the other end gets as real
                 packets. The simulator has ours at every host, whatever stands here. (one of ``"kernel"``, ``"own"``)
+            devices: Links, groups or gateways of this host, by name, each of which has in the live engine a network
+                device of that name with addresses of its own; the first is where packets leave for which nothing says
+                otherwise. Without it the host has one device, ``path``. A flow has the addresses of the devices over
+                which its ways begin. In the simulator hosts have no addresses.
+            addresses: Addresses that this host has in the live engine besides those of its devices: ``["192.0.2.1"]``.
 
         Raises:
             BadValueError: No scenario can have one of the values.
@@ -289,6 +296,8 @@ class Tables:
                 "attach": attach,
                 "exec": execute,
                 "tcp": tcp,
+                "devices": devices,
+                "addresses": addresses,
             },
         )
 
@@ -311,6 +320,7 @@ class Tables:
         workload: str | Mapping[str, Value] | None = None,
         route: Sequence[str] | None = None,
         return_route: Sequence[str] | None = None,
+        match: Mapping[str, Value] | None = None,
     ) -> S:
         """Add a flow; the scenario with it is returned.
 
@@ -341,6 +351,9 @@ class Tables:
                 fewest hops.
             return_route: The links and gateways to take back, by name, from ``to`` to ``from``; without them ``route``
                 backwards.
+            match: Live engine only: which packets of programs it carries, ``{ port = 443 }`` or ``{ prefix =
+                "192.0.2.0/24" }``, in both directions. The first flow between two addresses whose ``match`` fits takes
+                a packet; what fits none is for the flows without it.
 
         Raises:
             BadValueError: No scenario can have one of the values.
@@ -364,5 +377,6 @@ class Tables:
                 "workload": workload,
                 "route": route,
                 "return_route": return_route,
+                "match": match,
             },
         )

@@ -53,7 +53,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A model and what it is connected to.
 pub struct Driver<'a> {
     pub network: &'a mut Network<Frame>,
-    /// By node, those that have one.
+    /// By number, those that there are.
     pub devices: Vec<(usize, Arc<dyn Device>)>,
     /// Forward and reverse of each flow.
     pub inboxes: Vec<[Inbox; 2]>,
@@ -232,10 +232,10 @@ impl Driver<'_> {
     /// A host has sent a packet, now. Whether it is one of the run's.
     fn take(&mut self, index: usize, octets: &[u8]) -> bool {
         let (node, device) = &self.devices[index];
-        let before = device.header();
+        let (node, before) = (*node, device.header());
         let size = u32::try_from(octets.len() - before.min(octets.len()));
         let size = size.expect("a packet is below 64 KiB");
-        let (place, ecn, dscp, mut transport) = if let Some(place) = self.directory.at(*node) {
+        let (place, ecn, dscp, mut transport) = if let Some(place) = self.directory.at(node) {
             if is_merged(octets) {
                 self.recorder.merged();
             }
@@ -247,8 +247,8 @@ impl Driver<'_> {
                 let conversation = || Conversation::read(octets, 0);
                 let place = self
                     .directory
-                    .find(&label, &mut self.sharing, conversation)
-                    .or_else(|| self.to_router(&label))?;
+                    .find(node, &label, &mut self.sharing, conversation)
+                    .or_else(|| self.to_router(node, &label))?;
                 let expiring = self.hops.expiring(place, label.hop_limit);
                 let place = expiring.unwrap_or(place);
                 Some((place, label.ecn, label.dscp, transport))
@@ -276,9 +276,11 @@ impl Driver<'_> {
         true
     }
 
-    /// Where a packet goes that is for a router.
-    fn to_router(&self, label: &Label) -> Option<Place> {
-        let device = self.directory.device(label.source)?;
+    /// Where a packet from a device goes that is for a router.
+    fn to_router(&self, device: usize, label: &Label) -> Option<Place> {
+        self.directory
+            .device(label.source)
+            .filter(|own| *own == device)?;
         let router = self.directory.device(label.destination)?;
         self.hops.to(device, router)
     }

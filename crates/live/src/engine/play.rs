@@ -355,7 +355,8 @@ impl Play<'_> {
     /// Counts the packets that hosts had sent and the engine did not take before the end. All applications have ended.
     fn count_left(&self, directory: &Directory) -> io::Result<()> {
         let mut buffer = vec![0; LARGEST];
-        for host in self.hosts.iter().flatten() {
+        for (device, host) in self.hosts.iter().enumerate() {
+            let Some(host) = host else { continue };
             if host.namespace.is_none() {
                 continue;
             }
@@ -363,7 +364,8 @@ impl Play<'_> {
                 let label = frame::read(&buffer[..len]).map(|(label, _)| label);
                 // Which of several flows between the same hosts is all the same to who counts packets.
                 let mut sharing = Sharing::default();
-                let place = label.and_then(|label| directory.find(&label, &mut sharing, || None));
+                let place =
+                    label.and_then(|label| directory.find(device, &label, &mut sharing, || None));
                 match place {
                     Some(place) => self.recorder.left(place),
                     None => self.recorder.stranger_left(),

@@ -95,16 +95,11 @@ pub fn ways(resolved: &Resolved, hops: &Hops, node: usize) -> Vec<Way> {
         }
     }
     // An address that only packets of some ports reach is there for others too, such as those of ICMP.
-    let only: Vec<Way> = by_ports
-        .iter()
-        .filter(|way| !ways.iter().any(|other| other.to == way.to))
-        .cloned()
-        .collect();
-    for way in only {
+    for way in &by_ports {
         if !ways.iter().any(|other| other.to == way.to) {
             ways.push(Way {
                 ports: Vec::new(),
-                ..way
+                ..way.clone()
             });
         }
     }

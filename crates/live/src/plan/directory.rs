@@ -32,6 +32,9 @@ struct Ends {
     direction: Direction,
 }
 
+/// A device, and the numbers of source and destination.
+type Key = (usize, (u16, u16));
+
 /// The flows between two addresses.
 #[derive(Debug, Default)]
 struct Between {
@@ -78,8 +81,9 @@ pub struct Directory {
     devices: u16,
     /// The numbers of addresses that hosts have besides.
     further: HashMap<IpAddr, u16>,
-    /// By a packet's source and destination: the flows that carry programs' packets between them, or else all.
-    pairs: HashMap<(u16, u16), Between>,
+    /// By the device that a packet comes from, its source and its destination: the flows that carry programs' packets between
+    /// them, or else all.
+    pairs: HashMap<Key, Between>,
     /// Of each node that stands for an interface: its flow, and which way what arrives there goes.
     interfaces: Vec<Option<(FlowId, Direction)>>,
 }
@@ -149,17 +153,22 @@ impl Directory {
         FIRST_OWN_PORT + u16::try_from(flow).expect("flows are counted in 16 bits")
     }
 
-    /// The flow that a packet belongs to, and which way it goes along it. What belongs to no application of ours, a program's
-    /// packet, goes with a flow between the two hosts.
+    /// The flow that a packet from a device belongs to, and which way it goes along it. What belongs to no application of ours, a
+    /// program's packet, goes with a flow between the two addresses that begins at that device. One with the address of another device
+    /// belongs to none: nobody passes it on (RFC 2827).
     pub fn find(
         &self,
+        device: usize,
         label: &Label,
         sharing: &mut Sharing,
         conversation: impl FnOnce() -> Option<Conversation>,
     ) -> Option<(FlowId, Direction)> {
+        if self.device(label.source).is_some_and(|own| own != device) {
+            return None;
+        }
         let ends = (self.number(label.source)?, self.number(label.destination)?);
         self.by_ports(label, ends).or_else(|| {
-            let choices = self.pairs.get(&ends)?.of(label);
+            let choices = self.pairs.get(&(device, ends))?.of(label);
             sharing.of(choices, label.is_v6, conversation)
         })
     }
@@ -194,7 +203,7 @@ fn further(resolved: &Resolved) -> HashMap<IpAddr, u16> {
 }
 
 /// The flows between each two addresses, in both directions.
-fn pairs(resolved: &Resolved) -> HashMap<(u16, u16), Between> {
+fn pairs(resolved: &Resolved) -> HashMap<Key, Between> {
     let further = further(resolved);
     let mut pairs: HashMap<_, Between> = HashMap::new();
     // Programs' packets take a flow of ours only where there is no other.
@@ -204,7 +213,8 @@ fn pairs(resolved: &Resolved) -> HashMap<(u16, u16), Between> {
             if is_carried(flow, resolved) != carried {
                 continue;
             }
-            let devices = devices::ends(resolved, flow).map(address::number);
+            let sending = devices::ends(resolved, flow);
+            let devices = sending.map(address::number);
             let [from, to] = [0, 1].map(|side| {
                 let of_host = resolved.attached[flow.ends[side]].addresses.iter();
                 let mut all = vec![devices[side]];
@@ -216,8 +226,8 @@ fn pairs(resolved: &Resolved) -> HashMap<(u16, u16), Between> {
                 .flat_map(|from| to.iter().map(move |to| (*from, *to)))
             {
                 for (key, direction) in [
-                    ((from, to), Direction::Forward),
-                    ((to, from), Direction::Reverse),
+                    ((sending[0], (from, to)), Direction::Forward),
+                    ((sending[1], (to, from)), Direction::Reverse),
                 ] {
                     let choice = Choice {
                         place: (FlowId(id), direction),
@@ -288,10 +298,92 @@ mod tests {
         ] {
             let expected = expected.map(|(flow, direction)| (FlowId(flow), direction));
             assert_eq!(
-                directory.find(&label(from, to, ports), &mut Sharing::default(), || None),
+                directory.find(
+                    usize::from(from - 1),
+                    &label(from, to, ports),
+                    &mut Sharing::default(),
+                    || None
+                ),
                 expected,
                 "{from} {to} {ports:?}"
             );
+        }
+    }
+
+    /// Ports, prefixes and devices say which flow a program's packet takes, in both directions.
+    #[test]
+    fn what_matches_takes_its_flow() {
+        let text = r#"
+            duration = "1 s"
+            [link.wifi]
+            between = ["A", "B"]
+            delay = "1 ms"
+            [link.lte]
+            between = ["A", "B"]
+            delay = "1 ms"
+            [host.A]
+            devices = ["wifi", "lte"]
+            exec = ["true"]
+            [host.B]
+            addresses = ["192.0.2.1"]
+            [flow.web]
+            from = "A"
+            to = "B"
+            route = ["wifi"]
+            match = { port = 443 }
+            [flow.far]
+            from = "B"
+            to = "A"
+            route = ["wifi"]
+            match = { prefix = "192.0.2.0/24" }
+            [flow.rest]
+            from = "A"
+            to = "B"
+            route = ["lte"]
+        "#;
+        let scenario = Scenario::parse(text, "match.toml", &Extensions::default().live(true));
+        let resolved = scenario
+            .and_then(|scenario| scenario.resolve(None))
+            .expect("correct");
+        let directory = Directory::of(&resolved);
+        let [wifi, b, lte] = [0, 1, 2].map(|number| devices::address(number, false));
+        let far: IpAddr = "192.0.2.1".parse().expect("an address");
+        let (forward, reverse) = (Direction::Forward, Direction::Reverse);
+        let web = Some([40_000, 443]);
+        for (device, source, destination, ports, expected) in [
+            (0, wifi, b, web, Some((0, forward))),
+            (1, b, wifi, Some([443, 40_000]), Some((0, reverse))),
+            (0, wifi, far, Some([40_000, 80]), Some((1, reverse))),
+            (1, far, wifi, Some([80, 40_000]), Some((1, forward))),
+            (1, far, wifi, None, Some((1, forward))),
+            // The first that fits, though both do.
+            (0, wifi, far, web, Some((0, forward))),
+            // Over the other device there is no match.
+            (2, lte, b, web, Some((2, forward))),
+            (2, lte, far, None, Some((2, forward))),
+            // No flow fits; without ports the first does that asks for ports.
+            (0, wifi, b, Some([40_000, 80]), None),
+            (0, wifi, b, None, Some((0, forward))),
+            (0, wifi, lte, None, None),
+            (
+                0,
+                wifi,
+                "10.113.0.77".parse().expect("an address"),
+                None,
+                None,
+            ),
+            // By another device than that of its address.
+            (2, wifi, b, web, None),
+            (0, lte, b, web, None),
+        ] {
+            let label = Label {
+                source,
+                destination,
+                ..label(1, 2, ports)
+            };
+            let expected = expected.map(|(flow, direction)| (FlowId(flow), direction));
+            let found = directory.find(device, &label, &mut Sharing::default(), || None);
+            assert_eq!(found, expected, "{device} {source} {destination} {ports:?}");
         }
     }
 }

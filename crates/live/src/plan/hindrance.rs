@@ -166,6 +166,13 @@ pub fn no_settings(source: io::Error) -> Error {
     missing((what, help), source)
 }
 
+/// A host's kernel cannot be told of its several devices or further addresses.
+pub fn no_routes(source: io::Error) -> Error {
+    let what = "hosts with `devices` or `addresses` need routing rules by address and port (ip-rule(8)), and addresses of both versions of IP";
+    let help = "a kernel with CONFIG_IP_MULTIPLE_TABLES and CONFIG_IPV6_MULTIPLE_TABLES, or a scenario without these keys";
+    missing((what.to_owned(), help.to_owned()), source)
+}
+
 /// The interface that a host stands for cannot be listened to.
 pub fn no_interface(host: &str, name: &str, source: io::Error) -> Error {
     if errno(&source) == Some(Errno::NODEV) {

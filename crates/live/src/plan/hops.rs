@@ -180,7 +180,7 @@ impl Hops {
 
 /// What no flow of a scenario is called.
 pub fn name(number: usize) -> String {
-    format!("./{number}")
+    format!(".routers/{number}")
 }
 
 /// The nodes that are routers on a way of a host's packets.

@@ -42,7 +42,11 @@ pub fn hosts(resolved: &Resolved) -> Vec<HostName> {
             name: of_device(resolved, device),
             v4: v4_of(number),
             v6: v6_of(number),
-            exec: resolved.attached[device.node].exec.clone(),
+            // Once for each host.
+            exec: resolved.attached[device.node]
+                .exec
+                .clone()
+                .filter(|_| number == device.node),
         })
         .collect()
 }
@@ -101,20 +105,19 @@ pub fn table(resolved: &Resolved, node: usize) -> String {
             let _ = writeln!(text, "{address} {name}");
         }
     }
-    for (number, device) in of_several(resolved) {
-        let name = of_device(resolved, device);
-        if has_address(resolved, device.node) && name.chars().all(is_name) {
-            for is_v6 in [false, true] {
-                let _ = writeln!(text, "{} {name}", devices::address(number, is_v6));
-            }
+    let devices = of_several(resolved).filter(|(_, device)| has_address(resolved, device.node));
+    let devices =
+        devices.map(|(number, device)| (number, device.node, of_device(resolved, device)));
+    let routers = hops::routers(resolved).into_iter();
+    let routers = routers.filter(|router| !has_address(resolved, *router));
+    let routers = routers.map(|router| (router, router, resolved.nodes[router].clone()));
+    for (number, host, name) in devices.chain(routers) {
+        if !name.chars().all(is_name) {
+            continue;
         }
-    }
-    for router in hops::routers(resolved) {
-        let name = &resolved.nodes[router];
-        if !has_address(resolved, router) && name.chars().all(is_name) {
-            for is_v6 in [false, true] {
-                let _ = writeln!(text, "{} {name}", devices::address(router, is_v6));
-            }
+        for address in addresses(resolved, node, host) {
+            let address = devices::address(number, address.is_ipv6());
+            let _ = writeln!(text, "{address} {name}");
         }
     }
     text.push_str("127.0.0.1 localhost\n::1 localhost\n");
@@ -201,5 +204,52 @@ mod tests {
         assert!(!table.contains("two"), "{table}");
         assert!(table.contains("127.0.0.1 localhost\n"), "{table}");
         assert_eq!(hosts(&resolved).len(), 3);
+    }
+
+    #[test]
+    fn devices_and_routers_have_names() {
+        let text = r#"
+            duration = "1 s"
+            [link.wifi]
+            between = ["A", "R"]
+            delay = "1 ms"
+            [link.lte]
+            between = ["A", "B"]
+            delay = "1 ms"
+            [link.far]
+            between = ["R", "B"]
+            delay = "1 ms"
+            [host.A]
+            devices = ["wifi", "lte"]
+            exec = ["true"]
+            [flow.first]
+            from = "B"
+            to = "A"
+            route = ["lte"]
+            [flow.second]
+            from = "A"
+            to = "B"
+            route = ["wifi", "far"]
+        "#;
+        let scenario = Scenario::parse(text, "names.toml", &Extensions::default().live(true));
+        let resolved = scenario
+            .and_then(|scenario| scenario.resolve(None))
+            .expect("correct");
+        // The first flow decides what a host's own name is.
+        let [wifi, lte] = [v4_of(0), v4_of(3)].map(|address| address.to_string());
+        assert_eq!(addressed("{A}", &resolved, 2), lte);
+        assert_eq!(
+            addressed("{A.wifi}-{A.lte}", &resolved, 2),
+            format!("{wifi}-{lte}")
+        );
+        let table = table(&resolved, 2);
+        let expected = format!("{wifi} A.wifi\n{lte} A.lte\n{} R\n127.0.0.1", v4_of(1));
+        assert!(table.contains(&expected), "{table}");
+        let rows: Vec<_> = hosts(&resolved)
+            .into_iter()
+            .map(|host| (host.name, host.exec.is_some()))
+            .collect();
+        let expected = [("A.wifi", true), ("A.lte", false), ("B", false)];
+        assert_eq!(rows, expected.map(|(name, runs)| (name.to_owned(), runs)));
     }
 }

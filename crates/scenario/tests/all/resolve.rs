@@ -112,6 +112,50 @@ fn paced_flows_are_written_out() {
     assert_eq!(again.flows, resolved.flows);
 }
 
+/// Devices, addresses and matches are written out, and what says nothing of them says nothing then.
+#[test]
+fn devices_are_written_out_and_their_flows_have_them() {
+    let text = r#"
+        duration = "1 s"
+        [link.wifi]
+        between = ["A", "B"]
+        delay = "1 ms"
+        [link.lte]
+        between = ["A", "B"]
+        delay = "1 ms"
+        [host.A]
+        devices = ["lte", "wifi"]
+        addresses = ["192.0.2.1", "2001:db8::1"]
+        [flow.there]
+        from = "A"
+        to = "B"
+        route = ["wifi"]
+        match = { port = [443, "5000-5010"], prefix = "192.0.2.0/24" }
+        [flow.back]
+        from = "B"
+        to = "A"
+        route = ["wifi"]
+        return_route = ["lte"]
+    "#;
+    let live = Extensions::default().live(true);
+    let read = |text: &str| {
+        let scenario = Scenario::parse(text, "devices.toml", &live);
+        scenario
+            .and_then(|scenario| scenario.resolve(None))
+            .unwrap_or_else(|error| panic!("{error}"))
+    };
+    let resolved = read(text);
+    // The first link of the way from A says which of its devices a flow has.
+    let devices: Vec<_> = resolved.flows.iter().map(|flow| flow.devices).collect();
+    assert_eq!(devices, [[Some(1), None], [None, Some(0)]]);
+    let again = read(&toml::to_string(&resolved.json).expect("it is TOML"));
+    assert_eq!(again.json, resolved.json);
+    assert_eq!(again.flows, resolved.flows);
+    assert_eq!(again.attached, resolved.attached);
+    assert!(resolved.json["flow"]["back"].get("match").is_none());
+    assert!(resolved.json["host"].get("B").is_none());
+}
+
 /// What is written out means the same when it is read again: live, a workload that is given is an application of ours, and a flow
 /// between interfaces has no key but its way.
 #[test]

@@ -273,7 +273,10 @@ fn sent_again_at<'a>(at: Instant, rows: &'a mut [&mut PacketRow]) -> Option<&'a 
 fn number(log: &mut PacketLog, resolved: &Resolved) {
     let mut streams: HashMap<(FlowId, Direction), Numbers> = HashMap::new();
     for row in log.rows_mut() {
-        let flow = &resolved.flows[row.flow.0 as usize];
+        // Hidden flows have numbers behind those of the scenario.
+        let Some(flow) = resolved.flows.get(row.flow.0 as usize) else {
+            continue;
+        };
         let is_one = !matches!(flow.workload, Config::Poisson(_));
         if flow.protocol != Protocol::Tcp || is_carried(flow, resolved) || !is_one {
             continue;

@@ -148,6 +148,18 @@ fn kinds() {
             ("not yet: IPv6", with("cc = ", "family = 6\ncc = ")),
             ("live only", plus("[host.S]\nattach = \"namespace\"")),
             (
+                "live only: which packets of programs",
+                with("cc = ", "match = { port = 443 }\ncc = "),
+            ),
+            (
+                "a device that is no link",
+                plus("[host.S]\ndevices = [\"x\"]"),
+            ),
+            (
+                "an address of many hosts",
+                plus("[host.S]\naddresses = [\"224.0.0.1\"]"),
+            ),
+            (
                 "a switch out of range",
                 with("cc = ", "transport = { mss = \"10 bytes\" }\ncc = "),
             ),
