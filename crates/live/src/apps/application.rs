@@ -395,6 +395,7 @@ fn roles(
         let source = datagram::Source {
             schedule: topology::datagrams(flow, seed),
             stop,
+            class: flow.dscp << 2,
             log: log.clone(),
             content,
         };

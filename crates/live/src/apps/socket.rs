@@ -55,6 +55,7 @@ impl SocketSettings {
                 .map_err(io::Error::from)
                 .map_err(failed(SocketOption::Congestion))?;
         }
+        set_class(socket, self.class).map_err(failed(SocketOption::Class))?;
         tcp_info::set_max_segment(socket, self.max_segment)
             .map_err(failed(SocketOption::MaxSegment))?;
         self.window.map_or(Ok(()), |bytes| {
@@ -72,6 +73,17 @@ impl SocketSettings {
             drop(tcp_info::bound_window(socket, bytes));
         }
     }
+}
+
+/// The octet of the DSCP, of a socket of either family. 0 is what a socket has anyway.
+pub fn set_class(socket: &impl AsFd, class: u8) -> io::Result<()> {
+    if class == 0 {
+        return Ok(());
+    }
+    Ok(match sockopt::socket_domain(socket)? {
+        AddressFamily::INET6 => sockopt::set_ipv6_tclass(socket, class.into())?,
+        _ => sockopt::set_ip_tos(socket, class)?,
+    })
 }
 
 /// A socket that carries data: no call on it waits for long, and closing it leaves nothing behind.
@@ -293,6 +305,7 @@ mod tests {
             max_segment: 700,
             window: None,
             nagle: false,
+            class: 46 << 2,
         }
     }
 

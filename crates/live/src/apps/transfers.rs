@@ -537,6 +537,7 @@ mod tests {
             max_segment: 1448,
             window: None,
             nagle: false,
+            class: 0,
         };
         let address = SocketAddr::from(([127, 0, 0, 1], 10_000));
         let window = (Instant::START, Instant::from_millis(2000));

@@ -65,6 +65,8 @@ pub struct SocketSettings {
     pub window: Option<i32>,
     /// Small segments wait while data is outstanding: no `TCP_NODELAY`.
     pub nagle: bool,
+    /// The octet that holds the DSCP (`IP_TOS`, `IPV6_TCLASS`), its ECN bits 0.
+    pub class: u8,
 }
 
 impl SocketSettings {
@@ -78,6 +80,7 @@ impl SocketSettings {
             max_segment: fits(segment(&flow.stack).into()),
             window: chosen.then(|| fits(flow.stack.receive_window_bytes())),
             nagle: flow.stack.nagle,
+            class: flow.dscp << 2,
         }
     }
 }
@@ -88,6 +91,7 @@ pub enum SocketOption {
     Congestion,
     MaxSegment,
     Window,
+    Class,
 }
 
 /// What a socket would not have, and why.
@@ -105,6 +109,7 @@ impl SocketOption {
             Self::Congestion => "TCP_CONGESTION",
             Self::MaxSegment => "TCP_MAXSEG",
             Self::Window => "TCP_WINDOW_CLAMP",
+            Self::Class => "IP_TOS",
         }
     }
 }
