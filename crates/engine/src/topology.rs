@@ -183,6 +183,7 @@ pub fn compile_tapped<B: Body>(
             return_route: stops(flow.ends[1], &flow.return_route),
             start: flow.start,
             stop: flow.stop,
+            dscp: flow.dscp,
             traffic,
             fec: flow.fec.clone(),
             read_delays: Arc::clone(&resolved.read_delays[flow.ends[1]]),

@@ -1,11 +1,13 @@
 //! The tables of a scenario file. These types are the only source of the format: they parse it,
 //! and the JSON Schema and the reference come from them and their comments.
 
+mod dscp;
 mod open;
 mod queue;
 mod select;
 mod trace;
 
+pub use self::dscp::Dscp;
 pub use self::open::{Anything, SweepTable};
 pub use self::trace::{Delay, DelayKind, Service, TraceFile};
 pub use anabranch_document::Named;
@@ -378,6 +380,10 @@ pub struct Flow {
     /// The version of IP.
     #[serde(default)]
     pub family: Family,
+    /// The differentiated services code point of its packets in both directions, a number or a name such as `"ef"`. Queues that
+    /// tell classes apart see it (`cake`), and so does the gateway's tunnel.
+    #[serde(default, skip_serializing_if = "Dscp::is_default")]
+    pub dscp: Dscp,
     /// When it starts.
     #[serde(default)]
     pub start: Duration,

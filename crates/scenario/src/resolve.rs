@@ -309,6 +309,8 @@ pub struct ResolvedFlow {
     pub protocol: Protocol,
     /// The version of IP.
     pub family: Family,
+    /// The differentiated services code point of its packets.
+    pub dscp: u8,
     /// Bytes of the headers around each payload, over UDP.
     pub udp_headers: u32,
     /// Every switch of both ends' stack; over UDP nobody asks.

@@ -74,6 +74,7 @@ def describe(scenario: Scenario, description: Description | None, at: Path, link
     sides = []
     for direction in ("forward", "reverse"):
         side = dict(found[direction])
+        side["service"] = _rate_alone(side["service"], f"link.{name}.{direction}", notes)
         for key in ("service", "delay"):
             value = side[key]
             trace = value.get("file") if isinstance(value, Mapping) and value["kind"] == "trace" else None
@@ -85,6 +86,16 @@ def describe(scenario: Scenario, description: Description | None, at: Path, link
         sides.append(side)
     _note_changes(resolved, name, notes)
     return Link(name, (found["between"][0], found["between"][1]), sides[0], sides[1], files)
+
+
+def _rate_alone(service: Mapping[str, Any], where: str, notes: Notes) -> Mapping[str, Any]:
+    """The service without the access to its medium, which no other format has."""
+    if service["kind"] in ("fixed", "trace"):
+        return service
+    notes.lost(f"{where}.service: {service['kind']}; its rate alone is written, without the access to the medium")
+    if "file" not in service:
+        return {"kind": "fixed"}
+    return {"kind": "trace", **{key: service[key] for key in ("file", "repeat") if key in service}}
 
 
 def without_tables(link: Link, notes: Notes) -> Link:

@@ -46,7 +46,7 @@ class Line:
     def shown(self, direction: str) -> str:
         """Rate and delay of a direction, and what else befalls packets."""
         side = self.sides[direction]
-        is_traced = side.get("service", {}).get("kind", "fixed") != "fixed"
+        is_traced = "file" in side.get("service", {})
         words = ["traced rate" if is_traced else str(side.get("rate", "unlimited"))]
         delay = delay_ms(side)
         words.append("traced delay" if delay is None else f"{delay:.4g} ms")
@@ -255,7 +255,9 @@ def _number(path: Any, key: str, least: float, most: float, where: str, name: st
 
 def mbit_s(side: Mapping[str, Any]) -> float | None:
     """The rate of a direction in Mbit/s; ``None`` if it is unlimited, or a trace has it."""
-    if side.get("service", {}).get("kind", "fixed") != "fixed":
+    service = side.get("service", {})
+    # A Wi-Fi station's rate is that of its physical layer.
+    if "file" in service or service.get("kind") == "wifi":
         return None
     rate = quantity.bits_per_second(side.get("rate", "unlimited"))
     return None if rate is None else rate / 1e6

@@ -105,9 +105,12 @@ def _effects(way: Mapping[str, Any]) -> Iterator[str]:
 
 def _rate(way: Mapping[str, Any]) -> str:
     service = way.get("service")
-    if isinstance(service, Mapping) and service.get("kind", "fixed") != "fixed":
-        return f"{service['kind']} rate"
-    return _quantity(way.get("rate", _UNLIMITED))
+    kind = service.get("kind", "fixed") if isinstance(service, Mapping) else "fixed"
+    rate = _quantity(way.get("rate", _UNLIMITED))
+    if kind == "fixed":
+        return rate
+    is_traced = isinstance(service, Mapping) and "file" in service
+    return f"{kind} rate" if is_traced else f"{rate}, {kind}"
 
 
 def _values(one: Mapping[str, Any]) -> str:

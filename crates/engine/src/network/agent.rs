@@ -439,7 +439,7 @@ impl<B: Body> Way<'_, B> {
         };
         packet.size = departure.size;
         packet.ecn = departure.ecn;
-        packet.dscp = 0;
+        packet.dscp = conn.dscp;
         packet.retransmission = departure.retransmission.is_some();
         if packet.retransmission && self.direction == Direction::Forward {
             note_retransmission(conn, &packet.payload, endpoint);
@@ -460,7 +460,10 @@ impl<B: Body> Way<'_, B> {
         let id = self.fabric.pool.insert(Packet {
             size: departing.size,
             ecn: departing.ecn,
-            dscp: departing.dscp,
+            dscp: match departing.dscp {
+                0 => conn.dscp,
+                chosen => chosen,
+            },
             payload: departing.transport,
             ..blank()
         });
@@ -487,6 +490,7 @@ impl<B: Body> Way<'_, B> {
         let id = self.fabric.pool.insert(Packet {
             size: out.size,
             ecn: out.ecn,
+            dscp: conn.dscp,
             retransmission: out.retransmission.is_some(),
             payload: out.transport,
             ..blank()

@@ -42,6 +42,8 @@ pub(super) struct Connection {
     pub(super) base: Option<Box<Base>>,
     /// Counters are taken and final: the file is complete, or the application was told to stop.
     pub(super) settled: bool,
+    /// The differentiated services code point of packets that their host gives none.
+    pub(super) dscp: u8,
     /// Made at the first retransmission in the measured time.
     pub(super) resent: Option<Box<Resent>>,
     /// The workload that this connection is one transfer of.
@@ -124,6 +126,8 @@ pub(super) struct Flow<B: Body> {
     /// Its connection, unless a workload makes them one by one.
     pub(super) connection: Option<u32>,
     pub(super) window: Window,
+    /// The differentiated services code point of its packets.
+    pub(super) dscp: u8,
     /// Our TCP's switches and control; UDP and hosts from outside have none.
     pub(super) settings: Option<Arc<Settings>>,
     pub(super) control: Option<cc::Config>,
@@ -543,6 +547,7 @@ impl Connection {
             receiver: ReceiverMeter::new(window),
             base: None,
             settled: false,
+            dscp: 0,
             resent: None,
             spawner: None,
             round: None,

@@ -62,6 +62,7 @@ impl<B: Body> Network<B> {
         let mut connection = Connection::new(flow_id, route, flow.window);
         connection.spawner = u32::try_from(index).ok();
         connection.started = now;
+        connection.dscp = flow.dscp;
         connection.size = size;
         let identity = self.fabric.next_identity(flow_id);
         let place = if let Some(place) = vacant {

@@ -119,7 +119,11 @@ fn a_cell_s_errors_become_delay() {
 /// Packets in the gap of a link that goes down wait, and no block is lost.
 #[test]
 fn media_survive_a_link_that_goes_down() {
-    for service in ["\"cable\"", "{ kind = \"cellular\", sr_period = \"5 ms\" }", "\"cellular\""] {
+    for service in [
+        "\"cable\"",
+        "{ kind = \"cellular\", sr_period = \"5 ms\" }",
+        "\"cellular\"",
+    ] {
         let run = run(&format!(
             "rate = \"20 Mbit/s\"\nservice = {service}\nqueue = {{ kind = \"drop-tail\", limit = \"100 packets\" }}\n\
              [[at]]\ntime = \"8 s\"\nset = {{ \"link.air.up\" = false }}\n\
@@ -127,5 +131,33 @@ fn media_survive_a_link_that_goes_down() {
         ));
         let flow = &run.summary.flows["f"];
         assert!(figure(flow, "goodput_mbit_s") > 12.0, "{service}: {flow}");
+    }
+}
+
+/// CAKE with four tins keeps a sixteenth of its rate for the tin of bulk traffic while others want the rest (its manual page).
+#[test]
+fn cake_tells_flows_apart_by_their_dscp() {
+    let shares = |protocol: &str, dscp: &str| {
+        let text = format!(
+            "duration = \"20 s\"\nwarmup = \"5 s\"\n[link.wan]\nbetween = [\"S\", \"D\"]\nrate = \"100 Mbit/s\"\ndelay = \"5 ms\"\n\
+             queue = {{ kind = \"cake\", rate = \"16 Mbit/s\", diffserv = \"diffserv4\" }}\n\
+             [flow.marked]\nfrom = \"S\"\nto = \"D\"\n{protocol}\n{dscp}\n[flow.other]\nfrom = \"S\"\nto = \"D\"\n{protocol}\n"
+        );
+        let resolved = Scenario::parse(&text, "dscp.toml", &Extensions::default())
+            .and_then(|scenario| scenario.resolve(None))
+            .unwrap_or_else(|error| panic!("{error}"));
+        let run = Simulation::<Length>::new(&resolved)
+            .run()
+            .expect("no hosts");
+        let goodput = |flow: &str| figure(&run.summary.flows[flow], "goodput_mbit_s");
+        goodput("marked") / (goodput("marked") + goodput("other"))
+    };
+    let udp = "protocol = \"udp\"\nworkload = { kind = \"paced\", rate = \"20 Mbit/s\" }";
+    for protocol in ["", udp] {
+        let alike = shares(protocol, "");
+        assert!((alike - 0.5).abs() < 0.05, "{alike}");
+        let bulk = shares(protocol, "dscp = \"cs1\"");
+        assert!((0.04..0.1).contains(&bulk), "{bulk}");
+        assert!((shares(protocol, "dscp = 8") - bulk).abs() < 1e-9);
     }
 }

@@ -151,6 +151,7 @@ fn flow<B: Body>(name: &str, route: Vec<Stop>, traffic: Traffic<B>) -> FlowSpec<
         return_route: Vec::new(),
         start: Instant::START,
         stop: None,
+        dscp: 0,
         traffic,
         fec: fec::Config::Off,
         read_delays: Arc::default(),

@@ -400,6 +400,7 @@ fn roles(
         let source = datagram::Source {
             schedule: topology::datagrams(flow, seed),
             stop,
+            class: flow.dscp << 2,
             log: log.clone(),
             content,
         };

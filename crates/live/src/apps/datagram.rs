@@ -20,6 +20,7 @@ use rustix::net::sockopt;
 use crate::{
     apps::{
         application::Outcome,
+        socket::set_class,
         stage::{LOOK, Stage},
         stream::{Part, Stream, Wrong},
     },
@@ -155,6 +156,8 @@ pub struct Source {
     pub schedule: Schedule,
     /// When its application stops.
     pub stop: Instant,
+    /// The octet that holds the DSCP.
+    pub class: u8,
     pub log: Log,
     /// What it writes, but for the datagram's number.
     pub content: Stream,
@@ -185,6 +188,7 @@ impl Source {
         };
         let socket = UdpSocket::bind((local.unwrap_or(any), 0))?;
         sys::path_mtu::ignore(&socket, address.is_ipv6())?;
+        set_class(&socket, self.class)?;
         socket.connect(address)?;
         socket.set_write_timeout(Some(LOOK))?;
         enlarge(&socket, false);

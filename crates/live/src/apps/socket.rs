@@ -62,6 +62,7 @@ impl SocketSettings {
                 .map_err(io::Error::from)
                 .map_err(failed(SocketOption::Congestion))?;
         }
+        set_class(socket, self.class).map_err(failed(SocketOption::Class))?;
         tcp_info::set_max_segment(socket, self.max_segment)
             .map_err(failed(SocketOption::MaxSegment))?;
         self.window.map_or(Ok(()), |bytes| {
@@ -79,6 +80,17 @@ impl SocketSettings {
             drop(tcp_info::bound_window(socket, bytes));
         }
     }
+}
+
+/// The octet of the DSCP, of a socket of either family. 0 is what a socket has anyway.
+pub fn set_class(socket: &impl AsFd, class: u8) -> io::Result<()> {
+    if class == 0 {
+        return Ok(());
+    }
+    Ok(match sockopt::socket_domain(socket)? {
+        AddressFamily::INET6 => sockopt::set_ipv6_tclass(socket, class.into())?,
+        _ => sockopt::set_ip_tos(socket, class)?,
+    })
 }
 
 /// A socket that carries data: no call on it waits for long, and closing it leaves nothing behind.
@@ -301,6 +313,7 @@ mod tests {
             window: None,
             nagle: false,
             local: None,
+            class: 46 << 2,
         }
     }
 

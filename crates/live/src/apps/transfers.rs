@@ -539,6 +539,7 @@ mod tests {
             window: None,
             nagle: false,
             local: None,
+            class: 0,
         };
         let address = SocketAddr::from(([127, 0, 0, 1], 10_000));
         let window = (Instant::START, Instant::from_millis(2000));

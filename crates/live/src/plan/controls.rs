@@ -163,6 +163,11 @@ fn refusal(flow: &ResolvedFlow, error: &OptionError) -> Refusal {
                 advice(NET_ADMIN)
             ),
         ),
+        SocketOption::Class => (
+            &["dscp"],
+            "a socket cannot have this code point",
+            "expected another, or none".to_owned(),
+        ),
     };
     let mut path = vec!["flow", &flow.table];
     path.extend(key);

@@ -67,6 +67,8 @@ pub struct SocketSettings {
     pub nagle: bool,
     /// The address that a socket connects from, where its host has several devices.
     pub local: Option<IpAddr>,
+    /// The octet that holds the DSCP (`IP_TOS`, `IPV6_TCLASS`), its ECN bits 0.
+    pub class: u8,
 }
 
 impl SocketSettings {
@@ -81,6 +83,7 @@ impl SocketSettings {
             window: chosen.then(|| fits(flow.stack.receive_window_bytes())),
             nagle: flow.stack.nagle,
             local: local(flow, resolved),
+            class: flow.dscp << 2,
         }
     }
 }
@@ -99,6 +102,7 @@ pub enum SocketOption {
     Congestion,
     MaxSegment,
     Window,
+    Class,
 }
 
 /// What a socket would not have, and why.
@@ -116,6 +120,7 @@ impl SocketOption {
             Self::Congestion => "TCP_CONGESTION",
             Self::MaxSegment => "TCP_MAXSEG",
             Self::Window => "TCP_WINDOW_CLAMP",
+            Self::Class => "IP_TOS",
         }
     }
 }

@@ -74,6 +74,7 @@ pub(super) fn flows(
                     .map(|stop| Instant::START.saturating_add(stop)),
                 protocol: flow.protocol,
                 family: flow.family,
+                dscp: flow.dscp.get(),
                 udp_headers: u32::try_from(traffic::udp_headers(flow.family)).expect("a few bytes"),
                 stack: settings.clone(),
                 cc: cc.clone(),

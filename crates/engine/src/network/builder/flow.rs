@@ -58,6 +58,7 @@ struct Standing<B: Body> {
     first: usize,
     start: Instant,
     stop: Option<Instant>,
+    dscp: u8,
 }
 
 impl<B: Body> Network<B> {
@@ -79,6 +80,7 @@ impl<B: Body> Network<B> {
             name: spec.name,
             connection: None,
             window,
+            dscp: spec.dscp,
             settings: None,
             control: None,
             fec: spec.fec,
@@ -99,6 +101,7 @@ impl<B: Body> Network<B> {
             first: 0,
             start: spec.start,
             stop,
+            dscp: spec.dscp,
         };
         match spec.traffic {
             Traffic::Poisson {
@@ -214,10 +217,12 @@ impl<B: Body> Network<B> {
             first,
             start,
             stop,
+            dscp,
         } = standing;
         let index = self.connections.len();
         let mut connection = Connection::new(flow, route, window);
         connection.started = start;
+        connection.dscp = dscp;
         let identity = self.fabric.next_identity(flow);
         self.fabric.identities.push(identity);
         self.connections.push(connection);

@@ -240,6 +240,8 @@ pub struct FlowSpec<B: Body> {
     pub start: Instant,
     /// When its application stops, if before the end of the run.
     pub stop: Option<Instant>,
+    /// The differentiated services code point of packets that their host gives none.
+    pub dscp: u8,
     /// What runs over it.
     pub traffic: Traffic<B>,
     /// Error correction around our TCP.

@@ -167,3 +167,33 @@ fn prague_needs_to_know_which_bytes_were_marked() {
     );
     assert_eq!(check(&good, &[]), Ok(()));
 }
+
+#[test]
+fn a_dscp_is_a_number_or_a_name() {
+    for (written, fits) in [
+        ("46", true),
+        ("0", true),
+        ("63", true),
+        ("\"ef\"", true),
+        ("\"af41\"", true),
+        ("\"cs7\"", true),
+        ("64", false),
+        ("-1", false),
+        ("\"af44\"", false),
+        ("\"EF\"", false),
+        ("1.5", false),
+    ] {
+        let text = GOOD.replacen(
+            "cc = \"reno\"",
+            &format!("cc = \"reno\"\ndscp = {written}"),
+            1,
+        );
+        match check(&text, &[]) {
+            Ok(()) => assert!(fits, "{written}"),
+            Err(error) => assert!(
+                !fits && error.to_string().contains("`af11` to `af43`"),
+                "{error}"
+            ),
+        }
+    }
+}
