@@ -106,11 +106,7 @@ impl<B: Body> Endpoint<B> {
             self.rcv.nxt += u64::from(len);
             self.rcv.deliver(&segment.body);
             if self.rcv.agreed.tuned {
-                self.rcv.sample_receive_rtt(now, segment, &self.snd.rtt);
-                self.rcv
-                    .grow_receive_window(segment, self.rcv.occupied(segment));
-                self.rcv
-                    .tune_receive_window(now, self.rcv.stats.delivered_bytes);
+                self.rcv.tune_in_order(now, segment, &self.snd.rtt);
             }
             self.rcv.ack_in_order(now, &self.snd.rtt);
             if segment.flags.any(Flags::PSH) || len < self.snd.smss {

@@ -96,6 +96,7 @@ const FIRST_TAKEN: u64 = 10;
 
 impl Tuner {
     /// A segment carries this echo at this tick of the timestamp clock.
+    #[inline]
     fn sample_echo(&mut self, tick: u32, echo: u32) {
         if self.echo.replace(echo) != Some(echo) {
             let ticks = tick.wrapping_sub(echo);
@@ -163,7 +164,7 @@ impl<B: Body> Receiver<B> {
     }
 
     /// The segment brings data: a sample of the round-trip time.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn sample_receive_rtt(
         &mut self,
         now: Instant,
@@ -181,7 +182,16 @@ impl<B: Body> Receiver<B> {
         }
     }
 
+    /// A segment of the steady state, which has just been delivered: all that it tells the tuner.
+    #[inline(never)]
+    pub(crate) fn tune_in_order(&mut self, now: Instant, segment: &Segment<B>, rtt: &RttEstimator) {
+        self.sample_receive_rtt(now, segment, rtt);
+        self.grow_receive_window(segment, self.occupied(segment));
+        self.tune_receive_window(now, self.stats.delivered_bytes);
+    }
+
     /// Data came in order, and has been taken if the application takes everything at once.
+    #[inline]
     pub(crate) fn tune_receive_window(&mut self, now: Instant, taken: u64) {
         if self.auto_read {
             let unread = self.stats.delivered_bytes - taken;
@@ -190,6 +200,7 @@ impl<B: Body> Receiver<B> {
     }
 
     /// The application has taken so many octets in all, and so many more wait for it.
+    #[inline]
     pub(super) fn on_taken(&mut self, now: Instant, taken: u64, unread: u64) {
         let unread = if self.settings.receiver.accounts_for_buffer() {
             unread
@@ -225,6 +236,7 @@ impl<B: Body> Receiver<B> {
     }
 
     /// Data arrived, in whatever order, while so many octets occupied the buffer.
+    #[inline]
     pub(crate) fn grow_receive_window(&mut self, segment: &Segment<B>, occupied: u64) {
         let len = u64::from(segment.body.len());
         let target = self.cold.extras().tuner.target.saturating_sub(occupied);

@@ -5,7 +5,7 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
-use super::{Retransmit, Sender, Stream, pacing::UNKNOWN_TRAIN};
+use super::{Retransmit, Sender, Stream, pacing::SHORTEST_TRAIN};
 use crate::{
     cause::RetransmitCause,
     departure::Departure,
@@ -256,15 +256,18 @@ impl<B: Body> Sender<B> {
             self.note_pacing_limit(now, in_flight);
             return None;
         }
-        if self.longest_train > 0 {
-            if self.longest_train == UNKNOWN_TRAIN {
-                self.measure_train();
-            }
-            if in_flight > 0 && self.is_deferred(now, window, in_flight) {
-                self.note_deferral(now, window, in_flight);
-                return None;
-            }
+        // What has begun to leave as one is not parted.
+        let begins = self.train == 0 || self.last_sent != now;
+        if self.longest_train > 0
+            && begins
+            && in_flight > 0
+            && self.is_deferred(now, window, in_flight)
+        {
+            self.note_deferral(now, window, in_flight);
+            return None;
         }
+        // By the window as it is before a pause reduces it.
+        self.train_limit();
         if in_flight == 0 && self.limit == SendLimit::Application {
             self.note_idle(now);
         }
@@ -291,7 +294,7 @@ impl<B: Body> Sender<B> {
     /// Whether what may leave waits for more to go with it
     /// ([`Segmentation`](crate::policy::Segmentation)).
     #[inline(never)]
-    fn is_deferred(&self, now: Instant, window: u64, in_flight: u64) -> bool {
+    fn is_deferred(&mut self, now: Instant, window: u64, in_flight: u64) -> bool {
         let smss = u64::from(self.smss);
         let unsent = self.buffer.end().since(self.nxt);
         let room = (window - in_flight).min(self.edge().since(self.nxt));
@@ -299,12 +302,11 @@ impl<B: Body> Sender<B> {
         self.settings.segmentation.is_tso()
             && self.recovery.phase.repairs_nothing()
             && room < unsent
-            && room < u64::from(self.longest_train) * smss
+            && (room < u64::from(SHORTEST_TRAIN) * smss
+                || room < u64::from(self.train_limit()) * smss)
             && room < chunk
             && room < self.piece_left()
             && now.saturating_since(self.last_sent) <= SOON
-            // What has begun to leave as one is not parted.
-            && (self.train == 0 || self.last_sent != now)
             && self.board.get(0).is_some_and(|first| {
                 let srtt = self.rtt.srtt();
                 let expected = first.sent_at.saturating_add(srtt);

@@ -38,7 +38,7 @@ pub(super) const WRITE: u64 = 131_072;
 /// Segments that are handed over as one where the rate would ask for fewer (Linux: `tcp_min_tso_segs`).
 pub(super) const SHORTEST_TRAIN: u8 = 2;
 /// Not known any more: an acknowledgment has changed the rate.
-pub(super) const UNKNOWN_TRAIN: u8 = 1;
+const UNKNOWN_TRAIN: u8 = 1;
 /// Of what is handed over as one there is so much in a second (Linux: `tcp_tso_rtt_log` in ip-sysctl.rst).
 const TRAINS_PER_S: u64 = 1024;
 /// A hundredth of the nanoseconds that one of them stands for, for ratios in hundredths.
@@ -89,8 +89,16 @@ impl<B: Body> Sender<B> {
 
     /// How many segments are handed over as one, at the rate as it is now
     /// ([`Segmentation`](crate::policy::Segmentation)).
+    #[inline]
+    pub(super) fn train_limit(&mut self) -> u8 {
+        if self.longest_train == UNKNOWN_TRAIN {
+            self.measure_train();
+        }
+        self.longest_train
+    }
+
     #[inline(never)]
-    pub(super) fn measure_train(&mut self) {
+    fn measure_train(&mut self) {
         let by_rate = if let Some(rate) = self.control.pacing_rate() {
             rate.bits_per_s() / 8 / TRAINS_PER_S
         } else {
@@ -192,8 +200,26 @@ impl<B: Body> Sender<B> {
     }
 
     /// Octets of the piece of what the application writes that is being sent, as far as they have not left: full
-    /// segments. As much as a large buffer holds at first is written before the peer has offered more than with its SYN.
-    pub(super) fn piece_left(&self) -> u64 {
+    /// segments.
+    #[inline]
+    pub(super) fn piece_left(&mut self) -> u64 {
+        let nxt = self.nxt;
+        let left = match self.cold.extras().piece_end {
+            Some(end) if nxt < end => end.since(nxt),
+            _ => {
+                let left = self.measure_piece();
+                self.cold.extras().piece_end = Some(nxt + left);
+                left
+            }
+        };
+        debug_assert_eq!(left, self.measure_piece(), "SND.NXT goes forward alone");
+        left
+    }
+
+    /// The same from the lengths of all pieces. As much as a large buffer holds at first is written before the peer has
+    /// offered more than with its SYN.
+    #[inline(never)]
+    fn measure_piece(&self) -> u64 {
         let smss = u64::from(self.smss);
         let sent = self.nxt.since(self.cold.first_octet);
         let mut first = FIRST_PIECE.div_ceil(smss) * smss;

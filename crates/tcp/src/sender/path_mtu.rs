@@ -14,7 +14,7 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
-use super::{Retransmit, Sender, pacing::UNKNOWN_TRAIN};
+use super::{Retransmit, Sender};
 use crate::{
     departure::Departure,
     policy::MtuDiscovery,
@@ -87,10 +87,7 @@ impl<B: Body> Sender<B> {
         if most >= self.smss {
             return false;
         }
-        self.smss = most;
-        if self.longest_train > 0 {
-            self.longest_train = UNKNOWN_TRAIN;
-        }
+        self.resize_segments(most);
         self.refuse_above(now, most);
         true
     }
@@ -129,10 +126,16 @@ impl<B: Body> Sender<B> {
         search.low = low;
         search.high = search.high.max(low);
         search.probe = None;
-        self.smss = low;
-        if self.longest_train > 0 {
-            self.longest_train = UNKNOWN_TRAIN;
+        self.resize_segments(low);
+    }
+
+    /// Segments have `smss` octets from here on, by which bursts and pieces of writes are measured anew.
+    fn resize_segments(&mut self, smss: u32) {
+        self.smss = smss;
+        if let Some(extras) = &mut self.cold.extras {
+            extras.piece_end = None;
         }
+        self.forget_train();
     }
 
     /// The retransmission timer has expired, and everything outstanding is marked lost: full segments may vanish in a black hole
@@ -159,16 +162,15 @@ impl<B: Body> Sender<B> {
         self.refuse_above(now, low);
     }
 
+    fn search_state(&mut self) -> Option<&mut Search> {
+        self.cold.extras.as_mut()?.search.as_mut()
+    }
+
     /// A round trip is over: the probe has arrived, or the next may leave.
     #[cold]
     pub(super) fn search_mtu(&mut self, now: Instant) {
         let una = self.una;
-        let Some(search) = self
-            .cold
-            .extras
-            .as_mut()
-            .and_then(|extras| extras.search.as_mut())
-        else {
+        let Some(search) = self.search_state() else {
             return;
         };
         if let Some((start, end)) = search.probe {
@@ -177,12 +179,12 @@ impl<B: Body> Sender<B> {
             }
             search.probe = None;
             search.low = u32::try_from(end.since(start)).unwrap_or(search.low);
-            self.smss = search.low;
-            self.longest_train = match self.longest_train {
-                0 => 0,
-                _ => UNKNOWN_TRAIN,
-            };
+            let low = search.low;
+            self.resize_segments(low);
         }
+        let Some(search) = self.search_state() else {
+            return;
+        };
         if search.high < search.low.saturating_add(THRESHOLD) {
             if search.ended == Instant::START {
                 search.ended = now;

@@ -18,7 +18,7 @@ use anabranch_core::{
 
 use super::{
     Sender,
-    pacing::{MAX_BURST, UNKNOWN_TRAIN, WRITE},
+    pacing::{MAX_BURST, WRITE},
 };
 use crate::seq::Seq;
 use anabranch_congestion::CongestionControl;
@@ -63,11 +63,8 @@ impl<B: Body> Sender<B> {
             self.written_anew_at = una.saturating_add(1);
             return;
         }
-        if self.longest_train == UNKNOWN_TRAIN {
-            self.measure_train();
-        }
         let smss = u64::from(self.smss);
-        let burst = u64::from(self.longest_train) * smss;
+        let burst = u64::from(self.train_limit()) * smss;
         let mut filled = payload(self.capacity, MAX_BURST);
         let before = self.write_edge;
         if let Some(until) = self.cold.extras().writes_until.take() {
