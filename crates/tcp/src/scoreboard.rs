@@ -152,6 +152,9 @@ impl Scoreboard {
     #[inline]
     pub fn sent(&mut self, start: Seq, len: u32, marks: Marks, now: Instant) {
         self.in_flight += u64::from(len);
+        if self.records.len() == self.records.capacity() {
+            self.grow();
+        }
         self.records.push_back(Record {
             start,
             sent_at: now,
@@ -159,6 +162,13 @@ impl Scoreboard {
             marks,
             lost_by: RetransmitCause::Rto,
         });
+    }
+
+    /// By half, not to the double: of a flow with losses these records are the largest part.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        self.records.reserve_exact((self.records.len() / 2).max(4));
     }
 
     /// Whether there is neither a report nor a loss to look after.

@@ -3,7 +3,7 @@
 //! A receiver that gets octets twice does not know why: the network duplicates packets, error correction rebuilds them,
 //! and senders retransmit. Only the last makes a retransmission spurious, and each retransmission is spurious once.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::VecDeque, ops::Range};
 
 use anabranch_tcp::Seq;
 
@@ -15,35 +15,58 @@ const LONGEST: u64 = 65_535;
 /// Retransmissions that have not proved spurious.
 #[derive(Debug, Default)]
 pub struct Resent {
-    /// By first octet, then in order of sending: the number behind the last octet.
-    open: BTreeMap<(Seq, u64), Seq>,
-    count: u64,
+    /// By first octet, then in order of sending. New ones come near the back, and leave near the front.
+    open: VecDeque<Sending>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy)]
+struct Sending {
+    start: Seq,
+    len: u32,
+}
+
+impl Sending {
+    fn end(self) -> Seq {
+        self.start + u64::from(self.len)
+    }
 }
 
 impl Resent {
-    /// A retransmission of `octets` leaves; what ends at or before `acknowledged` has been acknowledged.
+    /// A retransmission of `octets`, of one segment, leaves; what ends at or before `acknowledged` has been acknowledged.
     pub fn sent(&mut self, octets: Range<Seq>, acknowledged: Seq) {
         while self.open.len() >= MOST_ACKNOWLEDGED
-            && let Some(oldest) = self.open.first_entry()
-            && *oldest.get() <= acknowledged
+            && let Some(oldest) = self.open.front()
+            && oldest.end() <= acknowledged
         {
-            oldest.remove();
+            self.open.pop_front();
         }
-        self.open.insert((octets.start, self.count), octets.end);
-        self.count += 1;
+        let sending = Sending {
+            start: octets.start,
+            len: u32::try_from(octets.end.since(octets.start)).unwrap_or(u32::MAX),
+        };
+        let at = self.behind(octets.start);
+        self.open.insert(at, sending);
+    }
+
+    /// Where those end that start at or before `start`.
+    fn behind(&self, start: Seq) -> usize {
+        self.open.partition_point(|sending| sending.start <= start)
     }
 
     /// A segment with `octets` arrives that brings nothing new. Whether that shows a retransmission to be spurious.
     pub fn arrived_twice(&mut self, octets: Range<Seq>) -> bool {
-        let found = self
+        let before = self
             .open
-            .range(..(octets.end, 0))
-            .rev()
-            .take_while(|((start, _), _)| octets.start.since(*start) <= LONGEST)
-            .filter(|(_, end)| **end > octets.start)
-            .map(|(key, _)| *key)
-            .min();
-        found.is_some_and(|key| self.open.remove(&key).is_some())
+            .partition_point(|sending| sending.start < octets.end);
+        let near = self
+            .open
+            .partition_point(|sending| octets.start.since(sending.start) > LONGEST);
+        let found = (near..before).find(|at| {
+            let sending = self.open.get(*at);
+            sending.is_some_and(|sending| sending.end() > octets.start)
+        });
+        found.is_some_and(|at| self.open.remove(at).is_some())
     }
 }
 
