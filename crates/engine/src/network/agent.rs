@@ -444,9 +444,14 @@ impl<B: Body> Way<'_, B> {
         if packet.retransmission && self.direction == Direction::Forward {
             note_retransmission(conn, &packet.payload, endpoint);
         }
-        self.address(conn, id);
-        self.observe_sent(conn, id, 0, departure.retransmission);
-        self.fabric.go_on(id);
+        let hop = address(packet, conn, self.connection, self.direction);
+        self.fabric
+            .probe
+            .observe(self.fabric.now, self.element, packet, Fate::Sent);
+        if self.fabric.probe.logs() {
+            self.log_sent(conn, id, 0, departure.retransmission);
+        }
+        self.fabric.enter_route(id, hop);
         true
     }
 
@@ -459,7 +464,12 @@ impl<B: Body> Way<'_, B> {
             payload: departing.transport,
             ..blank()
         });
-        self.address(conn, id);
+        address(
+            &mut self.fabric.pool[id],
+            conn,
+            self.connection,
+            self.direction,
+        );
         self.observe_sent(conn, id, offset, None);
         self.fabric.go_on(id);
     }
@@ -481,22 +491,14 @@ impl<B: Body> Way<'_, B> {
             payload: out.transport,
             ..blank()
         });
-        self.address(conn, id);
+        address(
+            &mut self.fabric.pool[id],
+            conn,
+            self.connection,
+            self.direction,
+        );
         self.observe_sent(conn, id, 0, out.retransmission);
         self.fabric.go_on(id);
-    }
-
-    /// Whose the packet is, which, and where it goes.
-    #[inline]
-    fn address(&mut self, conn: &mut Connection, id: PacketId) {
-        let direction = self.direction as usize;
-        let number = conn.next_index[direction];
-        conn.next_index[direction] = number + 1;
-        let packet = &mut self.fabric.pool[id];
-        packet.connection = self.connection;
-        packet.index = low_half(number);
-        packet.hop = conn.route[direction];
-        packet.direction = self.direction;
     }
 
     /// A packet is sent; `offset` octets of the stream come before, where it is not TCP's.
@@ -546,6 +548,24 @@ impl<B: Body> Way<'_, B> {
         };
         probe.sent(*now, conn.flow, packet, (sequence, payload, cause));
     }
+}
+
+/// Whose the packet is, which, and where it goes: the place where its route begins.
+#[inline]
+fn address<P>(
+    packet: &mut Packet<P>,
+    conn: &mut Connection,
+    connection: ConnectionId,
+    direction: Direction,
+) -> u32 {
+    let number = conn.next_index[direction as usize];
+    conn.next_index[direction as usize] = number + 1;
+    let hop = conn.route[direction as usize];
+    packet.connection = connection;
+    packet.index = low_half(number);
+    packet.hop = hop;
+    packet.direction = direction;
+    hop
 }
 
 /// The octets of a segment, whose number is close to `known`.
