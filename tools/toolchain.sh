@@ -2,7 +2,7 @@
 # Finds the Python and the cargo that this project may use. Sourced, never run.
 #
 # Sets PYTHON (a Python that is new enough and can make virtual environments, or empty) and
-# CARGO_BIN (the folder of a cargo and rustc that are new enough, or empty).
+# CARGO_BIN (the folder of a cargo and rustc that are new enough, or empty); find_profdata sets PROFDATA.
 
 MIN_PYTHON_MINOR=10 # 3.10
 MIN_RUST_MINOR=88   # 1.88
@@ -50,5 +50,14 @@ find_cargo() {
             CARGO_BIN=$candidate
             return
         fi
+    done
+}
+
+# Sets PROFDATA: the llvm-profdata that reads what programs of this rustc count, or empty. Another LLVM's cannot.
+find_profdata() {
+    PROFDATA=
+    sysroot=$("$CARGO_BIN/rustc" --print sysroot 2>/dev/null) || return 0
+    for candidate in "$sysroot"/lib/rustlib/*/bin/llvm-profdata; do
+        if [ -x "$candidate" ]; then PROFDATA=$candidate; fi
     done
 }

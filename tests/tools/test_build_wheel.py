@@ -1,0 +1,103 @@
+"""tools/build_wheel: with a profile where rustc's own llvm-profdata is there, without one elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HOST = "x86_64-unknown-linux-gnu"
+
+CARGO = "#!/bin/sh\necho cargo 1.99.0\n"
+# It knows its version, its host and where its own tools would be.
+RUSTC = f"""#!/bin/sh
+case "$*" in
+    "--print sysroot") echo "$SYSROOT" ;;
+    *) printf 'rustc 1.99.0\\nhost: {HOST}\\n' ;;
+esac
+"""
+MATURIN = """#!/bin/sh
+echo "$RUSTFLAGS | $*" >>"$CALLS"
+while [ "$1" != --out ]; do shift; done
+mkdir -p "$2" && cp "$EMPTY_WHEEL" "$2/empty.whl"
+"""
+PYTHON = f"""#!/bin/sh
+case "$*" in
+    *anabranch*) echo "$PYTHONPATH | $*" >>"$CALLS" ;;
+    *) exec {sys.executable} "$@" ;;
+esac
+"""
+PROFDATA = """#!/bin/sh
+echo "profdata $*" >>"$CALLS"
+"""
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    path.chmod(0o755)
+
+
+def _build(tree: Path, *arguments: str, profdata: bool) -> tuple[list[str], str]:
+    """What was called in turn, and what was said."""
+    for name in ("build_wheel", "toolchain.sh", "wheel.lock"):
+        (tree / "tools").mkdir(exist_ok=True)
+        shutil.copy(ROOT / "tools" / name, tree / "tools" / name)
+    (tree / ".tools/stamps").mkdir(parents=True)
+    shutil.copy(ROOT / "tools/wheel.lock", tree / ".tools/stamps/wheel.lock")
+    _write(tree / ".tools/wheel/bin/maturin", MATURIN)
+    _write(tree / ".venv/bin/python", PYTHON)
+    _write(tree / "rust/cargo", CARGO)
+    _write(tree / "rust/rustc", RUSTC)
+    if profdata:
+        _write(tree / "sysroot/lib/rustlib" / HOST / "bin/llvm-profdata", PROFDATA)
+    with zipfile.ZipFile(tree / "empty", "w") as wheel:
+        wheel.writestr("anabranch/__init__.py", "")
+    environment = {
+        **os.environ,
+        "PATH": f"{tree / 'rust'}:{os.environ['PATH']}",
+        "SYSROOT": str(tree / "sysroot"),
+        "EMPTY_WHEEL": str(tree / "empty"),
+        "CALLS": str(tree / "calls"),
+        "RUSTFLAGS": "-Copt-level=3",
+    }
+    done = subprocess.run(
+        [tree / "tools/build_wheel", *arguments], env=environment, capture_output=True, text=True, check=True
+    )
+    return (tree / "calls").read_text("utf-8").splitlines(), done.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("--target", HOST)], ids=["plain", "own target"])
+def test_a_wheel_is_compiled_for_what_its_first_build_counted(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    calls, _ = _build(tmp_path, *arguments, profdata=True)
+    first, *runs, merge, last = calls
+    assert first.startswith(f"-Copt-level=3 -Cprofile-generate={tmp_path}/target/pgo/raw | ")
+    assert "--out target/pgo" in first
+    assert len(runs) > 3
+    for run in runs:
+        path, command = run.split(" | ")
+        assert path == f"{tmp_path}/target/pgo/python"
+        assert (ROOT / command.split()[-1]).is_file(), command
+    assert merge == "profdata merge -o target/pgo/profile target/pgo/raw"
+    assert last.startswith(f"-Copt-level=3 -Cprofile-use={tmp_path}/target/pgo/profile | ")
+    assert "--out dist" in last
+    assert (tmp_path / "dist/empty.whl").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "profdata"),
+    [((), False), (("--target", "aarch64-unknown-linux-gnu"), True)],
+    ids=["no profdata", "another machine"],
+)
+def test_without_a_profile_a_wheel_is_built_once(tmp_path: Path, arguments: tuple[str, ...], profdata: bool) -> None:
+    calls, said = _build(tmp_path, *arguments, profdata=profdata)
+    assert len(calls) == 1
+    assert "profile" not in calls[0]
+    assert "--out dist" in calls[0]
+    assert "without a profile" in said
