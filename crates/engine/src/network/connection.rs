@@ -2,7 +2,6 @@
 
 use std::{ops::Range, sync::Arc};
 
-use anabranch_congestion::{self as cc};
 use anabranch_core::{
     body::Body,
     packet::{Direction, FlowId},
@@ -124,9 +123,8 @@ pub(super) struct Flow<B: Body> {
     /// Its connection, unless a workload makes them one by one.
     pub(super) connection: Option<u32>,
     pub(super) window: Window,
-    /// Our TCP's switches and control; UDP and hosts from outside have none.
+    /// Our TCP's switches; UDP and hosts from outside have none.
     pub(super) settings: Option<Arc<Settings>>,
-    pub(super) control: Option<cc::Config>,
     /// Their error correction.
     pub(super) fec: fec::Config,
     pub(super) totals: Totals,

@@ -80,7 +80,6 @@ impl<B: Body> Network<B> {
             connection: None,
             window,
             settings: None,
-            control: None,
             fec: spec.fec,
             totals: Totals::default(),
             body: std::marker::PhantomData,
@@ -108,10 +107,11 @@ impl<B: Body> Network<B> {
                 sizes,
                 profile,
             } => {
-                (flow.settings, flow.control) = (Some(settings), Some(control));
+                flow.settings = Some(settings);
                 let index = self.spawners.len();
                 self.spawners.push(Spawner {
                     flow: id,
+                    control,
                     arrivals: Arrivals::of_flow(
                         (rate, sizes, profile),
                         placing.seed,
@@ -139,7 +139,7 @@ impl<B: Body> Network<B> {
                     _ => u64::MAX,
                 };
                 let ends = tcp_ends(&settings, &control, &flow.fec, app, (&tardiness, 0));
-                (flow.settings, flow.control) = (Some(settings), Some(control));
+                flow.settings = Some(settings);
                 let connection = self.add_connection(id, standing(ends));
                 self.connections[connection as usize].size = size;
                 flow.connection = Some(connection);
@@ -156,7 +156,7 @@ impl<B: Body> Network<B> {
                 if let (true, Some((server, _))) = (self.fabric.probe.logs(), ends[0].tcp_mut()) {
                     server.keep_window_log();
                 }
-                (flow.settings, flow.control) = (Some(settings), Some(control));
+                flow.settings = Some(settings);
                 let standing = Standing {
                     first: 1,
                     ..standing(ends)
