@@ -258,6 +258,8 @@ pub(crate) struct Extras {
     /// ([`Segmentation`](crate::policy::Segmentation)).
     late: Duration,
     unfilled: Unfilled,
+    /// Where the piece ends of what the application writes that is being sent. None, or SND.NXT and before: it has to be measured.
+    piece_end: Option<Seq>,
     /// Where probes search for the path MTU.
     search: Option<path_mtu::Search>,
 }

@@ -291,6 +291,7 @@ impl<B: Body> Builder<B> {
         }
         network.agents.reserve_exact(2 * self.flows.len());
         network.connections.reserve_exact(self.flows.len());
+        network.flows.reserve_exact(self.flows.len());
         let mut placing = Placing::new(self.seed, window, folded);
         for spec in self.flows {
             let ends =

@@ -2,7 +2,6 @@
 
 use std::{ops::Range, sync::Arc};
 
-use anabranch_congestion::{self as cc};
 use anabranch_core::{
     body::Body,
     packet::{Direction, FlowId},
@@ -128,9 +127,8 @@ pub(super) struct Flow<B: Body> {
     pub(super) window: Window,
     /// The differentiated services code point of its packets.
     pub(super) dscp: u8,
-    /// Our TCP's switches and control; UDP and hosts from outside have none.
+    /// Our TCP's switches; UDP and hosts from outside have none.
     pub(super) settings: Option<Arc<Settings>>,
-    pub(super) control: Option<cc::Config>,
     /// Their error correction.
     pub(super) fec: fec::Config,
     pub(super) totals: Totals,

@@ -1,5 +1,6 @@
 //! A workload of many transfers: Poisson arrivals, each on a connection of its own.
 
+use anabranch_congestion as cc;
 use anabranch_core::{body::Body, packet::FlowId, units::Instant};
 
 use super::{
@@ -15,6 +16,7 @@ use anabranch_scenario::workload::Arrivals;
 #[derive(Debug)]
 pub(super) struct Spawner {
     pub(super) flow: FlowId,
+    pub(super) control: cc::Config,
     pub(super) arrivals: Arrivals,
     pub(super) stop: Instant,
     pub(super) route: [u32; 2],
@@ -54,11 +56,13 @@ impl<B: Body> Network<B> {
         if flow.window.contains(now) {
             flow.totals.started += 1;
         }
-        let (Some(settings), Some(control)) = (flow.settings.clone(), flow.control.as_ref()) else {
+        let Some(settings) = flow.settings.clone() else {
             unreachable!("a workload of many runs over our TCP")
         };
-        let late = (&self.spawners[index].tardiness, number);
-        let ends = tcp_ends(&settings, control, &flow.fec, App::File(size), late);
+        let spawner = &self.spawners[index];
+        let late = (&spawner.tardiness, number);
+        let app = App::File(size);
+        let ends = tcp_ends(&settings, &spawner.control, &flow.fec, app, late);
         let mut connection = Connection::new(flow_id, route, flow.window);
         connection.spawner = u32::try_from(index).ok();
         connection.started = now;

@@ -203,10 +203,15 @@ impl<B: Body> Sender<B> {
     /// segments.
     #[inline]
     pub(super) fn piece_left(&mut self) -> u64 {
-        if self.nxt >= self.piece_end {
-            self.piece_end = self.nxt + self.measure_piece();
-        }
-        let left = self.piece_end.since(self.nxt);
+        let nxt = self.nxt;
+        let left = match self.cold.extras().piece_end {
+            Some(end) if nxt < end => end.since(nxt),
+            _ => {
+                let left = self.measure_piece();
+                self.cold.extras().piece_end = Some(nxt + left);
+                left
+            }
+        };
         debug_assert_eq!(left, self.measure_piece(), "SND.NXT goes forward alone");
         left
     }

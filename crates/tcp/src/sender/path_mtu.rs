@@ -132,7 +132,9 @@ impl<B: Body> Sender<B> {
     /// Segments have `smss` octets from here on, by which bursts and pieces of writes are measured anew.
     fn resize_segments(&mut self, smss: u32) {
         self.smss = smss;
-        self.piece_end = self.nxt;
+        if let Some(extras) = &mut self.cold.extras {
+            extras.piece_end = None;
+        }
         self.forget_train();
     }
 

@@ -82,7 +82,6 @@ impl<B: Body> Network<B> {
             window,
             dscp: spec.dscp,
             settings: None,
-            control: None,
             fec: spec.fec,
             totals: Totals::default(),
             body: std::marker::PhantomData,
@@ -111,10 +110,11 @@ impl<B: Body> Network<B> {
                 sizes,
                 profile,
             } => {
-                (flow.settings, flow.control) = (Some(settings), Some(control));
+                flow.settings = Some(settings);
                 let index = self.spawners.len();
                 self.spawners.push(Spawner {
                     flow: id,
+                    control,
                     arrivals: Arrivals::of_flow(
                         (rate, sizes, profile),
                         placing.seed,
@@ -142,7 +142,7 @@ impl<B: Body> Network<B> {
                     _ => u64::MAX,
                 };
                 let ends = tcp_ends(&settings, &control, &flow.fec, app, (&tardiness, 0));
-                (flow.settings, flow.control) = (Some(settings), Some(control));
+                flow.settings = Some(settings);
                 let connection = self.add_connection(id, standing(ends));
                 self.connections[connection as usize].size = size;
                 flow.connection = Some(connection);
@@ -159,7 +159,7 @@ impl<B: Body> Network<B> {
                 if let (true, Some((server, _))) = (self.fabric.probe.logs(), ends[0].tcp_mut()) {
                     server.keep_window_log();
                 }
-                (flow.settings, flow.control) = (Some(settings), Some(control));
+                flow.settings = Some(settings);
                 let standing = Standing {
                     first: 1,
                     ..standing(ends)
