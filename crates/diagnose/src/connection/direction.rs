@@ -297,12 +297,12 @@ impl Direction {
             .and_then(|round_trip| self.clock.settle_missed(time, round_trip + round_trip / 2));
         if begins {
             let original = self.board.at(start).and_then(|piece| piece.first);
-            let sent = original
+            let left = original
                 .map(|copy| copy.time)
                 .or(self.gaps.at(start).map(|gap| gap.time))
                 .unwrap_or(time);
             self.policing
-                .lose(sent, start.max(0), self.rtt.is_queued(back));
+                .lose(left, start.max(0), self.rtt.is_queued(back));
         }
         match trigger {
             Some(Trigger::Rto) => self.phase = Phase::Loss(self.next),
@@ -535,6 +535,13 @@ impl Direction {
         }
     }
 
+    /// The sender always has something to send, and has not been silent for long.
+    fn is_bulk(&self, time: Nanos, round_trip: Option<Nanos>) -> bool {
+        let longest = round_trip.unwrap_or(0).max(LONG_PAUSE);
+        let is_short = |arrival: Arrival| time - arrival.time <= longest;
+        self.releases.pattern.is_bulk() && self.view.last.is_some_and(is_short)
+    }
+
     /// The interval before a segment ends; what of it belongs to fast recovery.
     fn close_wait(
         &mut self,
@@ -589,14 +596,9 @@ impl Direction {
             .asked
             .filter(|asked| is_idle && last.is_none_or(|last| *asked > last.time))
             .map(|asked| asked.min(time));
-        let is_bulk = pattern.is_bulk()
-            && asked_at.is_none()
-            && self.view.last.is_some_and(|arrival| {
-                time - arrival.time <= round_trip.unwrap_or(0).max(LONG_PAUSE)
-            });
         let wait = Wait {
             mss,
-            is_bulk,
+            is_bulk: asked_at.is_none() && self.is_bulk(time, round_trip),
             is_peers: false,
             window: self.view.window,
             room: last.and_then(|last| last.room),
