@@ -11,6 +11,9 @@ const BURST: Nanos = 200 * MICROSECOND;
 /// How long a writer takes to fill a buffer when it is woken.
 const WAKE: Nanos = 2 * MILLISECOND;
 
+/// Segments that a congestion window has let go unanswered, at most.
+const UNANSWERED: i64 = 3;
+
 /// Segments that left together, of which the first shows what they waited for.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Train {
@@ -188,7 +191,10 @@ impl Releases {
         let (Some(last), Some(round_trip)) = (self.last, leaving.round_trip) else {
             return Refill::No;
         };
-        let has_fallen = 2 * (leaving.next - view.before.max(0)) <= last.flight;
+        let before = leaving.next - view.before.max(0);
+        // TSO and delayed acknowledgments let a sender wait for a few segments more.
+        let has_fallen =
+            2 * before <= last.flight && last.flight - before >= UNANSWERED * leaving.mss;
         let is_other = leaving.is_retransmission
             || leaving.is_recovering
             || last.is_recovering
