@@ -11,7 +11,7 @@ use super::{
     identifications::Identifications,
     policing::Policing,
     releases::{Last, Leaving, Refill, Releases},
-    route::Route,
+    route::{Route, Sample},
     rtt::Rtt,
     segment_size::{SegmentSize, is_below},
     settling::Settling,
@@ -149,7 +149,7 @@ impl Direction {
 
     /// The last segment may have waited for the application: all had been acknowledged when it was sent.
     pub(crate) fn may_be_late(&self) -> bool {
-        self.view.was_drained && !self.releases.pattern.is_bulk()
+        self.view.was_drained && !self.has_more()
     }
 
     /// The rate of a policer in octets per second. An application that pauses has a rate of its own.
@@ -165,9 +165,17 @@ impl Direction {
         if counts {
             self.rtt.answer(took);
         }
-        if self.releases.train.is_released {
+        if self.releases.train.is_released || self.has_more() {
             let least = took + self.rtt.min().unwrap_or(0);
-            self.routes[1].see(time, took, self.next - self.view.una.max(0), least);
+            self.routes[1].see(
+                Sample {
+                    time,
+                    took,
+                    flight: self.next - self.view.una.max(0),
+                    passed: self.next,
+                },
+                least,
+            );
         }
     }
 
@@ -535,11 +543,18 @@ impl Direction {
         }
     }
 
+    /// The sender has had more to send than it might for long. A segment that ends a write each time is no sign of it, unless
+    /// the write was longer.
+    fn has_more(&self) -> bool {
+        let pattern = &self.releases.pattern;
+        pattern.is_whole() && (!pattern.is_pushed() || self.size.is_permitted())
+    }
+
     /// The sender always has something to send, and has not been silent for long.
     fn is_bulk(&self, time: Nanos, round_trip: Option<Nanos>) -> bool {
         let longest = round_trip.unwrap_or(0).max(LONG_PAUSE);
         let is_short = |arrival: Arrival| time - arrival.time <= longest;
-        self.releases.pattern.is_bulk() && self.view.last.is_some_and(is_short)
+        self.has_more() && self.view.last.is_some_and(is_short)
     }
 
     /// The interval before a segment ends; what of it belongs to fast recovery.
@@ -734,10 +749,14 @@ impl Direction {
         if let Some(sample) = sample {
             self.rtt.sample(sample);
             let least = sample + delays.back();
+            let una = self.acknowledged.una.max(0);
             self.routes[0].see(
-                time,
-                sample,
-                self.next - self.acknowledged.una.max(0),
+                Sample {
+                    time,
+                    took: sample,
+                    flight: self.next - una,
+                    passed: una,
+                },
                 least,
             );
         }

@@ -26,6 +26,11 @@ impl SegmentSize {
         self.largest = self.largest.max(i64::from(segment.payload));
     }
 
+    /// Segments are as large as the receiver permits: an application writes more than one at a time.
+    pub(crate) fn is_permitted(&self) -> bool {
+        self.permitted > 0 && !is_below(self.largest, self.permitted)
+    }
+
     /// The largest segment that was seen; while each of them ended a write, what the receiver permits.
     pub(crate) fn mss(&self) -> i64 {
         let permitted = if self.has_full { 0 } else { self.permitted };
