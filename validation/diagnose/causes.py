@@ -281,6 +281,14 @@ def route_change(rng: random.Random) -> str:
     return path.text()
 
 
+def policer(rng: random.Random) -> str:
+    """A token bucket of 20 to 160 ms, as on the wire, that drops what exceeds a rate far below the path's."""
+    path = draw(rng, rate=(20, 60))
+    rate = path.rate * rng.uniform(0.1, 0.4)
+    burst = rate * 125 * rng.uniform(20, 160)
+    return impair(path, rng, f'{{ kind = "policer", rate = "{rate:.3f} Mbit/s", burst = "{burst:.0f} bytes" }}').text()
+
+
 def cause(
     name: str,
     text: Text,
@@ -321,5 +329,6 @@ CAUSES = (
     cause(
         "RST by a middlebox", clean, {"reset-by-middlebox"}, {"queue-overflow"}, WINDOW, editing.reset
     ),
+    cause("policer", policer, {"policer"}, LOST, WINDOW | {"pacing"}),
     cause("none", clean, set(), {"queue-overflow"}, WINDOW),
 )  # fmt: skip

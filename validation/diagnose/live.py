@@ -24,12 +24,10 @@ released by
 a timer."""
 
 ONLY_LIVE = (
-    cause("policer", lambda _rng: "", {"policer"}, {"burst-loss", "random-loss", "tail-loss", "queue-overflow"},
-          WINDOW | {"pacing"}),
     cause("MTU black hole", lambda _rng: "", {"large-segments-lost"}, {"tail-loss"}, WINDOW,
           hidden={"large-segments-lost"}),
 )  # fmt: skip
-"""What the engine cannot plant: it has no policer and no links with an MTU of their own."""
+"""What the engine cannot plant: it has no links with an MTU of their own."""
 
 
 def causes() -> list[Cause]:
