@@ -289,6 +289,13 @@ def policer(rng: random.Random) -> str:
     return impair(path, rng, f'{{ kind = "policer", rate = "{rate:.3f} Mbit/s", burst = "{burst:.0f} bytes" }}').text()
 
 
+def black_hole(rng: random.Random) -> str:
+    """A link that carries less than the sender believes, behind a router that does not say so (RFC 2923 §2.1)."""
+    path = draw(rng)
+    path.far_keys = f'mtu = "{rng.randint(1000, 1400)} bytes"\nmtu_reports = false'
+    return path.text()
+
+
 def cause(
     name: str,
     text: Text,
@@ -330,5 +337,8 @@ CAUSES = (
         "RST by a middlebox", clean, {"reset-by-middlebox"}, {"queue-overflow"}, WINDOW, editing.reset
     ),
     cause("policer", policer, {"policer"}, LOST, WINDOW | {"pacing"}),
+    # No acknowledgment comes, so that a timer releases whatever leaves: a probe may be new data (RFC 8985 §7.3).
+    cause("MTU black hole", black_hole, {"large-segments-lost"}, {"tail-loss"}, WINDOW | {"retransmission-timeout"},
+          hidden={"large-segments-lost"}),
     cause("none", clean, set(), {"queue-overflow"}, WINDOW),
 )  # fmt: skip
