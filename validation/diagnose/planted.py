@@ -1,14 +1,12 @@
 """Plant causes in runs, diagnose their captures, and say how often the diagnosis is right: the confusion matrix.
 
-    tools/env python validation/diagnose/planted.py [CAUSE…] [--seeds N] [--first SEED] [--live] [--keep FOLDER] [--write] [--verbose]
+    tools/env python validation/diagnose/planted.py [CAUSE…] [--seeds N] [--first SEED] [--live] [--keep FOLDER]
+                                                    [--write] [--verbose]
 
 Each cause is run with N seeds (4; 100 with --write; 2 live), which draw path and fault, and captured near the sender,
-in the middle
-and near the receiver. The first seed is drawn when the program starts and printed, so that rules are judged with runs
-that
-nobody has seen; --first repeats a judgement. --keep keeps the captures of live runs in a folder, and judges those that are
-there. --write writes docs/validation/diagnosis.md. Exit status 1 if a bar is
-missed.
+in the middle and near the receiver. The first seed is drawn when the program starts and printed, so that rules are
+judged with runs that nobody has seen; --first repeats a judgement. --keep keeps the captures of live runs in a folder,
+and judges those that are there. --write writes docs/validation/diagnosis.md. Exit status 1 if a bar is missed.
 """
 
 from __future__ import annotations
