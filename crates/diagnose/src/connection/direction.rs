@@ -13,7 +13,7 @@ use super::{
     releases::{Last, Leaving, Refill, Releases},
     route::{Route, Sample},
     rtt::Rtt,
-    segment_size::{SegmentSize, is_below},
+    segment_size::SegmentSize,
     settling::Settling,
     unread::Unread,
     view::{Arrival, FURTHEST, UNKNOWN, View},
@@ -162,9 +162,7 @@ impl Direction {
 
     /// The sender took so long to answer an acknowledgment.
     pub(crate) fn answer(&mut self, time: Nanos, took: Nanos, counts: bool) {
-        if counts {
-            self.rtt.answer(took);
-        }
+        self.rtt.answer(took, counts);
         if self.releases.train.is_released || self.has_more() {
             let least = took + self.rtt.min().unwrap_or(0);
             self.routes[1].see(
@@ -261,7 +259,7 @@ impl Direction {
             Last {
                 time,
                 number: segment.number,
-                length: end - start,
+                is_small: self.size.is_small(segment),
                 room: self.view.room_from(self.next),
                 is_recovering: self.phase != Phase::Open,
                 flight: self.next - self.view.una.max(0),
@@ -275,7 +273,7 @@ impl Direction {
         let (mss, una) = (self.mss(), self.view.una.max(0));
         let pattern = &mut self.releases.pattern;
         pattern.see_push(segment.has(PSH));
-        pattern.see_size(!is_below(i64::from(segment.payload), mss));
+        pattern.see_size(!self.size.is_small(segment));
         if self.phase != Phase::Open {
             return;
         }
@@ -574,6 +572,7 @@ impl Direction {
         let leaving = Leaving {
             segment,
             length,
+            is_small: self.size.is_small(segment),
             is_retransmission: trigger.is_some(),
             is_recovering: self.phase != Phase::Open,
             next: self.next,
@@ -597,7 +596,7 @@ impl Direction {
             .asked
             .is_some_and(|asked| time - asked <= tolerance);
         let all_acknowledged = self.view.una >= self.next;
-        let is_small = last.is_some_and(|last| is_below(last.length, mss));
+        let is_small = last.is_some_and(|last| last.is_small);
         let is_idle = last.is_none() || (all_acknowledged && (!released || asked));
         let is_probe = !released && self.releases.is_probe(&leaving, &self.view);
         let ends_with_timer = is_probe
@@ -626,7 +625,7 @@ impl Direction {
             is_last: false,
             is_blocked: released && !is_idle,
             is_small,
-            is_next_small: is_below(length, mss),
+            is_next_small: leaving.is_small,
             ends_with_timer,
             is_recovering: self.phase != Phase::Open || trigger.is_some(),
             is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed)
@@ -878,14 +877,10 @@ impl Direction {
             self.judge(&piece, delays, budget);
         }
         self.ledger.finish(budget);
-        let mss = self.mss();
         let wait = Wait {
             is_last: true,
             is_idle: self.view.una >= self.next,
-            is_small: self
-                .releases
-                .last
-                .is_some_and(|last| is_below(last.length, mss)),
+            is_small: self.releases.last.is_some_and(|last| last.is_small),
             ..Wait::default()
         };
         let before = self.clock.shares.of(Limit::Application);
