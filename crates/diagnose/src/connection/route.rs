@@ -97,7 +97,7 @@ struct Stretch {
     time: Nanos,
     least: (Nanos, Nanos),
     flight: (i64, i64),
-    /// Octets per nanosecond.
+    /// Octets per nanosecond, of the median block.
     rate: f64,
 }
 
@@ -110,15 +110,21 @@ impl Stretch {
             flight: (first.flight, first.flight),
             rate: 0.0,
         };
+        let mut last = first;
+        let mut rates = Vec::new();
         for block in blocks {
             all.least = (all.least.0.min(block.least), all.least.1.max(block.least));
             all.flight = (
                 all.flight.0.min(block.flight),
                 all.flight.1.max(block.flight),
             );
-            all.rate =
-                (block.passed - first.passed) as f64 / (block.time - first.time).max(1) as f64;
+            rates
+                .push((block.passed - last.passed) as f64 / (block.time - last.time).max(1) as f64);
+            last = block;
         }
+        rates.sort_by(f64::total_cmp);
+        // A recovery stops the acknowledgments for a time.
+        all.rate = rates.get(rates.len() / 2).copied().unwrap_or_default();
         Some(all)
     }
 
