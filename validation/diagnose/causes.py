@@ -281,6 +281,21 @@ def route_change(rng: random.Random) -> str:
     return path.text()
 
 
+def policer(rng: random.Random) -> str:
+    """A token bucket of 20 to 160 ms, as on the wire, that drops what exceeds a rate far below the path's."""
+    path = draw(rng, rate=(20, 60))
+    rate = path.rate * rng.uniform(0.1, 0.4)
+    burst = rate * 125 * rng.uniform(20, 160)
+    return impair(path, rng, f'{{ kind = "policer", rate = "{rate:.3f} Mbit/s", burst = "{burst:.0f} bytes" }}').text()
+
+
+def black_hole(rng: random.Random) -> str:
+    """A link that carries less than the sender believes, behind a router that does not say so (RFC 2923 §2.1)."""
+    path = draw(rng)
+    path.far_keys = f'mtu = "{rng.randint(1000, 1400)} bytes"\nmtu_reports = false'
+    return path.text()
+
+
 def cause(
     name: str,
     text: Text,
@@ -297,14 +312,14 @@ def cause(
 
 WINDOW = {"congestion-window", "bottleneck", "fast-recovery"}
 """What a bulk flow on a path with a loss waits for between acknowledgments."""
-LOST = {"random-loss", "burst-loss", "tail-loss", "queue-overflow"}
-"""Kinds of loss. A queue that fills loses packets in bursts, and random losses meet tails and each other."""
+LOST = {"random-loss", "burst-loss", "tail-loss", "syn-loss", "queue-overflow"}
+"""Kinds of loss. A queue that fills loses packets in bursts, and random losses meet tails, SYNs and each other."""
 
 CAUSES = (
-    cause("random loss", random_loss, {"random-loss"}, {"tail-loss", "queue-overflow"}, WINDOW),
-    cause("burst loss", burst_loss, {"burst-loss"}, {"tail-loss", "random-loss", "queue-overflow"}, WINDOW),
+    cause("random loss", random_loss, {"random-loss"}, {"tail-loss", "syn-loss", "queue-overflow"}, WINDOW),
+    cause("burst loss", burst_loss, {"burst-loss"}, {"tail-loss", "random-loss", "syn-loss", "queue-overflow"}, WINDOW),
     cause("reordering", reordering, {"reordering"}, {"queue-overflow"}, WINDOW | {"reordering"}),
-    cause("tail loss", tail_loss, {"tail-loss"}, {"slow-client"}, {"application"}),
+    cause("tail loss", tail_loss, {"tail-loss"}, {"slow-client", "queue-overflow"}, {"application"}),
     cause("SYN loss", syn_loss, {"syn-loss"}, {"queue-overflow"}, WINDOW | {"handshake"}, hidden={"syn-loss"}),
     cause("small receive window", receive_window, {"receive-window"}, stalls={"receive-window"}),
     cause("zero window", zero_window, {"zero-window"}, {"slow-reader"}, {"zero-window", "receive-window"}),
@@ -321,5 +336,9 @@ CAUSES = (
     cause(
         "RST by a middlebox", clean, {"reset-by-middlebox"}, {"queue-overflow"}, WINDOW, editing.reset
     ),
+    cause("policer", policer, {"policer"}, LOST, WINDOW | {"pacing"}),
+    # No acknowledgment comes, so that a timer releases whatever leaves: a probe may be new data (RFC 8985 §7.3).
+    cause("MTU black hole", black_hole, {"large-segments-lost"}, {"tail-loss"}, WINDOW | {"retransmission-timeout"},
+          hidden={"large-segments-lost"}),
     cause("none", clean, set(), {"queue-overflow"}, WINDOW),
 )  # fmt: skip

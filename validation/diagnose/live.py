@@ -13,7 +13,7 @@ from typing import Any
 
 from anabranch.diagnosis import diagnose
 
-from diagnose.causes import CAUSES, WINDOW, Cause, cause
+from diagnose.causes import WINDOW, Cause
 from diagnose.judging import Judgement, Pause
 from diagnose.simulated import Score, compare
 
@@ -23,37 +23,29 @@ LATE = 0.005
 released by
 a timer."""
 
-ONLY_LIVE = (
-    cause("policer", lambda _rng: "", {"policer"}, {"burst-loss", "random-loss", "tail-loss", "queue-overflow"},
-          WINDOW | {"pacing"}),
-    cause("MTU black hole", lambda _rng: "", {"large-segments-lost"}, {"tail-loss"}, WINDOW,
-          hidden={"large-segments-lost"}),
-)  # fmt: skip
-"""What the engine cannot plant: it has no policer and no links with an MTU of their own."""
 
-
-def causes() -> list[Cause]:
-    """All that a wire can plant."""
-    return [*CAUSES, *ONLY_LIVE]
-
-
-def judgements(planted: Cause, seed: int) -> Iterator[Judgement]:
-    """The diagnoses of one run, at each point.
+def judgements(planted: Cause, seed: int, kept: Path | None = None) -> Iterator[Judgement]:
+    """The diagnoses of one run, at each point; of the captures that are `kept`, if there are.
 
     Raises:
         RuntimeError: The run failed.
     """
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        done = subprocess.run(
-            [sys.executable, str(WIRE), planted.name, str(seed), name], capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            raise RuntimeError(f"{planted.name}, seed {seed}: {done.stderr.strip()[-500:]}")
+        folder = Path(name) if kept is None else kept / planted.name.replace(" ", "-") / str(seed)
+        if not (folder / "truth.json").exists():
+            _run(planted, seed, folder)
         truth = json.loads((folder / "truth.json").read_text())
         truth["captured_s"] = diagnose(folder / "sender.pcap")["connections"][0]["duration_s"]
         for point, numbers in truth["frames"].items():
             yield _judge(planted, seed, point, numbers, truth, diagnose(folder / f"{point}.pcap"))
+
+
+def _run(planted: Cause, seed: int, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    words = [sys.executable, str(WIRE), planted.name, str(seed), str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{planted.name}, seed {seed}: {done.stderr.strip()[-500:]}")
 
 
 def _judge(

@@ -1,13 +1,12 @@
 """Plant causes in runs, diagnose their captures, and say how often the diagnosis is right: the confusion matrix.
 
-    tools/env python validation/diagnose/planted.py [CAUSE…] [--seeds N] [--first SEED] [--live] [--write] [--verbose]
+    tools/env python validation/diagnose/planted.py [CAUSE…] [--seeds N] [--first SEED] [--live] [--keep FOLDER]
+                                                    [--write] [--verbose]
 
 Each cause is run with N seeds (4; 100 with --write; 2 live), which draw path and fault, and captured near the sender,
-in the middle
-and near the receiver. The first seed is drawn when the program starts and printed, so that rules are judged with runs
-that
-nobody has seen; --first repeats a judgement. --write writes docs/validation/diagnosis.md. Exit status 1 if a bar is
-missed.
+in the middle and near the receiver. The first seed is drawn when the program starts and printed, so that rules are
+judged with runs that nobody has seen; --first repeats a judgement. --keep keeps the captures of live runs in a folder,
+and judges those that are there. --write writes docs/validation/diagnosis.md. Exit status 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -125,18 +125,21 @@ def main() -> int:
     options.add_argument("--seeds", type=int, default=0)
     options.add_argument("--first", type=int)
     options.add_argument("--live", action="store_true")
+    options.add_argument("--keep", type=Path, metavar="FOLDER")
     options.add_argument("--verbose", action="store_true")
     options.add_argument("--write", action="store_true")
     arguments = options.parse_args()
-    unknown = set(arguments.cause) - {cause.name for cause in live.causes()}
+    if arguments.keep and not arguments.live:
+        options.error("--keep: expected --live as well: simulated runs are made anew")
+    unknown = set(arguments.cause) - {cause.name for cause in CAUSES}
     if unknown:
         options.error(f"no such cause: {', '.join(sorted(unknown))}")
     seeds = arguments.seeds or (LIVE_SEEDS if arguments.live else SEEDS if arguments.write else FEW)
     first = secrets.randbelow(10**9) if arguments.first is None else arguments.first
     print(f"first seed {first}, {seeds} seeds")
-    planted, judge = (live.causes(), live.judgements) if arguments.live else (list(CAUSES), judgements)
+    judge = partial(live.judgements, kept=arguments.keep) if arguments.live else judgements
     tally = Tally()
-    for cause in planted:
+    for cause in CAUSES:
         if arguments.cause and cause.name not in arguments.cause:
             continue
         for seed in range(first, first + seeds):

@@ -308,10 +308,14 @@ impl Connection {
         let duration = from.last - from.start;
         let [a_to_b, b_to_a] = &from.directions;
         let [to_a, to_b] = from.least_answers();
-        let directions = Directions {
+        let mut directions = Directions {
             a_to_b: OneWay::of(a_to_b, to_a),
             b_to_a: OneWay::of(b_to_a, to_b),
         };
+        let model = from.path();
+        let fastest = model.as_ref().and_then(|model| model.rate_mbit_s.value);
+        directions.a_to_b.compare_rate(fastest);
+        directions.b_to_a.compare_rate(fastest);
         let resets = from.resets();
         let reset = |by, end: usize| {
             resets[end].map(|packet| Reset {
@@ -338,7 +342,7 @@ impl Connection {
             directions,
             findings: Vec::new(),
             path: Path {
-                model: from.path().map(Box::new),
+                model: model.map(Box::new),
             },
             advice: Vec::new(),
         }
@@ -361,7 +365,16 @@ impl Connection {
     }
 }
 
+/// What a policer's path carries at once is more than the policer's rate by this factor; a bottleneck's is that rate.
+const FASTER: f64 = 1.25;
+
 impl OneWay {
+    /// The path carries so much at once: about as much between losses shows a bottleneck that is busy.
+    fn compare_rate(&mut self, fastest_mbit_s: Option<f64>) {
+        let is_slower = |rate: &f64| fastest_mbit_s.is_none_or(|fastest| fastest >= FASTER * rate);
+        self.policed_mbit_s = self.policed_mbit_s.filter(is_slower);
+    }
+
     fn of(from: &Direction, to_sender: Option<Nanos>) -> Self {
         let counts = &from.counts;
         let bytes = u64::try_from(from.octets()).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Gives each interval of a direction to a limit, and notes its pauses.
 
+use super::refills::{Refill, Refills};
 use crate::{
     limit::{Limit, Shares, Wait},
     stall::{MOST, Stall},
@@ -7,19 +8,8 @@ use crate::{
     trace::timeline::Timeline,
 };
 
-/// Waits that may have been for the send buffer, at most.
-const MOST_REFILLS: usize = 16;
-
 /// What time is given to while it is not known that the amount in flight is level.
 const LEVEL_SEEN_AS: [Limit; 2] = [Limit::CongestionWindow, Limit::Bottleneck];
-
-/// A wait that may have been for the send buffer, and what it was given to.
-#[derive(Debug, Clone, Copy)]
-struct Refill {
-    limit: Limit,
-    start: Nanos,
-    end: Nanos,
-}
 
 /// Where the account of a direction's time stands.
 #[derive(Debug)]
@@ -30,9 +20,7 @@ pub(crate) struct Clock {
     /// Time since the amount in flight is level that was given to the congestion window and to the bottleneck.
     level: [Nanos; 2],
     /// Time that belongs to the send buffer if the sender goes on as it did.
-    refills: Vec<Refill>,
-    /// The segments that leave now follow such a wait.
-    is_refilling: bool,
+    refills: Refills,
     /// When the sender had enough duplicate acknowledgments to begin a recovery, and the time given to [`LEVEL_SEEN_AS`] then.
     missed: Option<(Nanos, [Nanos; 2])>,
     /// Since the last segment: what the time belongs to now, and what had most of it.
@@ -58,8 +46,7 @@ impl Clock {
             last: None,
             is_closed: false,
             level: [0; 2],
-            refills: Vec::new(),
-            is_refilling: false,
+            refills: Refills::default(),
             missed: None,
             current: None,
             longest: None,
@@ -112,8 +99,7 @@ impl Clock {
         {
             self.shares.give(from, Limit::SendBuffer, time);
         }
-        self.refills
-            .retain(|refill| !LEVEL_SEEN_AS.contains(&refill.limit));
+        self.refills.forget(&LEVEL_SEEN_AS);
         if let Some(timeline) = &mut self.timeline {
             timeline.settle_level();
         }
@@ -121,19 +107,19 @@ impl Clock {
 
     /// An interval may have waited for the send buffer; once such waits are known, all of them are the buffer's.
     fn settle_refills(&mut self, wait: &Wait, limit: Limit, start: Nanos) {
-        self.is_refilling = wait.may_refill && self.refills.len() < MOST_REFILLS;
-        if self.is_refilling {
-            let end = self.at;
-            self.refills.push(Refill { limit, start, end });
-        } else if wait.is_refill {
-            for Refill { limit, start, end } in self.refills.drain(..) {
-                self.shares.give(limit, Limit::SendBuffer, end - start);
-                for (level, of) in self.level.iter_mut().zip(LEVEL_SEEN_AS) {
-                    *level -= if of == limit { end - start } else { 0 }.min(*level);
-                }
-                if let Some(timeline) = &mut self.timeline {
-                    timeline.settle_refill(start, end);
-                }
+        let end = self.at;
+        self.refills
+            .see(Refill { limit, start, end }, wait.may_refill);
+        if !wait.is_refill {
+            return;
+        }
+        for Refill { limit, start, end } in self.refills.take() {
+            self.shares.give(limit, Limit::SendBuffer, end - start);
+            for (level, of) in self.level.iter_mut().zip(LEVEL_SEEN_AS) {
+                *level -= if of == limit { end - start } else { 0 }.min(*level);
+            }
+            if let Some(timeline) = &mut self.timeline {
+                timeline.settle_refill(start, end);
             }
         }
     }
@@ -144,11 +130,7 @@ impl Clock {
         if limit == Limit::Application && self.is_answer {
             self.peers += time - self.at;
         }
-        if let Some(refill) = self.refills.last_mut().filter(|_| self.is_refilling)
-            && refill.limit == limit
-        {
-            refill.end = refill.end.max(time);
-        }
+        self.refills.follow(time, limit);
         self.give(time, limit);
     }
 

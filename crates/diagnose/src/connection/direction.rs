@@ -11,9 +11,9 @@ use super::{
     identifications::Identifications,
     policing::Policing,
     releases::{Last, Leaving, Refill, Releases},
-    route::Route,
+    route::{Route, Sample},
     rtt::Rtt,
-    segment_size::{SegmentSize, is_below},
+    segment_size::SegmentSize,
     settling::Settling,
     unread::Unread,
     view::{Arrival, FURTHEST, UNKNOWN, View},
@@ -149,7 +149,7 @@ impl Direction {
 
     /// The last segment may have waited for the application: all had been acknowledged when it was sent.
     pub(crate) fn may_be_late(&self) -> bool {
-        self.view.was_drained && !self.releases.pattern.is_bulk()
+        self.view.was_drained && !self.has_more()
     }
 
     /// The rate of a policer in octets per second. An application that pauses has a rate of its own.
@@ -162,12 +162,18 @@ impl Direction {
 
     /// The sender took so long to answer an acknowledgment.
     pub(crate) fn answer(&mut self, time: Nanos, took: Nanos, counts: bool) {
-        if counts {
-            self.rtt.answer(took);
-        }
-        if self.releases.train.is_released {
+        self.rtt.answer(took, counts);
+        if self.releases.train.is_released || self.has_more() {
             let least = took + self.rtt.min().unwrap_or(0);
-            self.routes[1].see(time, took, self.next - self.view.una.max(0), least);
+            self.routes[1].see(
+                Sample {
+                    time,
+                    took,
+                    flight: self.next - self.view.una.max(0),
+                    passed: self.next,
+                },
+                least,
+            );
         }
     }
 
@@ -253,7 +259,7 @@ impl Direction {
             Last {
                 time,
                 number: segment.number,
-                length: end - start,
+                is_small: self.size.is_small(segment),
                 room: self.view.room_from(self.next),
                 is_recovering: self.phase != Phase::Open,
                 flight: self.next - self.view.una.max(0),
@@ -267,7 +273,7 @@ impl Direction {
         let (mss, una) = (self.mss(), self.view.una.max(0));
         let pattern = &mut self.releases.pattern;
         pattern.see_push(segment.has(PSH));
-        pattern.see_size(!is_below(i64::from(segment.payload), mss));
+        pattern.see_size(!self.size.is_small(segment));
         if self.phase != Phase::Open {
             return;
         }
@@ -297,12 +303,12 @@ impl Direction {
             .and_then(|round_trip| self.clock.settle_missed(time, round_trip + round_trip / 2));
         if begins {
             let original = self.board.at(start).and_then(|piece| piece.first);
-            let sent = original
+            let left = original
                 .map(|copy| copy.time)
                 .or(self.gaps.at(start).map(|gap| gap.time))
                 .unwrap_or(time);
             self.policing
-                .lose(sent, start.max(0), self.rtt.is_queued(back));
+                .lose(left, start.max(0), self.rtt.is_queued(back));
         }
         match trigger {
             Some(Trigger::Rto) => self.phase = Phase::Loss(self.next),
@@ -535,6 +541,20 @@ impl Direction {
         }
     }
 
+    /// The sender has had more to send than it might for long. A segment that ends a write each time is no sign of it, unless
+    /// the write was longer.
+    fn has_more(&self) -> bool {
+        let pattern = &self.releases.pattern;
+        pattern.is_whole() && (!pattern.is_pushed() || self.size.is_permitted())
+    }
+
+    /// The sender always has something to send, and has not been silent for long.
+    fn is_bulk(&self, time: Nanos, round_trip: Option<Nanos>) -> bool {
+        let longest = round_trip.unwrap_or(0).max(LONG_PAUSE);
+        let is_short = |arrival: Arrival| time - arrival.time <= longest;
+        self.has_more() && self.view.last.is_some_and(is_short)
+    }
+
     /// The interval before a segment ends; what of it belongs to fast recovery.
     fn close_wait(
         &mut self,
@@ -552,6 +572,7 @@ impl Direction {
         let leaving = Leaving {
             segment,
             length,
+            is_small: self.size.is_small(segment),
             is_retransmission: trigger.is_some(),
             is_recovering: self.phase != Phase::Open,
             next: self.next,
@@ -575,7 +596,7 @@ impl Direction {
             .asked
             .is_some_and(|asked| time - asked <= tolerance);
         let all_acknowledged = self.view.una >= self.next;
-        let is_small = last.is_some_and(|last| is_below(last.length, mss));
+        let is_small = last.is_some_and(|last| last.is_small);
         let is_idle = last.is_none() || (all_acknowledged && (!released || asked));
         let is_probe = !released && self.releases.is_probe(&leaving, &self.view);
         let ends_with_timer = is_probe
@@ -589,14 +610,9 @@ impl Direction {
             .asked
             .filter(|asked| is_idle && last.is_none_or(|last| *asked > last.time))
             .map(|asked| asked.min(time));
-        let is_bulk = pattern.is_bulk()
-            && asked_at.is_none()
-            && self.view.last.is_some_and(|arrival| {
-                time - arrival.time <= round_trip.unwrap_or(0).max(LONG_PAUSE)
-            });
         let wait = Wait {
             mss,
-            is_bulk,
+            is_bulk: asked_at.is_none() && self.is_bulk(time, round_trip),
             is_peers: false,
             window: self.view.window,
             room: last.and_then(|last| last.room),
@@ -609,7 +625,7 @@ impl Direction {
             is_last: false,
             is_blocked: released && !is_idle,
             is_small,
-            is_next_small: is_below(length, mss),
+            is_next_small: leaving.is_small,
             ends_with_timer,
             is_recovering: self.phase != Phase::Open || trigger.is_some(),
             is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed)
@@ -732,10 +748,14 @@ impl Direction {
         if let Some(sample) = sample {
             self.rtt.sample(sample);
             let least = sample + delays.back();
+            let una = self.acknowledged.una.max(0);
             self.routes[0].see(
-                time,
-                sample,
-                self.next - self.acknowledged.una.max(0),
+                Sample {
+                    time,
+                    took: sample,
+                    flight: self.next - una,
+                    passed: una,
+                },
                 least,
             );
         }
@@ -857,14 +877,10 @@ impl Direction {
             self.judge(&piece, delays, budget);
         }
         self.ledger.finish(budget);
-        let mss = self.mss();
         let wait = Wait {
             is_last: true,
             is_idle: self.view.una >= self.next,
-            is_small: self
-                .releases
-                .last
-                .is_some_and(|last| is_below(last.length, mss)),
+            is_small: self.releases.last.is_some_and(|last| last.is_small),
             ..Wait::default()
         };
         let before = self.clock.shares.of(Limit::Application);

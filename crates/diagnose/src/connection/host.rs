@@ -74,10 +74,10 @@ impl Turnaround {
     /// A packet from the host with this `TSecr`: it left after the host received the stamp. How long that took.
     pub(crate) fn answer(&mut self, echo: u32, time: Nanos) -> Option<Nanos> {
         let mut took = None;
-        while let Some((stamp, asked)) = self
-            .asked
-            .pop_front_if(|(stamp, _)| !is_before(echo, *stamp))
+        while let Some(&(stamp, asked)) = self.asked.front()
+            && !is_before(echo, stamp)
         {
+            self.asked.pop_front();
             took = (stamp == echo).then_some(time - asked);
         }
         if let Some(took) = took {

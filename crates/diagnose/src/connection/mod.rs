@@ -13,6 +13,7 @@ pub(crate) mod identifications;
 pub(crate) mod pattern;
 pub(crate) mod policing;
 pub(crate) mod ranges;
+pub(crate) mod refills;
 pub(crate) mod releases;
 pub(crate) mod route;
 pub(crate) mod rtt;

@@ -231,8 +231,8 @@ impl Pattern {
     }
 
     /// The sender has more than it may send: the writes of an application that pauses end with smaller segments.
-    pub(crate) fn is_bulk(&self) -> bool {
-        self.whole >= WHOLE && !self.is_pushed()
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole >= WHOLE
     }
 
     pub(crate) fn see_push(&mut self, pushed: bool) {

@@ -8,9 +8,11 @@ const MOST: usize = 256;
 /// Intervals between losses of which nearly all must have one rate, at least.
 const INTERVALS: usize = 6;
 /// Losses that must lie on one line if only half of the intervals have one rate, at least.
-const POINTS: usize = 6;
+const POINTS: usize = 5;
 /// How far eight or more losses may be from their line, as a share of what passes between two; fewer must be closer.
-const CLOSE: f64 = 0.15;
+const CLOSE: f64 = 0.08;
+/// So many losses on a line are a policer's although bursts wait in a queue; a full queue has the round trip long at each loss.
+const MANY: usize = 12;
 
 /// Where losses began: the bucket was empty.
 #[derive(Debug, Default)]
@@ -31,9 +33,6 @@ impl Policing {
 
     /// The rate in octets per second, if there is one.
     pub(crate) fn rate(&self, round_trip: Nanos) -> Option<f64> {
-        if 4 * self.queued > self.losses.len() {
-            return None;
-        }
         let mut rates = self.rates((4 * round_trip).max(100 * MILLISECOND))?;
         rates.sort_by(f64::total_cmp);
         let median = *rates.get(rates.len() / 2)?;
@@ -43,7 +42,13 @@ impl Policing {
             .count();
         let agree = rates.len() >= INTERVALS && 5 * near >= 4 * rates.len();
         let is_line = 2 * near >= rates.len() && self.is_line(round_trip);
-        (agree || is_line).then_some(median)
+        let losses = self.losses.len();
+        let is_policer = if 4 * self.queued <= losses {
+            agree || is_line
+        } else {
+            agree && is_line && losses >= MANY && 3 * self.queued <= 2 * losses
+        };
+        is_policer.then_some(median)
     }
 
     /// What passed between two losses, divided by the time.

@@ -1,6 +1,6 @@
 //! What released each segment: an acknowledgment, or something that is not in the capture.
 
-use super::{delays::Delays, pattern::Pattern, segment_size::is_below, view::View};
+use super::{delays::Delays, pattern::Pattern, view::View};
 use crate::{
     segment::Segment,
     time::{MICROSECOND, MILLISECOND, Nanos},
@@ -10,6 +10,9 @@ use crate::{
 const BURST: Nanos = 200 * MICROSECOND;
 /// How long a writer takes to fill a buffer when it is woken.
 const WAKE: Nanos = 2 * MILLISECOND;
+
+/// Segments that a congestion window has let go unanswered, at most.
+const UNANSWERED: i64 = 3;
 
 /// Segments that left together, of which the first shows what they waited for.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,7 +31,8 @@ pub(crate) struct Train {
 pub(crate) struct Last {
     pub(crate) time: Nanos,
     pub(crate) number: u64,
-    pub(crate) length: i64,
+    /// It was smaller than a full segment.
+    pub(crate) is_small: bool,
     /// Room in the window behind it.
     pub(crate) room: Option<i64>,
     /// It was sent in a recovery, in which the window may shrink.
@@ -42,6 +46,7 @@ pub(crate) struct Last {
 pub(crate) struct Leaving<'a> {
     pub(crate) segment: &'a Segment,
     pub(crate) length: i64,
+    pub(crate) is_small: bool,
     pub(crate) is_retransmission: bool,
     pub(crate) is_recovering: bool,
     /// Behind the highest octet that was sent before.
@@ -77,7 +82,7 @@ impl Releases {
     pub(crate) fn observe(&mut self, leaving: &Leaving<'_>, view: &View) -> bool {
         let time = leaving.segment.time;
         let since = self.last.map_or(0, |last| time - last.time);
-        if self.last.is_some() && !is_below(leaving.length, leaving.mss) {
+        if self.last.is_some() && !leaving.is_small {
             self.pattern.see_apart(since);
         }
         let stamp = leaving.segment.stamps.map(|stamps| stamps.0);
@@ -131,10 +136,9 @@ impl Releases {
         let is_unknown = delays.to_sender.is_none() && has_stamps;
         // Between full segments an application seldom pauses: its writes end with smaller ones. So the way to the sender is
         // given more room to vary.
-        let is_whole = !is_below(leaving.length, leaving.mss)
+        let is_whole = !leaving.is_small
             && self.last.is_some_and(|last| {
-                !is_below(last.length, leaving.mss)
-                    && view.asked.is_none_or(|asked| asked < last.time)
+                !last.is_small && view.asked.is_none_or(|asked| asked < last.time)
             });
         let varies = leaving
             .round_trip
@@ -169,7 +173,7 @@ impl Releases {
             .map_or(last.time, |arrival| arrival.time.max(last.time));
         !leaving.is_retransmission
             && view.una < leaving.next
-            && !is_below(last.length, leaving.mss)
+            && !last.is_small
             && last.room.is_none_or(|room| room >= leaving.length)
             && time - latest >= 2 * round_trip - round_trip / 8
     }
@@ -188,11 +192,14 @@ impl Releases {
         let (Some(last), Some(round_trip)) = (self.last, leaving.round_trip) else {
             return Refill::No;
         };
-        let has_fallen = 2 * (leaving.next - view.before.max(0)) <= last.flight;
+        let before = leaving.next - view.before.max(0);
+        // TSO and delayed acknowledgments let a sender wait for a few segments more.
+        let has_fallen =
+            2 * before <= last.flight && last.flight - before >= UNANSWERED * leaving.mss;
         let is_other = leaving.is_retransmission
             || leaving.is_recovering
             || last.is_recovering
-            || is_below(leaving.length, leaving.mss)
+            || leaving.is_small
             || view.asked.is_some_and(|asked| asked >= last.time);
         if !has_fallen || is_other {
             return Refill::No;

@@ -25,6 +25,18 @@ struct Block {
     time: Nanos,
     least: Nanos,
     flight: i64,
+    /// Octets that had passed when it began.
+    passed: i64,
+}
+
+/// A round trip of a part of the path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    pub(crate) time: Nanos,
+    pub(crate) took: Nanos,
+    pub(crate) flight: i64,
+    /// Octets that have passed.
+    pub(crate) passed: i64,
 }
 
 /// The least round trips of one part of the path.
@@ -38,17 +50,19 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    pub(crate) fn see(&mut self, time: Nanos, sample: Nanos, flight: i64, least: Nanos) {
+    /// `least` is a round trip of the whole path.
+    pub(crate) fn see(&mut self, sample: Sample, least: Nanos) {
         let block = self.open.get_or_insert(Block {
-            time,
-            least: sample,
-            flight,
+            time: sample.time,
+            least: sample.took,
+            flight: sample.flight,
+            passed: sample.passed,
         });
-        block.least = block.least.min(sample);
-        block.flight = block.flight.max(flight);
+        block.least = block.least.min(sample.took);
+        block.flight = block.flight.max(sample.flight);
         self.samples += 1;
         // A round trip at least, so that what is in flight then shows.
-        if self.samples < BLOCK || time - block.time < least {
+        if self.samples < BLOCK || sample.time - block.time < least {
             return;
         }
         self.samples = 0;
@@ -77,12 +91,14 @@ impl Route {
     }
 }
 
-/// Blocks that follow each other: when they begin, and the ranges of the least round trips and of what was in flight.
+/// Blocks that follow each other: when they begin, the ranges of the least round trips and of what was in flight, and the rate.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     time: Nanos,
     least: (Nanos, Nanos),
     flight: (i64, i64),
+    /// Octets per nanosecond, of the median block.
+    rate: f64,
 }
 
 impl Stretch {
@@ -92,14 +108,23 @@ impl Stretch {
             time: first.time,
             least: (first.least, first.least),
             flight: (first.flight, first.flight),
+            rate: 0.0,
         };
+        let mut last = first;
+        let mut rates = Vec::new();
         for block in blocks {
             all.least = (all.least.0.min(block.least), all.least.1.max(block.least));
             all.flight = (
                 all.flight.0.min(block.flight),
                 all.flight.1.max(block.flight),
             );
+            rates
+                .push((block.passed - last.passed) as f64 / (block.time - last.time).max(1) as f64);
+            last = block;
         }
+        rates.sort_by(f64::total_cmp);
+        // A recovery stops the acknowledgments for a time.
+        all.rate = rates.get(rates.len() / 2).copied().unwrap_or_default();
         Some(all)
     }
 
@@ -111,11 +136,18 @@ impl Stretch {
     fn step_from(&self, before: Self) -> Option<Change> {
         let (was, is) = (before.least.0, self.least.0);
         let is_step = (is - was).abs() > was.min(is) / 8 + 2 * MILLISECOND;
-        // A queue grows by what more is in flight, and falls with it.
+        // A queue grows by what more is in flight, and falls with it: the rate stays.
         let (was_least, was_most) = before.flight;
         let (is_least, is_most) = self.flight;
         let is_same = is_most <= was_most + was_most / 8 && was_least <= is_least + is_least / 8;
-        (before.is_flat() && self.is_flat() && is_step && is_same).then_some(Change {
+        let (slower, faster) = if is > was {
+            (self.rate, before.rate)
+        } else {
+            (before.rate, self.rate)
+        };
+        let is_other = 4.0 * faster > 5.0 * slower;
+        let is_change = is_step && (is_same || is_other);
+        (before.is_flat() && self.is_flat() && is_change).then_some(Change {
             time: self.time,
             before: was,
             after: is,

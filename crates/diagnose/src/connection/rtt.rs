@@ -18,6 +18,7 @@ pub(crate) struct Rtt {
     answers: [Nanos; ANSWERS],
     answered: usize,
     least_answer: Option<Nanos>,
+    latest_answer: Nanos,
     smoothed: Option<(Nanos, Nanos)>,
     latest: Nanos,
     /// How much neighbours differ: a queue changes more slowly.
@@ -50,8 +51,13 @@ impl Rtt {
     }
 
     /// The sender took so long to answer an acknowledgment, the way there and back included.
-    pub(crate) fn answer(&mut self, took: Nanos) {
+    /// `counts` tells whether it is one of those that are a round trip apart.
+    pub(crate) fn answer(&mut self, took: Nanos, counts: bool) {
         let took = took.clamp(0, LONGEST);
+        self.latest_answer = took;
+        if !counts {
+            return;
+        }
         self.answers[self.answered % ANSWERS] = took;
         self.answered += 1;
         self.least_answer = Some(self.least_answer.map_or(took, |least| least.min(took)));
@@ -98,8 +104,9 @@ impl Rtt {
             return false;
         };
         let recent = &self.answers[..self.answered.min(ANSWERS)];
-        let before = recent.iter().max().copied().zip(self.least_answer);
-        let before = before.map_or(0, |(now, least)| now - least);
+        let longest = recent.iter().copied().chain([self.latest_answer]).max();
+        let before = longest.zip(self.least_answer);
+        let before = before.map_or(0, |(now, least)| (now - least).max(0));
         let (queue, most) = (self.latest + before - min, self.most - min);
         queue > (min + back) / 4 && 2 * queue >= most
     }

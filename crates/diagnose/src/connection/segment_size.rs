@@ -5,12 +5,16 @@ use crate::segment::{PSH, Segment};
 /// The MSS until one is known (RFC 9293 §3.7.1).
 const DEFAULT_MSS: i64 = 536;
 
+/// Segments after which the largest of them is forgotten, once more: the path's MTU may become smaller.
+const EPOCH: u32 = 256;
+
 /// The largest segment, and what is permitted.
 #[derive(Debug, Default)]
 pub(crate) struct SegmentSize {
     largest: i64,
-    /// A segment was seen that did not end a write.
-    has_full: bool,
+    /// The largest of those that did not end a write, in this epoch and the one before: they are full.
+    full: [i64; 2],
+    seen: u32,
     /// What the receiver permits.
     permitted: i64,
 }
@@ -22,24 +26,45 @@ impl SegmentSize {
 
     /// A segment with data.
     pub(crate) fn see(&mut self, segment: &Segment) {
-        self.has_full |= !segment.has(PSH);
-        self.largest = self.largest.max(i64::from(segment.payload));
+        let octets = whole(segment);
+        self.largest = self.largest.max(octets);
+        if segment.has(PSH) {
+            return;
+        }
+        self.seen += 1;
+        if self.seen == EPOCH {
+            self.seen = 0;
+            self.full = [0, self.full[0]];
+        }
+        self.full[0] = self.full[0].max(octets);
     }
 
-    /// The largest segment that was seen; while each of them ended a write, what the receiver permits.
+    /// Segments are as large as the receiver permits: an application writes more than one at a time.
+    pub(crate) fn is_permitted(&self) -> bool {
+        self.permitted > 0 && self.largest >= self.permitted
+    }
+
+    /// The largest segment that did not end a write; while each of them did, what the receiver permits.
     pub(crate) fn mss(&self) -> i64 {
-        let permitted = if self.has_full { 0 } else { self.permitted };
-        match self.largest.max(permitted) {
-            0 => DEFAULT_MSS,
+        let [now, before] = self.full;
+        match now.max(before) {
+            0 => match self.largest.max(self.permitted) {
+                0 => DEFAULT_MSS,
+                mss => mss,
+            },
             mss => mss,
         }
     }
+
+    /// Smaller than a full segment.
+    pub(crate) fn is_small(&self, segment: &Segment) -> bool {
+        whole(segment) < self.mss()
+    }
 }
 
-/// What the options of a TCP header may take at most (RFC 9293 §3.1).
-const OPTIONS: i64 = 40;
-
-/// Smaller than a full segment, whatever options it has.
-pub(crate) fn is_below(length: i64, mss: i64) -> bool {
-    length + OPTIONS < mss
+/// Octets of payload, and of SACK blocks, which take their place.
+fn whole(segment: &Segment) -> i64 {
+    let blocks = segment.blocks().len();
+    let taken = if blocks == 0 { 0 } else { 4 + 8 * blocks };
+    i64::from(segment.payload) + i64::try_from(taken).unwrap_or(0)
 }

@@ -183,7 +183,13 @@ impl<'a> Case<'a> {
         // Of originals that come late the receiver discards those with an old timestamp (RFC 7323 §5.3).
         let late = self.data.reordered_packets + self.data.reordered_after_packets;
         let are_late = 4 * count as u64 <= late;
-        let are_many = if queued > 0 {
+        // What the capture lacks hides how long the round trip was.
+        // One run is one event, whatever its length.
+        let are_many = if runs.len() == 1 {
+            false
+        } else if queued > 0 && self.data.capture_gaps > 0 {
+            count >= FEW_BESIDES && count > queued
+        } else if queued > 0 {
             count >= FEW_BESIDES && LEAST_BESIDES * count >= count + queued
         } else {
             count >= FEW

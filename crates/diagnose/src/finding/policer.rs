@@ -6,7 +6,7 @@ pub(super) const META: Meta = Meta {
     name: "policer",
     title: "Policer",
     meaning: "A device drops what exceeds a rate, instead of queuing it.",
-    evidence: "Between losses as much data got through as one rate permits, and no queue built up before them.",
+    evidence: "Between losses as much data got through as one rate permits, the path carries more at once, and no queue built up before them.",
     confusion: "A bottleneck whose queue holds a few packets.",
 };
 

@@ -150,3 +150,63 @@ fn the_capture_point_shows_in_who_answers_soon() {
     script.packets[2].micros -= 1_000;
     assert_eq!(script.connection().capture_point, "near-b");
 }
+
+/// Bursts of 20 segments. Each begins when an acknowledgment leaves five in flight, `late` ms behind it, and the pauses are
+/// 100 ms.
+fn refilled(late: impl Fn(u32) -> u64) -> Script {
+    let mut script = Script::opened();
+    let mut seq = 0;
+    for turn in 0..30 {
+        let ms = 30 + u64::from(turn) * 100 + late(turn);
+        for k in 0..20 {
+            script.data(ms, seq + k * MSS, MSS);
+        }
+        // The round trip is 60 ms: 15 of 20 are acknowledged one after the other before the next burst.
+        let from = if turn == 0 { 0 } else { 5 };
+        for k in 0..15 + from {
+            let at = 30 + u64::from(turn) * 100 + 60 + u64::from(k) * 40 / u64::from(15 + from);
+            script.ack(at.max(ms + 1), seq - from * MSS + (k + 1) * MSS, &[]);
+        }
+        seq += 20 * MSS;
+    }
+    script
+}
+
+#[test]
+fn bursts_behind_one_acknowledgment_refill_a_send_buffer() {
+    let script = refilled(|_| 0);
+    let time = limit(&script, "send-buffer");
+    assert!(time > 2.0, "{:?}", script.sent().limits_s);
+}
+
+#[test]
+fn bursts_at_times_of_their_own_are_the_applications() {
+    let script = refilled(|turn| u64::from(turn * 13 % 37));
+    let shares = script.sent().limits_s;
+    assert!(shares["send-buffer"] < 0.1, "{shares:?}");
+}
+
+#[test]
+fn new_data_after_two_round_trips_is_a_probe() {
+    let mut script = Script::opened();
+    for k in 0..10 {
+        script.data(30, k * MSS, MSS);
+    }
+    script.data(30 + 45, 10 * MSS, MSS);
+    script.data(1_040, 0, MSS);
+    let shares = script.sent().limits_s;
+    assert!(shares["application"] < 0.01, "{shares:?}");
+    assert!(shares["retransmission-timeout"] > 1.0, "{shares:?}");
+}
+
+#[test]
+fn what_a_capture_ends_with_is_open_while_data_is_outstanding() {
+    let mut script = Script::opened();
+    for k in 0..4 {
+        script.data(30, k * MSS, MSS);
+    }
+    script.ack(40, MSS, &[]).ack(1_000, MSS, &[]);
+    let shares = script.sent().limits_s;
+    assert!(shares["application"] < 0.05, "{shares:?}");
+    assert!(shares["undecidable"] > 0.9, "{shares:?}");
+}
