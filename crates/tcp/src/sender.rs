@@ -110,8 +110,6 @@ pub(crate) struct Sender<B: Body> {
     /// handed over by itself, [`pacing::UNKNOWN_TRAIN`] if it has to be measured.
     pub(crate) train: u8,
     pub(crate) longest_train: u8,
-    /// Where the piece ends of what the application writes that is being sent; SND.NXT or before if it has to be measured.
-    pub(crate) piece_end: Seq,
     /// When data last left; [`Instant::NEVER`] before.
     pub(crate) last_sent: Instant,
     /// Pacing holds data back until then; never if it does not.
@@ -334,7 +332,6 @@ impl<B: Body> Sender<B> {
             } else {
                 0
             },
-            piece_end: first,
             last_sent: Instant::NEVER,
             paced_until: Instant::NEVER,
             paced_from: Instant::START,
