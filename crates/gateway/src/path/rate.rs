@@ -248,6 +248,12 @@ impl RateControl {
         Some(delay.max(self.base()))
     }
 
+    /// The mean difference in seconds of one delay from the next (RFC 3550 §6.4.1).
+    #[must_use]
+    pub const fn jitter_s(&self) -> f64 {
+        self.jitter_s
+    }
+
     /// When the next packet may leave by the pace; `None` while too much is in flight for the time until reports are handled.
     #[must_use]
     pub fn ready(&self, feedback: Option<Duration>) -> Option<Instant> {
