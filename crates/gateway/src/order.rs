@@ -20,7 +20,8 @@ use crate::{
 /// Packets and octets that wait at most, of all flows.
 const PACKETS: usize = 4_096;
 const OCTETS: usize = 4 << 20;
-/// Numbers of a flow that are remembered to drop copies.
+/// Numbers of a flow before the next one to deliver that are remembered to drop copies. Those after it are known by what waits, so
+/// that a gap that is waited for can be filled, however much waits.
 const REMEMBERED: u64 = 64 * WORDS as u64;
 const WORDS: usize = 16;
 /// Bounds of the wait.
@@ -54,8 +55,9 @@ struct Waiting {
 struct Flow {
     /// Numbers here do not wrap.
     next: u64,
-    /// One past the highest number that arrived, and which of those before it did, by number.
+    /// One past the highest number that arrived.
     end: u64,
+    /// Which of the last numbers before `next` arrived, by number.
     seen: Box<[u64; WORDS]>,
     /// By number. Most packets come at the end.
     waiting: VecDeque<Waiting>,
@@ -89,21 +91,30 @@ impl Flow {
     }
 
     /// Whether the number is new. One that is too old to tell is not.
-    fn mark(&mut self, number: u64) -> bool {
-        if number >= self.end {
-            let stale = (number - self.end).saturating_add(1).min(REMEMBERED);
-            for place in 0..stale {
-                let (word, bit) = Self::bit(number - place);
-                self.seen[word] &= !bit;
-            }
-            self.end = number.saturating_add(1);
-        } else if self.end - number > REMEMBERED {
-            return false;
+    fn is_new(&self, number: u64) -> bool {
+        if number >= self.next {
+            let found = self.waiting.binary_search_by_key(&number, |one| one.number);
+            return found.is_err();
         }
         let (word, bit) = Self::bit(number);
-        let is_new = self.seen[word] & bit == 0;
+        self.next - number <= REMEMBERED && self.seen[word] & bit == 0
+    }
+
+    /// A number arrived that is before `next`.
+    fn mark(&mut self, number: u64) {
+        let (word, bit) = Self::bit(number);
         self.seen[word] |= bit;
-        is_new
+    }
+
+    /// Delivery goes on after this number; those between `next` and it are missing.
+    fn pass(&mut self, number: u64) {
+        let missing = number.saturating_sub(self.next).min(REMEMBERED);
+        for place in number - missing..number {
+            let (word, bit) = Self::bit(place);
+            self.seen[word] &= !bit;
+        }
+        self.mark(number);
+        self.next = number.saturating_add(1);
     }
 }
 
@@ -253,17 +264,22 @@ impl Order {
         }
         let flow = self.flows.entry(place.flow).or_insert_with(Flow::new);
         flow.is_tcp |= inner::is_tcp(packet);
-        let Some(number) = flow.whole(place.number).filter(|&number| flow.mark(number)) else {
+        let Some(number) = flow
+            .whole(place.number)
+            .filter(|&number| flow.is_new(number))
+        else {
             self.stats.duplicates += 1;
             return;
         };
+        flow.end = flow.end.max(number.saturating_add(1));
         if number < flow.next {
+            flow.mark(number);
             self.stats.late += 1;
             self.patience(place.flow).learn(None);
             self.release(pool.copy(packet));
         } else {
             if number == flow.next && flow.waiting.is_empty() {
-                flow.next += 1;
+                flow.pass(number);
                 return self.release(pool.copy(packet));
             }
             let waiting = Waiting {
@@ -325,7 +341,7 @@ impl Order {
             if let Some(flow) = self.flows.get_mut(&id)
                 && let Some(waiting) = flow.pop()
             {
-                flow.next = first.saturating_add(1);
+                flow.pass(first);
                 self.packets -= 1;
                 self.octets -= waiting.packet.len();
                 self.release(waiting.packet);

@@ -68,6 +68,9 @@ impl Content<'_> {
 const PATIENCE: f64 = 2.0;
 /// A path that adds as much again as the faster ones is worth a difference of so many seconds; one that adds less, so much less.
 const HORIZON_S: f64 = 2.0;
+/// A flow in order waits for its last packet. So a path counts as slow as its delay and so many times its jitter (as RFC 6298 §2 does
+/// with `K`).
+const DEVIATIONS: f64 = 4.0;
 /// The receiver waits no longer than this for what is late.
 const LATER_MOST_S: f64 = 0.340;
 
@@ -241,6 +244,11 @@ impl Tunnel {
             }
         }
         self.is_held_back = self.tier(0).is_some() && self.lanes.next(0).is_some();
+        if self.is_held_back {
+            for path in self.paths.values_mut() {
+                path.rate.on_wait(path.round_trip.feedback(), self.now);
+            }
+        }
         None
     }
 
@@ -461,10 +469,10 @@ fn by_arrival(a: &(PathId, &Path), b: &(PathId, &Path)) -> Ordering {
     expected_delay(a.1).total_cmp(&expected_delay(b.1))
 }
 
-/// The one-way delay in seconds of a packet that is sent now, with an offset that all paths share.
+/// The one-way delay in seconds that a packet which is sent now hardly exceeds, with an offset that all paths share.
 fn expected_delay(path: &Path) -> f64 {
     let feedback = path.round_trip.feedback();
-    path.rate.expected_delay_s(feedback).unwrap_or(0.0)
+    path.rate.expected_delay_s(feedback).unwrap_or(0.0) + DEVIATIONS * path.rate.jitter_s()
 }
 
 /// The one-way delay in seconds, with an offset that all paths share.

@@ -69,6 +69,21 @@ fn where_gaps_stay_nothing_waits_any_more() {
 }
 
 #[test]
+fn a_gap_can_be_filled_however_much_waits() {
+    let mut order = Order::default();
+    for number in 1..4_000 {
+        arrive(&mut order, 1, number, at(0));
+    }
+    arrive(&mut order, 1, 0, at(5));
+    let expected: Vec<(u16, u32)> = (0..4_000).map(|number| (1, number)).collect();
+    assert_eq!(delivered(&mut order), expected);
+    arrive(&mut order, 1, 0, at(5));
+    arrive(&mut order, 1, 3_999, at(5));
+    assert_eq!(delivered(&mut order), []);
+    assert_eq!(order.stats().duplicates, 2);
+}
+
+#[test]
 fn what_waits_is_bounded() {
     let mut order = Order::default();
     for number in 1..20_000 {
