@@ -418,7 +418,7 @@ def test_a_router_answers_a_ping(live_machine: None, tmp_path: Path, family: int
 
 @pytest.mark.brief
 def test_a_probe_waits_in_the_queues_of_its_way(live_machine: None, tmp_path: Path) -> None:
-    """400 packets of 1000 bytes before it are 320 ms at 10 Mbit/s, less what passes while they are written. Fails for an
+    """400 packets of 1000 bytes before it are 320 ms at 10 Mbit/s, less what passes meanwhile. Fails for an
     answer after the propagation delay, 10 ms."""
     burst = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('B', 9))\n"
     burst += "for _ in range(400): s.send(bytes(972))\n"
