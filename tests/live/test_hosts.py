@@ -39,12 +39,13 @@ route = ["lte"]
 SERVE = """
 import socket, sys, threading
 def serve(port):
-    listener = socket.create_server(("", port))
-    peer, (address, _) = listener.accept()
+    listener = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    peer, (address, *_) = listener.accept()
     total = 0
     while octets := peer.recv(1 << 16):
         total += len(octets)
-    print("told", port, peer.getsockname()[0], address, total, file=sys.stderr)
+    ends = [end.removeprefix("::ffff:") for end in (peer.getsockname()[0], address)]
+    print("told", port, *ends, total, file=sys.stderr)
     peer.close()
 threads = [threading.Thread(target=serve, args=[int(port)]) for port in sys.argv[1:]]
 [thread.start() for thread in threads]
@@ -57,7 +58,7 @@ import socket, sys, time
 def call(to, port, source):
     address, _, device = source.partition("%")
     for attempt in range(200):
-        peer = socket.socket()
+        peer = socket.socket(socket.AF_INET6 if ":" in to else socket.AF_INET)
         if address:
             peer.bind((address, 0))
         if device:
@@ -99,6 +100,12 @@ def carried(summary: dict[str, Any], flow: str) -> float:
     return rate * seconds / 8
 
 
+def sent(summary: dict[str, Any], link: str) -> float:
+    """The packets that A has sent over a link, as megabytes of data in full segments; the others are few."""
+    packets: int = summary["links"][link]["forward"]["sent_packets"]
+    return packets * 1448 / 1e6
+
+
 @pytest.mark.brief
 def test_a_connection_takes_the_device_whose_address_it_has(live_machine: None, tmp_path: Path) -> None:
     """Fails for one device that has all addresses."""
@@ -111,23 +118,23 @@ def test_a_connection_takes_the_device_whose_address_it_has(live_machine: None, 
     assert len({wifi_there, wifi, lte_there, lte}) == 4
     # What binds nothing has the addresses of the first flow.
     assert (plain_there, plain) == (wifi_there, wifi)
-    assert 0.4 < carried(summary, "first") < 0.5
-    assert 0.6 < carried(summary, "second") < 0.7
+    assert 0.4 < sent(summary, "wifi") < 0.5
+    assert 0.6 < sent(summary, "lte") < 0.7
     assert set(summary["live"]["machine"]["offloads"]) == {"A.wifi", "A.lte", "B.wifi", "B.lte"}
 
 
 @pytest.mark.brief
-def test_the_kernel_sends_by_the_device_of_address_or_socket(live_machine: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("family", [4, 6])
+def test_the_kernel_sends_by_the_device_of_address_or_socket(live_machine: None, tmp_path: Path, family: int) -> None:
     """To one address of B. Fails for a kernel that routes by destination alone."""
     calls = ("{B},71,{A.lte},300000", "{B},72,%lte,300000", "{B},73,,100000", "{B},74,{A.wifi}%wifi,100000")
-    text = (
-        TWO_LINKS + host("A", CALL, *calls, more='devices = ["wifi", "lte"]') + host("B", SERVE, "71", "72", "73", "74")
-    )
+    text = TWO_LINKS.replace("route =", f"family = {family}\nroute =")
+    text += host("A", CALL, *calls, more='devices = ["wifi", "lte"]') + host("B", SERVE, "71", "72", "73", "74")
     summary, lines = told(text, tmp_path)
     lte, bound, plain, wifi = (line[2] for line in lines)
     assert lte == bound != plain == wifi
-    assert 0.2 < carried(summary, "first") < 0.25
-    assert 0.6 < carried(summary, "second") < 0.7
+    assert 0.2 < sent(summary, "wifi") < 0.25
+    assert 0.6 < sent(summary, "lte") < 0.7
 
 
 @pytest.mark.brief
@@ -153,22 +160,22 @@ def test_two_ports_of_one_pair_take_different_paths(live_machine: None, tmp_path
     text += host("A", CALL, *calls, more=devices) + host("B", SERVE, "71", "72", "85")
     summary, lines = told(text, tmp_path)
     assert [line[3] for line in lines] == ["100000", "400000", "300000"]
-    assert 0.1 < carried(summary, "first") < 0.15
-    assert 0.7 < carried(summary, "second") < 0.8
+    assert 0.1 < sent(summary, "wifi") < 0.15
+    assert 0.7 < sent(summary, "lte") < 0.8
     assert (lines[0][2] == lines[1][2]) == (devices == "")
 
 
 @pytest.mark.brief
 @pytest.mark.parametrize("devices", ["", 'devices = ["wifi", "lte"]'])
 def test_addresses_of_a_prefix_take_their_path(live_machine: None, tmp_path: Path, devices: str) -> None:
-    text = TWO_LINKS + 'match = { prefix = "192.0.2.0/24" }\n'
-    calls = ("{B},71,,100000", "192.0.2.9,72,,400000")
+    text = TWO_LINKS + 'match = { prefix = ["192.0.2.0/24", "2001:db8::/32"] }\n'
+    calls = ("{B},71,,100000", "192.0.2.9,72,,400000", "2001:db8::9,73,,200000")
     more = 'addresses = ["192.0.2.9", "2001:db8::9"]'
-    text += host("A", CALL, *calls, more=devices) + host("B", SERVE, "71", "72", more=more)
+    text += host("A", CALL, *calls, more=devices) + host("B", SERVE, "71", "72", "73", more=more)
     summary, lines = told(text, tmp_path)
-    assert lines[1][1] == "192.0.2.9"
-    assert 0.1 < carried(summary, "first") < 0.15
-    assert 0.4 < carried(summary, "second") < 0.5
+    assert [line[1] for line in lines[1:]] == ["192.0.2.9", "2001:db8::9"]
+    assert 0.1 < sent(summary, "wifi") < 0.15
+    assert 0.6 < sent(summary, "lte") < 0.7
 
 
 @pytest.mark.brief
@@ -195,8 +202,6 @@ def test_our_applications_have_the_devices_of_their_flow(live_machine: None, tmp
     route = ["lte"]
     [host.A]
     devices = ["wifi", "lte"]
-    [host.B]
-    devices = ["lte", "wifi"]
     """
     summary, _ = told(text, tmp_path)
     assert all(flow["delivered_bytes"] > 0 for flow in summary["flows"].values())
@@ -346,8 +351,8 @@ it quotes, and the milliseconds until it came."""
 @pytest.mark.brief
 @pytest.mark.parametrize("family", [4, 6])
 def test_each_router_answers_where_the_hop_limit_ends(live_machine: None, tmp_path: Path, family: int) -> None:
-    """RFC 792 and RFC 4443: time exceeded from R and S, and B's own port unreachable. Fails for a wrong checksum, which
-    the kernel drops, and for answers without the delay of their way."""
+    """RFC 792 and RFC 4443: time exceeded from R and S, and B's own port unreachable. Fails for answers without the
+    delay of their way, and over IPv6 for a wrong checksum."""
     exceeded, unreachable = (("11", "0"), ("3", "3")) if family == 4 else (("3", "0"), ("1", "4"))
     text = CHAIN + f"family = {family}\n" + host("A", PROBE, str(family), *(f"{{B}},{hops}" for hops in (1, 2, 3, 64)))
     summary, lines = told(text, tmp_path)
@@ -365,16 +370,33 @@ def test_each_router_answers_where_the_hop_limit_ends(live_machine: None, tmp_pa
     assert summary["live"]["audit"]["foreign_packets"] <= 1
 
 
+BURST = """
+import socket, sys
+icmp = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+icmp.settimeout(1.0)
+probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for hops in (1, 2):
+    probe.setsockopt(0, 2, hops)
+    for _ in range(20):
+        probe.sendto(b"", (sys.argv[1], 33434))
+    answers = 0
+    try:
+        while icmp.recv(2000)[20] == 11:
+            answers += 1
+    except TimeoutError:
+        pass
+    print("told", hops, answers, file=sys.stderr)
+"""
+"""Sends 20 datagrams at once to each of two routers, and says how many are answered."""
+
+
 @pytest.mark.brief
 def test_routers_limit_their_errors(live_machine: None, tmp_path: Path) -> None:
-    """Six at once, as Linux documents ``icmp_ratelimit``. Fails for routers that answer every probe."""
-    text = CHAIN + host("A", PROBE, "4", "{B},1x8", "{B},2")
-    _, lines = told(text, tmp_path)
-    answered = [line[1] != "silence" for line in lines]
-    # The two that are refused last a second each, in which another is saved up.
-    assert answered[:7] == [True] * 6 + [False]
-    # Each router has a limit of its own.
-    assert answered[-1]
+    """Six at once, as Linux documents ``icmp_ratelimit``; each router has a limit of its own. Fails for routers that
+    answer every probe. A second that the machine has no time for us allows one more."""
+    _, lines = told(CHAIN + host("A", BURST, "{B}"), tmp_path)
+    assert [line[0] for line in lines] == ["1", "2"]
+    assert all(6 <= int(line[1]) <= 8 for line in lines)
 
 
 @pytest.mark.brief
@@ -396,11 +418,12 @@ def test_a_router_answers_a_ping(live_machine: None, tmp_path: Path, family: int
 
 @pytest.mark.brief
 def test_a_probe_waits_in_the_queues_of_its_way(live_machine: None, tmp_path: Path) -> None:
-    """100 packets of 1000 bytes before it are 82 ms at 10 Mbit/s. Fails for an answer after the propagation delay."""
+    """400 packets of 1000 bytes before it are 320 ms at 10 Mbit/s, less what passes meanwhile. Fails for an
+    answer after the propagation delay, 10 ms."""
     burst = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('B', 9))\n"
-    burst += "for _ in range(100): s.send(bytes(972))\n"
+    burst += "for _ in range(400): s.send(bytes(972))\n"
     _, lines = told(CHAIN + host("A", burst + PROBE, "4", "{B},1"), tmp_path)
-    assert float(lines[0][5]) > 70
+    assert float(lines[0][5]) > 150
 
 
 def gateway_folder() -> Path:

@@ -13,7 +13,8 @@ mod side_file;
 mod traffic;
 mod wire;
 
-use std::{net::IpAddr, sync::Arc};
+use core::net::IpAddr;
+use std::sync::Arc;
 
 use anabranch_core::{
     packet::Direction,

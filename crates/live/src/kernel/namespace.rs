@@ -26,10 +26,9 @@ use crate::kernel::{
 pub const DEVICE: &str = "path";
 /// The routing table of a host's first device of several; the others' follow.
 const FIRST_TABLE: u32 = 1000;
-/// Priorities of rules (ip-rule(8)): by address, by device, by port; all of them before the table `main`.
+/// Priorities of rules (ip-rule(8)): by address, by port; all of them before the table `main`.
 const BY_ADDRESS: u32 = 1000;
-const BY_DEVICE: u32 = 2000;
-const BY_PORT: u32 = 3000;
+const BY_PORT: u32 = 2000;
 /// Packets that may wait in a device for the engine; a queue of the scenario is what should drop.
 const DEVICE_QUEUE: u32 = 10_000;
 
@@ -142,8 +141,8 @@ impl Namespace {
         self.inside(|| Interface::new(device)?.further_address(address))
     }
 
-    /// Tells the kernel which of its devices a packet leaves by: the one whose address it has, the one that its socket is bound to, or
-    /// else the first of `ways` that fits. `devices` are numbers and names.
+    /// Tells the kernel which of its devices a packet leaves by: the one whose address it has, or else the first of `ways` that fits.
+    /// (The kernel needs no rule for a socket that is bound to a device.) `devices` are numbers and names.
     pub fn route(&self, devices: &[(usize, &str)], ways: &[Way]) -> io::Result<()> {
         self.inside(|| {
             for ((number, name), table) in devices.iter().zip(FIRST_TABLE..) {
@@ -152,7 +151,6 @@ impl Namespace {
                     let own = address_of(*number, *is_v6);
                     interface.route(None, own, Some(table))?;
                     rule(*is_v6, BY_ADDRESS, table, &Selector::From(own))?;
-                    rule(*is_v6, BY_DEVICE, table, &Selector::Device(name))?;
                 }
             }
             let versions = versions()?;

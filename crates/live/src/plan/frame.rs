@@ -544,6 +544,37 @@ mod tests {
         assert_eq!(at_router(&[0x45, 0, 0], router), Verdict::Silence);
     }
 
+    /// Over IPv6 the sum includes the pseudo-header (RFC 8200 §8.1); that of IPv4's header is its own.
+    #[test]
+    fn what_routers_write_has_correct_checksums() {
+        let router = [address_of(5, false), address_of(5, true)];
+        for version in [v4(v4_of(0), v4_of(1)), v6(v6_of(0), v6_of(1))] {
+            for payload in [0, 1, 700, 1400] {
+                let expired = packet(version, Ecn::NotEct, vec![7; payload]);
+                let Verdict::Error(error) = at_router(&expired, router) else {
+                    panic!("time exceeded")
+                };
+                let too_big = too_big(&read(&expired).expect("IP").1, 600).expect("IP");
+                for message in [error, too_big] {
+                    let mut sum = wire::Checksum::default();
+                    if message[0] >> 4 == 4 {
+                        let mut header = wire::Checksum::default();
+                        header.add(&message[..20]);
+                        assert_eq!(header.finish(), 0);
+                        sum.add(&message[20..]);
+                    } else {
+                        sum.add(&message[8..40]);
+                        sum.add(&[0, 0, message[4], message[5], 0, 0, 0, 58]);
+                        sum.add(&message[40..]);
+                    }
+                    assert_eq!(sum.finish(), 0);
+                    let most = if message[0] >> 4 == 4 { 576 } else { 1280 };
+                    assert!(message.len() <= most);
+                }
+            }
+        }
+    }
+
     /// TCP is a protocol that routers do not have: RFC 1122 §3.2.2.1, RFC 4443 §3.4.
     #[test]
     fn routers_have_no_tcp() {

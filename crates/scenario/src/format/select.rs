@@ -1,6 +1,7 @@
 //! Which packets of programs a flow carries.
 
-use std::{borrow::Cow, fmt, marker::PhantomData, net::IpAddr, str::FromStr};
+use core::net::{IpAddr, Ipv4Addr};
+use std::{borrow::Cow, fmt, marker::PhantomData, str::FromStr};
 
 use ipnet::IpNet;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -177,7 +178,7 @@ impl FromStr for Address {
                 || address.is_multicast()
                 || address.is_loopback()
                 || is_local)
-                && *address != IpAddr::V4(std::net::Ipv4Addr::BROADCAST)
+                && *address != IpAddr::V4(Ipv4Addr::BROADCAST)
         };
         let address = text.parse().map_err(|_| "is no address")?;
         Some(Self(address))

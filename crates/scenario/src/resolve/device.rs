@@ -1,6 +1,7 @@
 //! The devices and addresses that hosts have in the live engine, and which of them a flow has.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use core::net::IpAddr;
+use std::collections::BTreeMap;
 
 use super::{
     Attached, Resolver,

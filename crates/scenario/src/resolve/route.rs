@@ -218,7 +218,9 @@ impl Graph {
 
     /// The links and gateways at a node, by name, in the order of the file.
     pub(super) fn names_at(&self, node: usize) -> Vec<&str> {
-        let steps = self.at[node].iter().filter_map(|&edge| self.step(node, edge));
+        let steps = self.at[node]
+            .iter()
+            .filter_map(|&edge| self.step(node, edge));
         steps.map(|(step, _)| self.name_of(step)).collect()
     }
 

@@ -311,35 +311,28 @@ impl Interface {
 
 /// Which packets a rule is for.
 #[derive(Debug)]
-pub enum Selector<'a> {
+pub enum Selector {
     /// Those with this source.
     From(IpAddr),
-    /// Those of sockets that are bound to this device.
-    Device(&'a str),
     /// Those to this address whose port there, or here, is in a range.
     PortThere([u16; 2], IpAddr),
     PortHere([u16; 2], IpAddr),
 }
 
 /// Makes the routing table of that number the one for some packets (ip-rule(8), `linux/fib_rules.h`).
-pub fn rule(is_v6: bool, priority: u32, table: u32, packets: &Selector<'_>) -> io::Result<()> {
+pub fn rule(is_v6: bool, priority: u32, table: u32, packets: &Selector) -> io::Result<()> {
     const RTM_NEWRULE: u16 = 32;
     /// Request, acknowledge, create.
     const CREATE: u16 = 0x405;
     const TO_TABLE: u8 = 1;
     let [destination, source, priority_number, table_number] = [1, 2, 6, 15];
-    let [device, source_port, destination_port] = [17, 23, 24];
+    let [source_port, destination_port] = [23, 24];
     let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
     let family = u8::try_from(family).expect("a small number");
     let bits = if is_v6 { 128 } else { 32 };
     let ports = |range: &[u16; 2]| [range[0].to_ne_bytes(), range[1].to_ne_bytes()].concat();
     let (to_bits, from_bits, attributes) = match packets {
         Selector::From(address) => (0, bits, attribute_of(source, &octets_of(*address).1)),
-        Selector::Device(name) => (
-            0,
-            0,
-            attribute_of(device, &[name.as_bytes(), &[0]].concat()),
-        ),
         Selector::PortThere(range, to) | Selector::PortHere(range, to) => {
             let port = if matches!(packets, Selector::PortThere(..)) {
                 destination_port
