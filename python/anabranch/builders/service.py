@@ -94,3 +94,93 @@ def wifi(
             "header": header,
         },
     )
+
+
+def cable(
+    *,
+    map_interval: str | None = None,
+    map_lead: str | None = None,
+    request_delay: str | None = None,
+    backoff: str | None = None,
+    collision: float | None = None,
+    doublings: int | None = None,
+) -> Component:
+    """Cable.
+
+    That of a cable modem's upstream, which requests what it sends and is granted ``rate``.
+
+    Args:
+        map_interval: How often the CMTS builds a MAP, and how long each holds (2 ms). (duration in ps, ns, us (µs),
+            ms, s, min, h; 100 us to 100 ms; default ``"2 ms"``)
+        map_lead: From the time at which a MAP is built until its interval begins: scheduling (200 µs), the way
+            downstream, and the modem's processing (757 µs with frames of 135 µs). (duration in ps, ns, us (µs), ms,
+            s, min, h; 0 s to 1 s; default ``"1.2 ms"``)
+        request_delay: From the time at which a request is sent until the CMTS knows it: three frames of OFDMA, and
+            propagation. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"450 us"``)
+        backoff: The window from which the modem picks the time of a request in contention. (duration in ps, ns, us
+            (µs), ms, s, min, h; 0 s to 1 s; default ``"2 ms"``)
+        collision: Probability that a request in contention collides. (0 to 1; default ``0.0``)
+        doublings: The window doubles so often at most, once after each collision. (1 to 16; default ``4``)
+    """
+    return build(
+        Builder("service.cable", "link.component.service", kind="cable"),
+        {
+            "map_interval": map_interval,
+            "map_lead": map_lead,
+            "request_delay": request_delay,
+            "backoff": backoff,
+            "collision": collision,
+            "doublings": doublings,
+        },
+    )
+
+
+def cellular(
+    *,
+    file: str | None = None,
+    repeat: bool | int | None = None,
+    tti: str | None = None,
+    sr_period: str | None = None,
+    grant_delay: str | None = None,
+    processing: str | None = None,
+    decoding: str | None = None,
+    harq_round_trip: str | None = None,
+    error_rate: float | None = None,
+) -> Component:
+    """Cellular.
+
+    That of a cell's link to one phone, at ``rate`` or at that of a trace: scheduling requests, transport blocks,
+    HARQ.
+
+    Args:
+        file: A trace that takes the place of ``rate``, as in the service ``trace``.
+        repeat: Whether that trace begins again at its end, or how often it is played in all. (1 to 4294967295)
+        tti: How long a transmission time interval is: 1 ms in LTE, in 5G 0.5 ms with 30 kHz between subcarriers.
+            (duration in ps, ns, us (µs), ms, s, min, h; 62.5 us to 10 ms; default ``"1 ms"``)
+        sr_period: How often the phone can send a scheduling request; 0 where the scheduler sees what waits, as it
+            does downlink. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"0 s"``)
+        grant_delay: From the time at which a request or a report is sent until the block that it is granted: its
+            transmission (1 ms), the scheduler (3 ms), the grant (1 ms), the phone (3 ms). Uplink only. (duration in
+            ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"8 ms"``)
+        processing: How long a packet is processed before it can go into a block. Downlink only; ``grant_delay`` has
+            it uplink. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"3 ms"``)
+        decoding: How long a block is decoded. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 1 s; default ``"3
+            ms"``)
+        harq_round_trip: From a transmission that failed to the next. (duration in ps, ns, us (µs), ms, s, min, h; 0
+            s to 1 s; default ``"8 ms"``)
+        error_rate: Share of transmissions that fail. (0.0 to 0.9; default ``0.1``)
+    """
+    return build(
+        Builder("service.cellular", "link.component.service", kind="cellular"),
+        {
+            "file": file,
+            "repeat": repeat,
+            "tti": tti,
+            "sr_period": sr_period,
+            "grant_delay": grant_delay,
+            "processing": processing,
+            "decoding": decoding,
+            "harq_round_trip": harq_round_trip,
+            "error_rate": error_rate,
+        },
+    )

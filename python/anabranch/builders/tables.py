@@ -309,6 +309,7 @@ class Tables:
         target: str,
         protocol: str | None = None,
         family: int | None = None,
+        dscp: int | str | None = None,
         start: str | None = None,
         start_spread: str | None = None,
         stop: str | None = None,
@@ -332,6 +333,11 @@ class Tables:
             target: The node that receives.
             protocol: The transport protocol. (one of ``"tcp"``, ``"udp"``; default ``"tcp"``)
             family: The version of IP. (one of ``4``, ``6``; default ``4``)
+            dscp: The differentiated services code point of its packets in both directions, a number or a name such as
+                ``"ef"``. Queues that tell classes apart see it (``cake``), and so does the gateway's tunnel. (0 to 63;
+                one of ``"cs0"``, ``"le"``, ``"cs1"``, ``"af11"``, ``"af12"``, ``"af13"``, ``"cs2"``, ``"af21"``,
+                ``"af22"``, ``"af23"``, ``"cs3"``, ``"af31"``, ``"af32"``, ``"af33"``, ``"cs4"``, ``"af41"``,
+                ``"af42"``, ``"af43"``, ``"cs5"``, ``"va"``, ``"ef"``, ``"cs6"``, ``"cs7"``)
             start: When it starts. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default
                 ``"0 s"``)
             start_spread: Each copy starts later by a uniform draw from this span. (duration in ps, ns, us (µs), ms, s,
@@ -366,6 +372,7 @@ class Tables:
                 "to": target,
                 "protocol": protocol,
                 "family": family,
+                "dscp": dscp,
                 "start": start,
                 "start_spread": start_spread,
                 "stop": stop,

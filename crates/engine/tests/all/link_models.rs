@@ -134,7 +134,7 @@ fn media_survive_a_link_that_goes_down() {
     }
 }
 
-/// CAKE with four tins keeps a sixteenth of its rate for the tin of bulk traffic while others want the rest (its manual page).
+/// tc-cake(8): voice has priority up to a quarter of the rate, and gets no more while best effort wants it; bulk gets what others leave.
 #[test]
 fn cake_tells_flows_apart_by_their_dscp() {
     let shares = |protocol: &str, dscp: &str| {
@@ -156,8 +156,9 @@ fn cake_tells_flows_apart_by_their_dscp() {
     for protocol in ["", udp] {
         let alike = shares(protocol, "");
         assert!((alike - 0.5).abs() < 0.05, "{alike}");
-        let bulk = shares(protocol, "dscp = \"cs1\"");
-        assert!((0.04..0.1).contains(&bulk), "{bulk}");
-        assert!((shares(protocol, "dscp = 8") - bulk).abs() < 1e-9);
+        let voice = shares(protocol, "dscp = \"ef\"");
+        assert!((voice - 0.25).abs() < 0.03, "{voice}");
+        assert!((shares(protocol, "dscp = 46") - voice).abs() < 1e-9);
+        assert!(shares(protocol, "dscp = \"cs1\"") < 0.07);
     }
 }

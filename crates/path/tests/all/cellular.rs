@@ -109,6 +109,32 @@ fn a_busy_link_loses_the_share_of_its_errors() {
     }
 }
 
+/// A phone that sends all the time reports all the time: uplink takes the loop of report and grant more than downlink, whatever the load.
+#[test]
+fn a_busy_phone_waits_for_one_loop() {
+    let delay = |sr_period_us: u64, mbit: u64| {
+        let params = Params {
+            sr_period: GrantTime::from_micros(sr_period_us),
+            ..Params::default()
+        };
+        let mut cell = cell(&params, 5);
+        let (mut now, mut sum) = (Instant::START, 0.0);
+        let count = 40_000;
+        for packet in 0..count {
+            let arrived = Instant::from_nanos(packet * 12_000_000 / mbit);
+            cell.arrived(arrived);
+            now = cell.finish(now.max(arrived), 12_000);
+            sum += (now + cell.lag()).saturating_since(arrived).as_millis_f64();
+        }
+        sum / count as f64
+    };
+    for mbit in [12, 16, 18] {
+        let loops = delay(10_000, mbit) - delay(0, mbit);
+        // 8 ms for the grant and 0.5 ms for the next block, in the place of 3 ms of processing; more where retransmissions take that block.
+        assert!((4.0..7.5).contains(&loops), "{mbit} Mbit/s: {loops}");
+    }
+}
+
 #[test]
 fn deliveries_keep_their_order() {
     let params = Params {

@@ -13,6 +13,8 @@
 //! # Not implemented
 //! - Unsolicited and proactive grants, token buckets, MAC headers (`rate` is that of IP packets), channel bonding.
 
+use std::collections::VecDeque;
+
 use anabranch_core::{
     parameters::Count,
     quantity,
@@ -126,8 +128,8 @@ pub struct Cable {
     arrived: Instant,
     /// The last request, which holds for all that arrived before it.
     requested: Option<Instant>,
-    /// The last transmission without a gap, from and to.
-    burst: Option<(Instant, Instant)>,
+    /// Transmissions without a gap, from and to, that end after the last packet to be requested arrived.
+    bursts: VecDeque<(Instant, Instant)>,
     /// When the bits of the packet in transmission begin to leave.
     begun: Instant,
 }
@@ -152,7 +154,7 @@ impl Cable {
             requests: 0,
             arrived: Instant::START,
             requested: None,
-            burst: None,
+            bursts: VecDeque::new(),
             begun: Instant::START,
         }
     }
@@ -182,13 +184,19 @@ impl Cable {
     }
 
     /// When the next segment begins at or after `from`, if the modem sends one anyway.
-    fn piggyback(&self, from: Instant) -> Option<Instant> {
-        let (start, end) = self.burst?;
-        if from <= start {
-            return Some(start);
+    fn piggyback(&mut self, from: Instant) -> Option<Instant> {
+        while self.bursts.front().is_some_and(|(_, end)| *end <= from) {
+            self.bursts.pop_front();
         }
         // A grant does not reach beyond its interval: a burst is a segment for each.
-        Some(self.intervals.at_or_after(from)).filter(|segment| *segment < end)
+        let next = self.intervals.at_or_after(from);
+        let segment = |&(start, end): &(Instant, Instant)| {
+            if from <= start {
+                return Some(start);
+            }
+            (next < end).then_some(next)
+        };
+        self.bursts.iter().find_map(segment)
     }
 
     /// When a packet may leave that joined the queue at `arrived`.
@@ -213,10 +221,10 @@ impl Service for Cable {
     fn finish(&mut self, now: Instant, bits: u64) -> Instant {
         self.begun = now.max(self.grant(self.arrived));
         let end = self.sender.finish(self.begun, bits);
-        self.burst = match self.burst {
-            Some((start, until)) if until == self.begun => Some((start, end)),
-            _ => Some((self.begun, end)),
-        };
+        match self.bursts.back_mut() {
+            Some((_, until)) if *until == self.begun => *until = end,
+            _ => self.bursts.push_back((self.begun, end)),
+        }
         end
     }
     fn capacity(&self, from: Instant, to: Instant) -> f64 {
@@ -224,7 +232,7 @@ impl Service for Cable {
     }
     fn interrupt(&mut self, since: Instant, now: Instant) -> u64 {
         let from = since.max(self.begun);
-        self.burst = None;
+        self.bursts.clear();
         if now <= from {
             return 0;
         }

@@ -19,6 +19,8 @@
 //! # Not implemented
 //! - Frames of TDD, discontinuous reception, random access, other phones of the cell, link adaptation, handover.
 
+use std::collections::VecDeque;
+
 use anabranch_core::{
     bounded, quantity,
     registry::{Meta, Source},
@@ -136,6 +138,8 @@ enum Access {
         grant_delay: Duration,
         /// The last request or report, which holds for all that arrived before it.
         last: Option<Instant>,
+        /// Blocks that carry a report, from the arrival of the last packet to be scheduled on.
+        blocks: VecDeque<u64>,
     },
 }
 
@@ -154,6 +158,10 @@ struct Block {
 /// link that nearly stands still.
 const MOST_BLOCKS: u32 = 65_536;
 
+fn start_of(block: u64, tti: Duration) -> Instant {
+    Instant::from_picos(block.saturating_mul(tti.as_picos()))
+}
+
 /// A cell's link at work.
 #[derive(Debug)]
 pub struct Cellular {
@@ -166,9 +174,7 @@ pub struct Cellular {
     free: Vec<u64>,
     stream: Stream,
     arrived: Instant,
-    /// The last block, and the first of those without a gap up to it.
     block: Option<Block>,
-    first: u64,
     /// The end of the last transmission, and when its packet is delivered.
     end: Instant,
     delivered: Instant,
@@ -191,6 +197,7 @@ impl Cellular {
                 requests: Recurring::new(period, offset),
                 grant_delay: params.grant_delay.get(),
                 last: None,
+                blocks: VecDeque::new(),
             }
         };
         let round_trip = params.harq_round_trip.get().as_picos();
@@ -205,14 +212,13 @@ impl Cellular {
             stream,
             arrived: Instant::START,
             block: None,
-            first: 0,
             end: Instant::START,
             delivered: Instant::START,
         }
     }
 
     fn start_of(&self, block: u64) -> Instant {
-        Instant::from_picos(block.saturating_mul(self.tti.as_picos()))
+        start_of(block, self.tti)
     }
 
     /// The first block that begins at or after `at`.
@@ -223,20 +229,26 @@ impl Cellular {
     /// When a packet that joined the queue at `arrived` can go into a block.
     fn ready(&mut self, arrived: Instant) -> Instant {
         let next = self.block_from(arrived);
-        let report = self
-            .block
-            .filter(|block| next <= block.number)
-            .map(|_| self.start_of(next.max(self.first)));
+        let tti = self.tti;
         match &mut self.access {
             Access::Seen { processing } => arrived.saturating_add(*processing),
             Access::Requested {
                 requests,
                 grant_delay,
                 last,
+                blocks,
             } => {
                 let asked = match *last {
                     Some(last) if arrived <= last => last,
-                    _ => report.unwrap_or_else(|| requests.at_or_after(arrived)),
+                    _ => {
+                        while blocks.front().is_some_and(|block| *block < next) {
+                            blocks.pop_front();
+                        }
+                        match blocks.front() {
+                            Some(block) => start_of(*block, tti),
+                            None => requests.at_or_after(arrived),
+                        }
+                    }
                 };
                 *last = Some(asked);
                 asked.saturating_add(*grant_delay)
@@ -274,8 +286,8 @@ impl Cellular {
             failures += 1;
         }
         self.free[process(number)] = number + processes * (failures + 1);
-        if self.block.is_none_or(|last| last.number + 1 < number) {
-            self.first = number;
+        if let Access::Requested { blocks, .. } = &mut self.access {
+            blocks.push_back(number);
         }
         let through = self.start_of(number + 1 + processes * failures);
         Some(Block {
@@ -338,6 +350,9 @@ impl Service for Cellular {
     /// A block that is cut off is worth nothing.
     fn interrupt(&mut self, _since: Instant, _now: Instant) -> u64 {
         self.block = None;
+        if let Access::Requested { blocks, .. } = &mut self.access {
+            blocks.clear();
+        }
         0
     }
 
