@@ -542,10 +542,11 @@ impl Direction {
     }
 
     /// The sender has had more to send than it might for long. A segment that ends a write each time is no sign of it, unless
-    /// the write was longer.
+    /// the window was full behind one.
     fn has_more(&self) -> bool {
-        let pattern = &self.releases.pattern;
-        pattern.is_whole() && (!pattern.is_pushed() || self.size.is_permitted())
+        let releases = &self.releases;
+        let is_full = || self.size.is_permitted() && releases.was_full_lately(LONG_PAUSE);
+        releases.pattern.is_whole() && (!releases.pattern.is_pushed() || is_full())
     }
 
     /// The sender always has something to send, and has not been silent for long.
