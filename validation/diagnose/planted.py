@@ -55,6 +55,9 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
             file = Path(folder) / "planted.pcapng"
             file.write_bytes(content)
             document = diagnose(file)
+        if not document["connections"]:
+            # Every SYN was lost before this point.
+            continue
         connection = document["connections"][0]
         name, direction = max(connection["directions"].items(), key=lambda one: int(one[1]["bytes"]))
         sender = ip_address(connection["a" if name == "a_to_b" else "b"].rpartition(":")[0]).packed
@@ -108,6 +111,8 @@ def accepted(rows: dict[int, Row], capture: bytes) -> dict[int, Row]:
     sums: Counter[bytes] = Counter()
     for _, segment in found:
         sums[segment.source] += segment.payload
+    if not sums:
+        return rows
     sender = sums.most_common(1)[0][0]
     first = next((segment.seq for _, segment in found if segment.source == sender and segment.flags & SYN), None)
     if first is None:
