@@ -611,6 +611,7 @@ impl Direction {
             .asked
             .filter(|asked| is_idle && last.is_none_or(|last| *asked > last.time))
             .map(|asked| asked.min(time));
+        let is_level = pattern.is_level(mss);
         let wait = Wait {
             mss,
             is_bulk: asked_at.is_none() && self.is_bulk(time, round_trip),
@@ -632,13 +633,14 @@ impl Direction {
             is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed)
                 && self.next - self.view.before <= 2 * mss,
             is_paced: !pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
-            is_level: pattern.is_level(mss),
+            is_level,
             is_refill: refill == Refill::Yes,
             may_refill: refill == Refill::Perhaps,
-            fills_window: self
-                .view
-                .window
-                .is_some_and(|window| pattern.level() + mss + window / 8 >= window),
+            fills_window: is_level
+                && self
+                    .view
+                    .window
+                    .is_some_and(|window| pattern.level() + mss + window / 8 >= window),
             is_unfilled: pattern.is_below_any_window(mss),
             is_queued: self.rtt.is_queued(delays.back()),
         };
