@@ -556,6 +556,14 @@ impl Direction {
         self.has_more() && self.view.last.is_some_and(is_short)
     }
 
+    /// Whether the amount in flight stays the same, and whether it fills the receiver's window.
+    fn level(&self, mss: i64) -> (bool, bool) {
+        let pattern = &self.releases.pattern;
+        let is_level = pattern.is_level(mss);
+        let fills = |window: i64| pattern.level() + mss + window / 8 >= window;
+        (is_level, is_level && self.view.window.is_some_and(fills))
+    }
+
     /// The interval before a segment ends; what of it belongs to fast recovery.
     fn close_wait(
         &mut self,
@@ -611,7 +619,7 @@ impl Direction {
             .asked
             .filter(|asked| is_idle && last.is_none_or(|last| *asked > last.time))
             .map(|asked| asked.min(time));
-        let is_level = pattern.is_level(mss);
+        let (is_level, fills_window) = self.level(mss);
         let wait = Wait {
             mss,
             is_bulk: asked_at.is_none() && self.is_bulk(time, round_trip),
@@ -636,11 +644,7 @@ impl Direction {
             is_level,
             is_refill: refill == Refill::Yes,
             may_refill: refill == Refill::Perhaps,
-            fills_window: is_level
-                && self
-                    .view
-                    .window
-                    .is_some_and(|window| pattern.level() + mss + window / 8 >= window),
+            fills_window,
             is_unfilled: pattern.is_below_any_window(mss),
             is_queued: self.rtt.is_queued(delays.back()),
         };
