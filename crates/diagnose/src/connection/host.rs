@@ -88,3 +88,30 @@ impl Turnaround {
         took
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MILLISECOND;
+
+    #[test]
+    fn an_answer_is_timed_from_the_stamp_that_it_echoes() {
+        let mut host = Turnaround::default();
+        for stamp in 0..5 {
+            host.ask(100 + stamp, i64::from(stamp) * MILLISECOND);
+        }
+        assert_eq!(host.answer(103, 13 * MILLISECOND), Some(10 * MILLISECOND));
+        assert_eq!(host.answer(103, 20 * MILLISECOND), None);
+        assert_eq!(host.answer(104, 15 * MILLISECOND), Some(11 * MILLISECOND));
+    }
+
+    #[test]
+    fn answers_of_one_round_trip_count_once() {
+        let mut host = Turnaround::default();
+        host.sample(10 * MILLISECOND);
+        assert!(host.busy(0, 10 * MILLISECOND));
+        assert!(!host.busy(5 * MILLISECOND, 40 * MILLISECOND));
+        assert!(host.busy(12 * MILLISECOND, 30 * MILLISECOND));
+        assert_eq!(host.recent(), Some(10 * MILLISECOND));
+    }
+}

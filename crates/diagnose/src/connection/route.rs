@@ -166,3 +166,44 @@ impl Stretch {
         is_most <= was_most + was_most / 8 && was_least <= is_least + is_least / 8
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sixteen blocks before a step and behind it: their round trip in milliseconds, what is in flight, and octets per
+    /// millisecond.
+    fn changes(before: (i64, i64, i64), after: (i64, i64, i64)) -> usize {
+        let mut route = Route::default();
+        let (mut time, mut passed) = (0, 0);
+        for (round_trip, flight, rate) in [before, after] {
+            for _ in 0..16 * BLOCK {
+                time += 10 * MILLISECOND;
+                passed += 10 * rate;
+                let sample = Sample {
+                    time,
+                    took: round_trip * MILLISECOND,
+                    flight,
+                    passed,
+                };
+                route.see(sample, round_trip * MILLISECOND);
+            }
+        }
+        route.changes.len()
+    }
+
+    #[test]
+    fn a_step_under_the_same_flight_is_another_route() {
+        assert_eq!(changes((20, 10_000, 500), (60, 10_000, 166)), 1);
+    }
+
+    #[test]
+    fn a_shorter_way_holds_less_and_goes_faster() {
+        assert_eq!(changes((34, 10_000, 300), (11, 7_000, 600)), 1);
+    }
+
+    #[test]
+    fn a_queue_that_drains_is_no_other_route() {
+        assert_eq!(changes((34, 100_000, 3_000), (21, 62_000, 3_000)), 0);
+    }
+}
