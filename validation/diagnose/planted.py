@@ -12,6 +12,7 @@ and judges those that are there. --write writes docs/validation/diagnosis.md. Ex
 from __future__ import annotations
 
 import argparse
+import bisect
 import random
 import secrets
 import sys
@@ -24,11 +25,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from anabranch import Scenario
+import polars as pl
+from anabranch import RunResult, Scenario
 from anabranch.diagnosis import diagnose
 
 from diagnose import editing, live, page
-from diagnose.causes import CAUSES, POINTS, Cause
+from diagnose.causes import CAUSES, POINTS, WINDOW, Cause
 from diagnose.judging import Judgement, Pause, Tally, judge_bars, matrix, truth_of_pause
 from diagnose.simulated import Row, Score, compare, compare_time, sent
 from diagnose.truth import SYN, Acks, Sent, needed
@@ -43,6 +45,7 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
         seed=seed % 2**32, packets=True, captures=list(POINTS.values())
     )
     rows = accepted(sent(result), result.pcapng(POINTS["receiver"]))
+    probes = _probes(result, rows) if cause.stalls >= WINDOW else frozenset()
     whole = 0.0
     for point, link in POINTS.items():
         content = result.pcapng(link)
@@ -52,6 +55,9 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
             file = Path(folder) / "planted.pcapng"
             file.write_bytes(content)
             document = diagnose(file)
+        if not document["connections"]:
+            # Every SYN was lost before this point.
+            continue
         connection = document["connections"][0]
         name, direction = max(connection["directions"].items(), key=lambda one: int(one[1]["bytes"]))
         sender = ip_address(connection["a" if name == "a_to_b" else "b"].rpartition(":")[0]).packed
@@ -70,13 +76,30 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
             compare_time(told, result, direction, connection["duration_s"])
         pauses = []
         for stall in direction["stalls"]:
-            row = rows.get(index.get(stall["packets"][-1], -1))
-            side = stall["side"]
-            pauses.append(
-                Pause(truth_of_pause(row, cause), stall["cause"], side, stall["duration_s"], stall["packets"])
-            )
+            number = index.get(stall["packets"][-1], -1)
+            may_be = truth_of_pause(rows.get(number), cause)
+            if number in probes:
+                may_be |= {"retransmission-timeout"}
+            pauses.append(Pause(may_be, stall["cause"], stall["side"], stall["duration_s"], stall["packets"]))
         findings = tuple(one["cause"] for one in connection["findings"])
         yield Judgement(cause, seed, point, told, tuple(pauses), findings, is_whole or not cause.hidden)
+
+
+def _probes(result: RunResult, rows: dict[int, Row]) -> frozenset[int]:
+    """The numbers of segments of new data that may be tail loss probes (RFC 8985 §7.2): after twice a round trip."""
+    packets = result.table("packets")
+    size = pl.col("payload_bytes").sum()
+    back = packets.group_by("direction").agg(size).sort("payload_bytes")["direction"][0]
+    came = packets.filter((pl.col("direction") == back) & pl.col("received_s").is_not_null())["received_s"].sort()
+    acks = came.to_list()
+    opened = min(row["sent_s"] for row in rows.values())
+    round_trip = next((time for time in acks if time > opened), opened) - opened
+    found = set()
+    for number, row in rows.items():
+        latest = bisect.bisect_right(acks, row["sent_s"])
+        if latest and not row["retransmission"] and row["sent_s"] - acks[latest - 1] > 1.5 * round_trip:
+            found.add(number)
+    return frozenset(found)
 
 
 def accepted(rows: dict[int, Row], capture: bytes) -> dict[int, Row]:
@@ -88,6 +111,8 @@ def accepted(rows: dict[int, Row], capture: bytes) -> dict[int, Row]:
     sums: Counter[bytes] = Counter()
     for _, segment in found:
         sums[segment.source] += segment.payload
+    if not sums:
+        return rows
     sender = sums.most_common(1)[0][0]
     first = next((segment.seq for _, segment in found if segment.source == sender and segment.flags & SYN), None)
     if first is None:

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::{
     connection::{self, direction::Direction, route::Route},
     limit::Limit,
-    path::Model,
+    path::{Model, Seen},
     retransmission::{self, Trigger},
     segment::End,
     stall,
@@ -313,7 +313,10 @@ impl Connection {
             b_to_a: OneWay::of(b_to_a, to_b),
         };
         let model = from.path();
-        let fastest = model.as_ref().and_then(|model| model.rate_mbit_s.value);
+        let fastest = model.as_ref().map(|model| model.rate_mbit_s);
+        let fastest = fastest
+            .filter(|rate| rate.seen == Seen::Measured)
+            .and_then(|rate| rate.value);
         directions.a_to_b.compare_rate(fastest);
         directions.b_to_a.compare_rate(fastest);
         let resets = from.resets();

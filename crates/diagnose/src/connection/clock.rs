@@ -154,8 +154,12 @@ impl Clock {
 
     /// The sender has enough duplicate acknowledgments to begin a recovery; or something new is acknowledged.
     pub(crate) fn may_recover(&mut self, time: Nanos, may: bool) {
-        let shares = LEVEL_SEEN_AS.map(|limit| self.shares.of(limit));
-        self.missed = may.then(|| self.missed.unwrap_or((time, shares)));
+        self.missed = if may {
+            let shares = || LEVEL_SEEN_AS.map(|limit| self.shares.of(limit));
+            Some(self.missed.unwrap_or_else(|| (time, shares())))
+        } else {
+            None
+        };
     }
 
     /// A recovery shows so late that a retransmission before it must have been lost before the capture point: the time since

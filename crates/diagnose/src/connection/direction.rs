@@ -542,10 +542,11 @@ impl Direction {
     }
 
     /// The sender has had more to send than it might for long. A segment that ends a write each time is no sign of it, unless
-    /// the write was longer.
+    /// the window was full behind one.
     fn has_more(&self) -> bool {
-        let pattern = &self.releases.pattern;
-        pattern.is_whole() && (!pattern.is_pushed() || self.size.is_permitted())
+        let releases = &self.releases;
+        let is_full = || self.size.is_permitted() && releases.was_full_lately(LONG_PAUSE);
+        releases.pattern.is_whole() && (!releases.pattern.is_pushed() || is_full())
     }
 
     /// The sender always has something to send, and has not been silent for long.
@@ -553,6 +554,14 @@ impl Direction {
         let longest = round_trip.unwrap_or(0).max(LONG_PAUSE);
         let is_short = |arrival: Arrival| time - arrival.time <= longest;
         self.has_more() && self.view.last.is_some_and(is_short)
+    }
+
+    /// Whether the amount in flight stays the same, and whether it fills the receiver's window.
+    fn level(&self, mss: i64) -> (bool, bool) {
+        let pattern = &self.releases.pattern;
+        let is_level = pattern.is_level(mss);
+        let fills = |window: i64| pattern.level() + mss + window / 8 >= window;
+        (is_level, is_level && self.view.window.is_some_and(fills))
     }
 
     /// The interval before a segment ends; what of it belongs to fast recovery.
@@ -610,6 +619,7 @@ impl Direction {
             .asked
             .filter(|asked| is_idle && last.is_none_or(|last| *asked > last.time))
             .map(|asked| asked.min(time));
+        let (is_level, fills_window) = self.level(mss);
         let wait = Wait {
             mss,
             is_bulk: asked_at.is_none() && self.is_bulk(time, round_trip),
@@ -631,13 +641,10 @@ impl Direction {
             is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed)
                 && self.next - self.view.before <= 2 * mss,
             is_paced: !pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
-            is_level: pattern.is_level(mss),
+            is_level,
             is_refill: refill == Refill::Yes,
             may_refill: refill == Refill::Perhaps,
-            fills_window: self
-                .view
-                .window
-                .is_some_and(|window| pattern.level() + mss + window / 8 >= window),
+            fills_window,
             is_unfilled: pattern.is_below_any_window(mss),
             is_queued: self.rtt.is_queued(delays.back()),
         };

@@ -17,6 +17,7 @@ pub(crate) struct Turnaround {
     /// The last ones.
     recent: [Nanos; RECENT],
     sampled: usize,
+    least_recent: Option<Nanos>,
     /// When the last of them was taken.
     counted: Option<Nanos>,
     /// How far answers usually lie above the least one: those that were prompt.
@@ -32,8 +33,7 @@ impl Turnaround {
 
     /// The least of the last answers that did not wait for the application: a route changes, and a queue comes and goes.
     pub(crate) fn recent(&self) -> Option<Nanos> {
-        let known = &self.recent[..self.sampled.min(RECENT)];
-        known.iter().min().copied().or(self.min)
+        self.least_recent.or(self.min)
     }
 
     /// An answer while more was to be sent; whether it counts. One does for each time that an answer takes, so that the last
@@ -46,6 +46,8 @@ impl Turnaround {
         self.counted = Some(now);
         self.recent[self.sampled % RECENT] = took.clamp(0, LONGEST);
         self.sampled += 1;
+        let known = &self.recent[..self.sampled.min(RECENT)];
+        self.least_recent = known.iter().min().copied();
         true
     }
 
@@ -84,5 +86,32 @@ impl Turnaround {
             self.sample(took);
         }
         took
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MILLISECOND;
+
+    #[test]
+    fn an_answer_is_timed_from_the_stamp_that_it_echoes() {
+        let mut host = Turnaround::default();
+        for stamp in 0..5 {
+            host.ask(100 + stamp, i64::from(stamp) * MILLISECOND);
+        }
+        assert_eq!(host.answer(103, 13 * MILLISECOND), Some(10 * MILLISECOND));
+        assert_eq!(host.answer(103, 20 * MILLISECOND), None);
+        assert_eq!(host.answer(104, 15 * MILLISECOND), Some(11 * MILLISECOND));
+    }
+
+    #[test]
+    fn answers_of_one_round_trip_count_once() {
+        let mut host = Turnaround::default();
+        host.sample(10 * MILLISECOND);
+        assert!(host.busy(0, 10 * MILLISECOND));
+        assert!(!host.busy(5 * MILLISECOND, 40 * MILLISECOND));
+        assert!(host.busy(12 * MILLISECOND, 30 * MILLISECOND));
+        assert_eq!(host.recent(), Some(10 * MILLISECOND));
     }
 }

@@ -143,12 +143,20 @@ impl Level {
         more >= LEVEL_ROUNDS && 4 * growth < i64::try_from(more).unwrap_or(i64::MAX) * mss
     }
 
+    /// It has gone on for long enough to be one.
+    fn is_long(&self) -> bool {
+        self.peaks.len() >= LEVEL_ROUNDS
+    }
+
+    fn clear(&mut self) {
+        self.peaks.clear();
+        self.rounds = 0;
+        self.first = 0;
+    }
+
     /// A congestion window that limits grows by half a segment in a round trip at least (RFC 9438 §4.3, RFC 5681 §3.1),
     /// so that the halves are three segments apart; only behind a loss CUBIC's may stay longer.
     fn is_reached(&self, mss: i64, has_lost: bool) -> bool {
-        if self.peaks.len() < LEVEL_ROUNDS {
-            return false;
-        }
         if has_lost {
             let is_tight = self.high() - self.low() <= mss + self.high() / 20;
             is_tight && 5 * self.falls(mss) >= LEVEL_ROUNDS && self.rise() <= self.high() / 100
@@ -282,7 +290,7 @@ impl Pattern {
     /// A loss was found.
     pub(crate) fn lose(&mut self) {
         self.has_lost = true;
-        self.level = Level::default();
+        self.level.clear();
         self.peak = 0;
     }
 
@@ -301,8 +309,10 @@ impl Pattern {
 
     /// The amount in flight has stayed about the same, as much as there ever was.
     pub(crate) fn is_level(&self, mss: i64) -> bool {
-        let is_most = self.highest - self.level.high() <= self.highest / 20;
-        (is_most || !self.has_lost) && self.level.is_reached(mss, self.has_lost)
+        let is_most = || self.highest - self.level.high() <= self.highest / 20;
+        self.level.is_long()
+            && (!self.has_lost || is_most())
+            && self.level.is_reached(mss, self.has_lost)
     }
 
     /// The most in flight in the rounds that are level.
@@ -312,7 +322,7 @@ impl Pattern {
 
     /// Acknowledgments name a gap.
     pub(crate) fn disturb(&mut self) {
-        self.level = Level::default();
+        self.level.clear();
     }
 
     /// The most in flight.

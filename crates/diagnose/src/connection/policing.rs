@@ -9,7 +9,10 @@ const MOST: usize = 256;
 const INTERVALS: usize = 6;
 /// Losses that must lie on one line if only half of the intervals have one rate, at least.
 const POINTS: usize = 5;
-/// How far eight or more losses may be from their line, as a share of what passes between two; fewer must be closer.
+/// So many intervals are enough if all of them have one rate.
+const FEW: usize = 4;
+/// How far eight or more losses may be from their line, as a share of what passes between two; fewer must be closer, unless all
+/// intervals have one rate.
 const CLOSE: f64 = 0.08;
 /// So many losses on a line are a policer's although bursts wait in a queue; a full queue has the round trip long at each loss.
 const MANY: usize = 12;
@@ -41,7 +44,12 @@ impl Policing {
             .filter(|rate| (**rate - median).abs() <= median / 8.0)
             .count();
         let agree = rates.len() >= INTERVALS && 5 * near >= 4 * rates.len();
-        let is_line = 2 * near >= rates.len() && self.is_line(round_trip);
+        let closeness = if near == rates.len() && near >= FEW {
+            Some(CLOSE)
+        } else {
+            None
+        };
+        let is_line = 2 * near >= rates.len() && self.is_line(round_trip, closeness);
         let losses = self.losses.len();
         let is_policer = if 4 * self.queued <= losses {
             agree || is_line
@@ -67,7 +75,7 @@ impl Policing {
 
     /// What a bucket has let through when it is empty is its size and the rate times the time, although the sender's rate
     /// changes in between.
-    fn is_line(&self, round_trip: Nanos) -> bool {
+    fn is_line(&self, round_trip: Nanos, closeness: Option<f64>) -> bool {
         let mut points: Vec<(f64, f64)> = Vec::new();
         for &(time, passed) in &self.losses {
             let (time, passed) = (time as f64, passed as f64);
@@ -96,7 +104,8 @@ impl Policing {
         let residues = points.iter().map(off).map(|(x, y)| y - slope * x);
         let deviation = (residues.map(|rest| rest * rest).sum::<f64>() / (count - 2.0)).sqrt();
         let between = slope * (points[points.len() - 1].0 - points[0].0) / (count - 1.0);
-        deviation <= CLOSE * ((count - 4.0) / 4.0).min(1.0) * between
+        let close = closeness.unwrap_or(CLOSE * ((count - 4.0) / 4.0).min(1.0));
+        deviation <= close * between
     }
 }
 

@@ -229,6 +229,13 @@ impl Releases {
         }
     }
 
+    /// The window was full behind a segment at most so long before the last one.
+    pub(crate) fn was_full_lately(&self, time: Nanos) -> bool {
+        let last = self.last.map(|last| last.time);
+        last.zip(self.full_window)
+            .is_some_and(|(last, full)| last - full <= time)
+    }
+
     /// The segment has left.
     pub(crate) fn leave(&mut self, last: Last, mss: i64) {
         if last.room.is_some_and(|room| room < mss) {

@@ -72,6 +72,19 @@ impl Route {
         }
     }
 
+    /// A window that stays makes the rate fall when the round trip becomes longer, and rise when it becomes shorter. A queue
+    /// leaves the rate as it is.
+    fn has_other_rate(&self, before: &Stretch, after: &Stretch) -> bool {
+        let was = rate(self.blocks.range(..STAYS));
+        let is = rate(self.blocks.range(STAYS + 1..));
+        let (slower, faster) = if after.least.0 > before.least.0 {
+            (is, was)
+        } else {
+            (was, is)
+        };
+        4.0 * faster > 5.0 * slower
+    }
+
     /// Whether the blocks in the middle are a step: all before it lie together, and all behind it.
     fn look(&mut self) {
         if self.blocks.len() < 2 * STAYS + 1 {
@@ -81,7 +94,15 @@ impl Route {
         let after = Stretch::of(self.blocks.range(STAYS + 1..));
         let change = before
             .zip(after)
-            .and_then(|(before, after)| after.step_from(before));
+            .filter(|(before, after)| after.is_step_from(before))
+            .filter(|(before, after)| {
+                after.has_flight_of(before) || self.has_other_rate(before, after)
+            })
+            .map(|(before, after)| Change {
+                time: after.time,
+                before: before.least.0,
+                after: after.least.0,
+            });
         if let Some(change) = change.filter(|_| self.changes.len() < MOST) {
             self.changes.push(change);
             self.blocks.drain(..=STAYS);
@@ -91,14 +112,22 @@ impl Route {
     }
 }
 
-/// Blocks that follow each other: when they begin, the ranges of the least round trips and of what was in flight, and the rate.
+/// Octets per nanosecond, of the median block: a recovery stops the acknowledgments for a time.
+fn rate<'a>(blocks: impl Iterator<Item = &'a Block> + Clone) -> f64 {
+    let pairs = blocks.clone().zip(blocks.skip(1));
+    let mut rates: Vec<f64> = pairs
+        .map(|(one, next)| (next.passed - one.passed) as f64 / (next.time - one.time).max(1) as f64)
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied().unwrap_or_default()
+}
+
+/// Blocks that follow each other: when they begin, and the ranges of the least round trips and of what was in flight.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     time: Nanos,
     least: (Nanos, Nanos),
     flight: (i64, i64),
-    /// Octets per nanosecond, of the median block.
-    rate: f64,
 }
 
 impl Stretch {
@@ -108,23 +137,14 @@ impl Stretch {
             time: first.time,
             least: (first.least, first.least),
             flight: (first.flight, first.flight),
-            rate: 0.0,
         };
-        let mut last = first;
-        let mut rates = Vec::new();
         for block in blocks {
             all.least = (all.least.0.min(block.least), all.least.1.max(block.least));
             all.flight = (
                 all.flight.0.min(block.flight),
                 all.flight.1.max(block.flight),
             );
-            rates
-                .push((block.passed - last.passed) as f64 / (block.time - last.time).max(1) as f64);
-            last = block;
         }
-        rates.sort_by(f64::total_cmp);
-        // A recovery stops the acknowledgments for a time.
-        all.rate = rates.get(rates.len() / 2).copied().unwrap_or_default();
         Some(all)
     }
 
@@ -133,24 +153,57 @@ impl Stretch {
         high - low <= low / 16 + MILLISECOND
     }
 
-    fn step_from(&self, before: Self) -> Option<Change> {
+    fn is_step_from(&self, before: &Self) -> bool {
         let (was, is) = (before.least.0, self.least.0);
         let is_step = (is - was).abs() > was.min(is) / 8 + 2 * MILLISECOND;
-        // A queue grows by what more is in flight, and falls with it: the rate stays.
+        is_step && before.is_flat() && self.is_flat()
+    }
+
+    /// A queue grows by what more is in flight, and falls with it.
+    fn has_flight_of(&self, before: &Self) -> bool {
         let (was_least, was_most) = before.flight;
         let (is_least, is_most) = self.flight;
-        let is_same = is_most <= was_most + was_most / 8 && was_least <= is_least + is_least / 8;
-        let (slower, faster) = if is > was {
-            (self.rate, before.rate)
-        } else {
-            (before.rate, self.rate)
-        };
-        let is_other = 4.0 * faster > 5.0 * slower;
-        let is_change = is_step && (is_same || is_other);
-        (before.is_flat() && self.is_flat() && is_change).then_some(Change {
-            time: self.time,
-            before: was,
-            after: is,
-        })
+        is_most <= was_most + was_most / 8 && was_least <= is_least + is_least / 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sixteen blocks before a step and behind it: their round trip in milliseconds, what is in flight, and octets per
+    /// millisecond.
+    fn changes(before: (i64, i64, i64), after: (i64, i64, i64)) -> usize {
+        let mut route = Route::default();
+        let (mut time, mut passed) = (0, 0);
+        for (round_trip, flight, rate) in [before, after] {
+            for _ in 0..16 * BLOCK {
+                time += 10 * MILLISECOND;
+                passed += 10 * rate;
+                let sample = Sample {
+                    time,
+                    took: round_trip * MILLISECOND,
+                    flight,
+                    passed,
+                };
+                route.see(sample, round_trip * MILLISECOND);
+            }
+        }
+        route.changes.len()
+    }
+
+    #[test]
+    fn a_step_under_the_same_flight_is_another_route() {
+        assert_eq!(changes((20, 10_000, 500), (60, 10_000, 166)), 1);
+    }
+
+    #[test]
+    fn a_shorter_way_holds_less_and_goes_faster() {
+        assert_eq!(changes((34, 10_000, 300), (11, 7_000, 600)), 1);
+    }
+
+    #[test]
+    fn a_queue_that_drains_is_no_other_route() {
+        assert_eq!(changes((34, 100_000, 3_000), (21, 62_000, 3_000)), 0);
     }
 }

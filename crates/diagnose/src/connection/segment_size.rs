@@ -15,6 +15,8 @@ pub(crate) struct SegmentSize {
     /// The largest of those that did not end a write, in this epoch and the one before: they are full.
     full: [i64; 2],
     seen: u32,
+    /// What follows from them: it is asked for at each packet.
+    mss: i64,
     /// What the receiver permits.
     permitted: i64,
 }
@@ -22,21 +24,22 @@ pub(crate) struct SegmentSize {
 impl SegmentSize {
     pub(crate) fn permit(&mut self, octets: i64) {
         self.permitted = octets;
+        self.mss = self.find();
     }
 
     /// A segment with data.
     pub(crate) fn see(&mut self, segment: &Segment) {
         let octets = whole(segment);
         self.largest = self.largest.max(octets);
-        if segment.has(PSH) {
-            return;
+        if !segment.has(PSH) {
+            self.seen += 1;
+            if self.seen == EPOCH {
+                self.seen = 0;
+                self.full = [0, self.full[0]];
+            }
+            self.full[0] = self.full[0].max(octets);
         }
-        self.seen += 1;
-        if self.seen == EPOCH {
-            self.seen = 0;
-            self.full = [0, self.full[0]];
-        }
-        self.full[0] = self.full[0].max(octets);
+        self.mss = self.find();
     }
 
     /// Segments are as large as the receiver permits: an application writes more than one at a time.
@@ -45,13 +48,17 @@ impl SegmentSize {
     }
 
     /// The largest segment that did not end a write; while each of them did, what the receiver permits.
-    pub(crate) fn mss(&self) -> i64 {
+    fn find(&self) -> i64 {
         let [now, before] = self.full;
         match now.max(before) {
-            0 => match self.largest.max(self.permitted) {
-                0 => DEFAULT_MSS,
-                mss => mss,
-            },
+            0 => self.largest.max(self.permitted),
+            mss => mss,
+        }
+    }
+
+    pub(crate) fn mss(&self) -> i64 {
+        match self.mss {
+            0 => DEFAULT_MSS,
             mss => mss,
         }
     }

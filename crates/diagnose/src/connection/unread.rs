@@ -54,3 +54,34 @@ impl Unread {
         self.pending += time;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MILLISECOND;
+
+    /// Time of 100 windows, of which every so manieth had shrunk.
+    fn time(every: usize) -> Nanos {
+        let mut unread = Unread::default();
+        for turn in 0..100 {
+            let now = i64::try_from(turn).unwrap_or(0) * 10 * MILLISECOND;
+            unread.see_window(if turn % every == every - 1 {
+                4_000
+            } else {
+                10_000
+            });
+            unread.wait(now, now);
+        }
+        unread.time()
+    }
+
+    #[test]
+    fn windows_that_shrink_again_and_again_show_a_slow_reader() {
+        assert!(time(5) > 500 * MILLISECOND);
+    }
+
+    #[test]
+    fn a_moment_shows_none() {
+        assert_eq!(time(60), 0);
+    }
+}

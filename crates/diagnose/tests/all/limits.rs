@@ -195,7 +195,8 @@ fn new_data_after_two_round_trips_is_a_probe() {
     script.data(30 + 45, 10 * MSS, MSS);
     script.data(1_040, 0, MSS);
     let shares = script.sent().limits_s;
-    assert!(shares["application"] < 0.01, "{shares:?}");
+    // The first write comes 10 ms behind the handshake.
+    assert!(shares["application"] < 0.02, "{shares:?}");
     assert!(shares["retransmission-timeout"] > 1.0, "{shares:?}");
 }
 
