@@ -124,7 +124,7 @@ struct Long {
 /// The controller of a path.
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a fact by itself, and all sixteen cases occur"
+    reason = "each is one answer, and none excludes another"
 )]
 #[derive(Debug, Clone)]
 pub struct RateControl {
