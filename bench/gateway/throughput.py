@@ -101,6 +101,8 @@ def wireguard(gateway: Path, words: list[str], label: str) -> Iterator[Tunnel]:
             interface = f"{label}-{end}"
             log = stack.enter_context((folder / f"{end}.log").open("w", encoding="utf-8"))
             command = inside(names[end], *words, interface)
+            # What a killed program left behind is no sign that this one listens.
+            Path(f"/var/run/wireguard/{interface}.sock").unlink(missing_ok=True)
             process = subprocess.Popen(command, stdout=log, stderr=log, text=True)
             processes.append(stack.enter_context(ended(process)).pid)
             wait(Path(f"/var/run/wireguard/{interface}.sock").exists, f"{words[0]} listens")

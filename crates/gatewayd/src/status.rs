@@ -107,7 +107,7 @@ counters! {
 /// A peer.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PeerReport {
-    /// `up` with a session, else `down`.
+    /// `up` with a session and a path that delivers, else `down`.
     pub state: String,
     /// Its paths, by their names in the configuration, or their numbers.
     pub paths: BTreeMap<String, PathReport>,
