@@ -52,12 +52,12 @@ def test_requests_and_grants_take_as_long_live(live_run: Run) -> None:
         assert live["links"]["path"]["forward"]["reordered_packets"] == 0
 
 
-def test_cake_sees_the_dscp_of_live_flows(live_run: Run) -> None:
+def test_cake_sees_the_dscp_of_live_flows(late_run: Run) -> None:
     """Voice has priority up to a quarter of the rate (tc-cake(8)); without marks both flows get a half."""
     queue = 'queue = { kind = "cake", rate = "8 Mbit/s", diffserv = "diffserv4" }\n'
     flow = 'from = "A"\nto = "B"\nprotocol = "udp"\nworkload = { kind = "paced", rate = "10 Mbit/s" }\n'
     for dscp, share in (('dscp = "ef"\n', 0.25), ("", 0.5)):
         text = f'duration = "3 s"\nwarmup = "0.5 s"\n[link.path]\nbetween = ["A", "B"]\nrate = "50 Mbit/s"\n{queue}'
-        live = live_run(f"{text}[flow.marked]\n{flow}{dscp}[flow.other]\n{flow}")
+        live = late_run(f"{text}[flow.marked]\n{flow}{dscp}[flow.other]\n{flow}")
         marked, other = (live["flows"][name]["goodput_mbit_s"] for name in ("marked", "other"))
         assert marked / (marked + other) == pytest.approx(share, abs=0.06)
