@@ -102,6 +102,8 @@ struct Seen {
     queue: f64,
     target: f64,
     is_busy: bool,
+    /// The path always had something to carry: delivery is what it can deliver.
+    is_fed: bool,
     is_much: bool,
     is_long: bool,
     is_loss: bool,
@@ -152,6 +154,8 @@ pub struct RateControl {
     busy_since: Option<Instant>,
     is_congested: bool,
     signal: bool,
+    /// The scheduler does not use the path, though it is ready.
+    is_left_out: bool,
     /// Octets that arrived in rounds in a row of which the start had sent far more.
     full: usize,
 }
@@ -181,6 +185,7 @@ impl Default for RateControl {
             busy_since: None,
             is_congested: false,
             signal: false,
+            is_left_out: false,
             full: 0,
         }
     }
@@ -296,15 +301,17 @@ impl RateControl {
         TARGET_S + JITTER * self.jitter_s
     }
 
+    /// Packets wait. Where this path could take one, the scheduler has left it out, and it has nothing to catch up on.
+    pub fn on_wait(&mut self, feedback: Option<Duration>, now: Instant) {
+        self.is_left_out = self.ready(feedback).is_some_and(|ready| ready <= now);
+    }
+
     /// A datagram leaves, after the pace held packets back or not. Those that the pace does not hold back count nevertheless.
     pub fn on_sent(&mut self, octets: usize, was_held_back: bool, now: Instant) {
         self.in_flight += octets;
         self.round.sent += octets;
-        let pause = if was_held_back {
-            CATCH_UP_BACKLOG
-        } else {
-            CATCH_UP
-        };
+        let is_late = was_held_back && !std::mem::take(&mut self.is_left_out);
+        let pause = if is_late { CATCH_UP_BACKLOG } else { CATCH_UP };
         let catch_up = pause.max(Duration::from_secs_f64(LEAST_FLIGHT / self.rate));
         let earliest = Instant::START + now.saturating_since(Instant::START + catch_up);
         let from = self.next.max(earliest);
@@ -313,8 +320,12 @@ impl RateControl {
 
     /// A datagram arrived.
     pub fn on_arrived(&mut self, octets: usize) {
-        // As TCP's slow start, if the window is used (RFC 7661 §4.3).
-        if self.is_starting && self.in_flight as f64 > 0.5 * self.window {
+        // As TCP's slow start, if the window is used (RFC 7661 §4.3) and makes no long queue (RFC 9406 §4.2).
+        let is_used = self.in_flight as f64 > 0.5 * self.window;
+        let is_long = self
+            .newest_s
+            .is_some_and(|newest| newest - self.base() > self.target_s());
+        if self.is_starting && is_used && !is_long {
             self.window += octets as f64;
         }
         self.in_flight = self.in_flight.saturating_sub(octets);
@@ -424,7 +435,7 @@ impl RateControl {
             .filter(|_| seen.is_busy);
         if self.is_starting {
             self.start(&seen);
-        } else if seen.is_busy || seen.delivery > self.delivery {
+        } else if seen.is_fed || seen.delivery > self.delivery {
             self.delivery += (seen.delivery - self.delivery) * 0.5;
         }
         if !self.is_starting {
@@ -439,6 +450,8 @@ impl RateControl {
         let (queue, target) = (round.least_queue_s, self.target_s());
         let is_busy = sent > BUSY * self.rate;
         let is_much = round.arrived > MANY_OCTETS;
+        // A queue where little was sent is jitter, or not ours.
+        let is_long = queue.is_finite() && queue > target && (is_busy || is_much);
         let loss = round.loss();
         let is_loss =
             round.losses >= LOSSES_LEAST && loss > UNUSUAL * self.usual_loss + UNUSUAL_SHARE;
@@ -451,8 +464,9 @@ impl RateControl {
             target,
             is_busy,
             is_much,
-            // A queue where little was sent is jitter, or not ours.
-            is_long: queue.is_finite() && queue > target && (is_busy || is_much),
+            // What is sent in a round arrives in the next.
+            is_fed: is_long || sent_least > BUSY * self.rate,
+            is_long,
             is_loss,
             keeps_up: delivery > (KEEPS_UP - self.jitter_s / past_s) * sent_least,
             full: if is_much && delivery < KEEPS_UP_AT_START * sent_least {
@@ -523,7 +537,12 @@ impl RateControl {
         let is_over = seen.is_long && !seen.keeps_up || seen.is_loss || is_full;
         if is_over || self.flat >= FLAT {
             self.is_starting = false;
-            self.delivery = seen.delivery;
+            self.delivery = if seen.is_fed {
+                seen.delivery
+            } else {
+                self.delivery.max(seen.delivery)
+            };
+            self.rate = self.rate.min(self.delivery);
         } else {
             self.delivery = self.delivery.max(seen.delivery);
         }

@@ -227,6 +227,11 @@ impl Tunnel {
             }
         }
         self.is_held_back = self.tier(0).is_some() && self.lanes.next(0).is_some();
+        if self.is_held_back {
+            for path in self.paths.values_mut() {
+                path.rate.on_wait(path.round_trip.feedback(), self.now);
+            }
+        }
         None
     }
 
