@@ -8,6 +8,7 @@ use anabranch_core::{
     rng::Stream,
     units::{Bytes, Duration, Instant},
 };
+use anabranch_gateway::policy::Role;
 use anabranch_path::{
     host::Host,
     link::service::{Capacity, Wifi},
@@ -465,14 +466,16 @@ impl Place<'_> {
         policies: &[Policy],
         clock_offset: [Duration; 2],
     ) -> [[MiddleboxId; 2]; 2] {
-        let standby: Vec<bool> = policies
-            .iter()
-            .map(|policy| *policy != Policy::Active)
-            .collect();
+        let role = |policy: &Policy| match policy {
+            Policy::Active => Role::Active,
+            Policy::Backup => Role::Backup,
+            Policy::Metered => Role::Metered,
+        };
+        let roles: Vec<Role> = policies.iter().map(role).collect();
         let parts = tunnel::Ends {
             name: &self.gateway.name,
             seed: self.resolved.seed,
-            standby: &standby,
+            roles: &roles,
             clock_offset,
             window: builder.window(),
         };

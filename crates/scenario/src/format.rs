@@ -305,7 +305,7 @@ pub enum Policy {
     Active,
     /// Where no active route delivers.
     Backup,
-    /// As a backup.
+    /// As a backup, and probed as little as possible.
     Metered,
 }
 

@@ -43,8 +43,8 @@ pub struct Ends<'a> {
     pub name: &'a str,
     /// The scenario's seed.
     pub seed: u64,
-    /// By path: whether it is used only where no other delivers.
-    pub standby: &'a [bool],
+    /// By path: when it is used.
+    pub roles: &'a [Role],
     /// What the ends' clocks show at the start.
     pub clock_offset: [Duration; 2],
     /// When counts are taken.
@@ -59,7 +59,7 @@ pub struct Ends<'a> {
 pub fn ends<B: Body>(parts: &Ends<'_>) -> [Box<dyn Middlebox<B>>; 2] {
     let secrets = Direction::BOTH
         .map(|way| Seeded::new(parts.seed, &format!("{}.key", element(parts.name, way))).draw());
-    let crossing = Crossing::new(parts.standby.len());
+    let crossing = Crossing::new(parts.roles.len());
     let meters = [Meter::default(), Meter::default()];
     Direction::BOTH.map(|way| {
         let keys = Keys {
@@ -67,10 +67,10 @@ pub fn ends<B: Body>(parts: &Ends<'_>) -> [Box<dyn Middlebox<B>>; 2] {
             peer: public_key(&secrets[way.opposite() as usize]),
             psk: None,
         };
-        let paths = (0..).zip(parts.standby).map(|(path, &standby)| PathConfig {
+        let paths = (0..).zip(parts.roles).map(|(path, &role)| PathConfig {
             id: PathId::new(path).expect("resolving counts the routes"),
             route: (way == Direction::Forward).then(|| route_to(way.opposite(), path)),
-            role: if standby { Role::Backup } else { Role::Active },
+            role,
         });
         let config = Config {
             keys,
@@ -89,7 +89,7 @@ pub fn ends<B: Body>(parts: &Ends<'_>) -> [Box<dyn Middlebox<B>>; 2] {
             meters: meters.clone(),
             window: parts.window,
             buffer: Vec::new(),
-            sent: vec![(0, 0); parts.standby.len()],
+            sent: vec![(0, 0); parts.roles.len()],
             ended: 0,
             counted: Counted::default(),
             before: None,

@@ -150,6 +150,20 @@ fn a_backup_path_carries_only_probes_and_reports() {
     assert_eq!(routes["b"]["state"], "standby");
 }
 
+#[test]
+fn a_metered_path_is_probed_less_than_a_backup() {
+    let datagrams = |policy: &str| {
+        let text = pair("linux", "").replace("12 MB", "2 MB").replace(
+            "kind = \"tunnel\"",
+            &format!("kind = \"tunnel\"\npolicies = {{ b = \"{policy}\" }}"),
+        );
+        let forward = &run(&text).summary.gateways["g"]["forward"];
+        number(&forward["routes"]["b"], "sent_packets")
+    };
+    let (backup, metered) = (datagrams("backup"), datagrams("metered"));
+    assert!(metered < backup / 2.0, "{metered} {backup}");
+}
+
 /// Two datagrams of one length in a scenario of nothing else: a link carries them with the octets of seal and headers.
 #[test]
 fn a_datagram_has_the_length_of_the_real_one() {

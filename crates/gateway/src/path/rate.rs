@@ -542,7 +542,6 @@ impl RateControl {
             } else {
                 self.delivery.max(seen.delivery)
             };
-            self.rate = self.rate.min(self.delivery);
         } else {
             self.delivery = self.delivery.max(seen.delivery);
         }
