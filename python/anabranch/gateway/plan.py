@@ -412,6 +412,4 @@ def remarks(config: Config, lines: Mapping[str, Line]) -> tuple[str, ...]:
             found.append(f"left out: the class `{name}` ({mode}); the simulator's tunnel treats all traffic as bulk")
     if len(config.peers) > 1:
         found.append(f"left out: {len(config.peers) - 1} of {len(config.peers)} peers; all traffic goes to one")
-    if "metered" in (path.policy for path in config.paths.values()):
-        found.append("a metered path is simulated as a backup, whose probes are more frequent")
     return tuple(found)

@@ -1,5 +1,5 @@
-//! Any sequence of events: each packet at most once, no nonce twice, bounded memory, and traffic within a second of the last event
-//! while one path is alive.
+//! Any sequence of events: each packet at most once, in the order of its flow unless it counts as late, no nonce twice, bounded
+//! memory, and traffic within a second of the last event while one path is alive.
 
 use super::{
     network::{Network, Wire, path},
@@ -49,6 +49,19 @@ enum Event {
     Restart {
         end: usize,
     },
+    Carrier {
+        end: usize,
+        path: usize,
+    },
+    Reload {
+        end: usize,
+        path: usize,
+        role: Role,
+    },
+}
+
+fn role() -> impl Strategy<Value = Role> {
+    prop_oneof![3 => Just(Role::Active), 1 => Just(Role::Backup), 1 => Just(Role::Metered)]
 }
 
 fn event(paths: usize) -> impl Strategy<Value = Event> {
@@ -62,7 +75,9 @@ fn event(paths: usize) -> impl Strategy<Value = Event> {
         1 => path.clone().prop_map(|path| Event::Corrupt { path }),
         1 => (path.clone(), 1_200_usize..1_472).prop_map(|(path, mtu)| Event::Small { path, mtu }),
         1 => path.clone().prop_map(|path| Event::Slow { path }),
-        1 => path.prop_map(|path| Event::NewPort { path }),
+        1 => path.clone().prop_map(|path| Event::NewPort { path }),
+        2 => (0_usize..2, path.clone()).prop_map(|(end, path)| Event::Carrier { end, path }),
+        2 => (0_usize..2, path, role()).prop_map(|(end, path, role)| Event::Reload { end, path, role }),
         2 => (0_usize..2).prop_map(|end| Event::Restart { end }),
         2 => (0_usize..2, 0_usize..400).prop_map(|(end, count)| Event::Hostile { end, count }),
     ]
@@ -99,6 +114,12 @@ fn apply(network: &mut Network, event: Event) {
         // The end that begins is behind an address translator.
         Event::NewPort { path } => network.ports[0][path] += 100,
         Event::Restart { end } => network.restart(end),
+        Event::Carrier { end, path } => {
+            network.lose_carrier(end, u8::try_from(path).expect("small"));
+        }
+        Event::Reload { end, path, role } => {
+            network.reload(end, u8::try_from(path).expect("small"), role);
+        }
         // Garbage, initiations of unknown senders, and what was carried before: whole, cut and altered.
         Event::Hostile { end, count } => {
             for at in 0..count {
@@ -152,7 +173,7 @@ proptest! {
         delays in proptest::collection::vec(2_u64..60, 3),
         events in proptest::collection::vec((event(3), 1_u64..900), 0..25),
         alive in 0_usize..3,
-        roles in proptest::collection::vec(prop_oneof![3 => Just(Role::Active), 1 => Just(Role::Backup), 1 => Just(Role::Metered)], 3),
+        roles in proptest::collection::vec(role(), 3),
         rules in proptest::collection::vec(rule(3), 0..2),
     ) {
         let wire = |&delay: &u64| [Wire { delay: MS * delay, ..Wire::default() }; 2];
@@ -163,6 +184,7 @@ proptest! {
             network.role(&[0], path, *role);
         }
         network.watch = Some(Watch::default());
+        let has_restart = events.iter().any(|(event, _)| matches!(event, Event::Restart { .. }));
         let time: u64 = events.iter().map(|&(_, pause)| pause).sum();
         network.flow(0, 1, MS * 20, MS * (time + 4_000));
         network.flow(1, 2, MS * 20, MS * (time + 4_000));
@@ -176,6 +198,10 @@ proptest! {
         network.run(MS * 3_500);
         for end in [0, 1] {
             network.check_once(end);
+            if !has_restart {
+                let late = network.stats(end).order.late;
+                prop_assert!(network.out_of_order(end) <= late, "end {}: {} of {}", end, network.out_of_order(end), late);
+            }
             let gap = network.gap(end, since);
             prop_assert!(gap <= MS * 1_000, "end {}: {} ms", end, gap.as_millis_f64());
         }

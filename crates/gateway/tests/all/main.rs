@@ -1,4 +1,17 @@
-//! Tests of the tunnel's core.
+//! Tests of the tunnel's core. Its laws, and what shows them:
+//!
+//! | law | over any events | by itself |
+//! | --- | --- | --- |
+//! | a packet is delivered at most once | `events` | `order::any_arrivals_are_delivered_once_and_in_order_but_for_late_ones` |
+//! | a flow keeps its order but for packets whose gap was given up | `events` | the same |
+//! | traffic flows within a second while one path is alive | `events` | `tunnel`, by kind of failure |
+//! | no nonce is used twice | `network`, in every test | `crypto::paths_are_spaces_of_their_own` |
+//! | memory is bounded | `events` | `order`, `correction`, `steady` |
+//! | reports arrive whatever is lost | `events` | `liveness::reports_converge_whatever_is_lost` |
+//! | states follow a model | `events`, with the table of `states` | `liveness::states_follow_the_model` |
+//!
+//! `PROPTEST_CASES=5000` runs thousands of cases of each.
+
 mod correction;
 mod crypto;
 mod events;

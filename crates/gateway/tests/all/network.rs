@@ -245,6 +245,30 @@ impl Network {
         }
     }
 
+    /// The interface of a path loses its carrier at an end.
+    pub fn lose_carrier(&mut self, end: End, number: u8) {
+        let now = self.local(end);
+        self.hosts[end].tunnel.on_carrier_loss(path(number), now);
+        if let Some(watch) = &mut self.watch {
+            watch.lose_carrier(end, number, self.now);
+        }
+    }
+
+    /// An end takes a path out and in again, with another role.
+    pub fn reload(&mut self, end: End, number: u8, role: Role) {
+        self.roles[end].insert(number, role);
+        let now = self.local(end);
+        let config = PathConfig {
+            id: path(number),
+            route: (end == 0 || self.both_begin).then(|| self.route(1 - end, number)),
+            role,
+        };
+        self.hosts[end].tunnel.set_path(config, now);
+        if let Some(watch) = &mut self.watch {
+            watch.reload(end, number);
+        }
+    }
+
     /// An end has the processor only once per `interval`. What arrives in between waits, with the time of its arrival.
     pub fn busy(&mut self, end: End, interval: Duration) {
         self.wake[end] = Some(interval);

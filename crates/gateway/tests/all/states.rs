@@ -111,6 +111,26 @@ impl Watch {
         self.paths.retain(|&(of, _), _| of != end);
     }
 
+    /// A path of an end begins anew.
+    pub fn reload(&mut self, end: End, path: u8) {
+        self.paths.remove(&(end, path));
+    }
+
+    /// A path of an end is dead by its carrier, whatever it was.
+    pub fn lose_carrier(&mut self, end: End, path: u8, now: Instant) {
+        let dead = Past {
+            name: Dead,
+            since: now,
+            has_worked: false,
+            waiting: None,
+        };
+        let past = self.paths.entry((end, path)).or_insert(dead);
+        *past = Past {
+            has_worked: past.has_worked,
+            ..dead
+        };
+    }
+
     /// Checks what has changed since the last call.
     pub fn check(&mut self, end: End, stats: &Stats, cause: Cause, now: Instant) {
         for path in &stats.paths {
