@@ -245,10 +245,10 @@ impl Tunnel {
         (usable.map(|path| path.mtu.size()).max().unwrap_or(BASE) - OVERHEAD) & !1
     }
 
-    /// Whether there is a session.
+    /// Whether there is a session, and a path that delivers.
     #[must_use]
     pub fn is_up(&self) -> bool {
-        self.handshakes.is_up()
+        self.handshakes.is_up() && self.tier(0).is_some()
     }
 
     /// What was counted.

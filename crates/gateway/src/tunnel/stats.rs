@@ -72,7 +72,7 @@ pub struct PathStats {
 /// The state of a tunnel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stats {
-    /// Whether there is a session.
+    /// Whether there is a session, and a path that delivers.
     pub is_up: bool,
     /// Sessions so far.
     pub sessions: u64,
@@ -115,7 +115,7 @@ impl Stats {
             kept_octets: path.ledger.kept_octets(),
         });
         Self {
-            is_up: tunnel.handshakes.is_up(),
+            is_up: tunnel.is_up(),
             sessions: tunnel.handshakes.count,
             counters: tunnel.counters,
             order: tunnel.order.stats(),

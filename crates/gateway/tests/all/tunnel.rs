@@ -171,6 +171,21 @@ fn a_black_hole_while_idle_is_known_within_a_second() {
 }
 
 #[test]
+fn a_tunnel_whose_paths_are_all_dead_is_down() {
+    let mut network = busy(17);
+    assert!(network.stats(0).is_up && network.stats(1).is_up);
+    for dead in [true, false] {
+        for number in 0..network.wires.len() {
+            kill(&mut network, number, &[0, 1], dead);
+        }
+        network.run(MS * 1_000);
+        for end in [0, 1] {
+            assert_eq!(network.stats(end).is_up, !dead, "end {end}");
+        }
+    }
+}
+
+#[test]
 fn a_lost_carrier_costs_at_most_20_ms() {
     let mut network = busy(13);
     let (since, now) = (network.now, network.now);
