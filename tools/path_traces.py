@@ -141,7 +141,7 @@ def satellite(seed: int, median: float, shared: int) -> list[Step]:
 ABOVE_LEAST = 1.0 + 0.1 * 0.6745
 """The median of a drive's delay over its least: see `drive`."""
 LTE_DELAY_MS = (70.0 - 7.5 - 17.0 - 2 * 8.0 / 9.0) / 2.0 / ABOVE_LEAST
-"""What the round trip of 70 ms leaves for each way beside the radio's access, downlink, uplink and retransmissions (TR 36.881 §5.2)."""
+"""What the round trip of 70 ms leaves each way beside the radio: downlink, uplink, retransmissions (TR 36.881 §5.2)."""
 NR_DELAY_MS = (40.0 - 2.75 - 10.5 - 2 * 4.0 / 9.0) / 2.0 / ABOVE_LEAST
 """The same for 5G, whose figures are assumed."""
 

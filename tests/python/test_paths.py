@@ -269,3 +269,22 @@ def test_opportunities_have_the_mean_rate_of_their_table() -> None:
     assert (len(times), times[-1]) == (1500, 1500)
     assert not [time for time in times if 500 < time <= 1000]
     assert step_table.read(b"# slots\n1\n2\n", "rate") is None
+
+
+@pytest.mark.parametrize("cc", ["cubic", "bbr"])
+@pytest.mark.parametrize("start", ["0 s", "6 s"])
+def test_lte_beside_vdsl_costs_no_throughput(cc: str, start: str) -> None:
+    text = (ROOT / "scenarios/paths/two-wan-office.toml").read_text("utf-8")
+    document: dict[str, Any] = toml_text.parse(text, "two-wan-office.toml")
+    del document["at"], document["gateway"]["office"]["policies"]
+    document["flow"]["download"] |= {"cc": cc, "start": start}
+
+    def goodput() -> float:
+        summary = Scenario.from_dict(document).run(digest=False).summary
+        return float(summary["flows"]["download"]["goodput_mbit_s"])
+
+    both = goodput()
+    del document["link"]["lte"]
+    document["gateway"]["office"]["routes"] = ["dsl"]
+    # The bound of the gateway's design page. BBR that begins at 6 s keeps to VDSL's rate, and never learns of LTE's.
+    assert both >= 0.97 * goodput()

@@ -111,6 +111,7 @@ pub fn builder_of(flows: u32, end: Instant, path: Path, setup: Setup) -> Builder
             ends: [0, 1],
             route: through(left[0], &forward, right[0]),
             return_route: through(right[1], &reverse, left[1]),
+            dscp: 0,
             start: start(index, flows),
             stop: None,
             traffic: Traffic::Tcp {

@@ -142,6 +142,7 @@ impl Path {
             ends: [0, 1],
             route: route(near[0], there, far[0]),
             return_route: route(far[1], back, near[1]),
+            dscp: 0,
             start,
             stop: None,
             traffic,

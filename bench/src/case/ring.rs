@@ -44,6 +44,7 @@ pub fn builder(flows: u32, end: Instant) -> Builder<Length> {
             name: format!("bulk/{index}"),
             route: there.collect(),
             return_route: back.collect(),
+            dscp: 0,
             start: start(index, flows),
             stop: None,
             traffic: Traffic::Tcp {

@@ -119,6 +119,7 @@ pub fn arrivals(traffic: Traffic, rtt_ms: u64, seed: u64) -> Vec<Arrival> {
             ends: [0, 1],
             route: vec![Stop::Link(forward)],
             return_route: vec![Stop::Link(reverse)],
+            dscp: 0,
             start,
             stop: None,
             traffic,

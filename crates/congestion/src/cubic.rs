@@ -174,7 +174,7 @@ impl Law for CubicLaw {
         match self.constants.count {
             WindowCount::Bytes => acked,
             // A segment that is not full is one, too.
-            WindowCount::Segments => acked.ceil(),
+            WindowCount::Segments => segments::rounded_up(acked),
         }
     }
 

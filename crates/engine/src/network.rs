@@ -283,6 +283,7 @@ impl<B: Body> Network<B> {
                     .enter_plain(link as usize, packet, self.fabric.now);
             }
             Target::Served(link) => self.fabric.enter_served(link as usize, packet),
+            Target::End => self.reach_end(packet),
             _ => self.reach(packet, target),
         }
     }

@@ -128,3 +128,34 @@ impl Epoch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_time_has_passed_when_the_clock_shows_it(
+            then in 0_u64..50_000, later in 0_u64..50_000, time in 0_u64..40_000, tick in 0_u64..9_000,
+        ) {
+            let law = Constants {
+                c: 0.4,
+                beta: 0.7,
+                fast_convergence: true,
+                tcp_friendly: true,
+                reno_friendly: RenoFriendly::Rfc8312,
+                interval: Duration::ZERO,
+                tick: Duration::from_nanos(tick),
+                count_outlives: false,
+                undo_restores_w_max: false,
+                count: WindowCount::Segments,
+                first_epoch_growth: 0.0,
+            };
+            let now = Instant::from_nanos(then + later);
+            let (then, time) = (Instant::from_nanos(then), Duration::from_nanos(time));
+            prop_assert_eq!(law.since(then, now) >= time, now >= law.after(then, time));
+        }
+    }
+}

@@ -43,6 +43,18 @@ const FLAT: f64 = 100.0;
 /// What it takes for W_est to grow by a segment is a multiple of the window, in parts of so many.
 const PARTS: f64 = 8.0;
 
+/// As `ceil`, which the compiler calls for windows counted in octets, too, where the processor need not have it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "an acknowledgment is for fewer than 2^32 segments"
+)]
+#[inline]
+pub(super) fn rounded_up(segments: f64) -> f64 {
+    let whole = f64::from(segments as u32);
+    if whole < segments { whole + 1.0 } else { whole }
+}
+
 impl Constants {
     /// Whether the acknowledgment that ends slow start counts behind it.
     pub(super) const fn counts_end_of_slow_start(&self) -> bool {

@@ -228,7 +228,7 @@ impl<B: Body> AgentSlot<B> {
 
 impl<B: Body> Network<B> {
     /// A packet reaches the far end of its route.
-    #[inline]
+    #[inline(never)]
     pub(super) fn reach_end(&mut self, id: PacketId) {
         let Self {
             fabric,

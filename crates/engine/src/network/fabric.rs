@@ -529,7 +529,9 @@ impl<B: Body> Fabric<B> {
     )]
     #[inline(always)]
     fn follow(&mut self, index: usize, completed: served::Completed) {
-        if !self.impairing.is_empty() {
+        if !self.probe.is_on() {
+            self.impairing.clear();
+        } else if !self.impairing.is_empty() {
             let (served::Completed::Exit(served::Exit { packet, .. })
             | served::Completed::Lost { packet, .. }
             | served::Completed::Resending(packet)

@@ -122,6 +122,10 @@ struct Long {
 }
 
 /// The controller of a path.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one answer, and none excludes another"
+)]
 #[derive(Debug, Clone)]
 pub struct RateControl {
     rate: f64,

@@ -87,10 +87,11 @@ pub fn set_class(socket: &impl AsFd, class: u8) -> io::Result<()> {
     if class == 0 {
         return Ok(());
     }
-    Ok(match sockopt::socket_domain(socket)? {
+    match sockopt::socket_domain(socket)? {
         AddressFamily::INET6 => sockopt::set_ipv6_tclass(socket, class.into())?,
         _ => sockopt::set_ip_tos(socket, class)?,
-    })
+    }
+    Ok(())
 }
 
 /// A socket that carries data: no call on it waits for long, and closing it leaves nothing behind.

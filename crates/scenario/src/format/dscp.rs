@@ -43,6 +43,10 @@ impl Dscp {
         self.0
     }
     /// Whether it is the default.
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
     pub(crate) fn is_default(&self) -> bool {
         self.0 == 0
     }

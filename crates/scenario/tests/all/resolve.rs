@@ -148,12 +148,12 @@ fn devices_are_written_out_and_their_flows_have_them() {
     // The first link of the way from A says which of its devices a flow has.
     let devices: Vec<_> = resolved.flows.iter().map(|flow| flow.devices).collect();
     assert_eq!(devices, [[Some(1), None], [None, Some(0)]]);
-    let again = read(&toml::to_string(&resolved.json).expect("it is TOML"));
+    let again = read(&toml::to_string(&resolved.json.value()).expect("it is TOML"));
     assert_eq!(again.json, resolved.json);
     assert_eq!(again.flows, resolved.flows);
     assert_eq!(again.attached, resolved.attached);
-    assert!(resolved.json["flow"]["back"].get("match").is_none());
-    assert!(resolved.json["host"].get("B").is_none());
+    assert!(resolved.flow_tables["back"].get("match").is_none());
+    assert!(resolved.json.value()["host"].get("B").is_none());
 }
 
 /// What is written out means the same when it is read again: live, a workload that is given is an application of ours, and a flow

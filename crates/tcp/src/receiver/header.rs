@@ -136,7 +136,8 @@ impl<B: Body> Receiver<B> {
     }
 
     /// The window field; moves the right edge of the window (RFC 9293 §3.8.6.2.2).
-    #[inline]
+    #[expect(clippy::inline_always, reason = "measured: see `outgoing`")]
+    #[inline(always)]
     fn advertise(&mut self) -> u16 {
         if self.nxt == self.acked && self.auto_read && self.advertised {
             // Nothing has come since the last segment left.
