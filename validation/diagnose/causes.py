@@ -316,8 +316,8 @@ LOST = {"random-loss", "burst-loss", "tail-loss", "syn-loss", "queue-overflow"}
 """Kinds of loss. A queue that fills loses packets in bursts, and random losses meet tails, SYNs and each other."""
 
 CAUSES = (
-    cause("random loss", random_loss, {"random-loss"}, {"tail-loss", "syn-loss", "queue-overflow"}, WINDOW),
-    cause("burst loss", burst_loss, {"burst-loss"}, {"tail-loss", "random-loss", "syn-loss", "queue-overflow"}, WINDOW),
+    cause("random loss", random_loss, {"random-loss"}, {"tail-loss", "syn-loss", "unanswered", "queue-overflow"}, WINDOW),
+    cause("burst loss", burst_loss, {"burst-loss"}, {"tail-loss", "random-loss", "syn-loss", "unanswered", "queue-overflow"}, WINDOW),
     cause("reordering", reordering, {"reordering"}, {"queue-overflow"}, WINDOW | {"reordering"}),
     cause("tail loss", tail_loss, {"tail-loss"}, {"slow-client", "queue-overflow"}, {"application"}),
     cause("SYN loss", syn_loss, {"syn-loss"}, {"queue-overflow"}, WINDOW | {"handshake"}, hidden={"syn-loss"}),
