@@ -312,12 +312,14 @@ def cause(
 
 WINDOW = {"congestion-window", "bottleneck", "fast-recovery"}
 """What a bulk flow on a path with a loss waits for between acknowledgments."""
+SYNS = {"syn-loss", "unanswered"}
+"""A loss of packets may hit the first of them, or all that open the connection."""
 LOST = {"random-loss", "burst-loss", "tail-loss", "syn-loss", "queue-overflow"}
 """Kinds of loss. A queue that fills loses packets in bursts, and random losses meet tails, SYNs and each other."""
 
 CAUSES = (
-    cause("random loss", random_loss, {"random-loss"}, {"tail-loss", "syn-loss", "queue-overflow"}, WINDOW),
-    cause("burst loss", burst_loss, {"burst-loss"}, {"tail-loss", "random-loss", "syn-loss", "queue-overflow"}, WINDOW),
+    cause("random loss", random_loss, {"random-loss"}, SYNS | {"tail-loss", "queue-overflow"}, WINDOW),
+    cause("burst loss", burst_loss, {"burst-loss"}, SYNS | {"tail-loss", "random-loss", "queue-overflow"}, WINDOW),
     cause("reordering", reordering, {"reordering"}, {"queue-overflow"}, WINDOW | {"reordering"}),
     cause("tail loss", tail_loss, {"tail-loss"}, {"slow-client", "queue-overflow"}, {"application"}),
     cause("SYN loss", syn_loss, {"syn-loss"}, {"queue-overflow"}, WINDOW | {"handshake"}, hidden={"syn-loss"}),
