@@ -113,6 +113,7 @@ pub fn builder_of(flows: u32, end: Instant, path: Path, setup: Setup) -> Builder
             return_route: through(right[1], &reverse, left[1]),
             start: start(index, flows),
             stop: None,
+            dscp: 0,
             traffic: Traffic::Tcp {
                 settings: settings.clone(),
                 control: stack::control(),

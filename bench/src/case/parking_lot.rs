@@ -144,6 +144,7 @@ impl Path {
             return_route: route(far[1], back, near[1]),
             start,
             stop: None,
+            dscp: 0,
             traffic,
             fec: fec::Config::Off,
             read_delays: Arc::default(),

@@ -46,6 +46,7 @@ pub fn builder(flows: u32, end: Instant) -> Builder<Length> {
             return_route: back.collect(),
             start: start(index, flows),
             stop: None,
+            dscp: 0,
             traffic: Traffic::Tcp {
                 settings: settings.clone(),
                 control: stack::control(),

@@ -121,6 +121,7 @@ pub fn arrivals(traffic: Traffic, rtt_ms: u64, seed: u64) -> Vec<Arrival> {
             return_route: vec![Stop::Link(reverse)],
             start,
             stop: None,
+            dscp: 0,
             traffic,
             fec: anabranch::fec::Config::Off,
             read_delays: Arc::default(),
