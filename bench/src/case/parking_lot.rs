@@ -145,6 +145,7 @@ impl Path {
             dscp: 0,
             start,
             stop: None,
+            dscp: 0,
             traffic,
             fec: fec::Config::Off,
             read_delays: Arc::default(),
