@@ -114,7 +114,6 @@ pub fn builder_of(flows: u32, end: Instant, path: Path, setup: Setup) -> Builder
             dscp: 0,
             start: start(index, flows),
             stop: None,
-            dscp: 0,
             traffic: Traffic::Tcp {
                 settings: settings.clone(),
                 control: stack::control(),

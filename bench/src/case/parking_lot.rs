@@ -145,7 +145,6 @@ impl Path {
             dscp: 0,
             start,
             stop: None,
-            dscp: 0,
             traffic,
             fec: fec::Config::Off,
             read_delays: Arc::default(),

@@ -47,7 +47,6 @@ pub fn builder(flows: u32, end: Instant) -> Builder<Length> {
             dscp: 0,
             start: start(index, flows),
             stop: None,
-            dscp: 0,
             traffic: Traffic::Tcp {
                 settings: settings.clone(),
                 control: stack::control(),

@@ -122,7 +122,6 @@ pub fn arrivals(traffic: Traffic, rtt_ms: u64, seed: u64) -> Vec<Arrival> {
             dscp: 0,
             start,
             stop: None,
-            dscp: 0,
             traffic,
             fec: anabranch::fec::Config::Off,
             read_delays: Arc::default(),
