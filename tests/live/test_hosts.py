@@ -123,7 +123,6 @@ def test_a_connection_takes_the_device_whose_address_it_has(live_machine: None, 
     assert set(summary["live"]["machine"]["offloads"]) == {"A.wifi", "A.lte", "B.wifi", "B.lte"}
 
 
-@pytest.mark.brief
 @pytest.mark.parametrize("family", [4, 6])
 def test_the_kernel_sends_by_the_device_of_address_or_socket(live_machine: None, tmp_path: Path, family: int) -> None:
     """To one address of B. Fails for a kernel that routes by destination alone."""
@@ -165,7 +164,6 @@ def test_two_ports_of_one_pair_take_different_paths(live_machine: None, tmp_path
     assert (lines[0][2] == lines[1][2]) == (devices == "")
 
 
-@pytest.mark.brief
 @pytest.mark.parametrize("devices", ["", 'devices = ["wifi", "lte"]'])
 def test_addresses_of_a_prefix_take_their_path(live_machine: None, tmp_path: Path, devices: str) -> None:
     text = TWO_LINKS + 'match = { prefix = ["192.0.2.0/24", "2001:db8::/32"] }\n'
@@ -390,7 +388,6 @@ for hops in (1, 2):
 """Sends 20 datagrams at once to each of two routers, and says how many are answered."""
 
 
-@pytest.mark.brief
 def test_routers_limit_their_errors(live_machine: None, tmp_path: Path) -> None:
     """Six at once, as Linux documents ``icmp_ratelimit``; each router has a limit of its own. Fails for routers that
     answer every probe. A second that the machine has no time for us allows one more."""
@@ -416,7 +413,6 @@ def test_a_router_answers_a_ping(live_machine: None, tmp_path: Path, family: int
     assert "8 packets transmitted, 8 received" in done.stderr
 
 
-@pytest.mark.brief
 def test_a_probe_waits_in_the_queues_of_its_way(live_machine: None, tmp_path: Path) -> None:
     """400 packets of 1000 bytes before it are 320 ms at 10 Mbit/s, less what passes meanwhile. Fails for an
     answer after the propagation delay, 10 ms."""

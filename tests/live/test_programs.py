@@ -343,7 +343,6 @@ def test_a_program_beside_a_shell_that_cannot_start_is_told(live_machine: None, 
     assert "the program of `B` ended with status 3 while the shell was open" in done.stderr
 
 
-@pytest.mark.brief
 def test_throughput_covers_the_flows_own_time(late_run: Run) -> None:
     """A file of a second in a run of four: in both engines what the link carries."""
     text = PATH.replace("20 s", "4 s") + FLOW + 'cc = "cubic"\nworkload = { kind = "file", size = "1 MB" }\n'

@@ -47,12 +47,16 @@ PATHS = {
 """A path for each limit, and the share that is nearly all of the time there, if one is."""
 
 
+SHORT = ("application", "receive window")
+"""In `make test`; the others in `make test-live`."""
+BRIEF = pytest.mark.brief
+
+
 def shares(flow: dict[str, Any]) -> dict[str, float]:
     return {key: flow[key] for key in SHARES}
 
 
-@pytest.mark.brief
-@pytest.mark.parametrize("limit", PATHS)
+@pytest.mark.parametrize("limit", [pytest.param(limit, marks=BRIEF if limit in SHORT else ()) for limit in PATHS])
 def test_both_engines_report_the_same_limit(live_run: Run, limit: str) -> None:
     text, largest = PATHS[limit]
     if limit == "pacing" and "bbr" not in available():

@@ -20,8 +20,13 @@ SCENARIOS = ROOT / "scenarios" / "live"
 TIMES = ROOT / "validation" / "data" / "host_times.json"
 """What hosts took on one machine: measuring this one takes two minutes (:func:`test_hosts_are_measured`)."""
 
-SHORT = ("thin", "bbr-shallow", "bbr-deep", "requests-beside-bulk")
-"""In `make test`, shortened: another control is far from the kernel there, and we are not. `make test-slow` has all."""
+SHORT = (
+    pytest.param("thin", marks=pytest.mark.brief),
+    "bbr-shallow",
+    "bbr-deep",
+    "requests-beside-bulk",
+)
+"""Shortened, one in `make test`: another control is far from the kernel there, and we are not. `test-slow` has all."""
 
 WITHIN = {"mean_srtt_ms": 18, "retransmitted_packets": 19, "shares": 10}
 """In so many scenarios at least these agree: set when docs/validation/live.md had four seeds, and not lowered since."""
@@ -38,7 +43,6 @@ def validate(*arguments: object) -> tuple[int, dict[str, Any], str]:
     return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
 
-@pytest.mark.brief
 @pytest.mark.parametrize("name", SHORT)
 def test_a_short_scenario(live_machine: None, name: str) -> None:
     """RTT and retransmissions tell the control, after six seconds already; the exit status says what the document says.

@@ -18,7 +18,10 @@ def test_all_of_it_is_up_to_date() -> None:
     assert pages.stale(every.comparison("fairness-mixes")) == [], "run make compare"
 
 
-@pytest.mark.parametrize(("part", "quantity", "digits"), [("worst-share", "worst_share", 2), ("total", "total", 1)])
+@pytest.mark.parametrize(
+    ("part", "quantity", "digits"),
+    [("worst-share", "worst_share", 2), pytest.param("total", "total", 1, marks=pytest.mark.long)],
+)
 def test_one_row_is_up_to_date(part: str, quantity: str, digits: int) -> None:
     """Every seed of one mix under three queues."""
     study = Study.load(ROOT / "studies/fairness-mixes").definition

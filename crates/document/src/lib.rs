@@ -8,6 +8,7 @@ pub mod de;
 pub mod error;
 pub mod every;
 mod named;
+pub mod select;
 pub mod tree;
 
 pub use error::{Error, nearest, synonyms};

@@ -18,7 +18,7 @@ use anabranch_files::Files;
 
 pub use self::{
     format::{Config, Mode, Peer, Policy, Way},
-    value::{Endpoint, Prefix},
+    value::Endpoint,
 };
 
 /// The largest file that is read.

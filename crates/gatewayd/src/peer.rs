@@ -37,7 +37,7 @@ pub fn other_end(
         format!("[{}]", items.join(", "))
     };
     // The other end's own addresses: hosts in this end's networks.
-    let inside = |prefix: &&crate::config::Prefix| {
+    let inside = |prefix: &&anabranch_document::select::Prefix| {
         let is_host = prefix.0.prefix_len() == prefix.0.max_prefix_len();
         is_host
             && config

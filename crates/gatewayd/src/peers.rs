@@ -210,7 +210,7 @@ fn rules(config: &Config, ways: &Ways) -> Vec<Rule> {
             Mode::Pinned => Class::Pinned(class.path.as_ref().and_then(path)?.0),
         };
         let matches = Match {
-            dscp: matches.dscp.0.iter().map(|dscp| dscp.0).collect(),
+            dscp: matches.dscp.0.iter().map(|dscp| dscp.get()).collect(),
             ports: matches
                 .port
                 .0

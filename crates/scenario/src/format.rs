@@ -1,18 +1,16 @@
 //! The tables of a scenario file. These types are the only source of the format: they parse it,
 //! and the JSON Schema and the reference come from them and their comments.
 
-mod dscp;
 mod open;
 mod queue;
 mod select;
 mod trace;
 
-pub use self::dscp::Dscp;
 pub use self::open::{Anything, SweepTable};
 pub use self::trace::{Delay, DelayKind, Service, TraceFile};
-pub use anabranch_document::Named;
+pub use anabranch_document::{Named, select::Dscp};
 pub use queue::Queue;
-pub use select::{Address, Many, Match, Ports, Prefix};
+pub use select::{Address, Match};
 
 use std::{borrow::Cow, fmt};
 

@@ -201,6 +201,7 @@ def test_a_mistake_before_the_first_run_leaves_no_directory(study: Path, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_robustness_goes_on_as_well(sample_study: Path, tmp_path: Path, counter: Counter) -> None:
     directory = tmp_path / "sample"
     shutil.copytree(sample_study, directory)

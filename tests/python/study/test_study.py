@@ -85,6 +85,7 @@ def test_where_leaves_points_out(sample: Path) -> None:
     assert grid(study, study.experiments["reordering"], Condition()) == [(4,), (50,), (70,)]
 
 
+@pytest.mark.long
 def test_robustness_is_kept_and_goes_stale(sample: Path) -> None:
     first = Study.load(sample).run(quick=True, robustness=True)
     assert first.robustness is not None

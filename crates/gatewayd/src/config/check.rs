@@ -6,6 +6,7 @@ use anabranch_core::system::words;
 use anabranch_document::{
     Error,
     error::{Sources, choice},
+    select::Prefix,
     tree::Node,
 };
 
@@ -13,7 +14,7 @@ use anabranch_files::Files;
 
 use super::{
     format::{Config, Mode, Peer, Secret},
-    value::{Endpoint, Prefix},
+    value::Endpoint,
 };
 use crate::key::{Key, public};
 

@@ -5,10 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anabranch_document::Named;
+use anabranch_document::{
+    Named,
+    select::{Dscp, Many, Ports, Prefix},
+};
 use serde::Deserialize;
 
-use super::value::{Dscp, Endpoint, Interface, Listen, Many, Ports, Prefix, Source};
+use super::value::{Endpoint, Interface, Listen, Source};
 use crate::key::Key;
 
 /// A gateway's configuration. Rates, delays, loss and path MTU are measured and have no key.

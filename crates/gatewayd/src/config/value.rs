@@ -2,105 +2,11 @@
 
 use std::{
     fmt,
-    marker::PhantomData,
     net::{IpAddr, SocketAddr},
     str::FromStr,
 };
 
-use ipnet::IpNet;
-use serde::{
-    Deserialize, Deserializer,
-    de::{self, IntoDeserializer},
-};
-
-/// Reads a text or a number by `FromStr`; its error is `message; help`.
-macro_rules! from_text {
-    ($type:ty, $expecting:literal) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Text;
-                impl de::Visitor<'_> for Text {
-                    type Value = $type;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str($expecting)
-                    }
-                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$type, E> {
-                        text.parse().map_err(|why| {
-                            E::custom(format!("{text:?} {why}; expected {}", $expecting))
-                        })
-                    }
-                    fn visit_i64<E: de::Error>(self, number: i64) -> Result<$type, E> {
-                        number.to_string().parse().map_err(|why| {
-                            E::custom(format!("{number} {why}; expected {}", $expecting))
-                        })
-                    }
-                }
-                deserializer.deserialize_any(Text)
-            }
-        }
-    };
-}
-
-/// A list, or the one value by itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Many<T>(pub Vec<T>);
-
-impl<T> Default for Many<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrMore<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> de::Visitor<'de> for OneOrMore<T> {
-            type Value = Many<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value or a list of values")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Many<T>, E> {
-                T::deserialize(text.into_deserializer()).map(|one| Many(vec![one]))
-            }
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Many<T>, E> {
-                T::deserialize(number.into_deserializer()).map(|one| Many(vec![one]))
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Many<T>, A::Error> {
-                let mut values = Vec::new();
-                while let Some(value) = list.next_element()? {
-                    values.push(value);
-                }
-                Ok(Many(values))
-            }
-        }
-        deserializer.deserialize_any(OneOrMore(PhantomData))
-    }
-}
-
-/// An address and the length of its network's prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prefix(pub IpNet);
-
-impl FromStr for Prefix {
-    type Err = &'static str;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Ok(address) = text.parse::<IpAddr>() {
-            return Ok(Self(address.into()));
-        }
-        text.parse().map(Self).map_err(|_| "is no prefix")
-    }
-}
-
-impl fmt::Display for Prefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-from_text!(
-    Prefix,
-    "an address with a prefix length, for example \"10.9.0.1/24\""
-);
+use anabranch_document::from_text;
 
 /// A host and a UDP port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -232,62 +138,4 @@ impl FromStr for Interface {
 from_text!(
     Interface,
     "1 to 15 characters without blanks, `/` and `:`, for example \"eth0\""
-);
-
-/// A differentiated services code point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dscp(pub u8);
-
-impl FromStr for Dscp {
-    type Err = &'static str;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digit = |text: &str, most: u8| text.parse::<u8>().ok().filter(|n| *n <= most);
-        let lower = text.to_ascii_lowercase();
-        let value = if let Some(class) = lower.strip_prefix("cs") {
-            digit(class, 7).map(|class| 8 * class)
-        } else if let Some(af) = lower.strip_prefix("af") {
-            // RFC 2597 §6: class and drop precedence.
-            let class = af.get(..1).and_then(|c| digit(c, 4)).filter(|c| *c > 0);
-            let drop = af.get(1..).and_then(|d| digit(d, 3)).filter(|d| *d > 0);
-            class.zip(drop).map(|(class, drop)| 8 * class + 2 * drop)
-        } else {
-            match lower.as_str() {
-                "ef" => Some(46),
-                "va" | "voice-admit" => Some(44),
-                "le" => Some(1),
-                "be" | "df" | "default" => Some(0),
-                _ => digit(&lower, 63),
-            }
-        };
-        value.map(Self).ok_or("is no code point")
-    }
-}
-
-from_text!(
-    Dscp,
-    "`ef`, `le`, `cs0` to `cs7`, `af11` to `af43`, or a number from 0 to 63"
-);
-
-/// A range of ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ports {
-    pub first: u16,
-    pub last: u16,
-}
-
-impl FromStr for Ports {
-    type Err = &'static str;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        match (port(first), port(last)) {
-            (Some(first), Some(last)) if first <= last => Ok(Self { first, last }),
-            _ => Err("is no port"),
-        }
-    }
-}
-
-from_text!(
-    Ports,
-    "a port from 1 to 65535, or a range, for example \"5000-5010\""
 );

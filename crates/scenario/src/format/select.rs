@@ -1,14 +1,14 @@
 //! Which packets of programs a flow carries.
 
 use core::net::{IpAddr, Ipv4Addr};
-use std::{borrow::Cow, fmt, marker::PhantomData, str::FromStr};
+use std::{fmt, str::FromStr};
 
-use ipnet::IpNet;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{self, IntoDeserializer},
+use anabranch_document::{
+    as_text,
+    select::{Many, Ports, Prefix},
 };
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Which packets of programs a flow carries: those that fit each key that is given.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -45,126 +45,6 @@ impl Match {
     }
 }
 
-/// A list, or the one value by itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct Many<T>(pub Vec<T>);
-
-impl<T> Many<T> {
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl<T> Default for Many<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrMore<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> de::Visitor<'de> for OneOrMore<T> {
-            type Value = Many<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value or a list of values")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Many<T>, E> {
-                T::deserialize(text.into_deserializer()).map(|one| Many(vec![one]))
-            }
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Many<T>, E> {
-                T::deserialize(number.into_deserializer()).map(|one| Many(vec![one]))
-            }
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Many<T>, E> {
-                T::deserialize(number.into_deserializer()).map(|one| Many(vec![one]))
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Many<T>, A::Error> {
-                let mut values = Vec::new();
-                while let Some(value) = list.next_element()? {
-                    values.push(value);
-                }
-                if values.is_empty() {
-                    return Err(de::Error::custom(
-                        "an empty list fits no packet; expected a value or a list of values",
-                    ));
-                }
-                Ok(Many(values))
-            }
-        }
-        deserializer.deserialize_any(OneOrMore(PhantomData))
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for Many<T> {
-    fn schema_name() -> Cow<'static, str> {
-        format!("Many{}", T::schema_name()).into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let one = generator.subschema_for::<T>();
-        json_schema!({
-            "description": "A value, or a list of values.",
-            "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }],
-        })
-    }
-}
-
-/// A range of ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ports {
-    /// The first.
-    pub first: u16,
-    /// The last.
-    pub last: u16,
-}
-
-impl Ports {
-    fn contains(self, port: u16) -> bool {
-        (self.first..=self.last).contains(&port)
-    }
-}
-
-impl FromStr for Ports {
-    type Err = &'static str;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        match (port(first), port(last)) {
-            (Some(first), Some(last)) if first <= last => Ok(Self { first, last }),
-            _ => Err("is no port"),
-        }
-    }
-}
-
-impl fmt::Display for Ports {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.first == self.last {
-            return self.first.fmt(f);
-        }
-        write!(f, "{}-{}", self.first, self.last)
-    }
-}
-
-/// An address and the length of its network's prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prefix(pub IpNet);
-
-impl FromStr for Prefix {
-    type Err = &'static str;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Ok(address) = text.parse::<IpAddr>() {
-            return Ok(Self(address.into()));
-        }
-        text.parse().map(Self).map_err(|_| "is no prefix")
-    }
-}
-
-impl fmt::Display for Prefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// An address that a host has besides those of its devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address(pub IpAddr);
@@ -193,64 +73,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// Reads a text, or a number where that is one, by `FromStr`; and writes it as a text.
-macro_rules! as_text {
-    ($type:ty, $types:tt, $expecting:literal) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Text;
-                impl de::Visitor<'_> for Text {
-                    type Value = $type;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str($expecting)
-                    }
-                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$type, E> {
-                        text.parse().map_err(|why| {
-                            E::custom(format!("{text:?} {why}; expected {}", $expecting))
-                        })
-                    }
-                    fn visit_i64<E: de::Error>(self, number: i64) -> Result<$type, E> {
-                        number.to_string().parse().map_err(|why| {
-                            E::custom(format!("{number} {why}; expected {}", $expecting))
-                        })
-                    }
-                    fn visit_u64<E: de::Error>(self, number: u64) -> Result<$type, E> {
-                        number.to_string().parse().map_err(|why| {
-                            E::custom(format!("{number} {why}; expected {}", $expecting))
-                        })
-                    }
-                }
-                deserializer.deserialize_any(Text)
-            }
-        }
-
-        impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($type).into()
-            }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "description": $expecting, "type": $types })
-            }
-        }
-    };
-}
-
-as_text!(
-    Ports,
-    ["string", "integer"],
-    "a port from 1 to 65535, or a range, for example \"5000-5010\""
-);
-as_text!(
-    Prefix,
-    "string",
-    "an address with a prefix length, for example \"192.0.2.0/24\""
-);
 as_text!(
     Address,
     "string",

@@ -180,7 +180,7 @@ fn a_dscp_is_a_number_or_a_name() {
         ("64", false),
         ("-1", false),
         ("\"af44\"", false),
-        ("\"EF\"", false),
+        ("\"EF\"", true),
         ("1.5", false),
     ] {
         let text = GOOD.replacen(
