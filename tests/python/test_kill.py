@@ -40,7 +40,9 @@ def size(out: Path) -> int:
     return sum(segment.stat().st_size for segment in (out / "points").glob("*.points"))
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kills", [3, pytest.param(10, marks=pytest.mark.long), pytest.param(100, marks=pytest.mark.slow)]
+)
 def test_a_killed_sweep_loses_what_was_in_flight(tmp_path: Path, kills: int) -> None:
     """Every call goes on from what the last has kept; killed calls only ever add to it."""
     file, out = tmp_path / "path.toml", tmp_path / "out"

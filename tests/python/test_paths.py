@@ -288,7 +288,9 @@ def test_lte_beside_vdsl_costs_no_throughput(cc: str, start: str) -> None:
 
     def goodput() -> float:
         summary = Scenario.from_dict(document).run(digest=False).summary
-        return float(summary["flows"]["download"]["goodput_mbit_s"])
+        found = summary["flows"]["download"]["goodput_mbit_s"]
+        assert found is not None
+        return found
 
     both = goodput()
     del document["link"]["lte"]

@@ -16,6 +16,9 @@ WITHIN = 0.85
 """The share of the values that must be within their bar."""
 
 
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture(scope="module")
 def figures() -> list[Figure]:
     source = random.Random(SEED)  # noqa: S311 - a draw of paths
