@@ -364,7 +364,7 @@ def host(pipe: Any, parent: int, options: dict[str, Any], *, is_sender: bool, li
             return
     connection.settimeout(duration + 2)
     end = time.monotonic() + duration
-    # Whoever reads goes on until the process ends: else its window closes at the end of each run.
+    # The reader goes on until the process ends: else its window closes at the end of each run.
     (sending if is_sender else receiving)(connection, end + (0 if is_sender else GRACE), **habits)
     time.sleep(max(0.0, end - time.monotonic()))
     try:

@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn the_sender_is_told_the_mtu_and_sees_its_packet() {
         let packet = v4(|_| ());
-        let message = message(&packet, 1_192).expect("it is told");
+        let message = message(&packet, 1_192).expect("a message");
         assert_eq!(message.len(), 576);
         assert!(sums_to_zero(&message[..20]) && sums_to_zero(&message[20..]));
         assert_eq!(
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn an_ipv6_sender_is_told_no_less_than_1280() {
         let packet = v6([2; 16]);
-        let message = message(&packet, 1_352).expect("it is told");
+        let message = message(&packet, 1_352).expect("a message");
         assert_eq!(message.len(), LARGEST_V6);
         let (headers, payload) = IpHeaders::from_slice(&message).expect("it is IPv6");
         let (header, _) = headers.ipv6().expect("it is IPv6");

@@ -36,7 +36,7 @@ use crate::{
 
 /// Duplicate acknowledgments that begin a recovery (RFC 5681 §3.2).
 const DUP_THRESH: u32 = 3;
-/// Whoever has something to send does so within this time after an acknowledgment, on a busy host too.
+/// A host with something to send does so within this time after an acknowledgment, on a busy host too.
 const LONG_PAUSE: Nanos = 200 * MILLISECOND;
 
 fn time_since(earlier: Nanos, later: Nanos) -> Nanos {
@@ -891,7 +891,7 @@ impl Direction {
             ..Wait::default()
         };
         let before = self.clock.shares.of(Limit::Application);
-        // Whoever has answered requests waits for the next one.
+        // A host that has answered requests waits for the next one.
         let is_peers = 2 * self.clock.peers > before;
         self.clock.spend(end, &Wait { is_peers, ..wait });
         if self.has_fin {

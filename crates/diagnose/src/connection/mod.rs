@@ -240,7 +240,7 @@ impl Connection {
             octets: u64::try_from(data.octets()).unwrap_or_default(),
             is_closed: self.announced[from].fin,
             is_from_start: self.handshake() == Handshake::Seen,
-            // Whoever missed the handshake sees blocks only if something is lost.
+            // A capture without the handshake has SACK blocks only if something is lost.
             sack: (a.has_sack && b.has_sack) || self.handshake() != Handshake::Seen,
             to_sender: delays.to_sender,
             to_receiver: delays.to_receiver,

@@ -56,7 +56,7 @@ pub(crate) struct Pattern {
     clocked: Habit,
     /// Full segments since the last smaller one.
     whole: u32,
-    /// What leaves after a long wait refills a send buffer.
+    /// What is sent after a long wait refills a send buffer.
     refills: Habit,
     pushed: Habit,
     /// How long after an acknowledgment the segments come that it releases.

@@ -108,7 +108,7 @@ impl Namespace {
         self.device_within(name, number, mtu, [V4_PREFIX, V6_PREFIX])
     }
 
-    /// One of several devices: the kernel reaches nobody over it before it is told of [`Way`]s.
+    /// One of several devices: the kernel reaches nobody over it before it has [`Way`]s.
     pub fn one_of_several(&self, name: &str, number: usize, mtu: i32) -> io::Result<Tun> {
         self.device_within(name, number, mtu, [32, 128])
     }

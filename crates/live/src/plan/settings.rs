@@ -176,7 +176,7 @@ impl Switches {
             tlp: Some(self.tlp),
             frto: Some(self.frto),
             timestamps: Some(self.timestamps),
-            // A kernel that is told not to hear reports fragments.
+            // A kernel that ignores these reports fragments its packets.
             mtu_discovery: self.discovery.hears().then_some(self.discovery),
             ..Overrides::default()
         };
