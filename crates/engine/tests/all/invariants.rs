@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use self::scenario::{Flow, Random, random};
 
 const SCENARIOS: u64 = 1_000;
+const LASTING: u64 = 150;
 /// Rounding of figures that are divided and multiplied again.
 const EXACT: f64 = 1.0 + 1e-9;
 
@@ -435,6 +436,64 @@ trait CycleFrom: Iterator + Sized {
     }
 }
 impl<I: Iterator> CycleFrom for I {}
+
+/// A bulk transfer over a path that stays up goes on, whatever stands on the path.
+#[test]
+fn no_bulk_transfer_stalls_while_its_path_is_up() {
+    for number in 0..LASTING {
+        let random = random(number);
+        let text = lasting(&random.text);
+        // A burst of losses that only packets can end may outlast every retransmission.
+        if text.contains("up\" = false") || text.contains("gilbert") {
+            continue;
+        }
+        let resolved = Scenario::parse(&text, "lasting.toml", &Extensions::default())
+            .and_then(|scenario| scenario.resolve(None))
+            .unwrap_or_else(|error| panic!("{error}"));
+        let run = Simulation::<Length>::new(&resolved)
+            .run()
+            .expect("no hosts");
+        let figures = &run.summary.flows["f0"];
+        let delivered = figures["delivered_bytes"].as_u64();
+        assert!(delivered > Some(0), "{number}: {figures}\n{text}");
+    }
+}
+
+/// The scenario with its first flow alone, a bulk transfer, for two minutes of which the second counts. A black hole may stop it
+/// and other flows starve it; hidden losses (`fec`) may cost minutes of recovery.
+fn lasting(text: &str) -> String {
+    let gone = [
+        "duration", "warmup", "mtu", "protocol", "workload", "stop", "fec",
+    ];
+    let first = text.split("[flow.f1]").next().unwrap_or_default();
+    let rest: Vec<&str> = first
+        .lines()
+        .filter(|line| !gone.iter().any(|key| line.starts_with(key)))
+        .collect();
+    format!(
+        "duration = \"120 s\"\nwarmup = \"60 s\"\n{}\n",
+        rest.join("\n")
+    )
+}
+
+/// RFC 6298 (5.5): the timeout of a first segment whose retransmission is lost comes, even if losses behind it never end.
+#[test]
+fn a_lost_retransmission_times_out_beside_later_losses() {
+    let text = "duration = \"120 s\"\nwarmup = \"100 s\"\nseed = 4494\n\
+        [link.core]\nbetween = [\"g\", \"h\"]\nrate = \"11 Mbit/s\"\ndelay = \"17 ms\"\n\
+        queue = { kind = \"share-red\", limit = \"78 packets\" }\nimpair = [{ kind = \"duplicate\", rate = 0.095 }]\n\
+        [flow.f0]\nfrom = \"g\"\nto = \"h\"\nstart = \"50 ms\"\nstack = \"ns2-sack1\"\ncc = \"compound\"\n\
+        [flow.f1]\nfrom = \"h\"\nto = \"g\"\nstart = \"300 ms\"\nstop = \"499 ms\"\nstack = \"windows-7\"\ncc = \"vegas\"\n\
+        transport = { ecn = \"l4s\", delayed_ack = \"off\" }\n";
+    let resolved = Scenario::parse(text, "lost.toml", &Extensions::default())
+        .and_then(|scenario| scenario.resolve(None))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let run = Simulation::<Length>::new(&resolved)
+        .run()
+        .expect("no hosts");
+    let figures = &run.summary.flows["f0"];
+    assert!(figures["delivered_bytes"].as_u64() > Some(0), "{figures}");
+}
 
 /// Duplicates by the network, and octets that error correction rebuilt, are no retransmissions.
 #[test]

@@ -146,14 +146,15 @@ impl<B: Body> Sender<B> {
             self.stats.retransmitted_packets += 1;
         }
         // RFC 6675 §6 leaves that open. With RACK the timers exclude each other (RFC 8985 §8), and RFC 6298 (5.1) starts
-        // this one where none runs; Linux is measured to count from the first segment's retransmission whatever calls for it.
-        let first = index == 0 && self.agreed.racked();
-        let restarts = first
-            || self.settings.recovery_pace == RecoveryPace::CountedPipe
-                && self.recovery.phase == Phase::Recovery;
+        // this one where none runs; Linux is measured to count from the first segment's retransmission whatever calls for it,
+        // ns-2 in a recovery. Counted from each retransmission the timeout of a first one that is lost would never come as
+        // long as later segments are.
+        let recovers = self.settings.recovery_pace == RecoveryPace::CountedPipe
+            && self.recovery.phase == Phase::Recovery;
+        let first = index == 0 && (self.agreed.racked() || recovers);
         if first && self.timer == Timer::Reorder {
             self.put_off_timeout(now);
-        } else if restarts
+        } else if first
             || !matches!(
                 self.timer,
                 Timer::Retransmit | Timer::Reorder | Timer::Probe

@@ -1,5 +1,5 @@
-//! Random scenarios over everything that the simulator has: stacks, controls, queues, impairments, error correction,
-//! gateways, groups, workloads, changes.
+//! Random scenarios over everything that the simulator has: stacks, controls, queues, impairments, services, MTUs, error
+//! correction, gateways, groups, workloads, changes.
 
 use std::fmt::Write;
 
@@ -131,7 +131,34 @@ impl Generator {
             "rate = \"{rate} Mbit/s\"\ndelay = \"{delay} ms\"\nqueue = {queue}\nimpair = {impair}"
         ));
         self.out.capacity = self.out.capacity.max(rate as f64 * 1e6);
+        if table.starts_with("link") {
+            self.service();
+            self.mtu();
+        }
         delay
+    }
+
+    /// What a link of one direction is besides a rate; the far direction stays fixed.
+    fn service(&mut self) {
+        let stations = 1 + self.pick(3);
+        let service = match self.pick(12) {
+            0 => format!("{{ kind = \"wifi\", stations = {stations}, frame_error = 0.05 }}"),
+            1 => "{ kind = \"cable\", collision = 0.1 }".to_owned(),
+            2 => "{ kind = \"cellular\", sr_period = \"10 ms\", error_rate = 0.1 }".to_owned(),
+            3 => "\"cellular\"".to_owned(),
+            _ => return,
+        };
+        let way = self.of(&["forward", "reverse"]);
+        self.line(&format!("{way}.service = {service}"));
+        self.out.slack += 0.5;
+    }
+
+    fn mtu(&mut self) {
+        if self.d.chance(0.15) {
+            let mtu = 600 + self.pick(900);
+            let reports = self.d.chance(0.5);
+            self.line(&format!("mtu = \"{mtu} bytes\"\nmtu_reports = {reports}"));
+        }
     }
 
     fn middle(&mut self) {
@@ -192,7 +219,8 @@ impl Generator {
             let milliseconds = (self.out.duration * 1e3) as u64;
             let at = 50 + self.pick(milliseconds - 60);
             let set = match self.pick(5) {
-                0 => {
+                // The rate of a station, a modem or a cell stays.
+                0 if !self.out.text.contains("service") => {
                     let rate = 1 + self.pick(12);
                     self.out.capacity = self.out.capacity.max(rate as f64 * 1e6);
                     format!("rate\" = \"{rate} Mbit/s\"")
@@ -251,6 +279,10 @@ impl Generator {
     }
 
     fn tcp(&mut self, flow: &mut Flow) {
+        if self.d.chance(0.2) {
+            let dscp = self.pick(64);
+            self.line(&format!("dscp = {dscp}"));
+        }
         let stack = self.of(&[
             "linux",
             "rfc",
@@ -286,6 +318,10 @@ impl Generator {
         }
         if self.d.chance(0.3) {
             switches.push("delayed_ack = \"off\"".to_owned());
+        }
+        if self.d.chance(0.3) {
+            let discovery = self.of(&["off", "icmp", "black-hole", "probing"]);
+            switches.push(format!("mtu_discovery = \"{discovery}\""));
         }
         if self.d.chance(0.3) {
             switches.push(format!("mss = \"{} bytes\"", 200 + self.pick(1_200)));
