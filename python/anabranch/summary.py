@@ -191,6 +191,7 @@ class TunnelFigures(TypedDict, total=False):
     """What a tunnel counts; only where the gateway's ``kind`` is ``"tunnel"``."""
 
     entered_packets: int
+    class_packets: dict[str, int]
     refused_packets: int
     queue_dropped_packets: int
     unsendable_packets: int

@@ -44,6 +44,9 @@ PLAN_PARTS: tuple[tuple[str, type], ...] = (
     ("together, alone.NAME", document.PlanGoodput),
     ("together.response_ms, alone.NAME.response_ms", document.PlanResponse),
     ("failover.NAME", document.PlanFailover),
+    ("plan.directions.DIRECTION.classes.NAME, no_class", document.PlanClass),
+    ("classes.NAME.call, no_class.call", document.PlanCall),
+    ("classes.NAME.failover.NAME, no_class.failover.NAME", document.PlanCallFailover),
     ("A figure of a plan", document.PlanFigure),
 )
 """The parts of a plan's document: their titles, and the typed dictionaries."""

@@ -4,6 +4,7 @@
 //! `serde` derives from it; [`every::errors`] finds what else is wrong. Scenarios and configurations are such documents.
 #![forbid(unsafe_code)]
 
+pub mod class;
 pub mod de;
 pub mod error;
 pub mod every;

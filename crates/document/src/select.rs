@@ -135,6 +135,46 @@ impl<T: JsonSchema> JsonSchema for Many<T> {
     }
 }
 
+/// A port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Port(u16);
+
+impl Port {
+    /// Its number, from 1.
+    #[must_use]
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+}
+
+impl FromStr for Port {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = text.parse().ok().filter(|port| *port > 0);
+        number.map(Self).ok_or("is no port")
+    }
+}
+
+from_text!(Port, "a port from 1 to 65535");
+
+impl Serialize for Port {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u16(self.0)
+    }
+}
+
+impl JsonSchema for Port {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Port".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 1, "maximum": 65535 })
+    }
+}
+
 /// A range of ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ports {

@@ -325,9 +325,13 @@ impl<B: Body> Network<B> {
         self.fabric.probe.close(packet);
         let mut packet = self.fabric.pool.take(id, Transport::Datagram(B::default()));
         packet.hop += 1;
-        self.middleboxes[index]
-            .middlebox
-            .on_packet(self.fabric.now, packet, &mut self.output);
+        let flow = self.fabric.identity(&packet).flow;
+        self.middleboxes[index].middlebox.on_packet_of(
+            flow,
+            self.fabric.now,
+            packet,
+            &mut self.output,
+        );
         self.after_middlebox(index);
     }
 

@@ -16,12 +16,13 @@ const SOURCE_PORTS: u32 = 65_536 - 1024;
 /// Where the first of them connect to.
 const FIRST_DESTINATION: u32 = 5001;
 
-/// The ports of a connection's packets in this direction.
-pub(crate) fn ports(connection: ConnectionId, direction: Direction) -> Ports {
+/// The ports of a connection's packets in this direction; `to`: that of the far end, where the scenario gives one.
+pub(crate) fn ports(connection: ConnectionId, direction: Direction, to: Option<u16>) -> Ports {
     let number = connection.0;
+    let own = FIRST_DESTINATION + number / SOURCE_PORTS;
     let there = Ports {
         source: port(1024 + number % SOURCE_PORTS),
-        destination: port(FIRST_DESTINATION + number / SOURCE_PORTS),
+        destination: to.unwrap_or_else(|| port(own)),
     };
     match direction {
         Direction::Forward => there,

@@ -8,7 +8,10 @@ use anabranch_core::{
     rng::Stream,
     units::{Bytes, Duration, Instant},
 };
-use anabranch_gateway::policy::Role;
+use anabranch_gateway::{
+    policy::{self, Role, Rule},
+    wire::PathId,
+};
 use anabranch_path::{
     host::Host,
     link::service::Capacity,
@@ -25,8 +28,8 @@ use crate::{
     tunnel,
 };
 use anabranch_scenario::{
-    GatewayEnds, Hop, Policy, Protocol, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway,
-    ResolvedGroup, Step, What,
+    GatewayEnds, Hop, Mode, Policy, Protocol, Resolved, ResolvedClass, ResolvedDirection,
+    ResolvedFlow, ResolvedGateway, ResolvedGroup, Step, What,
     workload::{self, Arrivals, Level, Pace, Paced, Sendings, sendings},
 };
 
@@ -349,6 +352,8 @@ pub struct CompiledGateway {
     pub name: String,
     /// The names of its routes.
     pub routes: Vec<String>,
+    /// The names of its classes.
+    pub classes: Vec<String>,
     /// By direction: where packets enter and where they come out.
     pub ends: [[MiddleboxId; 2]; 2],
 }
@@ -375,13 +380,15 @@ fn gateways<B: Body>(
             } => place.split(builder, (split, restore, *overhead)),
             GatewayEnds::Tunnel {
                 policies,
+                classes,
                 clock_offset,
-            } => place.tunnel(builder, policies, *clock_offset),
+            } => place.tunnel(builder, (policies, classes), *clock_offset),
         };
         let name = |hop: &Hop| links[hop.link].0.clone();
         all.push(CompiledGateway {
             name: gateway.name.clone(),
             routes: gateway.routes.iter().map(name).collect(),
+            classes: gateway.class_names(),
             ends,
         });
     }
@@ -464,7 +471,7 @@ impl Place<'_> {
     fn tunnel<B: Body>(
         &self,
         builder: &mut Builder<B>,
-        policies: &[Policy],
+        (policies, classes): (&[Policy], &[ResolvedClass]),
         clock_offset: [Duration; 2],
     ) -> [[MiddleboxId; 2]; 2] {
         let role = |policy: &Policy| match policy {
@@ -473,10 +480,13 @@ impl Place<'_> {
             Policy::Metered => Role::Metered,
         };
         let roles: Vec<Role> = policies.iter().map(role).collect();
+        let rules: Vec<Rule> = classes.iter().map(rule).collect();
         let parts = tunnel::Ends {
             name: &self.gateway.name,
             seed: self.resolved.seed,
             roles: &roles,
+            rules: &rules,
+            labels: &tunnel::Labels::new(self.resolved),
             clock_offset,
             window: builder.window(),
         };
@@ -489,6 +499,24 @@ impl Place<'_> {
         let second = add(Direction::Reverse, second);
         builder.tunnel([first, second]);
         [[first, second], [second, first]]
+    }
+}
+
+/// A class as the tunnel's core knows it.
+///
+/// # Panics
+/// Never: resolving pins to routes alone, of which a tunnel has no more than paths.
+fn rule(class: &ResolvedClass) -> Rule {
+    let matches = &class.matches;
+    let (dscp, ports) = (matches.code_points(), matches.ports());
+    let path = || PathId::new(u8::try_from(class.path?).ok()?);
+    Rule {
+        matches: policy::Match::of(dscp, ports, matches.networks()),
+        class: match class.mode {
+            Mode::Bulk => policy::Class::Bulk,
+            Mode::Interactive => policy::Class::Interactive,
+            Mode::Pinned => policy::Class::Pinned(path().expect("resolving pins to a route")),
+        },
     }
 }
 

@@ -11,7 +11,9 @@
 
 mod crossing;
 mod end;
+mod label;
 mod packet;
 mod seeded;
 
 pub use end::{Ends, ends};
+pub use label::Labels;

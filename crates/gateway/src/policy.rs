@@ -32,6 +32,20 @@ pub struct Match {
 }
 
 impl Match {
+    /// Of lists, any of which may be empty. A network has no bits beyond the length of its prefix.
+    #[must_use]
+    pub fn of(
+        dscp: impl IntoIterator<Item = u8>,
+        ports: impl IntoIterator<Item = RangeInclusive<u16>>,
+        networks: impl IntoIterator<Item = (IpAddr, u8)>,
+    ) -> Self {
+        let prefix = |(address, length)| Prefix::new(address, length);
+        Self {
+            dscp: dscp.into_iter().collect(),
+            ports: ports.into_iter().collect(),
+            prefixes: networks.into_iter().filter_map(prefix).collect(),
+        }
+    }
     /// Whether a packet fits.
     #[must_use]
     pub fn fits(&self, packet: &Summary) -> bool {

@@ -17,7 +17,7 @@ use anabranch_document::{
 use anabranch_files::Files;
 
 pub use self::{
-    format::{Config, Mode, Peer, Policy, Way},
+    format::{Config, Peer, Policy, Way},
     value::Endpoint,
 };
 

@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use anabranch_core::{system::words, units::Instant};
+use anabranch_document::class::Mode;
 use anabranch_gateway::{
     crypto::{Entropy, Keys},
     inner,
@@ -14,7 +15,7 @@ use anabranch_gateway::{
 use ipnet::IpNet;
 
 use crate::{
-    config::{self, Config, Endpoint, Mode, Policy},
+    config::{self, Config, Endpoint, Policy},
     ways::Ways,
 };
 
@@ -202,24 +203,15 @@ fn rules(config: &Config, ways: &Ways) -> Vec<Rule> {
     let path = |name: &String| ways.paths().find(|(_, other)| *other == name);
     let rules = config.class.0.iter().filter_map(|(_, class)| {
         let matches = &class.matches;
-        let prefix = |net: IpNet| inner::Prefix::new(net.addr(), net.prefix_len());
-        let prefixes = matches.prefix.0.iter().map(|prefix| prefix.0.trunc());
-        let class = match class.mode {
-            Mode::Bulk => Class::Bulk,
-            Mode::Interactive => Class::Interactive,
-            Mode::Pinned => Class::Pinned(class.path.as_ref().and_then(path)?.0),
-        };
-        let matches = Match {
-            dscp: matches.dscp.0.iter().map(|dscp| dscp.get()).collect(),
-            ports: matches
-                .port
-                .0
-                .iter()
-                .map(|ports| ports.first..=ports.last)
-                .collect(),
-            prefixes: prefixes.filter_map(prefix).collect(),
-        };
-        Some(Rule { matches, class })
+        let (dscp, ports) = (matches.code_points(), matches.ports());
+        Some(Rule {
+            matches: Match::of(dscp, ports, matches.networks()),
+            class: match class.mode {
+                Mode::Bulk => Class::Bulk,
+                Mode::Interactive => Class::Interactive,
+                Mode::Pinned => Class::Pinned(class.path.as_ref().and_then(path)?.0),
+            },
+        })
     });
     rules.collect()
 }

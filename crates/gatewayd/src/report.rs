@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use anabranch_document::class::Mode;
+
 use crate::{
-    config::{Config, Mode, Policy},
+    config::{Config, Policy},
     key::public,
 };
 

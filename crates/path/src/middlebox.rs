@@ -8,7 +8,7 @@ use std::fmt;
 
 use anabranch_core::{
     body::Body,
-    packet::{ConnectionId, Packet},
+    packet::{ConnectionId, FlowId, Packet},
     trace::Fate,
     units::Instant,
 };
@@ -29,6 +29,10 @@ pub fn connection_of<B: Body>(packet: &Held<B>) -> ConnectionId {
 pub trait Middlebox<B: Body>: fmt::Debug + Send {
     /// A packet arrived.
     fn on_packet(&mut self, now: Instant, packet: Held<B>, out: &mut Output<B>);
+    /// The same, for a middlebox that knows flows: the packet is one of `flow`.
+    fn on_packet_of(&mut self, _flow: FlowId, now: Instant, packet: Held<B>, out: &mut Output<B>) {
+        self.on_packet(now, packet, out);
+    }
     /// The time asked for has come.
     fn on_timer(&mut self, _now: Instant, _out: &mut Output<B>) {}
     /// When to call [`Middlebox::on_timer`]; asked after every other call.

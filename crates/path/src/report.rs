@@ -29,6 +29,8 @@ pub struct TunnelSender {
     pub paths: Vec<TunnelPath>,
     /// Packets that entered.
     pub entered: u64,
+    /// Of these, the ones of each class, in the order of the classes.
+    pub entered_by_class: Vec<u64>,
     /// Packets that were larger than the tunnel's MTU, or no IP packets.
     pub refused: u64,
     /// Packets that were dropped in the queue before the paths.

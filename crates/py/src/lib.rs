@@ -73,6 +73,21 @@ mod _engine {
         anabranch::scenario::synonyms().collect()
     }
 
+    /// The classes of a configuration of the gateway, as JSON: `name`, `match`, `mode`, and `path` where they are pinned.
+    #[pyfunction]
+    fn gateway_classes(py: Python<'_>, text: &str, file: &str) -> PyResult<String> {
+        let classes = anabranch::scenario::gateway_classes(text, file)
+            .map_err(|error| super::error::raise(py, &error))?;
+        let named = classes.0.iter().map(|(name, class)| {
+            let mut table = serde_json::to_value(class)?;
+            table["name"] = name.as_str().into();
+            Ok(table)
+        });
+        let listed: serde_json::Result<Vec<serde_json::Value>> = named.collect();
+        let text = listed.and_then(|classes| serde_json::to_string(&classes));
+        text.map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
+    }
+
     /// The content of a file of the library of ready paths; `None` where there is none of that name.
     #[pyfunction]
     fn library_file(name: &str) -> Option<&'static str> {

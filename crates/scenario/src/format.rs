@@ -8,7 +8,11 @@ mod trace;
 
 pub use self::open::{Anything, SweepTable};
 pub use self::trace::{Delay, DelayKind, Service, TraceFile};
-pub use anabranch_document::{Named, select::Dscp};
+pub use anabranch_document::{
+    Named,
+    class::Class,
+    select::{Dscp, Port},
+};
 pub use queue::Queue;
 pub use select::{Address, Match};
 
@@ -271,6 +275,11 @@ pub struct Gateway {
     /// When each route is used: `{ lte = "backup" }`; the others are `"active"`. Only for `kind = "tunnel"`.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub policies: Named<Policy>,
+    /// Packets that both ends treat otherwise, by name, as `[class.NAME]` of `anabranch-gateway` does: `[gateway.G.class.calls]` with
+    /// `match = { dscp = "ef" }` and `mode = "interactive"`. The first class that fits a packet holds; `path` is a route. Only for
+    /// `kind = "tunnel"`.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub class: Named<Class>,
     /// What the clocks of the two ends show at the start of the run, each up to 1000000 s; by default 0 s. Only for
     /// `kind = "tunnel"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -346,10 +355,11 @@ pub struct Host {
     pub tcp: Option<HostTcp>,
     /// Links, groups or gateways of this host, by name, each of which has in the live engine a network device of that name with
     /// addresses of its own; the first is where packets leave for which nothing says otherwise. Without it the host has one device,
-    /// `path`. A flow has the addresses of the devices over which its ways begin. In the simulator hosts have no addresses.
+    /// `path`. A flow has the addresses of the devices over which its ways begin. In the simulator devices have no addresses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
-    /// Addresses that this host has in the live engine besides those of its devices: `["192.0.2.1"]`.
+    /// Addresses that this host has in the live engine besides those of its devices: `["192.0.2.1"]`. In the simulator its packets
+    /// have the first one of their version of IP, which classes of the gateway's tunnel see.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<Address>,
 }
@@ -382,6 +392,10 @@ pub struct Flow {
     /// tell classes apart see it (`cake`), and so does the gateway's tunnel.
     #[serde(default, skip_serializing_if = "Dscp::is_default")]
     pub dscp: Dscp,
+    /// Simulator only: the port at `to`, which captures and classes of the gateway's tunnel see; by default 5001. Each connection has
+    /// another port at `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<Port>,
     /// When it starts.
     #[serde(default)]
     pub start: Duration,

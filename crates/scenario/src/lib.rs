@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod catalog;
+mod classes;
 mod extensions;
 pub mod format;
 mod kind;
@@ -25,14 +26,15 @@ pub mod types;
 mod unavailable;
 pub mod workload;
 
-pub use anabranch_document::{Error, nearest, synonyms};
+pub use anabranch_document::{Error, class::Mode, nearest, synonyms};
+pub use classes::gateway_classes;
 pub use extensions::Extensions;
 pub use format::{Family, Match, Policy, Protocol};
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
-    Attached, Change, GatewayEnds, Hop, Mtu, Replayed, Resolved, ResolvedDelays, ResolvedDirection,
-    ResolvedFlow, ResolvedGateway, ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What,
-    Written,
+    Attached, Change, GatewayEnds, Hop, Mtu, Replayed, Resolved, ResolvedClass, ResolvedDelays,
+    ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedGroup, ResolvedImpairment,
+    ResolvedLink, Step, What, Written,
 };
 pub use sweep::Sweep;
 pub use text::ResolvedText;

@@ -20,7 +20,10 @@ use anabranch_core::{
     packet::Direction,
     units::{Duration, Instant, Rate},
 };
-use anabranch_document::every::{Joints, Wrong, errors};
+use anabranch_document::{
+    class::{ClassMatch, Mode},
+    every::{Joints, Wrong, errors},
+};
 
 use super::{
     Extensions,
@@ -225,6 +228,19 @@ pub struct ResolvedGateway {
     pub elements: GatewayEnds,
 }
 
+impl ResolvedGateway {
+    /// The names of its classes, in the order of the file.
+    #[must_use]
+    pub fn class_names(&self) -> Vec<String> {
+        match &self.elements {
+            GatewayEnds::Split { .. } => Vec::new(),
+            GatewayEnds::Tunnel { classes, .. } => {
+                classes.iter().map(|class| class.name.clone()).collect()
+            }
+        }
+    }
+}
+
 /// What stands at the ends of a gateway.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GatewayEnds {
@@ -241,9 +257,24 @@ pub enum GatewayEnds {
     Tunnel {
         /// When each route is used.
         policies: Vec<Policy>,
+        /// Packets that are treated otherwise; the first class that fits holds.
+        classes: Vec<ResolvedClass>,
         /// What the ends' clocks show at the start.
         clock_offset: [Duration; 2],
     },
+}
+
+/// A class of a tunnel's packets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedClass {
+    /// Its name.
+    pub name: String,
+    /// Which packets.
+    pub matches: ClassMatch,
+    /// How they are treated.
+    pub mode: Mode,
+    /// The route that they are pinned to.
+    pub path: Option<usize>,
 }
 
 /// A step of a flow's route.
@@ -312,6 +343,8 @@ pub struct ResolvedFlow {
     pub family: Family,
     /// The differentiated services code point of its packets.
     pub dscp: u8,
+    /// The port at `to`.
+    pub port: Option<u16>,
     /// Bytes of the headers around each payload, over UDP.
     pub udp_headers: u32,
     /// Every switch of both ends' stack; over UDP nobody asks.

@@ -69,9 +69,13 @@ def _text(plan: Plan) -> Iterator[str]:
         up, down = (plan.lines[name].shown(direction) for direction in DIRECTIONS)
         sides = f"{up} both ways" if up == down else f"up {up}; down {down}"
         yield from wrapped(shown.plain(f"  {name} ({path.policy}): {sides}"), "    ")
+    for one in plan.config.classes:
+        yield from wrapped(shown.plain(f"  class {one.name}: {one.shown()}"), "    ")
     for direction, title in zip(DIRECTIONS, ("Up, from this end", "Down, to this end"), strict=True):
         yield ""
         yield from _direction(plan, direction, title)
+        if plan.config.classes:
+            yield from _classes(plan, direction)
     if plan.remarks:
         yield ""
     for remark in plan.remarks:
@@ -100,6 +104,30 @@ def _direction(plan: Plan, direction: str, title: str) -> Iterator[str]:
         cells += [(_short(failed["before_mbit_s"]), 13)]
         cells += [(_short(failed[f"{when}_mbit_s"]), _NARROW) for when in ("during", "after")]
         yield from _named(name, cells)
+
+
+def _classes(plan: Plan, direction: str) -> Iterator[str]:
+    """What packets of each class get, and those of none."""
+    from anabranch.gateway.plan import ClassCase, simulated_classes
+
+    rows: list[tuple[str | None, str]] = [
+        (None, "no class"),
+        *((one.name, one.name) for one in simulated_classes(plan.config)),
+    ]
+    yield _row("Class", [("one flow", _WIDE), ("call: mean", 13), ("p95", _NARROW), ("lost", _NARROW)])
+    yield _row("", [("Mbit/s", _WIDE), ("ms", 13), ("ms", _NARROW), ("packets", _NARROW)])
+    for name, label in rows:
+        goodput = plan.figures[ClassCase(direction, name)]["goodput_mbit_s"]
+        call = plan.figures[ClassCase(direction, name, is_call=True)]
+        cells = [(_ranged(goodput), _WIDE), (_short(call["mean_delay_ms"]), 13)]
+        cells += [(_short(call[key]), _NARROW) for key in ("p95_delay_ms", "lost_packets")]
+        yield from _named(label, cells)
+    yield _row("A path fails", [("call: longest silence, ms", 29), ("lost packets", 20)])
+    for path in plan.config.paths:
+        for name, label in rows:
+            failed = plan.figures[ClassCase(direction, name, is_call=True, fails=path)]
+            cells = [(_ranged(failed["silent_ms"]), 29), (_ranged(failed["lost_packets"]), 20)]
+            yield from _named(f"{path}: {label}", cells)
 
 
 def _gain(plan: Plan, direction: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any
 from anabranch import toml_text
 from anabranch.errors import UserError, nearest
 from anabranch.files import MAX_TEXT_BYTES, read_bytes
+from anabranch.gateway import classes
 
 POLICIES = ("active", "backup", "metered")
 _TABLES = ("gateway", "peer", "path", "class", "status")
@@ -44,14 +45,14 @@ class Config:
         text: The content of the file.
         peers: Names of the other ends, in the order of the file.
         paths: Its paths, by name, in the order of the file.
-        classes: The mode of each class, by name.
+        classes: Its classes, in the order of the file.
     """
 
     file: str
     text: str
     peers: tuple[str, ...]
     paths: Mapping[str, ConfiguredPath]
-    classes: Mapping[str, str]
+    classes: tuple[classes.PlannedClass, ...]
 
     def error(self, keys: tuple[str, ...], message: str, hint: str | None = None) -> UserError:
         """An error at the place of a key, or of the nearest table around it."""
@@ -63,6 +64,7 @@ def read(file: Path) -> Config:
 
     Raises:
         UserError: It cannot be read, is not TOML, or is not the end that has two paths or more.
+        ScenarioError: A class is wrong.
     """
     name = str(file)
     try:
@@ -80,8 +82,7 @@ def read(file: Path) -> Config:
         found = "no path" if not paths else f"one path, `{next(iter(paths))}`"
         hint = "expected two or more [path.NAME]: the configuration of the end with the links"
         raise _error(name, text, ("path",), f"there is {found}", hint)
-    classes = {one: _mode(entry) for one, entry in document.get("class", {}).items()}
-    return Config(name, text, tuple(document.get("peer", {})), paths, classes)
+    return Config(name, text, tuple(document.get("peer", {})), paths, classes.read(text, name))
 
 
 def _path(file: str, text: str, name: str, entry: Any) -> ConfiguredPath:
@@ -95,10 +96,6 @@ def _path(file: str, text: str, name: str, entry: Any) -> ConfiguredPath:
     if policy not in POLICIES:
         raise _error(file, text, (*keys, "policy"), f"there is no policy {policy!r}", nearest(str(policy), POLICIES))
     return ConfiguredPath(name, policy, keys)
-
-
-def _mode(entry: Any) -> str:
-    return str(entry.get("mode", "bulk")) if isinstance(entry, dict) else "bulk"
 
 
 def _error(file: str, text: str, keys: tuple[str, ...], message: str, hint: str | None) -> UserError:

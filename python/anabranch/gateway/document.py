@@ -47,12 +47,38 @@ class PlanFailover(TypedDict):
     shares: dict[str, PlanFigure | None]
 
 
+class PlanCall(TypedDict):
+    """A call in a class beside bulk."""
+
+    mean_delay_ms: PlanFigure | None
+    p95_delay_ms: PlanFigure | None
+    lost_packets: PlanFigure | None
+
+
+class PlanCallFailover(TypedDict):
+    """The same while a path fails."""
+
+    silent_ms: PlanFigure | None
+    lost_packets: PlanFigure | None
+
+
+class PlanClass(TypedDict):
+    """What packets of a class get."""
+
+    mode: str
+    goodput_mbit_s: PlanFigure | None
+    call: PlanCall
+    failover: dict[str, PlanCallFailover]
+
+
 class PlanDirection(TypedDict):
     """A direction of the bulk."""
 
     one_flow: PlanComparison
     many_flows: PlanComparison
     failover: dict[str, PlanFailover]
+    classes: dict[str, PlanClass]
+    no_class: PlanClass | None
 
 
 class PlanSide(TypedDict):

@@ -18,8 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import owner, toml_text
 from anabranch.errors import UserError, nearest
+from anabranch.gateway.classes import Packets, PlannedClass
 from anabranch.gateway.config import Config
-from anabranch.gateway.document import PlanComparison, PlanDirection, PlanDocument, PlanFigure, PlanPath, PlanSide
+from anabranch.gateway.document import (
+    PlanClass,
+    PlanComparison,
+    PlanDirection,
+    PlanDocument,
+    PlanFigure,
+    PlanPath,
+    PlanSide,
+)
 from anabranch.gateway.lines import DIRECTIONS, Line, delay_ms, mbit_s
 from anabranch.result import RunResult
 
@@ -38,9 +47,14 @@ MOST_SEEDS = 100
 
 REQUEST = {"kind": "request-response", "request": "200 bytes", "response": "1 kB", "think": "50 ms"}
 """The small flow beside the bulk."""
+CALL_BYTES = 160
+CALL = {"kind": "paced", "rate": "64 kbit/s", "payload": f"{CALL_BYTES} bytes"}
+"""A call: a packet every 20 ms, as of G.711 (RFC 3551 §4.5.14)."""
 _SITE, _HUB = "site", "hub"
 _HOSTS = ("lan", "server")
-_GATEWAY, _ACCESS, _EXIT = "the-tunnel", "the-lan", "the-servers"
+_CLASSED = "classed"
+"""The far end of a flow of a class: networks of the class hold this host's address, and no other."""
+_GATEWAY, _ACCESS, _EXIT, _TO_CLASSED = "the-tunnel", "the-lan", "the-servers", "the-classed"
 """Names of gateway and links; paths have numbers, because not every name of the daemon can name a link."""
 _LOCAL = {"rate": "10 Gbit/s", "delay": "10 us"}
 
@@ -121,6 +135,23 @@ class Case:
 
 
 @dataclass(frozen=True)
+class ClassCase:
+    """One thing that is simulated of packets in a class.
+
+    Attributes:
+        direction: Which way they go, one of :data:`DIRECTIONS`.
+        of: The class; ``None`` for packets of none.
+        is_call: Whether they are a call beside one bulk flow, instead of one bulk flow.
+        fails: The path that fails meanwhile.
+    """
+
+    direction: str
+    of: str | None
+    is_call: bool = False
+    fails: str | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a configuration is predicted to give.
 
@@ -135,7 +166,7 @@ class Plan:
     config: Config
     lines: Mapping[str, Line]
     options: Options
-    figures: Mapping[Case, Figures]
+    figures: Mapping[Case | ClassCase, Figures]
     remarks: tuple[str, ...] = field(default=())
 
     def document(self) -> PlanDocument:
@@ -175,9 +206,19 @@ class Plan:
             "one_flow": compared(many=False),
             "many_flows": compared(many=True),
             "failover": {name: self._figures(Case(direction, fails=name)) for name in self.config.paths},
+            "classes": {one.name: self._class(direction, one.name, one.mode) for one in simulated_classes(self.config)},
+            "no_class": self._class(direction, None, "bulk") if self.config.classes else None,
         }
 
-    def _figures(self, case: Case) -> Any:
+    def _class(self, direction: str, name: str | None, mode: str) -> PlanClass:
+        flow: Any = self._figures(ClassCase(direction, name))
+        call: Any = self._figures(ClassCase(direction, name, is_call=True))
+        failover = {
+            path: self._figures(ClassCase(direction, name, is_call=True, fails=path)) for path in self.config.paths
+        }
+        return {"mode": mode, "goodput_mbit_s": flow["goodput_mbit_s"], "call": call, "failover": failover}
+
+    def _figures(self, case: Case | ClassCase) -> Any:
         document: dict[str, Any] = {}
         for name, figure in self.figures[case].items():
             table, dot, key = name.partition("/")
@@ -190,8 +231,23 @@ def _side(side: Mapping[str, Any]) -> PlanSide:
     return {"rate_mbit_s": mbit_s(side), "delay_ms": delay_ms(side)}
 
 
+def simulated_classes(config: Config) -> list[PlannedClass]:
+    """The classes of which there are packets."""
+    return [one for one in config.classes if one.packets is not None]
+
+
+def class_cases(config: Config) -> list[ClassCase]:
+    """What a plan simulates of classes: nothing where there are none."""
+    found: list[ClassCase] = []
+    for direction in DIRECTIONS if config.classes else ():
+        for name in (None, *(one.name for one in simulated_classes(config))):
+            found += [ClassCase(direction, name), ClassCase(direction, name, is_call=True)]
+            found += [ClassCase(direction, name, is_call=True, fails=path) for path in config.paths]
+    return found
+
+
 def cases(config: Config) -> list[Case]:
-    """Everything that a plan simulates, the longest runs first."""
+    """Everything that a plan simulates of bulk, the longest runs first."""
     found = []
     for direction in DIRECTIONS:
         found += [Case(direction, fails=name) for name in config.paths]
@@ -216,18 +272,18 @@ def make(
     Raises:
         ScenarioError: A path has properties that no link can have.
     """
-    todo = cases(config)
+    todo: list[Case | ClassCase] = [*cases(config), *class_cases(config)]
     with _folder(lines) as folder:
         file = str(folder / "plan.toml")
         texts = {case: toml_text.write_document(document(config, lines, options, case)) for case in todo}
         failing = [case for case in todo if case.fails is not None]
         others = [case for case in todo if case.fails is None]
-        figures: dict[Case, Figures] = {}
+        figures: dict[Case | ClassCase, Figures] = {}
         done = 0
         for group, samples_ms in ((failing, SAMPLE_MS), (others, None)):
             runs = _run([(texts[case], file) for case in group], options.seeds, samples_ms, done, progress)
             for case, of_case in zip(group, runs, strict=True):
-                measured = [_measure(case, config, options, RunResult(run)) for run in of_case]
+                measured = [_measured(case, config, options, RunResult(run)) for run in of_case]
                 figures[case] = {name: _figure([one[name] for one in measured]) for name in measured[0]}
             done += len(group) * options.seeds
     return Plan(config, lines, options, figures, remarks(config, lines))
@@ -250,7 +306,7 @@ def _folder(lines: Mapping[str, Line]) -> Iterator[Path]:
 
 def run_count(config: Config, options: Options) -> int:
     """How many runs a plan takes."""
-    return len(cases(config)) * options.seeds
+    return (len(cases(config)) + len(class_cases(config))) * options.seeds
 
 
 def _run(
@@ -283,18 +339,12 @@ def _figure(values: Sequence[float | None]) -> Figure | None:
     return Figure.of(found) if found else None
 
 
-def document(config: Config, lines: Mapping[str, Line], options: Options, case: Case) -> dict[str, Any]:
+def document(config: Config, lines: Mapping[str, Line], options: Options, case: Case | ClassCase) -> dict[str, Any]:
     """The scenario of a case."""
-    paths = [case.alone] if case.alone is not None else list(config.paths)
+    alone = case.alone if isinstance(case, Case) else None
+    paths = [alone] if alone is not None else list(config.paths)
     links = _links(config)
     end = WARM_UP_S + options.seconds
-    source, target = _HOSTS if case.direction == "up" else _HOSTS[::-1]
-    flow: dict[str, Any] = {"from": source, "to": target, "start": f"{START_S} s", "cc": options.control}
-    flows: dict[str, Any] = {"bulk": flow}
-    if case.many:
-        flow |= {"count": options.flows, "start_spread": "500 ms"}
-    elif case.fails is None:
-        flows["request"] = {**flow, "workload": REQUEST}
     scenario: dict[str, Any] = {
         "title": f"A plan of {Path(config.file).name}",
         "duration": f"{end} s",
@@ -311,17 +361,14 @@ def document(config: Config, lines: Mapping[str, Line], options: Options, case: 
             _ACCESS: {"between": [_HOSTS[0], _SITE], **_LOCAL},
             _EXIT: {"between": [_HUB, _HOSTS[1]], **_LOCAL},
         },
-        "flow": flows,
     }
-    if case.alone is None:
-        scenario["gateway"] = {
-            _GATEWAY: {
-                "between": [_SITE, _HUB],
-                "routes": [links[name] for name in paths],
-                "kind": "tunnel",
-                "policies": {links[name]: config.paths[name].policy for name in paths},
-            }
-        }
+    if isinstance(case, Case):
+        scenario["flow"] = _bulk_flows(options, case)
+    else:
+        scenario |= _class_flows(config, options, case)
+        scenario["link"][_TO_CLASSED] = {"between": [_HUB, _CLASSED], **_LOCAL}
+    if alone is None:
+        scenario["gateway"] = {_GATEWAY: _tunnel(config)}
     if case.fails is not None:
         is_up = f"link.{links[case.fails]}.up"
         dies, returns = outage(options)
@@ -330,6 +377,60 @@ def document(config: Config, lines: Mapping[str, Line], options: Options, case: 
             {"time": f"{returns} s", "set": {is_up: True}},
         ]
     return scenario
+
+
+def _tunnel(config: Config) -> dict[str, Any]:
+    links = _links(config)
+    classes = {
+        one.name: {
+            "match": one.match,
+            "mode": one.mode,
+            **({} if one.path is None else {"path": links[one.path]}),
+        }
+        for one in config.classes
+    }
+    return {
+        "between": [_SITE, _HUB],
+        "routes": list(links.values()),
+        "kind": "tunnel",
+        "policies": {links[name]: path.policy for name, path in config.paths.items()},
+        **({"class": classes} if classes else {}),
+    }
+
+
+def _flow(options: Options, direction: str, far: str = _HOSTS[1]) -> dict[str, Any]:
+    source, target = (_HOSTS[0], far) if direction == "up" else (far, _HOSTS[0])
+    return {"from": source, "to": target, "start": f"{START_S} s", "cc": options.control}
+
+
+def _bulk_flows(options: Options, case: Case) -> dict[str, Any]:
+    flow = _flow(options, case.direction)
+    flows: dict[str, Any] = {"bulk": flow}
+    if case.many:
+        flow |= {"count": options.flows, "start_spread": "500 ms"}
+    elif case.fails is None:
+        flows["request"] = {**flow, "workload": REQUEST}
+    return flows
+
+
+def _class_flows(config: Config, options: Options, case: ClassCase) -> dict[str, Any]:
+    """The flows, and the host with the address."""
+    packets = next((one.packets for one in config.classes if one.name == case.of), None) or Packets()
+    flow = _flow(options, case.direction, _CLASSED)
+    flow |= {"dscp": packets.dscp}
+    if packets.port is not None:
+        flow["port"] = packets.port
+    tables: dict[str, Any] = {"flow": {"of-class": flow}}
+    if packets.address is not None:
+        flow["family"] = packets.address.version
+        tables["host"] = {_CLASSED: {"addresses": [str(packets.address)]}}
+    if case.is_call:
+        del flow["cc"]
+        # Packets sent before measuring begins, or under way at its end, are counted at one of the ends only.
+        stop = WARM_UP_S + options.seconds - 1
+        flow |= {"protocol": "udp", "workload": CALL, "start": f"{WARM_UP_S} s", "stop": f"{stop} s"}
+        tables["flow"]["bulk"] = _flow(options, case.direction)
+    return tables
 
 
 def _links(config: Config) -> dict[str, str]:
@@ -341,6 +442,20 @@ def outage(options: Options) -> tuple[float, float]:
     """When a path fails and when it returns, in seconds: the second third of the measured time."""
     third = options.seconds / 3
     return WARM_UP_S + third, WARM_UP_S + 2 * third
+
+
+def _measured(case: Case | ClassCase, config: Config, options: Options, result: RunResult) -> dict[str, float | None]:
+    if isinstance(case, Case):
+        return _measure(case, config, options, result)
+    flow = result.flows["of-class"]
+    if not case.is_call:
+        return {"goodput_mbit_s": flow["goodput_mbit_s"]}
+    lost = float((flow["sent_packets"] or 0) - flow["delivered_bytes"] // CALL_BYTES)
+    if case.fails is None:
+        mean, p95 = flow["mean_one_way_delay_ms"], flow["p95_one_way_delay_ms"]
+        return {"mean_delay_ms": mean, "p95_delay_ms": p95, "lost_packets": lost}
+    times, delivered = _delivery(result, "of-class")
+    return {"silent_ms": _silence(times, delivered, *outage(options)), "lost_packets": lost}
 
 
 def _measure(case: Case, config: Config, options: Options, result: RunResult) -> dict[str, float | None]:
@@ -369,9 +484,7 @@ def _shares(case: Case, config: Config, result: RunResult) -> dict[str, float | 
 
 def _failover(result: RunResult, options: Options) -> dict[str, float]:
     """Goodput before, during and after an outage, and the longest time in each without new data in order."""
-    samples = result.table("samples")
-    times = [float(time) for time in samples["time_s"]]
-    delivered = [int(octets) for octets in samples["delivered_bytes"]]
+    times, delivered = _delivery(result, "bulk")
     dies, returns = outage(options)
     marks = [float(WARM_UP_S), dies, returns, float(WARM_UP_S + options.seconds)]
     octets = [_at(times, delivered, mark) for mark in marks]
@@ -384,6 +497,17 @@ def _failover(result: RunResult, options: Options) -> dict[str, float]:
         "after_mbit_s": rates[2],
         "after_silent_ms": _silence(times, delivered, returns, marks[-1]),
     }
+
+
+def _delivery(result: RunResult, flow: str) -> tuple[list[float], list[int]]:
+    """When a flow was sampled, and the octets that it had delivered by then."""
+    samples = result.table("samples")
+    rows = [
+        (float(time), int(octets))
+        for time, name, octets in zip(samples["time_s"], samples["flow"], samples["delivered_bytes"], strict=True)
+        if name == flow
+    ]
+    return [time for time, _ in rows], [octets for _, octets in rows]
 
 
 def _at(times: Sequence[float], delivered: Sequence[int], time: float) -> int:
@@ -407,9 +531,16 @@ def _silence(times: Sequence[float], delivered: Sequence[int], start: float, end
 def remarks(config: Config, lines: Mapping[str, Line]) -> tuple[str, ...]:
     """What a plan leaves out of a configuration, and what it assumes of paths."""
     found = [note for line in lines.values() for note in line.notes]
-    for name, mode in config.classes.items():
-        if mode != "bulk":
-            found.append(f"left out: the class `{name}` ({mode}); the simulator's tunnel treats all traffic as bulk")
+    found += [
+        f"left out: the class `{one.name}`; no packet was found that is of no class before it"
+        for one in config.classes
+        if one.packets is None
+    ]
+    taking = next((one.name for one in config.classes if one.fits(Packets())), None)
+    if taking is not None:
+        found.append(f"the class `{taking}` takes all simulated traffic without a class of its own")
+    if config.classes:
+        found.append("assumed: the other end has the same classes")
     if len(config.peers) > 1:
         found.append(f"left out: {len(config.peers) - 1} of {len(config.peers)} peers; all traffic goes to one")
     return tuple(found)

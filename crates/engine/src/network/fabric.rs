@@ -8,7 +8,7 @@ use std::{
 
 use anabranch_core::{
     body::Body,
-    packet::{ConnectionId, Direction, Ecn, FlowId, PacketId, Pool},
+    packet::{ConnectionId, Direction, Ecn, FlowId, Packet, PacketId, Pool},
     ring::Ring,
     trace::{ElementId, Fate},
     units::Instant,
@@ -201,6 +201,12 @@ impl<B: Body> Fabric<B> {
         // Queues tell connections apart by it; two with 2^32 between them are taken for one by a queue alone.
         self.connections_begun = self.connections_begun.wrapping_add(1);
         Identity { flow, connection }
+    }
+
+    /// What a packet is known by to queues and middleboxes.
+    pub(super) fn identity(&self, packet: &Packet<Transport<B>>) -> Identity {
+        let known = self.identities.get(packet.connection.0 as usize);
+        known.copied().unwrap_or(Identity::NONE)
     }
 
     /// Arrivals at every link are numbered from `order` on, and connections too, for what queues tell them by.

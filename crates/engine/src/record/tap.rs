@@ -53,8 +53,8 @@ pub struct Taps {
     places: Vec<Tap>,
     /// The tap that an element belongs to: a link's direction and its impairments.
     tap_of: BTreeMap<ElementId, usize>,
-    /// By flow: its name, and its ends as places among the nodes.
-    flows: Vec<(String, [usize; 2])>,
+    /// By flow: its name, its ends as places among the nodes, and the port at `to`.
+    flows: Vec<(String, [usize; 2], Option<u16>)>,
     /// By node: its name and its addresses.
     nodes: Vec<(String, Vec<IpAddr>)>,
     title: String,
@@ -121,7 +121,7 @@ impl Taps {
             flows: resolved
                 .flows
                 .iter()
-                .map(|flow| (flow.name.clone(), flow.ends))
+                .map(|flow| (flow.name.clone(), flow.ends, flow.port))
                 .collect(),
             nodes: named(&resolved.nodes, tapping.addresses.as_deref()),
             title: resolved.title.clone(),
@@ -222,11 +222,9 @@ impl Taps {
 
     /// The headers that a packet has in captures.
     fn addresses<P>(&self, flow: FlowId, packet: &Packet<P>) -> (IpHeader, Ports) {
-        let ends = self
-            .flows
-            .get(flow.0 as usize)
-            .map_or([0, 1], |flow| flow.1);
-        let ports = octets::ports(packet.connection, packet.direction);
+        let flow = self.flows.get(flow.0 as usize);
+        let (ends, port) = flow.map_or(([0, 1], None), |&(_, ends, port)| (ends, port));
+        let ports = octets::ports(packet.connection, packet.direction, port);
         let (from, to) = match packet.direction {
             Direction::Forward => (ends[0], ends[1]),
             Direction::Reverse => (ends[1], ends[0]),
@@ -344,7 +342,7 @@ mod tests {
                 records_of: BTreeMap::new(),
             }],
             tap_of: BTreeMap::from([(LINK, 0)]),
-            flows: vec![("main".to_owned(), [0, 1])],
+            flows: vec![("main".to_owned(), [0, 1], None)],
             nodes: Vec::new(),
             title: String::new(),
         };

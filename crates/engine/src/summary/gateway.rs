@@ -80,6 +80,9 @@ pub struct TunnelSummary {
     pub routes: BTreeMap<String, PathSummary>,
     /// Packets that entered.
     pub entered_packets: u64,
+    /// Of these, the ones of each class; the key is there if there are classes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub class_packets: BTreeMap<String, u64>,
     /// Packets that were larger than the tunnel's MTU.
     pub refused_packets: u64,
     /// Packets that were dropped in the queue before the paths.
@@ -126,7 +129,11 @@ pub struct PathSummary {
 }
 
 impl TunnelSummary {
-    fn of(names: &[String], sent: &TunnelSender, received: &TunnelReceiver) -> Self {
+    fn of(
+        (names, classes): (&[String], &[String]),
+        sent: &TunnelSender,
+        received: &TunnelReceiver,
+    ) -> Self {
         let route = |(name, path): (&String, &TunnelPath)| {
             let summary = PathSummary {
                 sent_packets: path.sent_packets,
@@ -142,6 +149,11 @@ impl TunnelSummary {
         Self {
             routes: names.iter().zip(&sent.paths).map(route).collect(),
             entered_packets: sent.entered,
+            class_packets: classes
+                .iter()
+                .cloned()
+                .zip(sent.entered_by_class.iter().copied())
+                .collect(),
             refused_packets: sent.refused,
             queue_dropped_packets: sent.queue_dropped,
             unsendable_packets: sent.unsendable,
@@ -163,16 +175,17 @@ pub(super) fn by_name<B: Body>(
     network: &Network<B>,
     gateways: &[CompiledGateway],
 ) -> Map<String, Value> {
-    let direction = |[split, restore]: [MiddleboxId; 2], routes: &[String]| match (
+    let direction = |[split, restore]: [MiddleboxId; 2], gateway: &CompiledGateway| match (
         network.gateway_report(split),
         network.gateway_report(restore),
     ) {
         (Some(Report::Split(sent)), Some(Report::Restore(restored))) => {
-            let summary = GatewaySummary::of(routes, &sent.routes, &restored);
+            let summary = GatewaySummary::of(&gateway.routes, &sent.routes, &restored);
             serde_json::to_value(summary).expect("plain data")
         }
         (Some(Report::Tunnel(sent)), Some(Report::Tunnel(received))) => {
-            let summary = TunnelSummary::of(routes, &sent.sender, &received.receiver);
+            let names = (&gateway.routes[..], &gateway.classes[..]);
+            let summary = TunnelSummary::of(names, &sent.sender, &received.receiver);
             serde_json::to_value(summary).expect("plain data")
         }
         _ => Value::Null,
@@ -180,7 +193,7 @@ pub(super) fn by_name<B: Body>(
     let both = |gateway: &CompiledGateway| {
         let mut directions = Map::new();
         for (name, ids) in ["forward", "reverse"].into_iter().zip(gateway.ends) {
-            directions.insert(name.to_owned(), direction(ids, &gateway.routes));
+            directions.insert(name.to_owned(), direction(ids, gateway));
         }
         (gateway.name.clone(), Value::Object(directions))
     };

@@ -10,6 +10,7 @@ use std::{
 
 use anabranch_core::{body::Body, packet::Direction};
 use anabranch_path::middlebox::Held;
+use anabranch_tcp::wire::Ports;
 
 /// Entries of a [`Numbered`] at most, so that 16 bits of a number name one.
 const KEPT: usize = 1 << 16;
@@ -83,7 +84,7 @@ impl<T> Numbered<T> {
 struct Way<B: Body> {
     /// By path.
     datagrams: Vec<Numbered<Vec<u8>>>,
-    packets: Numbered<Held<B>>,
+    packets: Numbered<(Held<B>, Ports)>,
 }
 
 /// Shared by the two ends; clones are the same crossing.
@@ -127,13 +128,13 @@ impl<B: Body> Crossing<B> {
         u16::from_be_bytes([a, b])
     }
 
-    /// A packet enters.
-    pub(super) fn enter(&self, direction: Direction, packet: Held<B>) {
-        self.with(direction, |way| way.packets.push(packet));
+    /// A packet enters, which has these ports inside.
+    pub(super) fn enter(&self, direction: Direction, packet: Held<B>, ports: Ports) {
+        self.with(direction, |way| way.packets.push((packet, ports)));
     }
 
     /// A packet comes out, or is refused; `None` if it did before.
-    pub(super) fn leave(&self, direction: Direction, number: u16) -> Option<Held<B>> {
+    pub(super) fn leave(&self, direction: Direction, number: u16) -> Option<(Held<B>, Ports)> {
         self.with(direction, |way| way.packets.take_by_low_half(number))
     }
 

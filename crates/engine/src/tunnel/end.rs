@@ -5,7 +5,7 @@ use std::fmt;
 
 use anabranch_core::{
     body::Body,
-    packet::{ConnectionId, Direction, Ecn, Packet},
+    packet::{ConnectionId, Direction, Ecn, FlowId, Packet},
     trace::Fate,
     trail::Trail,
     tunnel::Header,
@@ -14,8 +14,9 @@ use anabranch_core::{
 use anabranch_fec::transport::Transport;
 use anabranch_gateway::{
     crypto::{Entropy as _, Keys, public_key},
+    inner,
     path::{Route, State},
-    policy::Role,
+    policy::{Role, Rule},
     tunnel::{Config, PathConfig, Stats, Tunnel},
     wire::PathId,
 };
@@ -25,8 +26,11 @@ use anabranch_path::{
     multipath::{Meter, Report, TunnelPath, TunnelReceiver, TunnelReport, TunnelSender},
 };
 
+use anabranch_tcp::wire::Ports;
+
 use super::{
     crossing::Crossing,
+    label::Labels,
     packet::{self, clamp, is_datagram, is_of, number},
     seeded::Seeded,
 };
@@ -45,6 +49,10 @@ pub struct Ends<'a> {
     pub seed: u64,
     /// By path: when it is used.
     pub roles: &'a [Role],
+    /// Which packets are treated otherwise.
+    pub rules: &'a [Rule],
+    /// What the packets of flows are called inside.
+    pub labels: &'a Labels,
     /// What the ends' clocks show at the start.
     pub clock_offset: [Duration; 2],
     /// When counts are taken.
@@ -76,7 +84,7 @@ pub fn ends<B: Body>(parts: &Ends<'_>) -> [Box<dyn Middlebox<B>>; 2] {
             keys,
             paths: paths.collect(),
             sources: Vec::new(),
-            rules: Vec::new(),
+            rules: parts.rules.to_vec(),
         };
         let entropy = Box::new(Seeded::new(parts.seed, &element(parts.name, way)));
         let clock_offset = parts.clock_offset[way as usize];
@@ -92,6 +100,9 @@ pub fn ends<B: Body>(parts: &Ends<'_>) -> [Box<dyn Middlebox<B>>; 2] {
             sent: vec![(0, 0); parts.roles.len()],
             ended: 0,
             counted: Counted::default(),
+            labels: parts.labels.clone(),
+            rules: parts.rules.to_vec(),
+            by_class: vec![0; parts.rules.len()],
             before: None,
         };
         Box::new(end) as Box<dyn Middlebox<B>>
@@ -139,6 +150,10 @@ struct End<B: Body> {
     /// Packets that ended here in the whole run: datagrams, and what was not taken or did not match.
     ended: u64,
     counted: Counted,
+    labels: Labels,
+    rules: Vec<Rule>,
+    /// By rule: packets that entered in the measured time.
+    by_class: Vec<u64>,
     /// What the core had counted when the measured time began.
     before: Option<Box<Stats>>,
 }
@@ -176,19 +191,35 @@ impl<B: Body> End<B> {
         }
     }
 
-    fn enter(&mut self, now: Instant, packet: Held<B>) {
+    fn enter(&mut self, now: Instant, flow: FlowId, packet: Held<B>) {
         let number = self.crossing.next_packet(self.way);
-        let octets = packet::encode(&packet, number);
+        let label = self.labels.of(flow);
+        let octets = packet::encode(&packet, number, &label);
+        let class = self.class(&octets);
         let name = (packet.connection, packet.index);
-        self.crossing.enter(self.way, packet);
+        let ports = packet::ports(&packet, &label);
+        self.crossing.enter(self.way, packet, ports);
         let local = self.local(now);
         if self.tunnel.handle_inner(octets, local).is_ok() {
             self.meters[self.way as usize].entered(now, name.0, name.1);
+            if let Some(class) = class {
+                self.by_class[class] += u64::from(self.window.contains(now));
+            }
         } else {
             self.crossing.leave(self.way, number);
             self.ended += 1;
             self.counted.refused += u64::from(self.window.contains(now));
         }
+    }
+
+    /// The rule that holds for a packet.
+    fn class(&self, octets: &[u8]) -> Option<usize> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let summary = inner::read(octets)?;
+        let mut rules = self.rules.iter();
+        rules.position(|rule| rule.matches.fits(&summary))
     }
 
     /// Hands out all that the core has.
@@ -239,8 +270,9 @@ impl<B: Body> End<B> {
     fn deliver(&mut self, now: Instant, octets: &[u8], out: &mut Output<B>) {
         let from = self.way.opposite();
         let packet = number(octets).and_then(|number| self.crossing.leave(from, number));
-        self.ended += u64::from(packet.as_ref().is_some_and(|packet| !is_of(octets, packet)));
-        let Some(mut packet) = packet.filter(|packet| is_of(octets, packet)) else {
+        let is_same = |(packet, ports): &(Held<B>, Ports)| is_of(octets, packet, *ports);
+        self.ended += u64::from(packet.as_ref().is_some_and(|packet| !is_same(packet)));
+        let Some((mut packet, _)) = packet.filter(is_same) else {
             self.counted.unmatched += u64::from(self.window.contains(now));
             return;
         };
@@ -267,6 +299,7 @@ impl<B: Body> End<B> {
         TunnelSender {
             paths: path.collect(),
             entered: now.entered - then.entered,
+            entered_by_class: self.by_class.clone(),
             refused: self.counted.refused,
             queue_dropped: stats.queue_dropped - before.queue_dropped,
             unsendable: now.unsendable - then.unsendable,
@@ -301,11 +334,14 @@ const fn state_name(state: State) -> &'static str {
 
 impl<B: Body> Middlebox<B> for End<B> {
     fn on_packet(&mut self, now: Instant, packet: Held<B>, out: &mut Output<B>) {
+        self.on_packet_of(FlowId(u32::MAX), now, packet, out);
+    }
+    fn on_packet_of(&mut self, flow: FlowId, now: Instant, packet: Held<B>, out: &mut Output<B>) {
         self.look(now);
         if is_datagram(&packet) {
             self.on_datagram(now, &packet);
         } else {
-            self.enter(now, packet);
+            self.enter(now, flow, packet);
         }
         self.pump(now, out);
     }

@@ -8,9 +8,10 @@ use anabranch_fec::transport::Transport;
 use anabranch_path::middlebox::{Held, connection_of};
 use anabranch_tcp::{
     Flags, Options,
-    wire::{self, Carried, IpHeader, Prefix, Protocol, Version},
+    wire::{self, Carried, IpHeader, Ports, Prefix, Protocol, Version},
 };
 
+use super::label::Label;
 use crate::octets;
 
 /// What IPv6 headers have more than those of IPv4.
@@ -19,15 +20,19 @@ const V6_MORE: u32 = 20;
 const EXPERIMENTAL: u8 = 253;
 const IPV4_HEADER: u32 = 20;
 
+/// The ports of a packet.
+pub(super) fn ports<B: Body>(packet: &Held<B>, label: &Label) -> Ports {
+    octets::ports(connection_of(packet), packet.direction, label.port)
+}
+
 /// A packet as octets, with `number` where a receiver finds it again. What the headers of TCP and UDP cannot express becomes as
 /// many octets of an experimental protocol.
-pub(super) fn encode<B: Body>(packet: &Held<B>, number: u16) -> Vec<u8> {
-    let connection = connection_of(packet);
+pub(super) fn encode<B: Body>(packet: &Held<B>, number: u16, label: &Label) -> Vec<u8> {
     let mut octets = Vec::with_capacity(packet.size as usize);
     for is_v6 in [false, true] {
         octets.clear();
-        let ip = header(packet, number, is_v6);
-        let ports = octets::ports(connection, packet.direction);
+        let ip = header(packet, number, label, is_v6);
+        let ports = ports(packet, label);
         let to = Prefix::whole(&mut octets);
         let length = octets::encode(&ip, ports, &packet.payload, to);
         // Families differ in the length of their headers.
@@ -38,7 +43,7 @@ pub(super) fn encode<B: Body>(packet: &Held<B>, number: u16) -> Vec<u8> {
         }
     }
     octets.clear();
-    let ip = header(packet, number, false);
+    let ip = header(packet, number, label, false);
     let length = packet.size.clamp(IPV4_HEADER, u32::from(u16::MAX)) - IPV4_HEADER;
     let content = Carried::Zeros(length as usize);
     let protocol = Protocol::Other(EXPERIMENTAL);
@@ -49,28 +54,22 @@ pub(super) fn encode<B: Body>(packet: &Held<B>, number: u16) -> Vec<u8> {
 }
 
 /// Addresses tell directions of flows apart, so that a flow's two directions are two flows to the tunnel.
-fn header<B: Body>(packet: &Held<B>, number: u16, is_v6: bool) -> IpHeader {
-    let hosts: [u8; 2] = match packet.direction {
-        Direction::Forward => [1, 2],
-        Direction::Reverse => [2, 1],
+fn header<B: Body>(packet: &Held<B>, number: u16, label: &Label, is_v6: bool) -> IpHeader {
+    let [from, to] = &label.hosts;
+    let (source, destination) = match packet.direction {
+        Direction::Forward => (from, to),
+        Direction::Reverse => (to, from),
     };
-    let [source, destination] = hosts;
     let version = if is_v6 {
-        // RFC 4193 §3.1: not routed beyond a site.
-        let address = |host| {
-            let mut address = [0; 16];
-            (address[0], address[15]) = (0xfd, host);
-            address
-        };
         Version::V6 {
-            source: address(source),
-            destination: address(destination),
+            source: source.v6,
+            destination: destination.v6,
             flow_label: u32::from(number),
         }
     } else {
         Version::V4 {
-            source: [10, 0, 0, source],
-            destination: [10, 0, 0, destination],
+            source: source.v4,
+            destination: destination.v4,
             identification: number,
             dont_fragment: true,
         }
@@ -93,15 +92,14 @@ pub(super) fn number(octets: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes([*octets.get(at)?, *octets.get(at + 1)?]))
 }
 
-/// Whether these octets are of that connection: of another they would be if its number had been given again too soon.
-pub(super) fn is_of<B: Body>(octets: &[u8], packet: &Held<B>) -> bool {
+/// Whether these octets are of a packet that has these ports: of another they would be if its number had been given again too soon.
+pub(super) fn is_of<B: Body>(octets: &[u8], packet: &Held<B>, ports: Ports) -> bool {
     let Ok((ip, protocol, content)) = wire::decode_ip(octets) else {
         return false;
     };
     if protocol == Protocol::Other(EXPERIMENTAL) {
         return true;
     }
-    let ports = octets::ports(connection_of(packet), packet.direction);
     let expected = [ports.source, ports.destination].map(u16::to_be_bytes);
     ip.ecn == packet.ecn && content.get(..4) == Some(expected.concat().as_slice())
 }

@@ -39,6 +39,7 @@ mod taps;
 mod trace;
 mod traced_links;
 mod tunnel;
+mod tunnel_classes;
 mod udp;
 mod why;
 mod windows;

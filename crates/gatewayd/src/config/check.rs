@@ -3,17 +3,12 @@
 use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt, path::Path};
 
 use anabranch_core::system::words;
-use anabranch_document::{
-    Error,
-    error::{Sources, choice},
-    select::Prefix,
-    tree::Node,
-};
+use anabranch_document::{Error, class, error::Sources, select::Prefix, tree::Node};
 
 use anabranch_files::Files;
 
 use super::{
-    format::{Config, Mode, Peer, Secret},
+    format::{Config, Peer, Secret},
     value::Endpoint,
 };
 use crate::key::{Key, public};
@@ -258,45 +253,8 @@ fn paths(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
 }
 
 fn classes(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
-    for (name, class) in &config.class.0 {
-        if class.matches.is_empty() {
-            let message = format!("the class `{name}` does not say which packets it is for");
-            return Err(checker.error(
-                &["class", name, "match"],
-                message,
-                "expected `dscp`, `port` or `prefix`",
-            ));
-        }
-        match (class.mode, &class.path) {
-            (Mode::Pinned, None) => {
-                let message = format!("the class `{name}` pins to no path");
-                return Err(checker.error(
-                    &["class", name],
-                    message,
-                    "expected `path`, the name of one",
-                ));
-            }
-            (Mode::Pinned, Some(path)) => {
-                let names: Vec<&str> = config.path.names().collect();
-                if !names.contains(&path.as_str()) {
-                    let at = ["class", name, "path"];
-                    return Err(checker.errors(
-                        &at,
-                        format!("there is no path `{path}`"),
-                        choice(path, &names),
-                    ));
-                }
-            }
-            (_, Some(_)) => {
-                let message = "`path` belongs to `mode = \"pinned\"`";
-                return Err(checker.error(
-                    &["class", name, "path"],
-                    message,
-                    "leave it out, or pin",
-                ));
-            }
-            (_, None) => {}
-        }
-    }
-    Ok(())
+    let paths: Vec<&str> = config.path.names().collect();
+    class::check(&config.class, &paths).map_err(|wrong| {
+        checker.errors(&wrong.path(&["class"]), &wrong.message, wrong.help.clone())
+    })
 }

@@ -5,10 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anabranch_document::{
-    Named,
-    select::{Dscp, Many, Ports, Prefix},
-};
+use anabranch_document::{Named, class::Class, select::Prefix};
 use serde::Deserialize;
 
 use super::value::{Endpoint, Interface, Listen, Source};
@@ -148,54 +145,6 @@ pub enum Policy {
     Backup,
     /// As a backup, and probed as little as possible.
     Metered,
-}
-
-/// Packets that are treated otherwise.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Class {
-    /// Which packets.
-    #[serde(rename = "match")]
-    pub matches: Match,
-    /// How they are treated.
-    pub mode: Mode,
-    /// With `mode = "pinned"`: the path that they take.
-    #[serde(default)]
-    pub path: Option<String>,
-}
-
-/// A packet fits if it fits each key that is given.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Match {
-    /// Code points (RFC 2474): `ef`, `af41`, `cs5`, or a number.
-    #[serde(default)]
-    pub dscp: Many<Dscp>,
-    /// Ports of either end, `443` or `"5000-5010"`.
-    #[serde(default)]
-    pub port: Many<Ports>,
-    /// Addresses of either end.
-    #[serde(default)]
-    pub prefix: Many<Prefix>,
-}
-
-impl Match {
-    /// Whether no key is given.
-    pub fn is_empty(&self) -> bool {
-        self.dscp.0.is_empty() && self.port.0.is_empty() && self.prefix.0.is_empty()
-    }
-}
-
-/// How packets are treated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// For throughput, over all paths.
-    Bulk,
-    /// For low delay: the path with the lowest, and copies on others where these have room.
-    Interactive,
-    /// One path while it is alive.
-    Pinned,
 }
 
 /// Where the daemon answers questions about its state.

@@ -108,6 +108,7 @@ fn check_flows(resolved: &Resolved) -> Result<(), Refusal> {
             }
         } else {
             check_workload(flow, resolved)?;
+            check_port(flow)?;
             check_match(flow)?;
             if flow.protocol == Protocol::Udp {
                 continue;
@@ -334,6 +335,17 @@ fn check_match(flow: &ResolvedFlow) -> Result<(), Refusal> {
         &["flow", &flow.table, "match"],
         "`match` sorts the packets of programs, and this flow has an application of ours",
         "expected a host with `exec` at one of its ends and no `workload`, or no `match`",
+    ))
+}
+
+fn check_port(flow: &ResolvedFlow) -> Result<(), Refusal> {
+    if flow.port.is_none() {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        &["flow", &flow.table, "port"],
+        "a live run gives each flow a port of its own",
+        "expected no `port`, or the simulator",
     ))
 }
 

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     de::later,
     error::{Error, Fault, choice},
-    format::{File, Flow, Protocol},
+    format::{File, Flow, Port, Protocol},
     kind::Kind,
     text::ResolvedText,
     tree::Node,
@@ -75,6 +75,7 @@ pub(super) fn flows(
                 protocol: flow.protocol,
                 family: flow.family,
                 dscp: flow.dscp.get(),
+                port: flow.port.map(Port::get),
                 udp_headers: u32::try_from(traffic::udp_headers(flow.family)).expect("a few bytes"),
                 stack: settings.clone(),
                 cc: cc.clone(),

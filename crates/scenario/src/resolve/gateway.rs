@@ -4,9 +4,12 @@ use anabranch_core::{
     packet::Direction,
     units::{Bytes, Duration},
 };
+use anabranch_document::class;
 use anabranch_path::multipath::{header, restore, split, split::standby::OrderError};
 
-use super::{GatewayEnds, Hop, ResolvedGateway, ResolvedLink, Resolver, route::Graph};
+use super::{
+    GatewayEnds, Hop, ResolvedClass, ResolvedGateway, ResolvedLink, Resolver, route::Graph,
+};
 use crate::{
     error::{Error, Fault, choice},
     format::{File, Gateway, GatewayKind, Named, Policy},
@@ -59,7 +62,8 @@ fn split_ends(
     (name, table): (&str, &Gateway),
 ) -> Result<GatewayEnds, Error> {
     let foreign = [
-        ("policies", !table.policies.0.is_empty()),
+        ("policies", !table.policies.is_empty()),
+        ("class", !table.class.is_empty()),
         ("clock_offset", table.clock_offset.is_some()),
     ];
     refuse_foreign(resolver, name, &foreign, "tunnel", "split")?;
@@ -120,8 +124,31 @@ fn tunnel_ends(
     }
     Ok(GatewayEnds::Tunnel {
         policies,
+        classes: classes(resolver, (name, table))?,
         clock_offset,
     })
+}
+
+/// The classes of a tunnel, whose paths are its routes.
+fn classes(
+    resolver: &Resolver<'_>,
+    (name, table): (&str, &Gateway),
+) -> Result<Vec<ResolvedClass>, Error> {
+    let routes: Vec<&str> = table.routes.iter().map(String::as_str).collect();
+    class::check(&table.class, &routes).map_err(|wrong| {
+        let place = wrong.path(&["gateway", name, "class"]);
+        resolver.error(&place, wrong.message.clone(), wrong.help.clone())
+    })?;
+    let classes = table.class.0.iter();
+    let resolved = classes.map(|(name, class)| ResolvedClass {
+        name: name.clone(),
+        matches: class.matches.clone(),
+        mode: class.mode,
+        path: routes
+            .iter()
+            .position(|route| class.path.as_deref() == Some(*route)),
+    });
+    Ok(resolved.collect())
 }
 
 /// Keys that are for the other kind of gateways.
@@ -372,6 +399,7 @@ pub(super) fn write_out(file: &mut File, gateways: &[ResolvedGateway]) {
             GatewayEnds::Tunnel {
                 policies,
                 clock_offset,
+                ..
             } => {
                 let policies = table.routes.iter().cloned().zip(policies.iter().copied());
                 table.policies = Named(policies.collect());

@@ -134,6 +134,65 @@ split = { kind = "weighted-round-robin" }
 restore = "none"
 "#;
 
+const CLASSES: &str = r#"
+[gateway.tunnel.class.calls]
+match = { dscp = "ef" }
+mode = "interactive"
+
+[gateway.tunnel.class.web]
+match = { port = ["5000-5010", 443], dscp = ["cs0", 10] }
+mode = "bulk"
+
+[gateway.tunnel.class.backups]
+match = { prefix = "192.0.2.0/24" }
+mode = "pinned"
+path = "spare"
+"#;
+
+#[test]
+fn classes_of_a_gateway() {
+    let of_tunnel = GATEWAY
+        .replace("split = { kind = \"weighted-round-robin\" }\n", "")
+        .replace("restore = \"none\"", "kind = \"tunnel\"");
+    let bad = |part: &str, instead: &str| {
+        assert!(CLASSES.contains(part), "{part}");
+        plus(&format!(
+            "{of_tunnel}{}",
+            CLASSES.replacen(part, instead, 1)
+        ))
+    };
+    snapshot(
+        "classes_of_a_gateway",
+        &[
+            ("an unknown mode", bad("\"interactive\"", "\"interactiv\"")),
+            ("no mode", bad("mode = \"bulk\"\n", "")),
+            ("an unknown key", bad("mode = \"bulk\"", "mod = \"bulk\"")),
+            ("an unknown selector", bad("dscp = \"ef\"", "dcsp = \"ef\"")),
+            ("no selector", bad("{ dscp = \"ef\" }", "{}")),
+            ("an unknown code point", bad("\"ef\"", "\"eff\"")),
+            ("a code point of seven bits", bad("\"ef\"", "64")),
+            ("no port", bad("443", "0")),
+            ("a port beyond the last", bad("443", "65536")),
+            ("ports backwards", bad("5000-5010", "5010-5000")),
+            ("an empty list", bad("[\"cs0\", 10]", "[]")),
+            ("no prefix", bad("192.0.2.0/24", "192.0.2.0/33")),
+            ("pinned to no path", bad("path = \"spare\"\n", "")),
+            (
+                "pinned to no route",
+                bad("path = \"spare\"", "path = \"spar\""),
+            ),
+            (
+                "pinned to a link beside it",
+                bad("path = \"spare\"", "path = \"access\""),
+            ),
+            (
+                "a path of another mode",
+                bad("mode = \"bulk\"", "mode = \"bulk\"\npath = \"spare\""),
+            ),
+        ],
+    );
+}
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of mistakes")]
 fn gateways() {
@@ -150,6 +209,7 @@ fn gateways() {
     assert_eq!(check(&format!("{GOOD}{GATEWAY}"), &[]), Ok(()));
     let policies = "policies = { spare = \"backup\" }\nclock_offset = [\"0 s\", \"1 h\"]\n";
     assert_eq!(check(&format!("{GOOD}{of_tunnel}{policies}"), &[]), Ok(()));
+    assert_eq!(check(&format!("{GOOD}{of_tunnel}{CLASSES}"), &[]), Ok(()));
     snapshot(
         "gateways",
         &[
@@ -230,6 +290,10 @@ fn gateways() {
             (
                 "policies of a splitter",
                 and("policies = { spare = \"backup\" }\n"),
+            ),
+            (
+                "classes of a splitter",
+                and("class.calls = { match = { dscp = 46 }, mode = \"bulk\" }\n"),
             ),
             (
                 "clocks of a splitter",

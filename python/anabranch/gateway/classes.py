@@ -1,0 +1,130 @@
+"""The classes of a configuration, and packets that are of one of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from itertools import product
+from typing import Any
+
+Address = IPv4Address | IPv6Address
+
+_DEFAULT_PORT = 5001
+"""The port at the far end of a simulated flow that names none."""
+_OWN_PORTS = range(1024, 1040)
+"""The ports at the near end of the first flows of a scenario."""
+_FOREIGN = (ip_address("198.51.100.1"), ip_address("2001:db8::1"))
+"""Addresses for documentation (RFC 5737, RFC 3849)."""
+_MOST_TRIED = 4096
+
+
+@dataclass(frozen=True)
+class Packets:
+    """What a class reads of a flow's packets.
+
+    Attributes:
+        dscp: The code point.
+        port: The port at the far end; ``None`` for the simulator's own.
+        address: The far end's address; ``None`` for one that is in no network of a class.
+    """
+
+    dscp: int = 0
+    port: int | None = None
+    address: Address | None = None
+
+
+@dataclass(frozen=True)
+class PlannedClass:
+    """A class.
+
+    Attributes:
+        name: Its name.
+        mode: ``"bulk"``, ``"interactive"`` or ``"pinned"``.
+        path: The path that it pins to.
+        match: Which packets, as a scenario has it.
+        packets: Packets that are of this class and of none before; ``None`` where none are found.
+    """
+
+    name: str
+    mode: str
+    path: str | None
+    match: Mapping[str, Any]
+    packets: Packets | None
+
+    def shown(self) -> str:
+        """The mode, with the path."""
+        return f"pinned to {self.path}" if self.path is not None else self.mode
+
+    def fits(self, packets: Packets) -> bool:
+        """Whether packets fit each key that is given."""
+        return _fits(self.match, packets)
+
+
+def read(text: str, file: str) -> tuple[PlannedClass, ...]:
+    """The classes of a configuration's text, in its order.
+
+    Raises:
+        ScenarioError: One is wrong.
+    """
+    from anabranch import _engine
+
+    found: list[PlannedClass] = []
+    for one in json.loads(_engine.gateway_classes(text, file)):
+        match = one["match"]
+        before = [other.match for other in found]
+        tried = (packets for packets, _ in zip(_candidates(match), range(_MOST_TRIED), strict=False))
+        packets = next((each for each in tried if not any(_fits(other, each) for other in before)), None)
+        found.append(PlannedClass(one["name"], one["mode"], one.get("path"), match, packets))
+    return tuple(found)
+
+
+def _fits(match: Mapping[str, Any], packets: Packets) -> bool:
+    ports = {packets.port or _DEFAULT_PORT, *_OWN_PORTS}
+    return (
+        ("dscp" not in match or packets.dscp in match["dscp"])
+        and ("port" not in match or any(port in span for span in _spans(match) for port in ports))
+        and ("prefix" not in match or (packets.address is not None and _holds(match["prefix"], packets.address)))
+    )
+
+
+def _spans(match: Mapping[str, Any]) -> list[range]:
+    ends = [str(ports).partition("-") for ports in match["port"]]
+    return [range(int(first), int(last or first) + 1) for first, _, last in ends]
+
+
+def _holds(prefixes: Sequence[str], address: Address) -> bool:
+    return any(address in ip_network(prefix, strict=False) for prefix in prefixes)
+
+
+def _candidates(match: Mapping[str, Any]) -> Iterator[Packets]:
+    """Packets that fit each key that is given."""
+    code_points = match.get("dscp") or range(64)
+    ports: list[int | None] = [None, 6001]
+    if "port" in match:
+        ports = [port for span in _spans(match) for port in (span[0], span[-1], span[len(span) // 2])]
+    addresses: list[Address | None] = [None]
+    if "prefix" in match:
+        addresses = [address for prefix in match["prefix"] for address in _addresses(prefix)]
+    for dscp, port, address in product(code_points, ports, addresses):
+        yield Packets(dscp, port, address)
+
+
+def _addresses(prefix: str) -> list[Address]:
+    """Addresses of one host in a network."""
+    network = ip_network(prefix, strict=False)
+    last = network.num_addresses - 1
+    of_hosts = [network[min(1, last)], network[0], network[last // 2]]
+    inside: list[Address] = [address for address in (*_FOREIGN, *of_hosts) if address in network]
+    return [each for each in inside if not _is_special(each)]
+
+
+def _is_special(address: Address) -> bool:
+    return (
+        address.is_unspecified
+        or address.is_multicast
+        or address.is_loopback
+        or address.is_link_local
+        or address == ip_address("255.255.255.255")
+    )
