@@ -40,6 +40,14 @@ impl Settling {
         });
     }
 
+    /// A piece that is not acknowledged is given up: it does not wait.
+    pub(crate) fn give_up(&mut self, piece: Piece) {
+        self.waiting.push_front(Waiting {
+            piece,
+            until: Nanos::MIN,
+        });
+    }
+
     /// The receiver has got a range twice.
     pub(crate) fn duplicate(&mut self, start: i64, end: i64) {
         let pieces = self.waiting.iter_mut().map(|one| &mut one.piece);

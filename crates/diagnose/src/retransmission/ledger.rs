@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Evidence, Place, Retransmission, Trigger, need::Verdict};
+use super::{
+    Evidence, Place, Retransmission, Trigger,
+    need::{self, Path, Verdict},
+    piece::Piece,
+};
 use crate::time::Nanos;
 
 /// Retransmissions whose verdict is open, at most; beyond it the oldest are decided as they stand.
@@ -105,8 +109,29 @@ impl Ledger {
         self.close(budget);
     }
 
+    /// Judges the retransmissions of a piece; whether its original was lost, if that can be decided.
+    pub(crate) fn judge(&mut self, piece: &Piece, path: Path, budget: &mut Budget) -> Option<bool> {
+        let verdicts = need::judge(piece, path);
+        let is_lost = verdicts.first().and_then(|verdict| verdict.needed);
+        for (copy, verdict) in piece.again.iter().zip(verdicts) {
+            if let Some(number) = copy.retransmission {
+                self.decide(number, verdict, budget);
+            }
+        }
+        is_lost
+    }
+
+    /// The data of a retransmission had been acknowledged before.
+    pub(crate) fn decide_acknowledged(&mut self, number: u64, budget: &mut Budget) {
+        let verdict = Verdict {
+            needed: Some(false),
+            evidence: Evidence::AcknowledgedBefore,
+        };
+        self.decide(number, verdict, budget);
+    }
+
     /// A verdict on a piece of a retransmission.
-    pub(crate) fn decide(&mut self, number: u64, verdict: Verdict, budget: &mut Budget) {
+    fn decide(&mut self, number: u64, verdict: Verdict, budget: &mut Budget) {
         let index = number.checked_sub(self.first);
         let index = index.and_then(|index| usize::try_from(index).ok());
         let Some(open) = index.and_then(|index| self.open.get_mut(index)) else {
