@@ -136,7 +136,7 @@ impl Scoreboard {
         let piece = self.pieces.at(sent.start);
         History {
             next: self.next,
-            latest: piece.and_then(Piece::latest).map(|latest| latest.time),
+            latest: piece.and_then(Piece::latest_sent).map(|latest| latest.time),
             is_repeated: piece.is_some_and(|piece| !piece.again.is_empty()),
             sacked_above: self.acknowledged.sacked.octets_above(sent.end),
             has_sack: self.acknowledged.has_sack,
@@ -177,8 +177,14 @@ impl Scoreboard {
         let hole_octets: i64 = holes.iter().map(|(from, to)| to - from).sum();
         let is_filler = !is_acknowledged && hole_octets == old.1 - old.0;
         let filled = holes.first().copied().unwrap_or(old);
-        if is_filler && self.is_late(&copy, filled, delays) {
-            let gap = self.gaps.at(filled.0);
+        let candidate = self.filler(&copy, delays);
+        if holes.is_empty()
+            && let Some(late) = self.take_late_original(sent, &candidate)
+        {
+            return Entry::Late(late);
+        }
+        let gap = self.gaps.at(filled.0);
+        if is_filler && gap.is_some_and(|gap| is_reordered(&candidate, gap)) {
             let late = Late {
                 octets: filled.1 - filled.0,
                 beyond: self.next - filled.1,
@@ -284,18 +290,45 @@ impl Scoreboard {
         holes
     }
 
-    /// Whether a segment that fills a hole is a late original.
-    fn is_late(&self, copy: &Copy, hole: (i64, i64), delays: Delays) -> bool {
-        let gap = self.gaps.at(hole.0);
-        let filler = Filler {
+    fn filler(&self, copy: &Copy, delays: Delays) -> Filler {
+        Filler {
             time: copy.time,
             stamp: copy.stamp,
             id: copy.id,
             ids_grow: self.ids.grow(),
             round_trip: delays.round_trip(),
             is_missed: self.acknowledged.duplicates >= DUP_THRESH,
+        }
+    }
+
+    /// An original may pass behind its own retransmission, which had filled its gap.
+    fn take_late_original(&mut self, sent: &Transmission<'_>, filler: &Filler) -> Option<Late> {
+        let (start, end) = (sent.start, sent.end);
+        let mut octets = 0;
+        let mut since = None;
+        let mut see = |piece: &Piece| {
+            let whole = start <= piece.start && piece.end <= end && piece.is_original(filler);
+            octets += if whole { piece.end - piece.start } else { 0 };
+            since = since.or(piece.gap.as_ref().map(|gap| gap.time));
         };
-        gap.is_some_and(|gap| is_reordered(&filler, gap))
+        self.settling
+            .touching(start, end)
+            .for_each(|piece| see(piece));
+        self.pieces
+            .touching(start, end)
+            .for_each(|piece| see(piece));
+        if octets < end - start {
+            return None;
+        }
+        let settled = self.settling.touching(start, end);
+        for piece in settled.chain(self.pieces.touching(start, end)) {
+            piece.add_late_original(sent.copy());
+        }
+        Some(Late {
+            octets,
+            beyond: (self.next - end).max(0),
+            by: since.map(|gap| (sent.time() - gap).max(0)),
+        })
     }
 
     fn insert(&mut self, start: i64, end: i64, first: Option<Copy>, again: Option<Copy>) {
@@ -307,6 +340,8 @@ impl Scoreboard {
             end,
             first,
             again: again.into_iter().collect(),
+            gap: again.and_then(|_| self.gaps.at(start).copied().map(Box::new)),
+            is_original_late: false,
             cover: None,
             duplicates: 0,
             overtaken: again.is_some(),

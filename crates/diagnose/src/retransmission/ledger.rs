@@ -46,8 +46,8 @@ struct Open {
     pieces: u32,
     is_needed: bool,
     is_unknown: bool,
-    /// A piece that the capture had not seen before.
-    is_unseen: bool,
+    /// Where data was lost, if any was.
+    place: Place,
 }
 
 /// The retransmissions of a direction.
@@ -97,7 +97,7 @@ impl Ledger {
             pieces,
             is_needed: false,
             is_unknown: false,
-            is_unseen: unseen,
+            place: if unseen { Place::Before } else { Place::After },
         });
         if self.open.len() > MOST_OPEN
             && let Some(oldest) = self.open.front_mut()
@@ -115,10 +115,16 @@ impl Ledger {
         let is_lost = verdicts.first().and_then(|verdict| verdict.needed);
         for (copy, verdict) in piece.again.iter().zip(verdicts) {
             if let Some(number) = copy.retransmission {
+                if piece.is_original_late
+                    && let Some(open) = self.open_at(number)
+                {
+                    // Nothing was lost.
+                    open.place = Place::Unknown;
+                }
                 self.decide(number, verdict, budget);
             }
         }
-        is_lost
+        is_lost.map(|is_lost| is_lost && !piece.is_original_late)
     }
 
     /// The data of a retransmission had been acknowledged before.
@@ -130,11 +136,14 @@ impl Ledger {
         self.decide(number, verdict, budget);
     }
 
+    fn open_at(&mut self, number: u64) -> Option<&mut Open> {
+        let index = number.checked_sub(self.first)?;
+        self.open.get_mut(usize::try_from(index).ok()?)
+    }
+
     /// A verdict on a piece of a retransmission.
     fn decide(&mut self, number: u64, verdict: Verdict, budget: &mut Budget) {
-        let index = number.checked_sub(self.first);
-        let index = index.and_then(|index| usize::try_from(index).ok());
-        let Some(open) = index.and_then(|index| self.open.get_mut(index)) else {
+        let Some(open) = self.open_at(number) else {
             return;
         };
         let is_open = !open.is_needed && !open.is_unknown;
@@ -165,8 +174,7 @@ impl Ledger {
                 Some(false)
             };
             let place = match needed {
-                Some(true) if open.is_unseen => Place::Before,
-                Some(true) => Place::After,
+                Some(true) => open.place,
                 _ => Place::Unknown,
             };
             self.count.add(needed);
