@@ -29,6 +29,8 @@ pub(crate) struct Scoreboard {
     sequence: Option<Sequence>,
     /// Behind the highest octet that was sent.
     next: i64,
+    /// Behind the highest octet that passed: acknowledgments show others that the capture lacks.
+    passed: i64,
     /// `next` lies behind a FIN.
     has_fin: bool,
     pieces: Pieces,
@@ -256,10 +258,12 @@ impl Scoreboard {
     /// A SYN has been sent.
     pub(crate) fn pass(&mut self, sent: &Transmission<'_>) {
         self.next = self.next.max(sent.end);
+        self.passed = self.passed.max(sent.end);
     }
 
     /// The segment has been sent.
     pub(crate) fn move_to(&mut self, sent: &Transmission<'_>) {
+        self.passed = self.passed.max(sent.end);
         if sent.end > self.next {
             self.next = sent.end;
             self.has_fin = sent.segment.has(FIN);
@@ -269,8 +273,9 @@ impl Scoreboard {
     /// A segment that follows without a gap in the data, with a gap in the identifications: the original was lost before the
     /// capture point.
     fn is_behind_lost_tail(&self, start: i64, mss: i64) -> bool {
-        // A probe of a longer tail retransmits its last segment: those before it are missing as well.
-        let unseen = (start - self.next + mss - 1) / mss;
+        // A probe of a longer tail retransmits its last segment: those before it are missing as well. So is what the capture
+        // has lost.
+        let unseen = (start - self.passed + mss - 1) / mss;
         start >= self.next && i64::from(self.ids.missing()) > unseen
     }
 

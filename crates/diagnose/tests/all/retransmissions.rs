@@ -333,3 +333,24 @@ fn a_second_retransmission_is_no_late_original() {
     let sent = script.sent();
     assert_eq!((sent.retransmissions.len(), sent.reordered_packets), (2, 0));
 }
+
+#[test]
+fn packets_that_the_capture_lost_are_no_lost_tail() {
+    let mut script = Script::opened();
+    let turn = |script: &mut Script, k: u32, is_captured: bool| {
+        script.data(30 + 20 * u64::from(k), k * MSS, MSS);
+        if !is_captured {
+            script.forget();
+        }
+        script.ack(40 + 20 * u64::from(k), (k + 1) * MSS, &[]);
+        if !is_captured && k < 24 {
+            script.forget();
+        }
+    };
+    for k in 0..40 {
+        turn(&mut script, k, !(15..25).contains(&k));
+    }
+    let sent = script.sent();
+    assert_eq!(sent.retransmissions, []);
+    assert_eq!(sent.capture_gap_bytes, 10_000);
+}
