@@ -392,7 +392,12 @@ impl OneWay {
             Some((trigger.name(), count.all()))
         });
         let limits = Limit::ALL.into_iter();
-        let limits = limits.map(|limit| (limit.meta().name, seconds(from.clock.shares.of(limit))));
+        let limits = limits.map(|limit| {
+            (
+                limit.meta().name,
+                seconds(from.account.clock.shares.of(limit)),
+            )
+        });
         Self {
             bytes,
             packets: counts.packets,
@@ -420,13 +425,13 @@ impl OneWay {
             zero_windows: counts.zero_windows,
             implausible_packets: counts.implausible,
             limits_s: limits.collect(),
-            receiver_application_s: seconds(from.clock.peers),
-            closing_s: seconds(from.closing),
-            receiver_unread_s: seconds(from.unread.time()),
+            receiver_application_s: seconds(from.account.clock.peers),
+            closing_s: seconds(from.account.closing),
+            receiver_unread_s: seconds(from.account.unread.time()),
             route_changes: RouteChange::all(&from.routes),
             policed_mbit_s: from.policed().map(|rate| rate * 8e-6),
-            stalls: from.clock.stalls.iter().map(Stall::of).collect(),
-            stalls_not_listed: from.clock.stalls_not_kept,
+            stalls: from.account.clock.stalls.iter().map(Stall::of).collect(),
+            stalls_not_listed: from.account.clock.stalls_not_kept,
         }
     }
 }

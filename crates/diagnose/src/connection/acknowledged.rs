@@ -1,13 +1,12 @@
 //! What acknowledgments have told where the capture is: the sender learns it later.
 
 use super::{
-    board::Board,
+    pieces::Pieces,
     ranges::Ranges,
     settling::Settling,
     view::{FURTHEST, UNKNOWN},
 };
 use crate::{
-    path::Observer,
     retransmission::piece::{Cover, Piece},
     segment::Segment,
     sequence::Sequence,
@@ -46,6 +45,34 @@ impl Default for Acknowledged {
     }
 }
 
+/// A segment of the receiver, and what is known beside the scoreboard.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Incoming<'a> {
+    pub(crate) segment: &'a Segment,
+    pub(crate) una: i64,
+    pub(crate) mss: i64,
+    /// The capture has data of this direction.
+    pub(crate) has_data: bool,
+    /// Since when later data has arrived beside a hole.
+    pub(crate) hole: Option<Nanos>,
+    pub(crate) round_trip: Nanos,
+}
+
+/// What an acknowledgment shows.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    pub(crate) advances: bool,
+    pub(crate) is_duplicate: bool,
+    pub(crate) is_sack_new: bool,
+    /// A round trip.
+    pub(crate) sample: Option<Nanos>,
+    pub(crate) late: Vec<Late>,
+    pub(crate) late_packets: u64,
+    /// Data that the capture lacks.
+    pub(crate) holes: u64,
+    pub(crate) unseen_octets: i64,
+}
+
 /// An acknowledgment, and what was known before it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ack<'a> {
@@ -59,6 +86,28 @@ pub(crate) struct Ack<'a> {
     pub(crate) mss: i64,
     /// The capture has data of this direction.
     pub(crate) has_data: bool,
+    /// Since when later data has arrived beside a hole.
+    pub(crate) hole: Option<Nanos>,
+}
+
+/// Original data that passed, or arrived, behind later data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Late {
+    pub(crate) octets: i64,
+    /// Octets of later data before it.
+    pub(crate) beyond: i64,
+    /// By how much time.
+    pub(crate) by: Option<Nanos>,
+}
+
+/// What SACK blocks show.
+#[derive(Debug, Default)]
+pub(crate) struct Selective {
+    /// A round trip, if a block acknowledges a segment that was sent once.
+    pub(crate) sample: Option<Nanos>,
+    /// A block was not known before.
+    pub(crate) is_new: bool,
+    pub(crate) late: Vec<Late>,
 }
 
 /// What a cumulative acknowledgment covers.
@@ -68,8 +117,8 @@ pub(crate) struct Advance {
     pub(crate) sample: Option<Nanos>,
     /// Segments that arrived after later ones.
     pub(crate) late_packets: u64,
-    /// Octets that arrived after later ones, and by how many; a retransmission did not reveal it.
-    pub(crate) late: Option<(i64, i64)>,
+    /// Octets that arrived after later ones; a retransmission did not reveal it.
+    pub(crate) late: Option<Late>,
     /// Data that the capture lacks.
     pub(crate) holes: u64,
     pub(crate) unseen_octets: i64,
@@ -96,17 +145,17 @@ impl Acknowledged {
         self.last_duplicate = Some(time);
     }
 
-    /// SACK blocks; a round trip if one of them acknowledges a segment that was sent once. Whether a block is new.
+    /// SACK blocks.
     pub(crate) fn selective(
         &mut self,
         ack: &Ack<'_>,
-        board: &mut Board,
+        pieces: &mut Pieces,
         settling: &mut Settling,
-        path: &mut Observer,
-    ) -> (Option<Nanos>, bool) {
+    ) -> Selective {
+        let mut found = Selective::default();
         let blocks = ack.segment.blocks();
         if blocks.is_empty() {
-            return (None, false);
+            return found;
         }
         self.has_sack = true;
         let unwrapped = |block: &(u32, u32)| {
@@ -114,8 +163,6 @@ impl Acknowledged {
             (start, start + i64::from(block.1.wrapping_sub(block.0)))
         };
         let second = blocks.get(1).map(unwrapped);
-        let mut sample = None;
-        let mut is_new = false;
         for (k, block) in blocks.iter().enumerate() {
             let (start, end) = unwrapped(block);
             if end <= start || end - start > FURTHEST {
@@ -125,7 +172,7 @@ impl Acknowledged {
             let is_within = second.is_some_and(|(from, to)| from <= start && end <= to);
             if k == 0 && (end <= ack.una || is_within) {
                 settling.duplicate(start, end);
-                for piece in board.touching(start, end) {
+                for piece in pieces.touching(start, end) {
                     piece.duplicates += 1;
                 }
                 continue;
@@ -135,16 +182,19 @@ impl Acknowledged {
                 continue;
             }
             for (from, to) in self.sacked.missing(start, end) {
-                for piece in board.touching(from, to) {
+                for piece in pieces.touching(from, to) {
                     if piece.cover.is_some() || piece.start < start || piece.end > end {
                         continue;
                     }
                     if piece.again.is_empty() {
-                        sample = piece.first.map(|first| ack.segment.time - first.time);
+                        found.sample = piece.first.map(|first| ack.segment.time - first.time);
                         // Further blocks may have gone unreported.
                         if k == 0 && piece.end < ack.highest {
-                            let by = path.hole().map(|hole| ack.segment.time - hole);
-                            path.late(piece.end - piece.start, ack.highest - piece.end, by);
+                            found.late.push(Late {
+                                octets: piece.end - piece.start,
+                                beyond: ack.highest - piece.end,
+                                by: ack.hole.map(|hole| ack.segment.time - hole),
+                            });
                         }
                     }
                     piece.cover = Some(Cover {
@@ -157,27 +207,31 @@ impl Acknowledged {
             }
             self.sacked.add(start, end);
             self.sacked_top = self.sacked_top.max(end);
-            is_new = true;
+            found.is_new = true;
         }
-        (sample, is_new)
+        found
     }
 
     /// The cumulative acknowledgment advances.
-    pub(crate) fn advance(&self, ack: &Ack<'_>, board: &mut Board) -> Advance {
+    pub(crate) fn advance(&self, ack: &Ack<'_>, pieces: &mut Pieces) -> Advance {
         let time = ack.segment.time;
         let echo = ack.segment.stamps.map(|stamps| stamps.1);
         // Before the first acknowledgment it is not known what the capture lacks.
         let is_first = self.una == UNKNOWN;
         let mut at = self.una;
         let is_at_once = !self.has_sack && ack.una - self.una > 3 * ack.mss;
-        let mut late = (0, 0);
+        let mut late = Late {
+            octets: 0,
+            beyond: 0,
+            by: ack.hole.map(|hole| time - hole),
+        };
         // When the gap was filled that held the rest back.
         let mut filled: Option<Nanos> = None;
         let mut newest = None;
         let mut advance = Advance::default();
         // Data that was not SACKed, and when it was sent.
         let mut beyond: Option<(i64, Nanos)> = None;
-        while let Some(mut piece) = board.take_below(ack.una) {
+        while let Some(mut piece) = pieces.take_below(ack.una) {
             if at < piece.start && !is_first {
                 advance.holes += 1;
                 advance.unseen_octets += piece.start - at;
@@ -190,8 +244,8 @@ impl Acknowledged {
                     u64::from(piece.cover.is_none() && piece.end <= self.sacked_before);
                 if piece.cover.is_none() {
                     if piece.end < ack.highest {
-                        late.0 += piece.end - piece.start;
-                        late.1 = late.1.max(ack.highest - piece.end);
+                        late.octets += piece.end - piece.start;
+                        late.beyond = late.beyond.max(ack.highest - piece.end);
                     }
                     newest = piece.first.map(|first| time - first.time);
                     beyond = piece.first.map(|first| (piece.start, first.time));
@@ -213,7 +267,7 @@ impl Acknowledged {
             advance.again.push(piece);
         }
         // A retransmission that fills a gap reveals what the receiver has not reported.
-        advance.late = Some(late).filter(|late| late.0 > 0 && advance.again.is_empty());
+        advance.late = Some(late).filter(|late| late.octets > 0 && advance.again.is_empty());
         // A FIN's octet is not data, and the capture may lack the FIN.
         let is_fin = ack.una == at + 1 && at >= ack.next;
         if at < ack.una && !is_fin && !is_first && ack.has_data {

@@ -1,6 +1,6 @@
 //! What a direction counts.
 
-use crate::time::Nanos;
+use crate::{segment::Segment, time::Nanos};
 
 /// Packets and octets, by what they show.
 #[derive(Debug, Default, Clone)]
@@ -21,4 +21,14 @@ pub(crate) struct Counts {
     pub(crate) implausible: u64,
     pub(crate) first_data: Option<Nanos>,
     pub(crate) last_data: Option<Nanos>,
+}
+
+impl Counts {
+    /// A segment with data.
+    pub(crate) fn see_data(&mut self, segment: &Segment) {
+        self.data_packets += 1;
+        self.sent += u64::from(segment.payload);
+        self.first_data.get_or_insert(segment.time);
+        self.last_data = Some(segment.time);
+    }
 }

@@ -1,5 +1,6 @@
 //! What both hosts' answers tell about the path, for one direction.
 
+use super::rtt::Rtt;
 use crate::time::{MICROSECOND, Nanos};
 
 /// Least times, as the capture point sees them.
@@ -26,5 +27,30 @@ impl Delays {
     pub(crate) fn tolerance(self) -> Nanos {
         let back = self.back();
         200 * MICROSECOND + (2 * self.jitter).clamp(back / 50, back / 2)
+    }
+}
+
+/// The path when a segment leaves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Conditions {
+    pub(crate) delays: Delays,
+    /// The sender's smoothed round trip and its variation.
+    pub(crate) rtt: Option<(Nanos, Nanos)>,
+    /// The round trip is longer than the least one.
+    pub(crate) is_queued: bool,
+}
+
+impl Conditions {
+    pub(crate) fn of(rtt: &Rtt, delays: Delays) -> Self {
+        let back = delays.back();
+        Self {
+            delays,
+            rtt: rtt.smoothed().map(|(srtt, var)| (srtt + back, var)),
+            is_queued: rtt.is_queued(back),
+        }
+    }
+
+    pub(crate) fn round_trip(&self) -> Option<Nanos> {
+        self.rtt.map(|(srtt, _)| srtt)
     }
 }

@@ -1,24 +1,30 @@
 //! A TCP connection, as both of its senders saw it.
 
+pub(crate) mod account;
 pub(crate) mod acknowledged;
-pub(crate) mod board;
+pub(crate) mod announced;
 pub(crate) mod clock;
 pub(crate) mod counts;
 pub(crate) mod delays;
 pub(crate) mod direction;
 pub(crate) mod episodes;
 pub(crate) mod gaps;
+pub(crate) mod handshake;
 pub(crate) mod host;
 pub(crate) mod identifications;
 pub(crate) mod pattern;
+pub(crate) mod pieces;
 pub(crate) mod policing;
 pub(crate) mod ranges;
 pub(crate) mod refills;
 pub(crate) mod releases;
 pub(crate) mod route;
 pub(crate) mod rtt;
+pub(crate) mod scoreboard;
 pub(crate) mod segment_size;
+pub(crate) mod sender;
 pub(crate) mod settling;
+pub(crate) mod transmission;
 pub(crate) mod unread;
 pub(crate) mod view;
 
@@ -30,75 +36,11 @@ use crate::{
     time::{Nanos, from_millis},
     trace::{Trace, Tracer},
 };
+use announced::{Announced, Origin};
 use delays::Delays;
 use direction::Direction;
+use handshake::Handshake;
 use host::Turnaround;
-
-/// How much of the handshake the capture has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Handshake {
-    /// SYN, SYN-ACK and what follows.
-    Seen,
-    /// A part of it.
-    Partial,
-    /// Nothing: the capture begins in mid-flow.
-    Missed,
-    /// A RST answered the SYN.
-    Refused,
-    /// Nothing answered the SYN.
-    Unanswered,
-}
-
-impl Handshake {
-    /// Its name in results.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Seen => "seen",
-            Self::Partial => "partial",
-            Self::Missed => "missed",
-            Self::Refused => "refused",
-            Self::Unanswered => "unanswered",
-        }
-    }
-}
-
-/// Whose a RST is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// The host's in whose name it is.
-    Host,
-    /// A device's on the path.
-    Middlebox,
-    /// The capture has no other packet of that host.
-    Unknown,
-}
-
-impl Origin {
-    /// Its name in results.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Middlebox => "middlebox",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-/// What an end has announced.
-#[derive(Debug, Default, Clone)]
-struct Announced {
-    syns: u32,
-    scale: Option<u8>,
-    has_sack: bool,
-    fin: bool,
-    rst: Option<u64>,
-    /// The hop limits of its other packets, least and largest, and that of its RST.
-    hops: Option<(u8, u8)>,
-    rst_hops: Option<u8>,
-    last_stamp: Option<u32>,
-}
 
 /// A connection. The first end sent the SYN, or the first packet that the capture has.
 #[derive(Debug)]
@@ -180,14 +122,9 @@ impl Connection {
         [self.announced[0].rst, self.announced[1].rst]
     }
 
-    /// Whose the first RST in the name of an end is: a device on the path that sends one is another number of hops away.
+    /// Whose the first RST in the name of an end is.
     pub(crate) fn reset_origin(&self, from: usize) -> Origin {
-        let own = &self.announced[from];
-        match (own.rst_hops, own.hops) {
-            (Some(hops), Some((low, high))) if hops < low || hops > high => Origin::Middlebox,
-            (Some(_), Some(_)) => Origin::Host,
-            _ => Origin::Unknown,
-        }
+        self.announced[from].reset_origin()
     }
 
     /// Retransmissions that are listed.
@@ -227,7 +164,7 @@ impl Connection {
         let share = |limits: &[Limit]| {
             let time: Nanos = limits
                 .iter()
-                .map(|limit| data.clock.shares.of(*limit))
+                .map(|limit| data.account.clock.shares.of(*limit))
                 .sum();
             time as f64 / duration.max(1) as f64
         };
@@ -266,15 +203,11 @@ impl Connection {
         }
         self.announced[from].fin |= segment.has(FIN);
         if segment.has(RST) {
-            let own = &mut self.announced[from];
-            own.rst.get_or_insert(segment.number);
-            own.rst_hops.get_or_insert(segment.hop_limit);
+            self.announced[from].see_rst(segment);
             self.directions[from].counts.packets += 1;
             return;
         }
-        let hops = segment.hop_limit;
-        let seen = &mut self.announced[from].hops;
-        *seen = Some(seen.map_or((hops, hops), |(low, high)| (low.min(hops), high.max(hops))));
+        self.announced[from].see_hops(segment.hop_limit);
         let took = self.add_stamps(segment, from);
         self.directions[from].path.see_sender(segment);
         self.directions[1 - from].path.ask(segment);
@@ -323,7 +256,7 @@ impl Connection {
         self.open = Some(segment.time);
         if self.is_known_from_start {
             for direction in &mut self.directions {
-                direction.opened(segment.time);
+                direction.account.opened(segment.time);
             }
         }
     }
@@ -363,7 +296,7 @@ impl Connection {
     pub(crate) fn watch(&mut self, tracer: Tracer) {
         self.tracer = Some(Box::new(tracer));
         for direction in &mut self.directions {
-            direction.clock.timeline = Some(Box::default());
+            direction.account.clock.timeline = Some(Box::default());
         }
     }
 
@@ -381,7 +314,7 @@ impl Connection {
     pub(crate) fn end_trace(&mut self) -> Option<Trace> {
         let back = [0, 1].map(|from| self.delays(from).to_sender.unwrap_or(0));
         let limits = [0, 1].map(|from| {
-            let timeline = &self.directions[from].clock.timeline;
+            let timeline = &self.directions[from].account.clock.timeline;
             timeline
                 .as_ref()
                 .map_or_else(Vec::new, |timeline| timeline.spans())
@@ -394,7 +327,7 @@ impl Connection {
         for from in 0..2 {
             let delays = self.delays(from);
             if self.open.is_none() && self.is_known_from_start {
-                self.directions[from].opened(self.last);
+                self.directions[from].account.opened(self.last);
             }
             self.directions[from].finish(self.last, delays, budget);
         }

@@ -40,12 +40,25 @@ impl Settling {
         });
     }
 
+    /// A piece that is not acknowledged is given up: it does not wait.
+    pub(crate) fn give_up(&mut self, piece: Piece) {
+        self.waiting.push_front(Waiting {
+            piece,
+            until: Nanos::MIN,
+        });
+    }
+
     /// The receiver has got a range twice.
     pub(crate) fn duplicate(&mut self, start: i64, end: i64) {
-        let pieces = self.waiting.iter_mut().map(|one| &mut one.piece);
-        for piece in pieces.filter(|piece| piece.start < end && start < piece.end) {
+        for piece in self.touching(start, end) {
             piece.duplicates += 1;
         }
+    }
+
+    /// The pieces that overlap a range.
+    pub(crate) fn touching(&mut self, start: i64, end: i64) -> impl Iterator<Item = &mut Piece> {
+        let pieces = self.waiting.iter_mut().map(|one| &mut one.piece);
+        pieces.filter(move |piece| piece.start < end && start < piece.end)
     }
 
     /// The next that has waited long enough.

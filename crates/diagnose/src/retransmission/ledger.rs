@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Evidence, Place, Retransmission, Trigger, need::Verdict};
+use super::{
+    Evidence, Place, Retransmission, Trigger,
+    need::{self, Path, Verdict},
+    piece::Piece,
+};
 use crate::time::Nanos;
 
 /// Retransmissions whose verdict is open, at most; beyond it the oldest are decided as they stand.
@@ -42,8 +46,8 @@ struct Open {
     pieces: u32,
     is_needed: bool,
     is_unknown: bool,
-    /// A piece that the capture had not seen before.
-    is_unseen: bool,
+    /// Where data was lost, if any was.
+    place: Place,
 }
 
 /// The retransmissions of a direction.
@@ -93,7 +97,7 @@ impl Ledger {
             pieces,
             is_needed: false,
             is_unknown: false,
-            is_unseen: unseen,
+            place: if unseen { Place::Before } else { Place::After },
         });
         if self.open.len() > MOST_OPEN
             && let Some(oldest) = self.open.front_mut()
@@ -105,11 +109,41 @@ impl Ledger {
         self.close(budget);
     }
 
+    /// Judges the retransmissions of a piece; whether its original was lost, if that can be decided.
+    pub(crate) fn judge(&mut self, piece: &Piece, path: Path, budget: &mut Budget) -> Option<bool> {
+        let verdicts = need::judge(piece, path);
+        let is_lost = verdicts.first().and_then(|verdict| verdict.needed);
+        for (copy, verdict) in piece.again.iter().zip(verdicts) {
+            if let Some(number) = copy.retransmission {
+                if piece.is_original_late
+                    && let Some(open) = self.open_at(number)
+                {
+                    // Nothing was lost.
+                    open.place = Place::Unknown;
+                }
+                self.decide(number, verdict, budget);
+            }
+        }
+        is_lost.map(|is_lost| is_lost && !piece.is_original_late)
+    }
+
+    /// The data of a retransmission had been acknowledged before.
+    pub(crate) fn decide_acknowledged(&mut self, number: u64, budget: &mut Budget) {
+        let verdict = Verdict {
+            needed: Some(false),
+            evidence: Evidence::AcknowledgedBefore,
+        };
+        self.decide(number, verdict, budget);
+    }
+
+    fn open_at(&mut self, number: u64) -> Option<&mut Open> {
+        let index = number.checked_sub(self.first)?;
+        self.open.get_mut(usize::try_from(index).ok()?)
+    }
+
     /// A verdict on a piece of a retransmission.
-    pub(crate) fn decide(&mut self, number: u64, verdict: Verdict, budget: &mut Budget) {
-        let index = number.checked_sub(self.first);
-        let index = index.and_then(|index| usize::try_from(index).ok());
-        let Some(open) = index.and_then(|index| self.open.get_mut(index)) else {
+    fn decide(&mut self, number: u64, verdict: Verdict, budget: &mut Budget) {
+        let Some(open) = self.open_at(number) else {
             return;
         };
         let is_open = !open.is_needed && !open.is_unknown;
@@ -140,8 +174,7 @@ impl Ledger {
                 Some(false)
             };
             let place = match needed {
-                Some(true) if open.is_unseen => Place::Before,
-                Some(true) => Place::After,
+                Some(true) => open.place,
                 _ => Place::Unknown,
             };
             self.count.add(needed);

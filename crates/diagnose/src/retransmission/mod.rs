@@ -10,7 +10,7 @@ pub(crate) mod trigger;
 
 pub use trigger::Trigger;
 
-use crate::time::Nanos;
+use crate::{segment::Segment, time::Nanos};
 
 /// Where the data was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,4 +102,22 @@ pub struct Retransmission {
     pub is_queued: bool,
     /// The frame of the copy before, if the capture has one.
     pub earlier: Option<u64>,
+}
+
+impl Retransmission {
+    /// One without a verdict.
+    pub(crate) fn new(segment: &Segment, seq: i64, trigger: Trigger) -> Self {
+        Self {
+            packet: segment.number,
+            time: segment.time,
+            seq,
+            bytes: segment.payload,
+            needed: None,
+            evidence: Evidence::NeverAcknowledged,
+            trigger,
+            place: Place::Unknown,
+            is_queued: false,
+            earlier: None,
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Data that was always sent together: its copies, and the first sign that it arrived.
 
+use super::recognition::{Filler, Gap, sent_before};
 use crate::time::Nanos;
 
 /// One transmission of a piece.
@@ -35,8 +36,12 @@ pub(crate) struct Piece {
     pub(crate) end: i64,
     /// The original, if the capture has it.
     pub(crate) first: Option<Copy>,
-    /// Retransmissions.
+    /// Retransmissions, and an original that passed behind one of them.
     pub(crate) again: Vec<Copy>,
+    /// The gap that the retransmission filled, if the capture had no original then.
+    pub(crate) gap: Option<Box<Gap>>,
+    /// The original passed behind a retransmission: it was not lost.
+    pub(crate) is_original_late: bool,
     pub(crate) cover: Option<Cover>,
     /// Duplicate SACKs that named it.
     pub(crate) duplicates: u32,
@@ -48,6 +53,26 @@ impl Piece {
     /// The latest transmission.
     pub(crate) fn latest(&self) -> Option<&Copy> {
         self.again.last().or(self.first.as_ref())
+    }
+
+    /// The latest transmission but an original that passed late.
+    pub(crate) fn latest_sent(&self) -> Option<&Copy> {
+        let again = self.again.iter().rev();
+        let mut sent = again.filter(|copy| copy.retransmission.is_some());
+        sent.next().or(self.first.as_ref())
+    }
+
+    /// Whether a copy is the original that the capture lacks: the sender made it before the packet behind the gap.
+    pub(crate) fn is_original(&self, filler: &Filler) -> bool {
+        let is_missing = self.first.is_none() && !self.is_original_late && !self.again.is_empty();
+        let gap = self.gap.as_ref().filter(|_| is_missing);
+        gap.is_some_and(|gap| sent_before(filler, gap) == Some(true))
+    }
+
+    /// Its original passed behind a retransmission.
+    pub(crate) fn add_late_original(&mut self, copy: Copy) {
+        self.again.push(copy);
+        self.is_original_late = true;
     }
 
     /// Cuts it; returns what lies behind `at`.

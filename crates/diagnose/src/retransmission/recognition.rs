@@ -33,25 +33,26 @@ const MOST_DISPLACED: i16 = 256;
 /// With no round trip known, packets that are displaced by more are rare (RFC 5236's measurements).
 const SOON: Nanos = 3 * MILLISECOND;
 
-/// Whether a segment that fills a gap was sent in order and arrived late.
-pub(crate) fn is_reordered(filler: &Filler, gap: &Gap) -> bool {
+/// Whether the sender made a segment before the packet behind a gap, by its clock (RFC 7323 §3) or its identifications.
+pub(crate) fn sent_before(filler: &Filler, gap: &Gap) -> Option<bool> {
     if let (Some(stamp), Some(behind)) = (filler.stamp, gap.stamp)
         && stamp != behind
     {
-        return is_before(stamp, behind);
+        return Some(is_before(stamp, behind));
     }
-    if filler.ids_grow
-        && let (Some(id), Some(behind)) = (filler.id, gap.id)
-    {
-        #[expect(clippy::cast_possible_wrap, reason = "a difference modulo 2^16")]
-        let step = id.wrapping_sub(behind) as i16;
-        if step != 0 && step.abs() <= MOST_DISPLACED {
-            return step < 0;
+    let (id, behind) = filler.id.zip(gap.id).filter(|_| filler.ids_grow)?;
+    #[expect(clippy::cast_possible_wrap, reason = "a difference modulo 2^16")]
+    let step = id.wrapping_sub(behind) as i16;
+    (step != 0 && step.abs() <= MOST_DISPLACED).then_some(step < 0)
+}
+
+/// Whether a segment that fills a gap was sent in order and arrived late.
+pub(crate) fn is_reordered(filler: &Filler, gap: &Gap) -> bool {
+    sent_before(filler, gap).unwrap_or_else(|| {
+        let since = filler.time - gap.time;
+        match filler.round_trip {
+            Some(round_trip) => since < round_trip - round_trip / 10,
+            None => since < SOON && !filler.is_missed,
         }
-    }
-    let since = filler.time - gap.time;
-    match filler.round_trip {
-        Some(round_trip) => since < round_trip - round_trip / 10,
-        None => since < SOON && !filler.is_missed,
-    }
+    })
 }

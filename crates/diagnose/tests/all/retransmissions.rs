@@ -282,3 +282,75 @@ fn without_acknowledgments_need_is_undecided() {
     let found = script.retransmission();
     assert_eq!(found.needed, None);
 }
+
+/// The segment at 1000 is reordered: its retransmission passes at 52 ms, and it passes itself at `late` ms.
+fn overtaken_by_its_retransmission(script: &mut Script, late: u64, acked: bool) {
+    script.data(30, 0, MSS).data(31, MSS, MSS);
+    let original = script.packets.pop().expect("it was sent");
+    for k in 2..10 {
+        script.data(32, k * MSS, MSS);
+    }
+    script.ack(42, MSS, &[(2 * MSS, 10 * MSS)]);
+    script.data(52, MSS, MSS);
+    if acked {
+        script.ack(62, 10 * MSS, &[]);
+    }
+    script.packets.push(original);
+    script.last().micros = 1_000_000_000 + late * 1_000;
+    if !acked {
+        script.ack(62, 10 * MSS, &[]);
+    }
+    script.ack(late + 10, 10 * MSS, &[(MSS, 2 * MSS)]);
+}
+
+#[test]
+fn an_original_behind_its_retransmission_is_no_retransmission() {
+    for mut script in [Script::opened(), Script::with_stamps()] {
+        for (late, acked) in [(55, false), (70, true)] {
+            let before = script.clone();
+            overtaken_by_its_retransmission(&mut script, late, acked);
+            let sent = script.sent();
+            assert_eq!(sent.retransmissions.len(), 1, "{late} ms");
+            assert_eq!(sent.reordered_packets, 1);
+            // The retransmission arrived first, and nothing was lost.
+            assert_eq!(sent.retransmissions[0].needed, Some(true));
+            assert_eq!(sent.retransmissions[0].lost, "unknown");
+            script = before;
+        }
+    }
+}
+
+#[test]
+fn a_second_retransmission_is_no_late_original() {
+    let mut script = Script::with_stamps();
+    overtaken_by_its_retransmission(&mut script, 70, true);
+    let original = script
+        .packets
+        .iter()
+        .position(|one| one.micros == 1_000_070_000);
+    script.packets.remove(original.expect("it is there"));
+    script.data(70, MSS, MSS);
+    let sent = script.sent();
+    assert_eq!((sent.retransmissions.len(), sent.reordered_packets), (2, 0));
+}
+
+#[test]
+fn packets_that_the_capture_lost_are_no_lost_tail() {
+    let mut script = Script::opened();
+    let turn = |script: &mut Script, k: u32, is_captured: bool| {
+        script.data(30 + 20 * u64::from(k), k * MSS, MSS);
+        if !is_captured {
+            script.forget();
+        }
+        script.ack(40 + 20 * u64::from(k), (k + 1) * MSS, &[]);
+        if !is_captured && k < 24 {
+            script.forget();
+        }
+    };
+    for k in 0..40 {
+        turn(&mut script, k, !(15..25).contains(&k));
+    }
+    let sent = script.sent();
+    assert_eq!(sent.retransmissions, []);
+    assert_eq!(sent.capture_gap_bytes, 10_000);
+}

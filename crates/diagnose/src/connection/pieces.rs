@@ -1,4 +1,4 @@
-//! What was sent and is not cumulatively acknowledged: the sender's scoreboard, as the capture shows it.
+//! The pieces of data that were sent and are not cumulatively acknowledged.
 
 use std::collections::VecDeque;
 
@@ -9,11 +9,11 @@ const MOST: usize = 1 << 14;
 
 /// Pieces in order of sequence numbers; between them may be holes.
 #[derive(Debug, Default)]
-pub(crate) struct Board {
+pub(crate) struct Pieces {
     pieces: VecDeque<Piece>,
 }
 
-impl Board {
+impl Pieces {
     /// The first piece that ends behind `at`.
     fn behind(&self, at: i64) -> usize {
         self.pieces.partition_point(|piece| piece.end <= at)

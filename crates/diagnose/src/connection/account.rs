@@ -1,0 +1,154 @@
+//! The account of a direction's time: each interval, and what later verdicts and windows say about it.
+
+use super::{
+    clock::Clock,
+    episodes::Episodes,
+    sender::{Follows, Interval},
+    unread::Unread,
+    view::{Arrival, FURTHEST},
+};
+use crate::{
+    limit::{Limit, Wait},
+    retransmission::ledger::Decided,
+    time::Nanos,
+};
+
+/// What an acknowledgment that reaches the sender changes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Learned {
+    pub(crate) now: Nanos,
+    pub(crate) arrival: Arrival,
+    /// The sender has enough duplicate acknowledgments to begin a recovery.
+    pub(crate) may_recover: bool,
+    pub(crate) is_in_fast_recovery: bool,
+    /// The window is closed, and nothing is in flight.
+    pub(crate) is_closed: bool,
+}
+
+/// Where the sender's time went.
+#[derive(Debug)]
+pub(crate) struct Account {
+    pub(crate) clock: Clock,
+    episodes: Episodes,
+    pub(crate) unread: Unread,
+    /// Time of the application behind the FIN.
+    pub(crate) closing: Nanos,
+    /// The capture has lost packets since the last segment.
+    has_gap: bool,
+}
+
+impl Account {
+    pub(crate) fn new(start: Nanos) -> Self {
+        Self {
+            clock: Clock::new(start),
+            episodes: Episodes::default(),
+            unread: Unread::default(),
+            closing: 0,
+            has_gap: false,
+        }
+    }
+
+    /// The handshake is over.
+    pub(crate) fn opened(&mut self, time: Nanos) {
+        let wait = Wait {
+            is_opening: true,
+            ..Wait::default()
+        };
+        self.clock.spend(time, &wait);
+    }
+
+    /// The capture lacks data.
+    pub(crate) fn miss(&mut self) {
+        self.has_gap = true;
+    }
+
+    /// An acknowledgment reaches the sender.
+    pub(crate) fn learn(&mut self, learned: &Learned) {
+        let Learned { now, arrival, .. } = *learned;
+        let time = arrival.time.min(now);
+        if arrival.window < FURTHEST {
+            self.unread.see_window(arrival.window);
+        }
+        self.clock.may_recover(time, learned.may_recover);
+        if !learned.is_in_fast_recovery {
+            self.episodes.end(now);
+        }
+        self.clock.window(time, learned.is_closed);
+        self.see_full_window(time);
+    }
+
+    /// A segment ends an interval; what of it belongs to fast recovery.
+    pub(crate) fn close(&mut self, interval: &Interval) -> Nanos {
+        let time = interval.until;
+        let wait = Wait {
+            has_gap: std::mem::take(&mut self.has_gap),
+            ..interval.wait
+        };
+        if let Some(asked) = interval.asked {
+            let wait = Wait {
+                is_peers: true,
+                ..wait
+            };
+            self.clock.spend(asked, &wait);
+        }
+        let is_written = || {
+            let last = self.clock.last();
+            matches!(last, Some(Limit::Application | Limit::SendBuffer))
+        };
+        let follows = match interval.follows {
+            Follows::No => false,
+            Follows::IfWritten => is_written(),
+            Follows::Yes => true,
+        };
+        let Interval {
+            since,
+            round_trip,
+            packets,
+            ..
+        } = *interval;
+        let spent = self
+            .clock
+            .segment(time, since, &wait, round_trip, packets, follows);
+        self.see_full_window(time);
+        spent
+    }
+
+    fn see_full_window(&mut self, time: Nanos) {
+        let full = self.clock.shares.of(Limit::ReceiveWindow);
+        self.unread.wait(time, full);
+    }
+
+    /// A fast recovery begins.
+    pub(crate) fn begin_recovery(&mut self, start: Nanos) {
+        self.episodes.begin(start);
+    }
+
+    /// A segment, perhaps a retransmission, to which fast recovery gave so much time.
+    pub(crate) fn go_on(&mut self, spent: Nanos, is_retransmission: bool) {
+        self.episodes.go_on(spent, is_retransmission);
+    }
+
+    /// The time of a recovery of which every retransmission was spurious belongs to reordering.
+    pub(crate) fn decide(&mut self, decided: impl Iterator<Item = Decided>) {
+        for one in decided {
+            self.episodes.decide(one.time, one.needed == Some(false));
+        }
+        while let Some(oldest) = self.episodes.take_closed() {
+            if oldest.was_spurious() {
+                self.clock
+                    .settle_recovery(oldest.start, oldest.end, oldest.spent);
+            }
+        }
+    }
+
+    /// The connection has ended, or the capture has.
+    pub(crate) fn finish(&mut self, end: Nanos, wait: &Wait, has_fin: bool) {
+        let before = self.clock.shares.of(Limit::Application);
+        // A host that has answered requests waits for the next one.
+        let is_peers = 2 * self.clock.peers > before;
+        self.clock.spend(end, &Wait { is_peers, ..*wait });
+        if has_fin {
+            self.closing = self.clock.shares.of(Limit::Application) - before;
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! The scoreboard of one direction: what its sender sent, and what of it has been acknowledged where the capture is.
+
+use super::{
+    acknowledged::{Ack, Acknowledged, Incoming, Late, News},
+    delays::Delays,
+    gaps::Gaps,
+    identifications::Identifications,
+    pieces::Pieces,
+    settling::Settling,
+    transmission::{Entry, History, Marked, Repeated, Suspect, Transmission, copy_of},
+    view::{FURTHEST, UNKNOWN},
+};
+use crate::{
+    retransmission::{
+        piece::{Copy, Piece},
+        recognition::{Filler, is_reordered},
+    },
+    segment::{FIN, SYN, Segment},
+    sequence::Sequence,
+    time::Nanos,
+};
+
+/// Duplicate acknowledgments after which a gap is a loss (RFC 5681 §3.2).
+const DUP_THRESH: u32 = 3;
+
+/// What was sent, and what of it is acknowledged.
+#[derive(Debug, Default)]
+pub(crate) struct Scoreboard {
+    sequence: Option<Sequence>,
+    /// Behind the highest octet that was sent.
+    next: i64,
+    /// Behind the highest octet that passed: acknowledgments show others that the capture lacks.
+    passed: i64,
+    /// `next` lies behind a FIN.
+    has_fin: bool,
+    pieces: Pieces,
+    acknowledged: Acknowledged,
+    settling: Settling,
+    gaps: Gaps,
+    ids: Identifications,
+}
+
+impl Scoreboard {
+    pub(crate) fn next(&self) -> i64 {
+        self.next
+    }
+
+    pub(crate) fn has_fin(&self) -> bool {
+        self.has_fin
+    }
+
+    /// Below it all is acknowledged; [`UNKNOWN`] until an acknowledgment has passed.
+    pub(crate) fn una(&self) -> i64 {
+        self.acknowledged.una
+    }
+
+    /// When the last acknowledgment passed.
+    pub(crate) fn last_ack(&self) -> Option<Nanos> {
+        self.acknowledged.last
+    }
+
+    pub(crate) fn sacked_octets(&self) -> i64 {
+        self.acknowledged.sacked.octets()
+    }
+
+    /// Behind the highest octet that has arrived.
+    pub(crate) fn top(&self, una: i64) -> i64 {
+        let sacked = self.acknowledged.sacked.end();
+        sacked.map_or(una, |end| end.max(una))
+    }
+
+    /// Octets of data, from the first to the last that was sent or acknowledged.
+    pub(crate) fn octets(&self) -> i64 {
+        (self.next - i64::from(self.has_fin)).max(0)
+    }
+
+    /// The number of the first octet of data, once it is known.
+    pub(crate) fn first(&self) -> Option<u32> {
+        self.sequence.map(Sequence::first)
+    }
+
+    /// The segment opens this direction: its number is the one before the first octet.
+    pub(crate) fn open(&mut self, segment: &Segment) {
+        if self.sequence.is_none() {
+            self.sequence = Some(Sequence::new(segment.seq.wrapping_add(1)));
+            self.next = -1;
+        }
+    }
+
+    /// Notes the identification of a packet of the sender.
+    pub(crate) fn see(&mut self, segment: &Segment) {
+        // A SYN-ACK may be sent before the connection counts (Linux gives it 0).
+        if let Some(id) = segment.id.filter(|_| !segment.has(SYN)) {
+            self.ids.see(id);
+        }
+    }
+
+    /// The range that a segment takes, unless it is far from all others.
+    pub(crate) fn range<'a>(&mut self, segment: &'a Segment) -> Option<Transmission<'a>> {
+        // A SYN comes before the first octet of data, a FIN behind the last.
+        let start = self.begin(segment).unwrap(segment.seq, self.next);
+        let controls = i64::from(segment.has(SYN)) + i64::from(segment.has(FIN));
+        let end = start + i64::from(segment.payload) + controls;
+        let is_plausible = start - self.next <= FURTHEST && self.next - end <= FURTHEST;
+        is_plausible.then_some(Transmission {
+            segment,
+            start,
+            end,
+        })
+    }
+
+    /// The origin of the sequence numbers. A capture that begins in mid-flow may have later segments first.
+    fn begin(&mut self, segment: &Segment) -> Sequence {
+        if let Some(sequence) = self.sequence {
+            return sequence;
+        }
+        let sequence = Sequence::new(segment.seq);
+        self.sequence = Some(sequence);
+        self.gaps.note(UNKNOWN, 0, &copy_of(segment));
+        sequence
+    }
+
+    /// The network or the capture has made a copy: a sender gives each packet an identification of its own.
+    pub(crate) fn is_duplicated(&self, sent: &Transmission<'_>) -> bool {
+        let Some(piece) = self.pieces.at(sent.start) else {
+            return false;
+        };
+        let copy = sent.copy();
+        self.ids.grow()
+            && (piece.start, piece.end) == (sent.start, sent.end)
+            && piece
+                .latest()
+                .is_some_and(|latest| latest.id == copy.id && latest.stamp == copy.stamp)
+    }
+
+    /// What the scoreboard has of a segment's data.
+    pub(crate) fn history(&self, sent: &Transmission<'_>) -> History {
+        let piece = self.pieces.at(sent.start);
+        History {
+            next: self.next,
+            latest: piece.and_then(Piece::latest_sent).map(|latest| latest.time),
+            is_repeated: piece.is_some_and(|piece| !piece.again.is_empty()),
+            sacked_above: self.acknowledged.sacked.octets_above(sent.end),
+            has_sack: self.acknowledged.has_sack,
+        }
+    }
+
+    /// When the original of data passed, or the packet behind the gap that it left.
+    pub(crate) fn left_at(&self, at: i64) -> Option<Nanos> {
+        let original = self.pieces.at(at).and_then(|piece| piece.first);
+        original
+            .map(|copy| copy.time)
+            .or(self.gaps.at(at).map(|gap| gap.time))
+    }
+
+    /// Enters a segment, unless it is a retransmission: [`Self::mark`] enters these. `follows_pause` tells whether it follows a
+    /// pause as long as a timer's.
+    pub(crate) fn enter(
+        &mut self,
+        sent: &Transmission<'_>,
+        follows_pause: bool,
+        mss: i64,
+        delays: Delays,
+    ) -> Entry {
+        let (start, end, copy) = (sent.start, sent.end, sent.copy());
+        let is_tail = follows_pause && self.is_behind_lost_tail(start, mss);
+        if start > self.next {
+            self.gaps.note(self.next, start, &copy);
+        }
+        if start >= self.next && !is_tail {
+            self.insert(start, end, Some(copy), None);
+            return Entry::New;
+        }
+        // The capture has no copy of a tail that was lost before it.
+        let known = if start >= self.next { end } else { self.next };
+        let old = (start.max(self.acknowledged.una), end.min(known));
+        let holes = self.holes(old.0, old.1);
+        let is_acknowledged = start < self.acknowledged.una;
+        let hole_octets: i64 = holes.iter().map(|(from, to)| to - from).sum();
+        let is_filler = !is_acknowledged && hole_octets == old.1 - old.0;
+        let filled = holes.first().copied().unwrap_or(old);
+        let candidate = self.filler(&copy, delays);
+        if holes.is_empty()
+            && let Some(late) = self.take_late_original(sent, &candidate)
+        {
+            return Entry::Late(late);
+        }
+        let gap = self.gaps.at(filled.0);
+        if is_filler && gap.is_some_and(|gap| is_reordered(&candidate, gap)) {
+            let late = Late {
+                octets: filled.1 - filled.0,
+                beyond: self.next - filled.1,
+                by: gap.map(|gap| (copy.time - gap.time).max(0)),
+            };
+            for (from, to) in holes {
+                self.insert(from, to, Some(copy), None);
+            }
+            self.insert(self.next.max(start), end, Some(copy), None);
+            return Entry::Late(late);
+        }
+        Entry::Retransmission(Repeated {
+            old,
+            holes,
+            known,
+            is_acknowledged,
+            ends_tail: is_tail && start > self.next,
+        })
+    }
+
+    /// Enters the retransmission that has this number.
+    pub(crate) fn mark(
+        &mut self,
+        sent: &Transmission<'_>,
+        repeated: Repeated,
+        number: u64,
+    ) -> Marked {
+        let copy = sent.copy();
+        let again = Copy {
+            retransmission: Some(number),
+            ..copy
+        };
+        let Repeated { old, holes, .. } = repeated;
+        let earlier = self.pieces.at(old.0).and_then(Piece::latest);
+        let mut marked = Marked {
+            pieces: u32::from(repeated.is_acknowledged),
+            earlier: earlier.map(|copy| copy.number),
+            suspects: Vec::new(),
+        };
+        let overtaken =
+            self.acknowledged.sacked.octets_above(sent.end) > 0 || self.acknowledged.duplicates > 0;
+        for piece in self.pieces.within(old.0, old.1) {
+            if piece.again.is_empty() {
+                marked.suspects.push(Suspect {
+                    start: piece.start,
+                    end: piece.end,
+                    first: piece.first.map(|first| first.time),
+                    gap: None,
+                });
+            }
+            piece.overtaken |= piece.again.is_empty() && overtaken;
+            piece.again.push(again);
+            marked.pieces += 1;
+        }
+        for (start, end) in holes {
+            marked.suspects.push(Suspect {
+                start,
+                end,
+                first: None,
+                gap: self.gaps.at(start).map(|gap| gap.time),
+            });
+            marked.pieces += 1;
+            self.insert(start, end, None, Some(again));
+        }
+        self.insert(repeated.known.max(sent.start), sent.end, Some(copy), None);
+        marked
+    }
+
+    /// A SYN has been sent.
+    pub(crate) fn pass(&mut self, sent: &Transmission<'_>) {
+        self.next = self.next.max(sent.end);
+        self.passed = self.passed.max(sent.end);
+    }
+
+    /// The segment has been sent.
+    pub(crate) fn move_to(&mut self, sent: &Transmission<'_>) {
+        self.passed = self.passed.max(sent.end);
+        if sent.end > self.next {
+            self.next = sent.end;
+            self.has_fin = sent.segment.has(FIN);
+        }
+    }
+
+    /// A segment that follows without a gap in the data, with a gap in the identifications: the original was lost before the
+    /// capture point.
+    fn is_behind_lost_tail(&self, start: i64, mss: i64) -> bool {
+        // A probe of a longer tail retransmits its last segment: those before it are missing as well. So is what the capture
+        // has lost.
+        let unseen = (start - self.passed + mss - 1) / mss;
+        start >= self.next && i64::from(self.ids.missing()) > unseen
+    }
+
+    /// Parts of a range that the capture has not seen.
+    fn holes(&mut self, start: i64, end: i64) -> Vec<(i64, i64)> {
+        let mut holes = Vec::new();
+        let mut at = start;
+        for piece in self.pieces.touching(start, end) {
+            if at < piece.start {
+                holes.push((at, piece.start));
+            }
+            at = at.max(piece.end);
+        }
+        if at < end {
+            holes.push((at, end));
+        }
+        holes
+    }
+
+    fn filler(&self, copy: &Copy, delays: Delays) -> Filler {
+        Filler {
+            time: copy.time,
+            stamp: copy.stamp,
+            id: copy.id,
+            ids_grow: self.ids.grow(),
+            round_trip: delays.round_trip(),
+            is_missed: self.acknowledged.duplicates >= DUP_THRESH,
+        }
+    }
+
+    /// An original may pass behind its own retransmission, which had filled its gap.
+    fn take_late_original(&mut self, sent: &Transmission<'_>, filler: &Filler) -> Option<Late> {
+        let (start, end) = (sent.start, sent.end);
+        let mut octets = 0;
+        let mut since = None;
+        let mut see = |piece: &Piece| {
+            let whole = start <= piece.start && piece.end <= end && piece.is_original(filler);
+            octets += if whole { piece.end - piece.start } else { 0 };
+            since = since.or(piece.gap.as_ref().map(|gap| gap.time));
+        };
+        self.settling
+            .touching(start, end)
+            .for_each(|piece| see(piece));
+        self.pieces
+            .touching(start, end)
+            .for_each(|piece| see(piece));
+        if octets < end - start {
+            return None;
+        }
+        let settled = self.settling.touching(start, end);
+        for piece in settled.chain(self.pieces.touching(start, end)) {
+            piece.add_late_original(sent.copy());
+        }
+        Some(Late {
+            octets,
+            beyond: (self.next - end).max(0),
+            by: since.map(|gap| (sent.time() - gap).max(0)),
+        })
+    }
+
+    fn insert(&mut self, start: i64, end: i64, first: Option<Copy>, again: Option<Copy>) {
+        if end <= start {
+            return;
+        }
+        let piece = Piece {
+            start,
+            end,
+            first,
+            again: again.into_iter().collect(),
+            gap: again.and_then(|_| self.gaps.at(start).copied().map(Box::new)),
+            is_original_late: false,
+            cover: None,
+            duplicates: 0,
+            overtaken: again.is_some(),
+        };
+        if let Some(piece) = self.pieces.insert(piece)
+            && !piece.again.is_empty()
+        {
+            self.settling.give_up(piece);
+        }
+    }
+
+    /// Where an acknowledgment number is, unless that is far from all others.
+    pub(crate) fn acknowledgment(&mut self, number: u32) -> Option<i64> {
+        let sequence = *self.sequence.get_or_insert(Sequence::new(number));
+        let near = if self.acknowledged.una == UNKNOWN {
+            self.next
+        } else {
+            self.acknowledged.una
+        };
+        let una = sequence.unwrap(number, near);
+        ((una - near).abs() <= FURTHEST).then_some(una)
+    }
+
+    /// A segment of the receiver acknowledges data.
+    pub(crate) fn acknowledge(&mut self, incoming: &Incoming<'_>) -> News {
+        let Some(sequence) = self.sequence else {
+            return News::default();
+        };
+        let (segment, una) = (incoming.segment, incoming.una);
+        self.acknowledged.begin(segment.time);
+        let ack = Ack {
+            segment,
+            sequence,
+            una,
+            next: self.next,
+            // What had arrived before later data.
+            highest: self.acknowledged.sacked.end().unwrap_or(UNKNOWN),
+            mss: incoming.mss,
+            has_data: incoming.has_data,
+            hole: incoming.hole,
+        };
+        let selective = self
+            .acknowledged
+            .selective(&ack, &mut self.pieces, &mut self.settling);
+        let is_pure = segment.payload == 0 && !segment.has(SYN | FIN);
+        let mut news = News {
+            advances: una > self.acknowledged.una,
+            is_duplicate: una == self.acknowledged.una && is_pure && self.next > una,
+            is_sack_new: selective.is_new,
+            sample: selective.sample,
+            late: selective.late,
+            ..News::default()
+        };
+        if news.advances {
+            self.advance(&ack, incoming.round_trip, &mut news);
+        } else if news.is_duplicate {
+            self.acknowledged.repeat(segment.time);
+        }
+        news
+    }
+
+    /// The cumulative acknowledgment advances.
+    fn advance(&mut self, ack: &Ack<'_>, round_trip: Nanos, news: &mut News) {
+        let advance = self.acknowledged.advance(ack, &mut self.pieces);
+        news.sample = advance.sample.or(news.sample);
+        news.late.extend(advance.late);
+        news.late_packets = advance.late_packets;
+        news.holes = advance.holes;
+        news.unseen_octets = advance.unseen_octets;
+        for piece in advance.again {
+            self.settling.push(piece, ack.segment.time, round_trip);
+        }
+        self.gaps.acknowledge(ack.una);
+        self.acknowledged.move_to(ack.una);
+        self.next = self.next.max(ack.una);
+    }
+
+    /// The next piece that can be judged at `now`.
+    pub(crate) fn take_settled(&mut self, now: Nanos) -> Option<Piece> {
+        self.settling.take_due(now)
+    }
+
+    /// Takes out the lowest piece that is not acknowledged.
+    pub(crate) fn take_lowest(&mut self) -> Option<Piece> {
+        self.pieces.take_lowest()
+    }
+}

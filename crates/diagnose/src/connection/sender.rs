@@ -1,0 +1,373 @@
+//! The sender, as far as the capture shows it: what it knew, in which phase it was, and how its segments left.
+
+use super::{
+    delays::Conditions,
+    releases::{Last, Leaving, Refill, Releases},
+    segment_size::SegmentSize,
+    transmission::{History, Transmission},
+    view::{Arrival, View},
+};
+use crate::{
+    limit::Wait,
+    retransmission::{
+        Trigger,
+        trigger::{Phase, Scene},
+    },
+    segment::{FIN, PSH, Segment},
+    time::{MILLISECOND, Nanos},
+};
+
+/// Duplicate acknowledgments that begin a recovery (RFC 5681 §3.2).
+const DUP_THRESH: u32 = 3;
+/// A host with something to send does so within this time after an acknowledgment, on a busy host too.
+const LONG_PAUSE: Nanos = 200 * MILLISECOND;
+
+/// Whether a segment leaves with the one before, so that its wait is the other's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Follows {
+    No,
+    /// If both are of one write: the last wait was the application's or the send buffer's.
+    IfWritten,
+    Yes,
+}
+
+/// The interval before a segment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Interval {
+    pub(crate) wait: Wait,
+    /// Until then the peer's application was to say something.
+    pub(crate) asked: Option<Nanos>,
+    pub(crate) since: Option<Nanos>,
+    pub(crate) until: Nanos,
+    /// The frames before and behind it.
+    pub(crate) packets: [Option<u64>; 2],
+    pub(crate) follows: Follows,
+    /// If the sender's part of it is known.
+    pub(crate) round_trip: Option<Nanos>,
+}
+
+/// What the sender knew, and how it sent.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    view: View,
+    phase: Phase,
+    size: SegmentSize,
+    releases: Releases,
+}
+
+impl Sender {
+    pub(crate) fn new() -> Self {
+        Self {
+            view: View::new(),
+            phase: Phase::Open,
+            size: SegmentSize::default(),
+            releases: Releases::default(),
+        }
+    }
+
+    pub(crate) fn mss(&self) -> i64 {
+        self.size.mss()
+    }
+
+    /// Below it the sender knows that all is acknowledged.
+    pub(crate) fn una(&self) -> i64 {
+        self.view.una
+    }
+
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.phase != Phase::Open
+    }
+
+    pub(crate) fn is_in_fast_recovery(&self) -> bool {
+        matches!(self.phase, Phase::Recovery(_))
+    }
+
+    /// The most in flight.
+    pub(crate) fn highest_flight(&self) -> i64 {
+        self.releases.pattern.highest()
+    }
+
+    /// The last segment was smaller than a full one.
+    pub(crate) fn ends_small(&self) -> bool {
+        self.releases.last.is_some_and(|last| last.is_small)
+    }
+
+    /// The receiver permits segments of this size.
+    pub(crate) fn permit(&mut self, octets: i64) {
+        self.size.permit(octets);
+    }
+
+    /// The last segment may have waited for the application: all had been acknowledged when it was sent.
+    pub(crate) fn may_be_late(&self) -> bool {
+        self.view.was_drained && !self.has_more()
+    }
+
+    /// An acknowledgment released the segments that left last, or there were more to send.
+    pub(crate) fn is_released(&self) -> bool {
+        self.releases.train.is_released || self.has_more()
+    }
+
+    /// An acknowledgment passed the capture point.
+    pub(crate) fn expect(&mut self, arrival: Arrival) {
+        self.view.push(arrival);
+    }
+
+    /// Data arrived around a gap, which the window need not grow with.
+    pub(crate) fn see_gap(&mut self) {
+        self.releases.pattern.disturb();
+    }
+
+    /// Lets the next acknowledgment arrive that has done so by `latest`.
+    pub(crate) fn arrive(
+        &mut self,
+        latest: Nanos,
+        echo: Option<u32>,
+        patience: Nanos,
+    ) -> Option<Arrival> {
+        let arrival = self.view.next(latest, echo, patience)?;
+        self.phase = self.phase.at(arrival.una);
+        Some(arrival)
+    }
+
+    /// The sender has enough duplicate acknowledgments to begin a recovery.
+    pub(crate) fn may_recover(&self) -> bool {
+        self.phase == Phase::Open && self.view.duplicates >= DUP_THRESH
+    }
+
+    /// A packet leaves when all below `next` had been sent.
+    pub(crate) fn begin(&mut self, next: i64) {
+        self.view.was_drained = self.view.una >= next;
+    }
+
+    /// A segment with data.
+    pub(crate) fn see_data(&mut self, segment: &Segment) {
+        self.size.see(segment);
+    }
+
+    /// The segment follows a pause as long as a timer's.
+    pub(crate) fn follows_pause(&self, time: Nanos, conditions: &Conditions) -> bool {
+        let pause = self.releases.last.map(|last| time - last.time);
+        pause
+            .zip(conditions.round_trip())
+            .is_some_and(|(pause, round_trip)| pause > round_trip + round_trip / 2)
+    }
+
+    /// A retransmission, and what the sender knew.
+    pub(crate) fn scene(
+        &self,
+        sent: &Transmission<'_>,
+        history: &History,
+        conditions: &Conditions,
+    ) -> Scene {
+        let time = sent.time();
+        let delays = conditions.delays;
+        Scene {
+            start: sent.start,
+            end: sent.end,
+            is_fin: sent.segment.has(FIN),
+            una: self.view.una,
+            next: history.next,
+            phase: self.phase,
+            mss: self.mss(),
+            duplicates: self.view.duplicates,
+            sacked_above: history.sacked_above.min(self.view.sacked),
+            has_sack: history.has_sack,
+            room: self.view.room_from(history.next),
+            window: self.view.window,
+            since_ack: self.view.last.map(|last| (time - last.time).max(0)),
+            since_send: self.releases.last.map(|last| time - last.time),
+            since_advance: self.view.advanced.map(|advanced| (time - advanced).max(0)),
+            since_copy: history.latest.map(|latest| time - latest),
+            is_repeated: history.is_repeated,
+            rtt: conditions.rtt,
+            // The way from the capture point to the sender may take longer than it ever did.
+            tolerance: delays.tolerance().max(2 * delays.back()).max(MILLISECOND),
+        }
+    }
+
+    /// The sender has had more to send than it might for long. A segment that ends a write each time is no sign of it, unless
+    /// the window was full behind one.
+    fn has_more(&self) -> bool {
+        let releases = &self.releases;
+        let is_full = || self.size.is_permitted() && releases.was_full_lately(LONG_PAUSE);
+        releases.pattern.is_whole() && (!releases.pattern.is_pushed() || is_full())
+    }
+
+    /// The sender always has something to send, and has not been silent for long.
+    fn is_bulk(&self, time: Nanos, round_trip: Option<Nanos>) -> bool {
+        let longest = round_trip.unwrap_or(0).max(LONG_PAUSE);
+        let is_short = |arrival: Arrival| time - arrival.time <= longest;
+        self.has_more() && self.view.last.is_some_and(is_short)
+    }
+
+    /// Whether the amount in flight stays the same, and whether it fills the receiver's window.
+    fn level(&self, mss: i64) -> (bool, bool) {
+        let pattern = &self.releases.pattern;
+        let is_level = pattern.is_level(mss);
+        let fills = |window: i64| pattern.level() + mss + window / 8 >= window;
+        (is_level, is_level && self.view.window.is_some_and(fills))
+    }
+
+    /// The interval before a segment, when all below `next` had been sent.
+    pub(crate) fn interval(
+        &mut self,
+        sent: &Transmission<'_>,
+        next: i64,
+        trigger: Option<Trigger>,
+        conditions: &Conditions,
+    ) -> Interval {
+        let (time, mss, delays) = (sent.time(), self.mss(), conditions.delays);
+        let last = self.releases.last;
+        let round_trip = conditions.round_trip();
+        let since = last.map_or(0, |last| time - last.time);
+        let leaving = Leaving {
+            segment: sent.segment,
+            length: sent.end - sent.start,
+            is_small: self.size.is_small(sent.segment),
+            is_retransmission: trigger.is_some(),
+            is_recovering: self.is_recovering(),
+            next,
+            mss,
+            round_trip,
+            delays,
+        };
+        let is_burst = self.releases.observe(&leaving, &self.view);
+        let is_short = round_trip.is_some_and(|round_trip| since < round_trip / 2);
+        let released = self
+            .releases
+            .release(&leaving, &self.view, is_burst, is_short);
+        let refill = if is_burst {
+            Refill::No
+        } else {
+            self.releases.refill(&leaving, &self.view)
+        };
+        let pattern = &self.releases.pattern;
+        let asked = self
+            .view
+            .asked
+            .is_some_and(|asked| time - asked <= delays.tolerance());
+        let all_acknowledged = self.view.una >= next;
+        let is_small = self.ends_small();
+        let is_idle = last.is_none() || (all_acknowledged && (!released || asked));
+        let is_probe = !released && self.releases.is_probe(&leaving, &self.view);
+        let ends_with_timer = is_probe
+            || matches!(
+                trigger,
+                Some(Trigger::Rto | Trigger::Tlp | Trigger::WindowProbe)
+            );
+        // The answer may come sooner than the least time to the sender says.
+        let asked = self
+            .view
+            .asked
+            .filter(|asked| is_idle && last.is_none_or(|last| *asked > last.time))
+            .map(|asked| asked.min(time));
+        let (is_level, fills_window) = self.level(mss);
+        let wait = Wait {
+            mss,
+            is_bulk: asked.is_none() && self.is_bulk(time, round_trip),
+            is_peers: false,
+            window: self.view.window,
+            room: last.and_then(|last| last.room),
+            next_length: leaving.length,
+            was_full: round_trip
+                .is_some_and(|round_trip| self.releases.was_full(time, is_burst, round_trip)),
+            is_opening: false,
+            has_gap: false,
+            is_idle,
+            is_last: false,
+            is_blocked: released && !is_idle,
+            is_small,
+            is_next_small: leaving.is_small,
+            ends_with_timer,
+            is_recovering: leaving.is_recovering || trigger.is_some(),
+            is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed)
+                && next - self.view.before <= 2 * mss,
+            is_paced: !pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
+            is_level,
+            is_refill: refill == Refill::Yes,
+            may_refill: refill == Refill::Perhaps,
+            fills_window,
+            is_unfilled: pattern.is_below_any_window(mss),
+            is_queued: conditions.is_queued,
+        };
+        let follows = match (is_burst, released) {
+            (true, false) => Follows::Yes,
+            (true, true) if self.view.una <= self.releases.train.start => Follows::IfWritten,
+            (false, _) | (true, true) => Follows::No,
+        };
+        Interval {
+            wait,
+            asked,
+            since: last.map(|last| last.time),
+            until: time,
+            packets: [last.map(|last| last.number), Some(sent.segment.number)],
+            follows,
+            round_trip: round_trip.filter(|_| delays.to_sender.is_some()),
+        }
+    }
+
+    /// What a segment shows of the pattern; whether another amount in flight begins.
+    pub(crate) fn see_pattern(
+        &mut self,
+        sent: &Transmission<'_>,
+        next: i64,
+        is_retransmission: bool,
+    ) -> bool {
+        let (mss, una) = (self.mss(), self.view.una.max(0));
+        let is_whole = !self.size.is_small(sent.segment);
+        let pattern = &mut self.releases.pattern;
+        pattern.see_push(sent.segment.has(PSH));
+        pattern.see_size(is_whole);
+        if self.phase != Phase::Open {
+            return false;
+        }
+        if is_retransmission {
+            pattern.lose();
+            false
+        } else if self.view.was_drained {
+            // A buffer that limits is never empty.
+            pattern.disturb();
+            false
+        } else {
+            pattern.see_flight(next.max(sent.end), una, mss)
+        }
+    }
+
+    /// A retransmission that begins a recovery.
+    pub(crate) fn begins_recovery(&self, trigger: Option<Trigger>) -> bool {
+        trigger.is_some_and(|trigger| trigger != Trigger::Tlp) && self.phase == Phase::Open
+    }
+
+    /// The phase behind a segment; whether it begins a fast recovery.
+    pub(crate) fn change_phase(&mut self, trigger: Option<Trigger>, next: i64) -> bool {
+        match trigger {
+            Some(Trigger::Rto) => {
+                self.phase = Phase::Loss(next);
+                false
+            }
+            Some(Trigger::FastRetransmit | Trigger::Rack | Trigger::Sack)
+                if self.phase == Phase::Open =>
+            {
+                self.phase = Phase::Recovery(next);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The segment has left, and all below `next` has been sent.
+    pub(crate) fn leave(&mut self, segment: &Segment, next: i64) {
+        let mss = self.mss();
+        self.releases.leave(
+            Last {
+                time: segment.time,
+                number: segment.number,
+                is_small: self.size.is_small(segment),
+                room: self.view.room_from(next),
+                is_recovering: self.is_recovering(),
+                flight: next - self.view.una.max(0),
+            },
+            mss,
+        );
+    }
+}
