@@ -250,6 +250,7 @@ impl<'a, B: Body> Simulation<'a, B> {
             return Err(Error::Stopped);
         }
         network.note_windows();
+        network.note_lost_inside();
         let about = About {
             scenario: resolved.title.clone(),
             seed: resolved.seed,

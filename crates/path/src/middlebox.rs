@@ -8,7 +8,7 @@ use std::fmt;
 
 use anabranch_core::{
     body::Body,
-    packet::{ConnectionId, FlowId, Packet},
+    packet::{ConnectionId, Direction, FlowId, Packet},
     trace::Fate,
     units::Instant,
 };
@@ -42,6 +42,10 @@ pub trait Middlebox<B: Body>: fmt::Debug + Send {
     /// What it counted, if it is an end of a gateway.
     fn report(&self) -> Option<Report> {
         None
+    }
+    /// Packets that have come, are kept until now, and will not go on: connection, direction and number.
+    fn lost(&self, _now: Instant) -> Vec<(ConnectionId, Direction, u32)> {
+        Vec::new()
     }
     /// What has come and did not go on.
     fn kept(&self) -> Kept {

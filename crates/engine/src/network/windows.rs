@@ -1,6 +1,6 @@
-//! What happened to the windows, into the packet log.
+//! What is noted in the packet log when the run is over: the windows, and what middleboxes lost.
 
-use anabranch_core::body::Body;
+use anabranch_core::{body::Body, trace::Fate};
 
 use super::Network;
 
@@ -23,6 +23,19 @@ impl<B: Body> Network<B> {
         };
         if let Some((endpoint, _)) = self.agents[place * 2].end.tcp_mut() {
             log.window_events(self.connections[place].flow, &endpoint.take_window_log());
+        }
+    }
+
+    /// Notes the packets that went into a middlebox and will not come out.
+    pub(crate) fn note_lost_inside(&mut self) {
+        let now = self.fabric.now;
+        let Some(log) = self.fabric.probe.log_mut() else {
+            return;
+        };
+        for slot in &self.middleboxes {
+            for (connection, direction, index) in slot.middlebox.lost(now) {
+                log.fate(connection, direction, index, now, slot.element, Fate::Lost);
+            }
         }
     }
 }

@@ -144,7 +144,7 @@ impl PacketLog {
         }
         self.rows[slot].push(row);
     }
-    pub(super) fn fate(
+    pub(crate) fn fate(
         &mut self,
         connection: ConnectionId,
         direction: Direction,

@@ -8,12 +8,19 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use anabranch_core::{body::Body, packet::Direction};
+use anabranch_core::{
+    body::Body,
+    packet::{ConnectionId, Direction},
+    units::{Duration, Instant},
+};
 use anabranch_path::middlebox::Held;
 use anabranch_tcp::wire::Ports;
 
 /// Entries of a [`Numbered`] at most, so that 16 bits of a number name one.
 const KEPT: usize = 1 << 16;
+
+/// No packet is in the tunnel for longer while any path works: repair, reordering and queues take less.
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// Values by consecutive numbers.
 #[derive(Debug)]
@@ -44,16 +51,22 @@ impl<T> Numbered<T> {
         self.first.wrapping_add(kept)
     }
 
-    fn push(&mut self, value: T) -> u32 {
+    /// Its number, and the value whose place it takes.
+    fn push(&mut self, value: T) -> (u32, Option<T>) {
         let number = self.next();
         self.kept.push_back(Some(value));
         self.count += 1;
-        if self.kept.len() > KEPT && self.kept[0].take().is_some() {
+        let displaced = if self.kept.len() > KEPT {
+            self.kept[0].take()
+        } else {
+            None
+        };
+        if displaced.is_some() {
             self.count -= 1;
             self.displaced += 1;
         }
         self.forget_taken();
-        number
+        (number, displaced)
     }
 
     fn take(&mut self, number: u32) -> Option<T> {
@@ -84,7 +97,17 @@ impl<T> Numbered<T> {
 struct Way<B: Body> {
     /// By path.
     datagrams: Vec<Numbered<Vec<u8>>>,
-    packets: Numbered<(Held<B>, Ports)>,
+    packets: Numbered<Inside<B>>,
+    /// Packets that newer ones displaced.
+    lost: Vec<(ConnectionId, u32)>,
+}
+
+/// A packet that entered.
+#[derive(Debug)]
+struct Inside<B: Body> {
+    packet: Held<B>,
+    ports: Ports,
+    at: Instant,
 }
 
 /// Shared by the two ends; clones are the same crossing.
@@ -96,6 +119,7 @@ impl<B: Body> Crossing<B> {
         let way = || Way {
             datagrams: (0..paths).map(|_| Numbered::default()).collect(),
             packets: Numbered::default(),
+            lost: Vec::new(),
         };
         Self(Arc::new(Mutex::new([way(), way()])))
     }
@@ -108,7 +132,7 @@ impl<B: Body> Crossing<B> {
     /// A datagram leaves on a path; its number there.
     pub(super) fn send(&self, direction: Direction, path: usize, octets: Vec<u8>) -> Option<u32> {
         self.with(direction, |way| {
-            Some(way.datagrams.get_mut(path)?.push(octets))
+            Some(way.datagrams.get_mut(path)?.push(octets).0)
         })
     }
 
@@ -129,13 +153,29 @@ impl<B: Body> Crossing<B> {
     }
 
     /// A packet enters, which has these ports inside.
-    pub(super) fn enter(&self, direction: Direction, packet: Held<B>, ports: Ports) {
-        self.with(direction, |way| way.packets.push((packet, ports)));
+    pub(super) fn enter(&self, at: Instant, direction: Direction, packet: Held<B>, ports: Ports) {
+        let inside = Inside { packet, ports, at };
+        self.with(direction, |way| {
+            if let (_, Some(Inside { packet, .. })) = way.packets.push(inside) {
+                way.lost.push((packet.connection, packet.index));
+            }
+        });
     }
 
     /// A packet comes out, or is refused; `None` if it did before.
     pub(super) fn leave(&self, direction: Direction, number: u16) -> Option<(Held<B>, Ports)> {
-        self.with(direction, |way| way.packets.take_by_low_half(number))
+        let inside = self.with(direction, |way| way.packets.take_by_low_half(number));
+        inside.map(|inside| (inside.packet, inside.ports))
+    }
+
+    /// Packets that entered and will not come out.
+    pub(super) fn lost(&self, direction: Direction, now: Instant) -> Vec<(ConnectionId, u32)> {
+        self.with(direction, |way| {
+            let inside = way.packets.kept.iter().flatten();
+            let late = inside.filter(|inside| inside.at + LONGEST < now);
+            let late = late.map(|inside| (inside.packet.connection, inside.packet.index));
+            way.lost.iter().copied().chain(late).collect()
+        })
     }
 
     /// Packets that entered and have not come out, and those of which newer ones have taken the place.
@@ -151,7 +191,7 @@ mod tests {
     #[test]
     fn a_value_is_taken_once() {
         let mut numbered = Numbered::default();
-        let numbers: Vec<_> = (0..10).map(|value| numbered.push(value)).collect();
+        let numbers: Vec<_> = (0..10).map(|value| numbered.push(value).0).collect();
         for number in [3, 0, 9] {
             assert_eq!(numbered.take(numbers[number]), Some(number));
             assert_eq!(numbered.take(numbers[number]), None);
@@ -164,7 +204,8 @@ mod tests {
         let mut numbered = Numbered::default();
         let most = u32::try_from(KEPT).expect("16 bits");
         for value in 0..most + 100 {
-            assert_eq!(numbered.push(value), value);
+            let displaced = value.checked_sub(most);
+            assert_eq!(numbered.push(value), (value, displaced));
         }
         assert_eq!((numbered.count, numbered.displaced), (most.into(), 100));
         assert_eq!(numbered.take(99), None);

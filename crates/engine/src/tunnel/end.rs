@@ -198,7 +198,7 @@ impl<B: Body> End<B> {
         let class = self.class(&octets);
         let name = (packet.connection, packet.index);
         let ports = packet::ports(&packet, &label);
-        self.crossing.enter(self.way, packet, ports);
+        self.crossing.enter(now, self.way, packet, ports);
         let local = self.local(now);
         if self.tunnel.handle_inner(octets, local).is_ok() {
             self.meters[self.way as usize].entered(now, name.0, name.1);
@@ -361,6 +361,11 @@ impl<B: Body> Middlebox<B> for End<B> {
             sender: self.sender(&stats, before),
             receiver: self.receiver(&stats, before),
         })))
+    }
+    fn lost(&self, now: Instant) -> Vec<(ConnectionId, Direction, u32)> {
+        let lost = self.crossing.lost(self.way, now).into_iter();
+        lost.map(|(connection, index)| (connection, self.way, index))
+            .collect()
     }
     fn kept(&self) -> Kept {
         let (held, displaced) = self.crossing.inside(self.way);

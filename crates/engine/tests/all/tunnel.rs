@@ -110,6 +110,29 @@ fn a_path_that_dies_does_not_end_the_flow() {
     }
 }
 
+/// Fails for a log that does not know where the tunnel's queue drops a packet.
+#[test]
+fn a_packet_that_the_tunnel_drops_is_lost_at_the_gateway() {
+    let resolved = resolve(&pair("linux", ""));
+    let mut run = Simulation::<Length>::new(&resolved)
+        .packet_log(true)
+        .run()
+        .expect("no hosts");
+    let log = run.network.log_mut().expect("packets are logged");
+    let needed = log.needed();
+    let repeated = log
+        .rows()
+        .zip(&needed)
+        .filter(|(row, _)| row.retransmission);
+    let (mut all, mut known) = (0, 0);
+    for (_, needed) in repeated {
+        all += 1;
+        known += u32::from(needed.is_some());
+    }
+    assert!(all > 5, "{all}");
+    assert_eq!(known, all);
+}
+
 #[test]
 fn a_tunnel_run_repeats_exactly() {
     let text = pair("linux", "").replace("12 MB", "2 MB").replacen(
