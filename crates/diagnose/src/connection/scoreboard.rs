@@ -223,6 +223,7 @@ impl Scoreboard {
         let earlier = self.pieces.at(old.0).and_then(Piece::latest);
         let mut marked = Marked {
             pieces: u32::from(repeated.is_acknowledged),
+            is_beyond: false,
             earlier: earlier.map(|copy| copy.number),
             suspects: Vec::new(),
         };
@@ -238,8 +239,11 @@ impl Scoreboard {
                 });
             }
             piece.overtaken |= piece.again.is_empty() && overtaken;
-            piece.again.push(again);
-            marked.pieces += 1;
+            if piece.add(again) {
+                marked.pieces += 1;
+            } else {
+                marked.is_beyond = true;
+            }
         }
         for (start, end) in holes {
             marked.suspects.push(Suspect {

@@ -80,6 +80,8 @@ pub(crate) struct Suspect {
 pub(crate) struct Marked {
     /// Pieces of which it is a copy.
     pub(crate) pieces: u32,
+    /// A piece has too many copies to keep this one.
+    pub(crate) is_beyond: bool,
     /// The frame of the copy before.
     pub(crate) earlier: Option<u64>,
     pub(crate) suspects: Vec<Suspect>,

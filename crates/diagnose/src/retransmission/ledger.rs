@@ -7,7 +7,7 @@ use super::{
     need::{self, Path, Verdict},
     piece::Piece,
 };
-use crate::time::Nanos;
+use crate::{connection::transmission::Marked, time::Nanos};
 
 /// Retransmissions whose verdict is open, at most; beyond it the oldest are decided as they stand.
 const MOST_OPEN: usize = 1 << 14;
@@ -83,20 +83,20 @@ impl Ledger {
         self.first + self.open.len() as u64
     }
 
-    /// Adds a retransmission of so many pieces, of which some were `unseen` before.
+    /// Adds a retransmission with its place on the scoreboard.
     pub(crate) fn add(
         &mut self,
         retransmission: Retransmission,
-        pieces: u32,
+        marked: &Marked,
         unseen: bool,
         budget: &mut Budget,
     ) {
         self.bytes += u64::from(retransmission.bytes);
         self.open.push_back(Open {
             retransmission,
-            pieces,
+            pieces: marked.pieces,
             is_needed: false,
-            is_unknown: false,
+            is_unknown: marked.is_beyond,
             place: if unseen { Place::Before } else { Place::After },
         });
         if self.open.len() > MOST_OPEN

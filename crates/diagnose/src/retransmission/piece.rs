@@ -3,6 +3,9 @@
 use super::recognition::{Filler, Gap, sent_before};
 use crate::time::Nanos;
 
+/// Retransmissions of a piece that are kept, at most: a host gives up sooner (Linux after 15).
+const MOST_COPIES: usize = 64;
+
 /// One transmission of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Copy {
@@ -67,6 +70,15 @@ impl Piece {
         let is_missing = self.first.is_none() && !self.is_original_late && !self.again.is_empty();
         let gap = self.gap.as_ref().filter(|_| is_missing);
         gap.is_some_and(|gap| sent_before(filler, gap) == Some(true))
+    }
+
+    /// Adds a retransmission, unless there are too many.
+    pub(crate) fn add(&mut self, copy: Copy) -> bool {
+        let has_room = self.again.len() < MOST_COPIES;
+        if has_room {
+            self.again.push(copy);
+        }
+        has_room
     }
 
     /// Its original passed behind a retransmission.

@@ -104,3 +104,15 @@ fn reading_stops_when_asked() {
     let file = many(3);
     assert!(diagnose(&file[..], "x", Bounds::default(), || true).is_err());
 }
+
+#[test]
+fn retransmissions_of_an_octet_beyond_the_bound_are_undecided() {
+    let mut script = Script::opened();
+    for k in 0..200 {
+        script.data(30 + 400 * k, 0, 1);
+    }
+    let sent = script.sent();
+    let counts = sent.retransmission_counts;
+    assert_eq!((counts.all, counts.needed, counts.spurious), (199, 0, 0));
+    assert_eq!(counts.undecided, 199);
+}
