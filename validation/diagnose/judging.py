@@ -24,6 +24,14 @@ LEAST_F1 = {"simulated": 0.995, "live sender": 0.98, "live middle": 0.95, "live 
 LEAST_TIME = 0.97
 LEAST_STALLS = 0.95
 MOST_BLAME = 0.01
+NOTABLE_SHARE, NOTABLE_S, NOTABLE_MUCH = 0.05, 0.25, 0.2
+"""A limit is a finding with this share of the time and so many seconds, or with so much of the time."""
+
+
+def is_notable(limited_s: float, duration_s: float) -> bool:
+    """Whether a limit had as much of a run as makes a finding: it was there, whatever was planted."""
+    share = limited_s / duration_s
+    return share >= NOTABLE_SHARE and (limited_s >= NOTABLE_S or share >= NOTABLE_MUCH)
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,8 @@ class Judgement:
     findings: tuple[str, ...]
     is_visible: bool = True
     """The capture has packets of the fault."""
+    present: frozenset[str] = frozenset()
+    """Findings that are true by the kernel's counters and the record of the path, whatever was planted."""
 
     @property
     def blamed(self) -> frozenset[str]:
@@ -84,8 +94,8 @@ class Judgement:
 
     @property
     def wrongly(self) -> frozenset[str]:
-        """Findings that are neither planted nor entailed."""
-        return self.blamed - self.cause.named_by - self.cause.besides
+        """Findings that are neither planted nor entailed nor there by the kernel's counters."""
+        return self.blamed - self.cause.named_by - self.cause.besides - self.present
 
     def complaints(self) -> Iterator[str]:
         """What is wrong, a line each."""

@@ -642,19 +642,15 @@ impl Direction {
                 && self.next - self.view.before <= 2 * mss,
             is_paced: !pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
             is_level,
+            ends_writes: pattern.ends_writes(),
             is_refill: refill == Refill::Yes,
-            may_refill: refill == Refill::Perhaps,
+            may_refill: matches!(refill, Refill::Perhaps | Refill::Unclear),
+            is_unclear: refill == Refill::Unclear,
             fills_window,
             is_unfilled: pattern.is_below_any_window(mss),
             is_queued: self.rtt.is_queued(delays.back()),
         };
-        if let Some(asked) = asked_at {
-            let wait = Wait {
-                is_peers: true,
-                ..wait
-            };
-            self.clock.spend(asked, &wait);
-        }
+        self.spend_first(&wait, asked_at, time);
         let packets = [last.map(|last| last.number), Some(segment.number)];
         let since = last.map(|last| last.time);
         let is_handed_over = matches!(
@@ -671,6 +667,31 @@ impl Direction {
         self.unread
             .wait(time, self.clock.shares.of(Limit::ReceiveWindow));
         spent
+    }
+
+    /// The part of a wait that has a reason of its own: until the peer's application asks, or until an acknowledgment of
+    /// everything opens a window that was full. Only what follows may be the application's.
+    fn spend_first(&mut self, wait: &Wait, asked: Option<Nanos>, time: Nanos) {
+        if let Some(asked) = asked {
+            let wait = Wait {
+                is_peers: true,
+                ..*wait
+            };
+            self.clock.spend(asked, &wait);
+        } else if let Some(opened) = self.opened_full(wait.is_idle) {
+            let wait = Wait {
+                is_idle: false,
+                ..*wait
+            };
+            self.clock.spend(opened.min(time), &wait);
+        }
+    }
+
+    fn opened_full(&self, is_idle: bool) -> Option<Nanos> {
+        let last = self.releases.last?;
+        let is_full = last.room.is_some_and(|room| room < self.mss());
+        let opened = self.view.room?;
+        (is_idle && is_full && opened > last.time).then_some(opened)
     }
 
     /// Acknowledgments reach the sender.
