@@ -6,6 +6,8 @@ use crate::time::{MICROSECOND, Nanos, SECOND, millis};
 
 /// Longer ones are no round trips, but times that a damaged or hostile capture has.
 pub(super) const LONGEST: Nanos = 86_400 * SECOND;
+/// The percentile of round trips that counts as the longest one.
+const LONG: f64 = 95.0;
 /// Answers of the sender of which the least counts: an application that writes late makes single ones long.
 const ANSWERS: usize = 4;
 
@@ -98,7 +100,8 @@ impl Rtt {
             .is_some_and(|min| whole > min + back + (min + back) / 4)
     }
 
-    /// The round trip is near the longest, and that is longer than the least one: a queue is about full.
+    /// The round trip is near the longest, and that is longer than the least one: a queue is about full. The longest is what
+    /// one of [`LONG`] exceeds: a host that stops for a moment makes those of one flight longer than any queue.
     pub(crate) fn is_full(&self, back: Nanos) -> bool {
         let Some(min) = self.min else {
             return false;
@@ -107,8 +110,16 @@ impl Rtt {
         let longest = recent.iter().copied().chain([self.latest_answer]).max();
         let before = longest.zip(self.least_answer);
         let before = before.map_or(0, |(now, least)| (now - least).max(0));
-        let (queue, most) = (self.latest + before - min, self.most - min);
+        let (queue, most) = (self.latest + before - min, (self.longest() - min).max(0));
         queue > (min + back) / 4 && 2 * queue >= most
+    }
+
+    fn longest(&self) -> Nanos {
+        let micros = self.all.percentile(LONG).unwrap_or_default();
+        let long = i64::try_from(micros)
+            .unwrap_or(i64::MAX)
+            .saturating_mul(MICROSECOND);
+        self.most.min(long)
     }
 
     /// A percentile, in milliseconds.
