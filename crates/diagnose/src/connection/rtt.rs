@@ -6,7 +6,7 @@ use crate::time::{MICROSECOND, Nanos, SECOND, millis};
 
 /// Longer ones are no round trips, but times that a damaged or hostile capture has.
 pub(super) const LONGEST: Nanos = 86_400 * SECOND;
-/// The percentile of round trips that counts as the longest one.
+/// A queue that fills again and again has this percentile of round trips near the longest.
 const LONG: f64 = 95.0;
 /// Answers of the sender of which the least counts: an application that writes late makes single ones long.
 const ANSWERS: usize = 4;
@@ -100,8 +100,7 @@ impl Rtt {
             .is_some_and(|min| whole > min + back + (min + back) / 4)
     }
 
-    /// The round trip is near the longest, and that is longer than the least one: a queue is about full. The longest is what
-    /// one of [`LONG`] exceeds: a host that stops for a moment makes those of one flight longer than any queue.
+    /// The round trip is near the longest, and that is longer than the least one: a queue is about full.
     pub(crate) fn is_full(&self, back: Nanos) -> bool {
         let Some(min) = self.min else {
             return false;
@@ -110,16 +109,20 @@ impl Rtt {
         let longest = recent.iter().copied().chain([self.latest_answer]).max();
         let before = longest.zip(self.least_answer);
         let before = before.map_or(0, |(now, least)| (now - least).max(0));
-        let (queue, most) = (self.latest + before - min, (self.longest() - min).max(0));
+        let (queue, most) = (self.latest + before - min, self.longest_wait(min));
         queue > (min + back) / 4 && 2 * queue >= most
     }
 
-    fn longest(&self) -> Nanos {
+    /// By how much the longest round trip exceeds the least one. A host that stops for a moment makes those of one flight
+    /// more than twice as long as any queue does.
+    fn longest_wait(&self, min: Nanos) -> Nanos {
+        let most = self.most - min;
         let micros = self.all.percentile(LONG).unwrap_or_default();
         let long = i64::try_from(micros)
             .unwrap_or(i64::MAX)
             .saturating_mul(MICROSECOND);
-        self.most.min(long)
+        let long = (long - min).max(0);
+        if most / 2 > long { long } else { most }
     }
 
     /// A percentile, in milliseconds.
