@@ -6,8 +6,8 @@ pub(super) const META: Meta = Meta {
     name: "send-buffer",
     title: "Send buffer",
     meaning: "The sender's socket buffer held no more data.",
-    evidence: "The amount in flight stayed the same over many round trips without a loss, below the receiver's window, and no queue built up; or half of it had been acknowledged before an acknowledgment released more, again and again.",
-    confusion: "A congestion window that does not grow.",
+    evidence: "The amount in flight stayed the same over many round trips without a loss, below the receiver's window, no queue built up, and the sender's waits were not where writes ended; or half of it had been acknowledged before an acknowledgment released more, again and again.",
+    confusion: "A congestion window that does not grow; an application whose large writes come once per round trip.",
 };
 
 pub(super) fn holds(wait: &Wait) -> bool {
