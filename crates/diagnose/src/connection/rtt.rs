@@ -132,3 +132,34 @@ impl Rtt {
         Some(millis(nanos))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MILLISECOND;
+
+    /// A queue that grows from 20 to 60 ms again and again, and round trips of `stopped` ms while a host stops once.
+    fn sawtooth(stopped: i64) -> Rtt {
+        let mut rtt = Rtt::default();
+        for _ in 0..20 {
+            for ms in 20..60 {
+                rtt.sample(ms * MILLISECOND);
+            }
+        }
+        for _ in 0..20 {
+            rtt.sample(stopped * MILLISECOND);
+        }
+        rtt
+    }
+
+    #[test]
+    fn a_host_that_stops_hides_no_full_queue() {
+        for stopped in [30, 59, 300] {
+            let mut rtt = sawtooth(stopped);
+            rtt.sample(55 * MILLISECOND);
+            assert!(rtt.is_full(0), "{stopped}");
+            rtt.sample(22 * MILLISECOND);
+            assert!(!rtt.is_full(0), "{stopped}");
+        }
+    }
+}

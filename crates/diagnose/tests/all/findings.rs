@@ -147,3 +147,35 @@ fn a_sentence_about_one_thing_is_in_the_singular() {
         Some("The handshake needed 1 retransmission of a SYN or SYN-ACK.")
     );
 }
+
+/// A window of two segments is full for 80 ms in each turn. Behind one turn in `every` the application waits for 250 ms.
+fn held(every: u32) -> Script {
+    let mut script = Script::opened();
+    script.ack(21, 0, &[]);
+    script.last().window = 2000;
+    let mut ms = 40;
+    for turn in 0..40 {
+        let seq = 2 * turn * MSS;
+        script.data(ms, seq, MSS).data(ms, seq + MSS, MSS);
+        // The acknowledgment takes 10 ms to the sender.
+        script.ack(ms + 70, seq + 2 * MSS, &[]);
+        script.last().window = 2000;
+        ms += 80 + if turn % every == every - 1 { 250 } else { 0 };
+    }
+    script
+}
+
+#[test]
+fn an_application_late_for_moments_is_no_finding_beside_a_full_window() {
+    // 12 and 35 % of the time.
+    for (every, is_finding) in [(20, false), (6, true)] {
+        let script = held(every);
+        let shares = script.sent().limits_s;
+        assert!(shares["application"] > 0.24, "{shares:?}");
+        assert_eq!(
+            found(&script).contains(&"application"),
+            is_finding,
+            "{shares:?}"
+        );
+    }
+}
