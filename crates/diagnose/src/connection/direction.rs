@@ -273,7 +273,11 @@ impl Direction {
         let (mss, una) = (self.mss(), self.view.una.max(0));
         let pattern = &mut self.releases.pattern;
         pattern.see_push(segment.has(PSH));
-        pattern.see_size(!self.size.is_small(segment));
+        let is_small = self.size.is_small(segment);
+        pattern.see_size(!is_small);
+        if is_small {
+            pattern.see_write(end);
+        }
         if self.phase != Phase::Open {
             return;
         }

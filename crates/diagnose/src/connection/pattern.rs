@@ -65,6 +65,9 @@ pub(crate) struct Pattern {
     refills: Habit,
     /// The sender waits where a write ends.
     ends: Habit,
+    /// Where the last write ended, and how long it was.
+    end: i64,
+    write: i64,
     pushed: Habit,
     /// How long after an acknowledgment the segments come that it releases.
     lag: Nanos,
@@ -187,6 +190,8 @@ impl Default for Pattern {
             whole: WHOLE,
             refills: Habit::holding(0),
             ends: Habit::unseen(),
+            end: 0,
+            write: i64::MAX,
             pushed: Habit::holding(0),
             lag: 0,
             apart: Nanos::MAX,
@@ -227,6 +232,19 @@ impl Pattern {
     /// A wait, before or behind which a segment ends a write, or not.
     pub(crate) fn see_end(&mut self, ends: bool) {
         self.ends.see(ends);
+    }
+
+    /// A segment that is not full ends a write there.
+    pub(crate) fn see_write(&mut self, end: i64) {
+        if end > self.end {
+            self.write = end - self.end;
+            self.end = end;
+        }
+    }
+
+    /// Octets between the ends of the last two writes.
+    pub(crate) fn write(&self) -> i64 {
+        self.write
     }
 
     /// A quarter of the waits and more are where writes end. A sender with more to write waits in the middle of its data,

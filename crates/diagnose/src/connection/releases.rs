@@ -206,8 +206,9 @@ impl Releases {
             || leaving.is_small
             || view.asked.is_some_and(|asked| asked >= last.time);
         // An application's writes fit into any congestion window, and the sender waits where they end.
+        let write = self.pattern.write().min(last.flight);
         let is_written =
-            self.pattern.ends_writes() && self.pattern.fits_any_window(last.flight, leaving.mss);
+            self.pattern.ends_writes() && self.pattern.fits_any_window(write, leaving.mss);
         if is_other || is_written {
             return Refill::No;
         }
