@@ -186,9 +186,9 @@ fn bursts_at_times_of_their_own_are_the_applications() {
     assert!(shares["send-buffer"] < 0.1, "{shares:?}");
 }
 
-/// Writes of eight segments, and of `rest` octets more, each once per round trip, when an acknowledgment leaves the end of
-/// the one before in flight.
-fn written(rest: u32) -> Script {
+/// Writes of eight segments, and of `rest` octets more, each once per round trip, when an acknowledgment leaves the last
+/// `left` segments of the one before in flight.
+fn written(rest: u32, left: u32) -> Script {
     let mut script = Script::opened();
     let size = 8 * MSS + rest;
     for turn in 0..60 {
@@ -201,7 +201,7 @@ fn written(rest: u32) -> Script {
         }
         script.ack(ms + 5, seq, &[]);
         // They reach the sender 10 ms later.
-        for (after, segments) in [(19, 3), (20, 6), (21, 7)] {
+        for (after, segments) in [(19, 3), (20, 7 - left), (21, 8 - left)] {
             script.ack(ms + after, seq + segments * MSS, &[]);
         }
     }
@@ -210,14 +210,17 @@ fn written(rest: u32) -> Script {
 
 #[test]
 fn writes_that_fit_into_any_window_are_the_applications() {
-    let shares = written(300).sent().limits_s;
-    assert!(shares["send-buffer"] < 0.2, "{shares:?}");
-    assert!(shares["application"] > 1.0, "{shares:?}");
+    // With what is left of the one before, the second is larger than an initial window.
+    for left in [1, 3] {
+        let shares = written(300, left).sent().limits_s;
+        assert!(shares["send-buffer"] < 0.2, "{left} left: {shares:?}");
+        assert!(shares["application"] > 1.0, "{left} left: {shares:?}");
+    }
 }
 
 #[test]
 fn full_segments_behind_most_acknowledgments_refill_a_small_buffer() {
-    let shares = written(0).sent().limits_s;
+    let shares = written(0, 1).sent().limits_s;
     assert!(shares["send-buffer"] > 1.0, "{shares:?}");
 }
 
