@@ -393,11 +393,12 @@ impl Direction {
             retransmission: Some(number),
             ..copy
         };
-        let earlier = self
-            .board
-            .at(old.0)
-            .and_then(Piece::latest)
-            .map(|copy| copy.number);
+        let piece = self.board.at(old.0);
+        let earlier = piece.and_then(Piece::latest).map(|copy| copy.number);
+        // A burst that is longer than the buffer fills it, and it is empty again when the loss shows.
+        let met = piece.and_then(|piece| self.path.met(piece.first?.time));
+        let is_queued = self.rtt.is_full(delays.back())
+            || met.is_some_and(|met| self.rtt.was_full(met, delays.back()));
         let overtaken =
             self.acknowledged.sacked.octets_above(end) > 0 || self.acknowledged.duplicates > 0;
         let mut pieces = u32::from(is_acknowledged);
@@ -421,7 +422,7 @@ impl Direction {
                 evidence: Evidence::NeverAcknowledged,
                 trigger,
                 place: Place::Unknown,
-                is_queued: self.rtt.is_full(delays.back()),
+                is_queued,
                 earlier,
             },
             pieces + u32::try_from(holes.len()).unwrap_or(u32::MAX),

@@ -109,8 +109,17 @@ impl Rtt {
         let longest = recent.iter().copied().chain([self.latest_answer]).max();
         let before = longest.zip(self.least_answer);
         let before = before.map_or(0, |(now, least)| (now - least).max(0));
-        let (queue, most) = (self.latest + before - min, self.longest_wait(min));
-        queue > (min + back) / 4 && 2 * queue >= most
+        self.fills(self.latest + before - min, min, back)
+    }
+
+    /// The same of the round trip of a segment that was sent just before a lost one, behind the capture point.
+    pub(crate) fn was_full(&self, sample: Nanos, back: Nanos) -> bool {
+        self.min
+            .is_some_and(|min| self.fills(sample - min, min, back))
+    }
+
+    fn fills(&self, queue: Nanos, min: Nanos, back: Nanos) -> bool {
+        queue > (min + back) / 4 && 2 * queue >= self.longest_wait(min)
     }
 
     /// By how much the longest round trip exceeds the least one. A host that stops for a moment makes those of one flight
