@@ -1,14 +1,14 @@
 """Fit paths to captures of simulated runs whose paths are drawn, and compare with what was drawn.
 
-    tools/env python validation/diagnose/fit.py [--paths N] [--seed N] [--verbose] [--live]
+    tools/env python validation/diagnose/fit.py [--paths N] [--seed N] [--verbose] [--values] [--live]
 
 Bars, stated before the first run: rate within 2 %, base round trip within 1 %, buffer within 10 %; 95 % intervals hold
 the truth in 93 to 97 % of the cases; the goodput of another congestion control on the fitted path is within 5 % of the
 same run on the true path for half of the paths, and within 10 % for nine in ten. The seed is drawn at run time and
 printed.
 
-With --live the captured connections, and those whose goodput is predicted, are the kernel's; a live run takes as long
-as it says, and one that is tainted is left out.
+With --values no goodput is predicted. With --live the captured connections, and those whose goodput is predicted, are
+the kernel's; a live run takes as long as it says, and one that is tainted is left out.
 """
 
 from __future__ import annotations
@@ -259,13 +259,13 @@ class Totals:
     inferred: int = 0
     tainted: int = 0
 
-    def add(self, drawn: Drawn, *, live: bool, verbose: bool) -> None:
+    def add(self, drawn: Drawn, *, live: bool, verbose: bool, predicts: bool) -> None:
         """One path."""
         try:
             connections = dict(models(drawn, live=live))
             found = list(compared(drawn, connections))
             near = connections["near"]
-            others = list(predicted(drawn, near, live=live)) if near["path"] else []
+            others = list(predicted(drawn, near, live=live)) if near["path"] and predicts else []
         except RunFailedError:
             self.tainted += 1
             return
@@ -307,6 +307,7 @@ def main() -> int:
     parser.add_argument("--paths", type=int, default=40)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--values", action="store_true")
     parser.add_argument("--live", action="store_true")
     options = parser.parse_args()
     seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
@@ -319,7 +320,7 @@ def main() -> int:
         drawn = draw(source)
         if options.live:
             drawn = replace(drawn, duration=LIVE_S, rate=min(drawn.rate, LIVE_MBIT_S), windows=LIVE_WINDOWS)
-        totals.add(drawn, live=options.live, verbose=options.verbose)
+        totals.add(drawn, live=options.live, verbose=options.verbose, predicts=not options.values)
     totals.report(options.paths)
     return 0
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,27 @@ LEAST_F1 = {"simulated": 0.995, "live sender": 0.98, "live middle": 0.95, "live 
 LEAST_TIME = 0.97
 LEAST_STALLS = 0.95
 MOST_BLAME = 0.01
+NOTABLE_SHARE, NOTABLE_S, NOTABLE_MUCH = 0.05, 0.25, 0.2
+"""A limit is a finding with this share of the time and so many seconds, or with so much of the time."""
+
+
+KINDS = ((True, "needed"), (False, "spurious"))
+TIME = "time whose limit is right"
+PAUSES_RIGHT = "pauses whose cause is right"
+PAUSES_WRONG = "pauses whose cause is wrong"
+NAMED = "planted causes that are named"
+WRONGLY = "runs that blame a cause which was not there"
+
+
+def f1_name(kind: str, point: str) -> str:
+    """The figure of a kind of retransmission at a point."""
+    return f"F1 of {kind} retransmissions at the {point}"
+
+
+def is_notable(limited_s: float, duration_s: float) -> bool:
+    """Whether a limit had as much of a run as makes a finding: it was there, whatever was planted."""
+    share = limited_s / duration_s
+    return share >= NOTABLE_SHARE and (limited_s >= NOTABLE_S or share >= NOTABLE_MUCH)
 
 
 @dataclass(frozen=True)
@@ -71,6 +93,8 @@ class Judgement:
     findings: tuple[str, ...]
     is_visible: bool = True
     """The capture has packets of the fault."""
+    present: frozenset[str] = frozenset()
+    """Findings that are true by the kernel's counters and the record of the path, whatever was planted."""
 
     @property
     def blamed(self) -> frozenset[str]:
@@ -84,8 +108,8 @@ class Judgement:
 
     @property
     def wrongly(self) -> frozenset[str]:
-        """Findings that are neither planted nor entailed."""
-        return self.blamed - self.cause.named_by - self.cause.besides
+        """Findings that are neither planted nor entailed nor there by the kernel's counters."""
+        return self.blamed - self.cause.named_by - self.cause.besides - self.present
 
     def complaints(self) -> Iterator[str]:
         """What is wrong, a line each."""
@@ -109,6 +133,18 @@ class Judgement:
                 yield f"{name}: {what}, truth {sorted(pause.truth)}"
 
 
+@dataclass(frozen=True)
+class Part:
+    """What one run has of a figure."""
+
+    bad: float = 0.0
+    whole: float = 0.0
+
+    def plus(self, bad: float, whole: float) -> Part:
+        """With more of the same run."""
+        return Part(self.bad + bad, self.whole + whole)
+
+
 @dataclass
 class Tally:
     """Sums over judgements."""
@@ -122,6 +158,8 @@ class Tally:
     need: dict[str, Score] = field(default_factory=dict)
     """By point, pooled."""
     causes: dict[str, Cause] = field(default_factory=dict)
+    parts: dict[str, dict[tuple[str, int], Part]] = field(default_factory=lambda: defaultdict(dict))
+    """For each figure what each run had of it; its points are not independent of each other."""
 
     def add(self, one: Judgement) -> None:
         """Count a judgement."""
@@ -138,10 +176,31 @@ class Tally:
                 self.stalls[name, verdict] += 1
         if one.score.shares:
             self.time[name].append(one.score.time_right)
+        self._add_parts(one)
         pooled = self.need.setdefault(one.point, Score(one.point))
         pooled.pairs += one.score.pairs
         pooled.overlooked += one.score.overlooked
         pooled.undecided += one.score.undecided
+
+    def _add_parts(self, one: Judgement) -> None:
+        """Count what a diagnosis has of each figure."""
+
+        def add(figure: str, bad: float, whole: float) -> None:
+            if whole:
+                run = (one.cause.name, one.seed)
+                self.parts[figure][run] = self.parts[figure].get(run, Part()).plus(bad, whole)
+
+        for kind, word in KINDS:
+            f1 = one.score.f1(kind=kind)
+            add(f1_name(word, one.point), 0.0 if f1 is None else 1 - f1, float(f1 is not None))
+        if one.score.shares:
+            add(TIME, 1 - one.score.time_right, 1.0)
+        known = [pause for pause in one.pauses if pause.truth]
+        add(PAUSES_RIGHT, sum(not pause.is_right for pause in known), len(known))
+        add(PAUSES_WRONG, sum(not pause.is_right and not pause.is_undecided for pause in known), len(known))
+        if one.cause.named_by:
+            add(NAMED, float(not one.is_named), 1.0)
+        add(WRONGLY, float(bool(one.wrongly)), 1.0)
 
     def stall_share(self, verdict: str, name: str | None = None) -> float | None:
         """The share of pauses with this verdict."""
@@ -174,31 +233,48 @@ def judge_bars(tally: Tally, engine: str = "simulated") -> list[Bar]:
     bars = []
     for point, score in tally.need.items():
         least = LEAST_F1.get(f"{engine} {point}", LEAST_F1["simulated"])
-        for kind, word in ((True, "needed"), (False, "spurious")):
+        for kind, word in KINDS:
             f1 = score.f1(kind=kind)
             if f1 is not None:
-                bars.append(Bar(f"F1 of {word} retransmissions at the {point}", f1, least))
+                bars.append(Bar(f1_name(word, point), f1, least))
     times = [time for times in tally.time.values() for time in times]
     if times:
-        bars.append(Bar("time whose limit is right", sum(times) / len(times), LEAST_TIME))
+        bars.append(Bar(TIME, sum(times) / len(times), LEAST_TIME))
     right, wrong = tally.stall_share("right"), tally.stall_share("wrong")
     if right is not None and wrong is not None:
-        bars.append(Bar("pauses whose cause is right", right, LEAST_STALLS))
-        bars.append(Bar("pauses whose cause is wrong", wrong, MOST_BLAME, is_least=False))
+        bars.append(Bar(PAUSES_RIGHT, right, LEAST_STALLS))
+        bars.append(Bar(PAUSES_WRONG, wrong, MOST_BLAME, is_least=False))
     runs = sum(tally.runs.values())
     planted = {name: count for name, count in tally.runs.items() if tally.causes[name].named_by}
     if planted:
         named = sum(tally.named[name] for name in planted)
-        bars.append(Bar("planted causes that are named", named / sum(planted.values()), LEAST_STALLS))
-    bars.append(
-        Bar(
-            "runs that blame a cause which was not there",
-            sum(tally.wrongly.values()) / runs,
-            MOST_BLAME,
-            is_least=False,
-        )
-    )
+        bars.append(Bar(NAMED, named / sum(planted.values()), LEAST_STALLS))
+    bars.append(Bar(WRONGLY, sum(tally.wrongly.values()) / runs, MOST_BLAME, is_least=False))
     return bars
+
+
+def chance(bad: Sequence[float], most: float) -> float:
+    """The chance, at most, of runs that are as bad as these or worse on average, if runs are bad to the share `most`.
+
+    Each run is a share from 0 to 1, and runs are independent; they need not be alike (Hoeffding, JASA 58, 1963,
+    theorem 1).
+    """
+    mean = sum(bad) / len(bad)
+    if mean <= most:
+        return 1.0
+    rest = (1 - mean) * math.log((1 - mean) / (1 - most)) if mean < 1 else 0.0
+    return math.exp(-len(bad) * (mean * math.log(mean / most) + rest))
+
+
+def broken(tally: Tally, bars: Sequence[Bar], most: float) -> list[str]:
+    """The bars that so few runs would break with a chance of `most`, over all bars, were each just met."""
+    found = []
+    for bar in bars:
+        runs = [part.bad / part.whole for part in tally.parts[bar.name].values()]
+        allowed = 1 - bar.bar if bar.is_least else bar.bar
+        if runs and chance(runs, allowed) < most / len(bars):
+            found.append(f"{bar}; {sum(runs) / len(runs):.4f} of a run on average, of {len(runs)}")
+    return found
 
 
 def matrix(tally: Tally) -> str:

@@ -14,10 +14,14 @@ from typing import Any
 from anabranch.diagnosis import diagnose
 
 from diagnose.causes import WINDOW, Cause
-from diagnose.judging import Judgement, Pause
+from diagnose.judging import Judgement, Pause, is_notable
 from diagnose.simulated import Score, compare
 
 WIRE = Path(__file__).with_name("wire.py")
+COUNTED = {
+    "rwnd_us": frozenset({"receive-window", "zero-window"}), "sndbuf_us": frozenset({"send-buffer"}),
+}  # fmt: skip
+"""The findings that each counter of the kernel's shows."""
 LATE = 0.005
 """A segment that follows the last acknowledgment by more, and by a quarter of a round trip (RFC 8985 §6.2), was
 released by
@@ -78,7 +82,18 @@ def _judge(
     found_causes = tuple(one["cause"] for one in connection["findings"])
     # A capture behind the fault lacks the SYN that was lost, or all data.
     is_whole = connection["duration_s"] > 0.97 * truth["captured_s"] and direction["data_packets"] > 0
-    return Judgement(planted, seed, point, told, tuple(pauses), found_causes, is_whole or not planted.hidden)
+    return Judgement(
+        planted, seed, point, told, tuple(pauses), found_causes, is_whole or not planted.hidden, _present(truth)
+    )
+
+
+def _present(truth: dict[str, Any]) -> frozenset[str]:
+    """The limits that were there, whatever was planted: each had as much of the run as makes a finding."""
+    info, duration = truth["tcp_info"] or {}, truth["duration_s"]
+    found = [names for key, names in COUNTED.items() if is_notable(info.get(key, 0) / 1e6, duration)]
+    if is_notable(truth.get("unasked_s", 0.0), duration):
+        found.append(frozenset({"application"}))
+    return frozenset().union(*found)
 
 
 def _is_probe(row: dict[str, Any], planted: Cause, rtt: float) -> bool:

@@ -58,7 +58,19 @@ class Packet:
         header = (self.octets[0] & 15) * 4
         (self.length,) = struct.unpack_from(">H", self.octets, 2)
         self.seq, self.ack, offset, self.flags = struct.unpack_from(">IIBB", self.octets, header + 4)
+        (self.window,) = struct.unpack_from(">H", self.octets, header + 14)
         self.payload = self.length - header - (offset >> 4) * 4
+        self.scale = _scale(self.octets[header + 20 : header + (offset >> 4) * 4]) if self.flags & SYN else 0
+
+
+def _scale(options: bytes) -> int:
+    """The window scale of a SYN's options (RFC 7323 §2.2)."""
+    at = 0
+    while at + 2 < len(options) and options[at] != 0:
+        if options[at] == 3:
+            return options[at + 2]
+        at += 1 if options[at] == 1 else max(2, options[at + 1])
+    return 0
 
 
 Fault = Callable[["Wire", Packet], bool]
@@ -588,6 +600,40 @@ def needs(packets: list[Packet]) -> list[dict[str, Any]]:
     return rows
 
 
+def unasked(packets: list[Packet]) -> float:
+    """Seconds of the sender's application: all data was acknowledged, the window was open, and the host sent nothing.
+
+    They count from the last packet that reached the host, so that the time before a request is the peer's.
+    """
+    back = sorted(
+        (packet for packet in packets if not packet.forward and packet.delivered is not None),
+        key=lambda packet: packet.delivered or 0.0,
+    )
+    waited = 0.0
+    position = acked = end = scale = 0
+    latest: Packet | None = None
+    first: int | None = None
+    for packet in packets:
+        if not packet.forward:
+            continue
+        if packet.flags & SYN:
+            first = packet.seq + 1
+        while position < len(back) and (back[position].delivered or 0.0) <= packet.sent:
+            latest = back[position]
+            scale = latest.scale if latest.flags & SYN else scale
+            if latest.flags & ACK and first is not None:
+                acked = max(acked, (latest.ack - first) % 2**32)
+            position += 1
+        if not packet.payload or first is None:
+            continue
+        start = (packet.seq - first) % 2**32
+        # Into less than a segment a host does not send (RFC 9293 §3.8.6.2.1).
+        if start >= end and acked >= end and latest is not None and latest.window << scale >= MSS:
+            waited += packet.sent - (latest.delivered or packet.sent)
+        end = max(end, start + packet.payload)
+    return waited
+
+
 def main() -> int:
     """Make the hosts, carry their packets, write what was captured and what is true."""
     cause, seed, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
@@ -633,6 +679,7 @@ def main() -> int:
         "tcp_info": dict(zip(("busy_us", "rwnd_us", "sndbuf_us"), told, strict=True)) if told else None,
         "duration_s": time.monotonic() - wire.start,
         "rtt_s": 2 * (setup.near + setup.far),
+        "unasked_s": unasked(wire.packets),
     }
     (folder / "truth.json").write_text(json.dumps(truth))
     return 0

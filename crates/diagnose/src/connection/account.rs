@@ -84,13 +84,7 @@ impl Account {
             has_gap: std::mem::take(&mut self.has_gap),
             ..interval.wait
         };
-        if let Some(asked) = interval.asked {
-            let wait = Wait {
-                is_peers: true,
-                ..wait
-            };
-            self.clock.spend(asked, &wait);
-        }
+        self.spend_first(interval, &wait);
         let is_written = || {
             let last = self.clock.last();
             matches!(last, Some(Limit::Application | Limit::SendBuffer))
@@ -111,6 +105,23 @@ impl Account {
             .segment(time, since, &wait, round_trip, packets, follows);
         self.see_full_window(time);
         spent
+    }
+
+    /// The part of a wait that has a reason of its own. Only what follows may be the application's.
+    fn spend_first(&mut self, interval: &Interval, wait: &Wait) {
+        if let Some(asked) = interval.asked {
+            let wait = Wait {
+                is_peers: true,
+                ..*wait
+            };
+            self.clock.spend(asked, &wait);
+        } else if let Some(opened) = interval.opened {
+            let wait = Wait {
+                is_idle: false,
+                ..*wait
+            };
+            self.clock.spend(opened, &wait);
+        }
     }
 
     fn see_full_window(&mut self, time: Nanos) {

@@ -238,6 +238,12 @@ impl Direction {
     ) {
         let number = self.ledger.next();
         let (is_unseen, is_acknowledged) = (repeated.is_unseen(), repeated.is_acknowledged);
+        // A burst that is longer than the buffer fills it, and it is empty again when the loss shows.
+        let back = conditions.delays.back();
+        let left = self.scoreboard.sent_at(sent.start);
+        let met = left.and_then(|left| self.path.met(left));
+        let is_queued =
+            self.rtt.is_full(back) || met.is_some_and(|met| self.rtt.was_full(met, back));
         let marked = self.scoreboard.mark(sent, repeated, number);
         for suspect in &marked.suspects {
             self.path
@@ -245,7 +251,7 @@ impl Direction {
         }
         self.ledger.add(
             Retransmission {
-                is_queued: self.rtt.is_full(conditions.delays.back()),
+                is_queued,
                 earlier: marked.earlier,
                 ..Retransmission::new(sent.segment, sent.start, trigger)
             },

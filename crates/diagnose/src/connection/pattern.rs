@@ -38,6 +38,11 @@ impl Habit {
         Self { share: ONE, seen }
     }
 
+    /// As if none had been made, and so that it does not hold.
+    const fn unseen() -> Self {
+        Self { share: 0, seen: 0 }
+    }
+
     fn see(&mut self, holds: bool) {
         self.seen = (self.seen + 1).min(WEIGHT);
         let target = if holds { ONE } else { 0 };
@@ -58,6 +63,11 @@ pub(crate) struct Pattern {
     whole: u32,
     /// What is sent after a long wait refills a send buffer.
     refills: Habit,
+    /// The sender waits where a write ends.
+    ends: Habit,
+    /// Where the last write ended, and how long it was.
+    end: i64,
+    write: i64,
     pushed: Habit,
     /// How long after an acknowledgment the segments come that it releases.
     lag: Nanos,
@@ -179,6 +189,9 @@ impl Default for Pattern {
             clocked: Habit::holding(16),
             whole: WHOLE,
             refills: Habit::holding(0),
+            ends: Habit::unseen(),
+            end: 0,
+            write: i64::MAX,
             pushed: Habit::holding(0),
             lag: 0,
             apart: Nanos::MAX,
@@ -214,6 +227,35 @@ impl Pattern {
     /// Nearly all such segments refill a buffer.
     pub(crate) fn refills(&self) -> bool {
         self.refills.seen >= REFILLS && self.refills.holds(12)
+    }
+
+    /// A wait, before or behind which a segment ends a write, or not.
+    pub(crate) fn see_end(&mut self, ends: bool) {
+        self.ends.see(ends);
+    }
+
+    /// A segment that is not full ends a write there.
+    pub(crate) fn see_write(&mut self, end: i64) {
+        if end > self.end {
+            self.write = end - self.end;
+            self.end = end;
+        }
+    }
+
+    /// Octets between the ends of the last two writes.
+    pub(crate) fn write(&self) -> i64 {
+        self.write
+    }
+
+    /// A quarter of the waits and more are where writes end. A sender with more to write waits in the middle of its data,
+    /// whose segments are full; its small ones are seldom at a wait.
+    pub(crate) fn ends_writes(&self) -> bool {
+        self.ends.holds(4)
+    }
+
+    /// Some look so and some do not: a writer on a busy host is late, or an application writes when an acknowledgment comes.
+    pub(crate) fn may_refill(&self) -> bool {
+        self.refills.seen >= REFILLS && self.refills.holds(4)
     }
 
     /// Full segments follow each other: a link before the capture point takes that long for one.
@@ -332,6 +374,11 @@ impl Pattern {
 
     /// No more is in flight than any congestion window holds that has not seen a loss.
     pub(crate) fn is_below_any_window(&self, mss: i64) -> bool {
-        !self.has_lost && self.rounds > OPENING_ROUNDS && self.highest < INITIAL_SEGMENTS * mss
+        self.fits_any_window(self.highest, mss)
+    }
+
+    /// Any congestion window that has not seen a loss holds so much.
+    pub(crate) fn fits_any_window(&self, flight: i64, mss: i64) -> bool {
+        !self.has_lost && self.rounds > OPENING_ROUNDS && flight < INITIAL_SEGMENTS * mss
     }
 }

@@ -62,6 +62,8 @@ pub(crate) enum Refill {
     No,
     /// It looks so, and the sender has not done it often enough.
     Perhaps,
+    /// Some of the sender's waits look so, and others do not.
+    Unclear,
     Yes,
 }
 
@@ -90,6 +92,8 @@ impl Releases {
         let is_burst =
             self.last.is_some() && (is_same_tick || since <= BURST.max(self.pattern.line()));
         if !is_burst && !leaving.is_retransmission && !leaving.is_recovering {
+            let ends = |last: Last| last.is_small || leaving.is_small;
+            self.pattern.see_end(self.last.is_some_and(ends));
             let lag = view.room.map_or(Nanos::MAX, |room| time - room);
             // What comes much later has waited for something else.
             if leaving
@@ -192,25 +196,29 @@ impl Releases {
         let (Some(last), Some(round_trip)) = (self.last, leaving.round_trip) else {
             return Refill::No;
         };
-        let before = leaving.next - view.before.max(0);
         // TSO and delayed acknowledgments let a sender wait for a few segments more.
-        let has_fallen =
-            2 * before <= last.flight && last.flight - before >= UNANSWERED * leaving.mss;
+        let has_fallen = |flight: i64| {
+            2 * flight <= last.flight && last.flight - flight >= UNANSWERED * leaving.mss
+        };
         let is_other = leaving.is_retransmission
             || leaving.is_recovering
             || last.is_recovering
             || leaving.is_small
             || view.asked.is_some_and(|asked| asked >= last.time);
-        if !has_fallen || is_other {
+        // An application's writes fit into any congestion window, and the sender waits where they end.
+        let write = self.pattern.write().min(last.flight);
+        let is_written =
+            self.pattern.ends_writes() && self.pattern.fits_any_window(write, leaving.mss);
+        if is_other || is_written {
             return Refill::No;
+        }
+        if !has_fallen(leaving.next - view.before.max(0)) {
+            // One acknowledgment of much hides how long the sender could have sent before.
+            return self.known(has_fallen(leaving.next - view.una.max(0)));
         }
         if view.una >= leaving.next {
             // A writer on a busy host is late now and then, so that the buffer is empty; that alone shows nothing.
-            return if self.pattern.refills() {
-                Refill::Yes
-            } else {
-                Refill::No
-            };
+            return self.known(true);
         }
         let latest = (leaving.delays.tolerance() + WAKE).min(round_trip / 8);
         let is_prompt = view
@@ -224,8 +232,20 @@ impl Releases {
         self.pattern.see_refill(is_refill);
         match (is_refill, self.pattern.refills()) {
             (_, true) => Refill::Yes,
+            _ if self.pattern.may_refill() => Refill::Unclear,
             (true, false) => Refill::Perhaps,
             (false, false) => Refill::No,
+        }
+    }
+
+    /// What a wait is that shows nothing by itself: what the sender's other waits are.
+    fn known(&self, may_be: bool) -> Refill {
+        if may_be && self.pattern.refills() {
+            Refill::Yes
+        } else if may_be && self.pattern.may_refill() {
+            Refill::Unclear
+        } else {
+            Refill::No
         }
     }
 

@@ -6,6 +6,8 @@ use crate::time::{MICROSECOND, Nanos, SECOND, millis};
 
 /// Longer ones are no round trips, but times that a damaged or hostile capture has.
 pub(super) const LONGEST: Nanos = 86_400 * SECOND;
+/// A queue that fills again and again has this percentile of round trips near the longest.
+const LONG: f64 = 95.0;
 /// Answers of the sender of which the least counts: an application that writes late makes single ones long.
 const ANSWERS: usize = 4;
 
@@ -107,8 +109,29 @@ impl Rtt {
         let longest = recent.iter().copied().chain([self.latest_answer]).max();
         let before = longest.zip(self.least_answer);
         let before = before.map_or(0, |(now, least)| (now - least).max(0));
-        let (queue, most) = (self.latest + before - min, self.most - min);
-        queue > (min + back) / 4 && 2 * queue >= most
+        self.fills(self.latest + before - min, min, back)
+    }
+
+    /// The same of the round trip of a segment that was sent just before a lost one, behind the capture point.
+    pub(crate) fn was_full(&self, sample: Nanos, back: Nanos) -> bool {
+        self.min
+            .is_some_and(|min| self.fills(sample - min, min, back))
+    }
+
+    fn fills(&self, queue: Nanos, min: Nanos, back: Nanos) -> bool {
+        queue > (min + back) / 4 && 2 * queue >= self.longest_wait(min)
+    }
+
+    /// By how much the longest round trip exceeds the least one. A host that stops for a moment makes those of one flight
+    /// more than twice as long as any queue does.
+    fn longest_wait(&self, min: Nanos) -> Nanos {
+        let most = self.most - min;
+        let micros = self.all.percentile(LONG).unwrap_or_default();
+        let long = i64::try_from(micros)
+            .unwrap_or(i64::MAX)
+            .saturating_mul(MICROSECOND);
+        let long = (long - min).max(0);
+        if most / 2 > long { long } else { most }
     }
 
     /// A percentile, in milliseconds.
@@ -116,5 +139,36 @@ impl Rtt {
         let micros = self.all.percentile(p)?;
         let nanos = i64::try_from(micros).unwrap_or_default() * MICROSECOND;
         Some(millis(nanos))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MILLISECOND;
+
+    /// A queue that grows from 20 to 60 ms again and again, and round trips of `stopped` ms while a host stops once.
+    fn sawtooth(stopped: i64) -> Rtt {
+        let mut rtt = Rtt::default();
+        for _ in 0..20 {
+            for ms in 20..60 {
+                rtt.sample(ms * MILLISECOND);
+            }
+        }
+        for _ in 0..20 {
+            rtt.sample(stopped * MILLISECOND);
+        }
+        rtt
+    }
+
+    #[test]
+    fn a_host_that_stops_hides_no_full_queue() {
+        for stopped in [30, 59, 300] {
+            let mut rtt = sawtooth(stopped);
+            rtt.sample(55 * MILLISECOND);
+            assert!(rtt.is_full(0), "{stopped}");
+            rtt.sample(22 * MILLISECOND);
+            assert!(!rtt.is_full(0), "{stopped}");
+        }
     }
 }

@@ -145,12 +145,15 @@ impl Scoreboard {
         }
     }
 
-    /// When the original of data passed, or the packet behind the gap that it left.
-    pub(crate) fn left_at(&self, at: i64) -> Option<Nanos> {
+    /// When the original of data passed.
+    pub(crate) fn sent_at(&self, at: i64) -> Option<Nanos> {
         let original = self.pieces.at(at).and_then(|piece| piece.first);
-        original
-            .map(|copy| copy.time)
-            .or(self.gaps.at(at).map(|gap| gap.time))
+        original.map(|copy| copy.time)
+    }
+
+    /// The same, or when the packet behind the gap passed that it left.
+    pub(crate) fn left_at(&self, at: i64) -> Option<Nanos> {
+        self.sent_at(at).or(self.gaps.at(at).map(|gap| gap.time))
     }
 
     /// Enters a segment, unless it is a retransmission: [`Self::mark`] enters these. `follows_pause` tells whether it follows a

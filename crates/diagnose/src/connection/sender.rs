@@ -37,6 +37,8 @@ pub(crate) struct Interval {
     pub(crate) wait: Wait,
     /// Until then the peer's application was to say something.
     pub(crate) asked: Option<Nanos>,
+    /// Until then the receive window was full, which an acknowledgment of everything opened.
+    pub(crate) opened: Option<Nanos>,
     pub(crate) since: Option<Nanos>,
     pub(crate) until: Nanos,
     /// The frames before and behind it.
@@ -284,8 +286,10 @@ impl Sender {
                 && next - self.view.before <= 2 * mss,
             is_paced: !pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
             is_level,
+            ends_writes: pattern.ends_writes(),
             is_refill: refill == Refill::Yes,
-            may_refill: refill == Refill::Perhaps,
+            may_refill: matches!(refill, Refill::Perhaps | Refill::Unclear),
+            is_unclear: refill == Refill::Unclear,
             fills_window,
             is_unfilled: pattern.is_below_any_window(mss),
             is_queued: conditions.is_queued,
@@ -298,12 +302,21 @@ impl Sender {
         Interval {
             wait,
             asked,
+            opened: self.opened_full(is_idle).map(|opened| opened.min(time)),
             since: last.map(|last| last.time),
             until: time,
             packets: [last.map(|last| last.number), Some(sent.segment.number)],
             follows,
             round_trip: round_trip.filter(|_| delays.to_sender.is_some()),
         }
+    }
+
+    /// When an acknowledgment of everything opened a window that was full.
+    fn opened_full(&self, is_idle: bool) -> Option<Nanos> {
+        let last = self.releases.last?;
+        let is_full = last.room.is_some_and(|room| room < self.mss());
+        let opened = self.view.room?;
+        (is_idle && is_full && opened > last.time).then_some(opened)
     }
 
     /// What a segment shows of the pattern; whether another amount in flight begins.
@@ -314,10 +327,13 @@ impl Sender {
         is_retransmission: bool,
     ) -> bool {
         let (mss, una) = (self.mss(), self.view.una.max(0));
-        let is_whole = !self.size.is_small(sent.segment);
+        let is_small = self.size.is_small(sent.segment);
         let pattern = &mut self.releases.pattern;
         pattern.see_push(sent.segment.has(PSH));
-        pattern.see_size(is_whole);
+        pattern.see_size(!is_small);
+        if is_small {
+            pattern.see_write(sent.end);
+        }
         if self.phase != Phase::Open {
             return false;
         }

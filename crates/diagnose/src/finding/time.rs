@@ -1,6 +1,6 @@
 //! Limits that took a notable share of the time.
 
-use super::{Case, Finding};
+use super::{Case, Finding, MUCH};
 use crate::limit::Limit;
 
 /// What of a limit is not a finding of its own.
@@ -13,6 +13,24 @@ fn time(case: &Case<'_>, limit: Limit) -> f64 {
     }
 }
 
+/// Limits of a sender that has more to send.
+const HELD: [Limit; 4] = [
+    Limit::SendBuffer,
+    Limit::ReceiveWindow,
+    Limit::ZeroWindow,
+    Limit::Bottleneck,
+];
+
+/// A sender that had more to send for most of the time is slow for that reason: a host that is late for moments is no cause
+/// besides.
+fn is_explained(case: &Case<'_>, seconds: f64) -> bool {
+    let held: f64 = HELD
+        .iter()
+        .map(|limit| case.of_time(limit.meta().name))
+        .sum();
+    held > 0.5 && case.share(seconds) < MUCH
+}
+
 pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Finding> + 'a {
     // These two have rules of their own.
     let others = |limit: &Limit| !matches!(limit, Limit::CaptureGap | Limit::Reordering);
@@ -21,8 +39,9 @@ pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Finding> + 'a
         let meta = limit.meta();
         let seconds = time(case, limit);
         // Whoever sends the requests has little to send.
-        let is_asking = limit == Limit::Application && !case.is_main;
-        (case.is_notable(seconds) && !is_asking).then(|| Finding {
+        let is_passed_over =
+            limit == Limit::Application && (!case.is_main || is_explained(case, seconds));
+        (case.is_notable(seconds) && !is_passed_over).then(|| Finding {
             cause: meta.name,
             share: case.share(seconds),
             text: format!("{} to {}: {}", case.sender, case.receiver, meta.meaning),

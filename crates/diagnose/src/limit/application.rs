@@ -15,5 +15,5 @@ pub(super) fn holds(wait: &Wait) -> bool {
     let is_outstanding = wait.is_last && !wait.is_small;
     let is_held = wait.is_blocked && (wait.is_small || wait.is_unfilled);
     let is_late = !wait.is_blocked && !wait.is_paced && !is_outstanding;
-    !wait.is_bulk && !wait.is_refill && (wait.is_idle || is_held || is_late)
+    !wait.is_bulk && !wait.is_refill && !wait.is_unclear && (wait.is_idle || is_held || is_late)
 }

@@ -70,9 +70,13 @@ pub(crate) struct Wait {
     pub(crate) is_paced: bool,
     /// The amount in flight has been the same for many round trips.
     pub(crate) is_level: bool,
+    /// The sender waits where its writes end.
+    pub(crate) ends_writes: bool,
     /// The segment that ends the interval refills a send buffer; or may do so, if others do as well.
     pub(crate) is_refill: bool,
     pub(crate) may_refill: bool,
+    /// It looks like a refill, and the sender's waits as a whole are neither that nor an application's.
+    pub(crate) is_unclear: bool,
     /// That amount is about the receiver's window.
     pub(crate) fills_window: bool,
     /// No more is in flight than any congestion window holds.

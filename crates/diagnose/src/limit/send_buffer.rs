@@ -6,12 +6,12 @@ pub(super) const META: Meta = Meta {
     name: "send-buffer",
     title: "Send buffer",
     meaning: "The sender's socket buffer held no more data.",
-    evidence: "The amount in flight stayed the same over many round trips without a loss, below the receiver's window, and no queue built up; or half of it had been acknowledged before an acknowledgment released more, again and again.",
-    confusion: "A congestion window that does not grow.",
+    evidence: "The amount in flight stayed the same over many round trips without a loss, below the receiver's window, no queue built up, and the sender's waits were not where writes ended; or half of it had been acknowledged before an acknowledgment released more, again and again.",
+    confusion: "A congestion window that does not grow; an application whose large writes come once per round trip.",
 };
 
 pub(super) fn holds(wait: &Wait) -> bool {
     // A small segment waits for Nagle's algorithm. With a queue on the path more in the buffer would only wait there.
-    let is_held = wait.is_level && !wait.is_queued && !wait.is_next_small;
+    let is_held = wait.is_level && !wait.ends_writes && !wait.is_queued && !wait.is_next_small;
     wait.is_refill || (wait.is_blocked && is_held)
 }

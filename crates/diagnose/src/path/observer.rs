@@ -274,6 +274,11 @@ impl Observer {
         self.hole
     }
 
+    /// The round trip to the receiver of what was sent just before this time.
+    pub(crate) fn met(&self, time: Nanos) -> Option<Nanos> {
+        self.after.recent.around(time)
+    }
+
     /// An original is retransmitted for the first time. It passed at `first`, or others around it did at `gap`.
     pub(crate) fn suspect(
         &mut self,

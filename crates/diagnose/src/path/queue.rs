@@ -38,6 +38,7 @@ pub(super) struct Queue {
     /// The longest wait, and the median one at losses.
     longest: f64,
     median: Option<f64>,
+    place: Place,
 }
 
 impl Queue {
@@ -81,6 +82,7 @@ impl Queue {
                 share: 1.0,
                 longest,
                 median,
+                place,
             };
         }
         // Bursts fill a queue that the sample before them did not find full: what is far below is not doubtful.
@@ -106,6 +108,7 @@ impl Queue {
             share: 1.0 - beyond(clear),
             longest,
             median,
+            place,
         }
     }
 
@@ -137,7 +140,11 @@ impl Queue {
         } else {
             2.0 * packet
         });
-        Estimate::measured(value, (value - half).max(0.0), value + half)
+        // Behind the queue the first segment of a burst is timed, which waits for less than those that find no place. So the
+        // longest of these waits is nearer to the buffer than the others.
+        let longest = sorted.last().filter(|_| self.place == Place::Before);
+        let high = longest.map_or(0.0, |wait| wait * rate + packet);
+        Estimate::measured(value, (value - half).max(0.0), high.max(value + half))
     }
 
     /// Losses in a row. Each loss is followed by another with one probability, of which this is Wilson's interval.

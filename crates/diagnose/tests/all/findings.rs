@@ -116,6 +116,36 @@ fn losses_in_a_row_are_a_burst() {
 }
 
 #[test]
+fn the_end_of_a_burst_that_fills_a_queue_is_an_overflow() {
+    let mut script = Script::opened();
+    for turn in 0..6 {
+        let (ms, seq) = (40 + u64::from(turn) * 200, turn * 13 * MSS);
+        for k in 0..10 {
+            script.data(ms, seq + k * MSS, MSS);
+        }
+        // One after the other leaves the queue; it has no room for the last two.
+        for k in 0..8 {
+            script.ack(ms + 11 + 2 * u64::from(k), seq + (k + 1) * MSS, &[]);
+        }
+        // When later data shows the loss, the queue is empty.
+        let lost = seq + 8 * MSS;
+        for k in 0..3 {
+            script.data(ms + 50, seq + (10 + k) * MSS, MSS);
+        }
+        for k in 0..3 {
+            let end = seq + (11 + k) * MSS;
+            script.ack(ms + 62 + u64::from(k), lost, &[(seq + 10 * MSS, end)]);
+        }
+        script.data(ms + 75, lost, MSS);
+        script.data(ms + 75, lost + MSS, MSS);
+        script.ack(ms + 87, seq + 13 * MSS, &[]);
+    }
+    let found = found(&script);
+    assert!(found.contains(&"queue-overflow"), "{found:?}");
+    assert!(!found.contains(&"burst-loss"), "{found:?}");
+}
+
+#[test]
 fn an_opened_connection_with_sacks_has_no_late_segment() {
     let mut script = Script::opened();
     script.data(30, 0, MSS).data(30, MSS, MSS);
@@ -146,4 +176,36 @@ fn a_sentence_about_one_thing_is_in_the_singular() {
         text.map(|one| one.text.as_str()),
         Some("The handshake needed 1 retransmission of a SYN or SYN-ACK.")
     );
+}
+
+/// A window of two segments is full for 80 ms in each turn. Behind one turn in `every` the application waits for 250 ms.
+fn held(every: u32) -> Script {
+    let mut script = Script::opened();
+    script.ack(21, 0, &[]);
+    script.last().window = 2000;
+    let mut ms = 40;
+    for turn in 0..40 {
+        let seq = 2 * turn * MSS;
+        script.data(ms, seq, MSS).data(ms, seq + MSS, MSS);
+        // The acknowledgment takes 10 ms to the sender.
+        script.ack(ms + 70, seq + 2 * MSS, &[]);
+        script.last().window = 2000;
+        ms += 80 + if turn % every == every - 1 { 250 } else { 0 };
+    }
+    script
+}
+
+#[test]
+fn an_application_late_for_moments_is_no_finding_beside_a_full_window() {
+    // 12 and 35 % of the time.
+    for (every, is_finding) in [(20, false), (6, true)] {
+        let script = held(every);
+        let shares = script.sent().limits_s;
+        assert!(shares["application"] > 0.24, "{shares:?}");
+        assert_eq!(
+            found(&script).contains(&"application"),
+            is_finding,
+            "{shares:?}"
+        );
+    }
 }

@@ -186,6 +186,63 @@ fn bursts_at_times_of_their_own_are_the_applications() {
     assert!(shares["send-buffer"] < 0.1, "{shares:?}");
 }
 
+/// Writes of eight segments, and of `rest` octets more, each once per round trip, when an acknowledgment leaves the last
+/// `left` segments of the one before in flight.
+fn written(rest: u32, left: u32) -> Script {
+    let mut script = Script::opened();
+    let size = 8 * MSS + rest;
+    for turn in 0..60 {
+        let (ms, seq) = (30 + u64::from(turn) * 31, turn * size);
+        for k in 0..8 {
+            script.data(ms, seq + k * MSS, MSS);
+        }
+        if rest > 0 {
+            script.data(ms, seq + 8 * MSS, rest);
+        }
+        script.ack(ms + 5, seq, &[]);
+        // They reach the sender 10 ms later.
+        for (after, segments) in [(19, 3), (20, 7 - left), (21, 8 - left)] {
+            script.ack(ms + after, seq + segments * MSS, &[]);
+        }
+    }
+    script
+}
+
+#[test]
+fn writes_that_fit_into_any_window_are_the_applications() {
+    // With what is left of the one before, the second is larger than an initial window.
+    for left in [1, 3] {
+        let shares = written(300, left).sent().limits_s;
+        assert!(shares["send-buffer"] < 0.2, "{left} left: {shares:?}");
+        assert!(shares["application"] > 1.0, "{left} left: {shares:?}");
+    }
+}
+
+#[test]
+fn full_segments_behind_most_acknowledgments_refill_a_small_buffer() {
+    let shares = written(0, 1).sent().limits_s;
+    assert!(shares["send-buffer"] > 1.0, "{shares:?}");
+}
+
+#[test]
+fn a_full_window_is_the_receivers_until_it_opens() {
+    let mut script = Script::opened();
+    script.ack(21, 0, &[]);
+    script.last().window = 2000;
+    for k in 0..20 {
+        let ms = 40 + u64::from(k) * 100;
+        script
+            .data(ms, 2 * k * MSS, MSS)
+            .data(ms, (2 * k + 1) * MSS, MSS);
+        // Of the next 100 ms the host is late by 10.
+        script.ack(ms + 80, 2 * (k + 1) * MSS, &[]);
+        script.last().window = 2000;
+    }
+    let shares = script.sent().limits_s;
+    assert!(shares["receive-window"] > 1.6, "{shares:?}");
+    assert!(shares["application"] < 0.3, "{shares:?}");
+}
+
 #[test]
 fn new_data_after_two_round_trips_is_a_probe() {
     let mut script = Script::opened();
