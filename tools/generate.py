@@ -7,7 +7,8 @@ Everything comes from the installed package: the schema and the registry from th
 commands and the manual page from the command line's own definitions, the builders from schema and registry,
 the Python page from signatures and docstrings, the list of decisions from their headings, the files shown in
 CONTRIBUTING.md from the files, the tables of claims and of what is beyond them from the studies' pages, the formats
-of conversions from their registry, the limits of diagnoses from theirs.
+of conversions from their registry, the limits of diagnoses from theirs, the documents of diagnoses and of the gateway's
+status from their structs.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from reference import (
     conversions,
     decisions,
     diagnosis,
+    documents,
     embed,
     files,
     man,
@@ -52,6 +54,7 @@ def generated() -> dict[str, str]:
         "docs/man/anabranch.1": man.page(typer.main.get_command(app), engine.version()),
         "docs/reference/python.md": python_api.page(),
         "docs/reference/results.md": results.page(),
+        "docs/reference/documents.md": documents.page(ROOT),
         "docs/reference/components.md": components.index(registry),
         "docs/design/index.md": decisions.index(ROOT / "docs" / "design"),
     }

@@ -453,3 +453,28 @@ def test_a_tunnel_of_our_own_uses_both_links(
     assert carried(summary, "fibre") > 5
     assert carried(summary, "lte") > 5
     assert summary["duration_s"] < 16
+
+
+def test_wireguard_costs_its_headers_and_no_more(
+    live_machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """60 bytes for each packet over IPv4. Fails for a transfer that goes around the tunnel: it carries more data in a
+    packet, and is faster than the headers permit."""
+    absent = [name for name in ("wireguard-go", "wg", "ip") if shutil.which(name) is None]
+    if absent:
+        pytest.skip(f"not installed: {', '.join(absent)} (Debian: wireguard-go, wireguard-tools, iproute2)")
+    if os.geteuid() != 0:
+        missing("root, for the tunnel's device")
+    monkeypatch.chdir(tmp_path)
+    octets = 4_000_000
+    text = (ROOT / "scenarios" / "hosts" / "wireguard.toml").read_text()
+    (tmp_path / "scenario.toml").write_text(text.replace("20_000_000", str(octets)))
+    words = command("run", "scenario.toml", "--engine", "live", "--json", "--allow-tainted")
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told = [line.split() for line in done.stderr.splitlines() if "the tunnel:" in line]
+    assert [(line[0], line[3]) for line in told] == [("beside", str(octets)), ("inside", str(octets))]
+    assert float(told[0][5]) <= 20 * 1448 / 1500
+    assert float(told[1][5]) <= 20 * 1368 / 1480
+    packets = json.loads(done.stdout)["links"]["line"]["reverse"]["sent_packets"]
+    assert packets >= octets / 1448 + octets / 1368

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from anabranch.scenario import Scenario
 
-from .conftest import FLOW, PATH, Run
+from .conftest import FLOW, PATH, Run, command
 
 SMALL = PATH.replace('duration = "3 s"', 'duration = "2 s"') + 'mtu = "1000 bytes"\n'
 FILE = FLOW + 'workload = { kind = "file", size = "500 kB" }\n'
@@ -71,3 +76,85 @@ def test_the_second_write_waits_for_the_delayed_acknowledgment(
     text = PATH.replace('"3 s"', '"2 s"') + EXCHANGES + f"transport.nagle = {nagle}\n"
     for summary in (live_run(text), simulated(text)):
         assert least <= flow(summary)["exchanges"]["p50_response_time_ms"] <= most
+
+
+THREE_LINKS = """
+duration = "10 s"
+[link.one]
+between = ["A", "R"]
+delay = "2 ms"
+[link.two]
+between = ["R", "S"]
+delay = "2 ms"
+[link.three]
+between = ["S", "B"]
+delay = "2 ms"
+[flow.main]
+from = "A"
+to = "B"
+"""
+
+REPORTED = """
+import select, socket, struct, sys
+family = socket.AF_INET6 if sys.argv[1] == "6" else socket.AF_INET
+to = next(found[4] for found in socket.getaddrinfo("B", 9, family, socket.SOCK_DGRAM))
+s = socket.socket(family, socket.SOCK_DGRAM)
+s.settimeout(5)
+level, discover, errors = (41, 23, 25) if sys.argv[1] == "6" else (0, 10, 11)
+s.setsockopt(level, discover, 3)
+s.setsockopt(level, errors, 1)
+s.sendto(bytes(1440), to)
+poll = select.poll()
+poll.register(s, 0)
+poll.poll(5000)
+_, (report,), _, _ = s.recvmsg(2000, 512, socket.MSG_ERRQUEUE)
+mtu = struct.unpack("I", report[2][8:12])[0]
+at = 24 if sys.argv[1] == "6" else 20
+offender = socket.inet_ntop(family, report[2][at:at + (16 if sys.argv[1] == "6" else 4)])
+print("reported", mtu, *socket.gethostbyaddr(offender)[:1], file=sys.stderr)
+"""
+"""Sends a datagram that is too big, and prints what the kernel has queued about it: the MTU, and who reported it."""
+
+
+def words(text: str, tmp_path: Path) -> list[list[str]]:
+    """The words that a run's programs have printed, by line."""
+    file = tmp_path / "scenario.toml"
+    file.write_text(text)
+    done = subprocess.run(
+        command("run", file, "--engine", "live", "--json", "--allow-tainted"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return [line.split() for line in done.stderr.splitlines()]
+
+
+def limited(link: str) -> str:
+    """The chain with an MTU of 1400 bytes on one of its links."""
+    return THREE_LINKS.replace(f"[link.{link}]", f'[link.{link}]\nmtu = "1400 bytes"')
+
+
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize(
+    ("link", "router"), [("one", "R"), pytest.param("two", "R", marks=pytest.mark.brief), ("three", "S")]
+)
+def test_the_router_before_a_link_reports_its_mtu(
+    live_machine: None, tmp_path: Path, family: int, link: str, router: str
+) -> None:
+    """About the host's own link the next router does. Fails for reports from the packet's destination."""
+    program = json.dumps([sys.executable, "-c", REPORTED, str(family)])
+    text = limited(link) + f"family = {family}\n[host.A]\nexec = {program}\n"
+    assert ["reported", "1400", router] in words(text, tmp_path)
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_tracepath_finds_the_small_link(live_machine: None, tmp_path: Path, family: int) -> None:
+    """By the router that answers with the MTU."""
+    if shutil.which("tracepath") is None:
+        pytest.skip("not installed: tracepath(8) (Debian: iputils-tracepath)")
+    text = limited("three") + f'family = {family}\n[host.A]\nexec = ["sh", "-c", "tracepath -{family} B >&2"]\n'
+    found = words(text, tmp_path)
+    assert [line[1] for line in found if line[-2:] == ["pmtu", "1400"] and line[0] != "Resume:"] == ["S"]
+    assert ["Resume:", "pmtu", "1400", "hops", "3", "back", "3"] in found

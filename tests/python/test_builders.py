@@ -79,7 +79,7 @@ def test_what_is_left_out_is_not_in_the_table() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: cc.cubic(beta=1.5), r"^cc\.cubic\(beta=1\.5\): 1\.5 is outside 0\.5\.\.0\.99"),
+        (lambda: cc.cubic(beta=1.5), r"^cc\.cubic\(beta=1\.5\): 1\.5 is out of range"),
         (lambda: impair.bernoulli_loss(rate=2), r"^impair\.bernoulli_loss\(rate=2\): 2 is out of range"),
         (lambda: queue.drop_tail(limit="100"), '"100" has no unit'),
         (lambda: cc.bbr(min_rtt_window=10), "expected a duration"),  # type: ignore[arg-type]

@@ -107,7 +107,7 @@ def test_a_bad_value_leaves_the_scenario_as_it_was() -> None:
 
 WRONG: list[tuple[str, Value, str]] = [
     ("flow.main.cc", "cubik", r"set\(\"flow\.main\.cc\", 'cubik'\): unknown congestion control `cubik`"),
-    ("flow.main.cc.beta", 1.5, r"1\.5 is outside 0\.5\.\.0\.99"),
+    ("flow.main.cc.beta", 1.5, r"1\.5 is out of range"),
     ("flow.main.bta", 1, "unknown key `bta`"),
     ("lnk.a", 3, "did you mean `link`"),
     ("link.bottleneck.delay", "15", '"15" has no unit'),

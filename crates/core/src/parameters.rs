@@ -44,7 +44,10 @@ macro_rules! bounded {
                 if ($min..=$max).contains(&value) {
                     Ok(Self(value))
                 } else {
-                    Err(format!("{value} is outside {}..{}: {}", $min, $max, $hint))
+                    Err(format!(
+                        "{value} is out of range; expected {} to {}: {}",
+                        $min, $max, $hint
+                    ))
                 }
             }
         }

@@ -58,10 +58,17 @@ impl Error {
         &self.inner.more
     }
 
-    /// Where it stands.
+    /// Where it stands in the document; of an error in another file, where the document names that.
     #[must_use]
     pub fn place(&self) -> Place {
         self.inner.place
+    }
+
+    /// The same, of a file that the document names at this place.
+    #[must_use]
+    pub fn in_file_named_at(mut self, place: Place) -> Self {
+        self.inner.place = place;
+        self
     }
 }
 

@@ -39,6 +39,7 @@ pub fn errors(
         root: root.clone(),
         joints,
         spoiled: Vec::new(),
+        emptied: Vec::new(),
         has_lost_tables: false,
         has_all_joints: true,
     };
@@ -47,7 +48,8 @@ pub fn errors(
     while found.len() < MOST && rest.cut(place) {
         let Some(next) = wrong(&rest.root) else { break };
         place = next.error.place();
-        if !rest.follows(&next) {
+        // What stands in two tables because of one line is one error.
+        if !rest.follows(&next) && !found.contains(&next.error) {
             found.push(next.error);
         }
     }
@@ -63,6 +65,8 @@ struct Rest<'a> {
     joints: Joints<'a>,
     /// The tables that have lost a value.
     spoiled: Vec<Keys>,
+    /// The tables that have lost all their keys, none of which was right.
+    emptied: Vec<Keys>,
     /// Tables have gone whole.
     has_lost_tables: bool,
     has_all_joints: bool,
@@ -82,6 +86,7 @@ impl Rest<'_> {
         let of_its_table = |spoiled: &Keys| spoiled.iter().zip(&keys).take(2).all(|(a, b)| a == b);
         !self.has_all_joints
             || self.spoiled.iter().any(of_its_table)
+            || self.emptied.contains(&keys)
             || (self.has_lost_tables && keys.len() < 2)
     }
 
@@ -110,10 +115,15 @@ impl Rest<'_> {
         let is_whole_table = keys.len() == 2
             && find(&self.root, &keys).is_some_and(|node| node.as_table().is_some());
         let is_joint = self.joints.sections.contains(&keys[0].as_str());
+        let holds_more = find(&self.root, parents)
+            .and_then(Node::as_table)
+            .is_none_or(|table| table.0.len() > 1);
         if is_whole_table {
             self.has_lost_tables = true;
         } else if !is_name {
             self.spoiled.push(parents.to_vec());
+        } else if !holds_more {
+            self.emptied.push(parents.to_vec());
         }
         if is_joint && (is_whole_table || self.joints.keys.contains(&key.as_str())) {
             self.has_all_joints = false;

@@ -199,6 +199,7 @@ impl FromStr for Ports {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         match (port(first), port(last)) {
             (Some(first), Some(last)) if first <= last => Ok(Self { first, last }),
+            (Some(_), Some(_)) => Err("is a range whose first port is above its last"),
             _ => Err("is no port"),
         }
     }

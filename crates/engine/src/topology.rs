@@ -129,7 +129,8 @@ pub fn compile_tapped<B: Body>(
         .map(|(number, link)| {
             let specs = Direction::BOTH.map(|direction| {
                 let part = &link.directions[direction as usize];
-                let mut spec = link_spec(&link.name, direction, part, resolved.seed);
+                let router = link.ends[direction as usize];
+                let mut spec = link_spec(&link.name, direction, (part, router), resolved.seed);
                 spec.may_change |= tapping.is_some_and(|tapping| tapping.holds(number, direction));
                 spec
             });
@@ -180,9 +181,7 @@ pub fn compile_tapped<B: Body>(
         };
         builder.flow(FlowSpec {
             name: flow.name.clone(),
-            ends: flow
-                .ends
-                .map(|host| u32::try_from(host).unwrap_or(u32::MAX)),
+            ends: flow.ends.map(node_number),
             route: stops(flow.ends[0], &flow.route),
             return_route: stops(flow.ends[1], &flow.return_route),
             start: flow.start,
@@ -208,6 +207,11 @@ pub fn compile_tapped<B: Body>(
         groups,
         gateways,
     })
+}
+
+/// A node's number, as the network has it.
+fn node_number(node: usize) -> u32 {
+    u32::try_from(node).unwrap_or(u32::MAX)
 }
 
 /// Where packets wait for the processor, by host.
@@ -520,7 +524,13 @@ fn rule(class: &ResolvedClass) -> Rule {
     }
 }
 
-fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection, seed: u64) -> LinkSpec {
+/// One direction of a link, which begins at `router`.
+fn link_spec(
+    name: &str,
+    direction: Direction,
+    (part, router): (&ResolvedDirection, usize),
+    seed: u64,
+) -> LinkSpec {
     let mut spec = LinkSpec::new(
         format!("link.{name}.{}", direction.name()),
         part.rate,
@@ -537,6 +547,7 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection, seed: u
     spec.mtu = part.mtu.map(|mtu| Mtu {
         bytes: mtu.bytes,
         reports: mtu.reports,
+        router: node_number(router),
     });
     spec.delays = part.delays.as_ref().map(|delays| Arc::clone(&delays.table));
     spec.overtake = part.overtake;

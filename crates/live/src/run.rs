@@ -55,7 +55,7 @@ use crate::{
         error::{Error, failed},
         frame::Frame,
         hindrance::{no_interface, no_namespace, no_routes, no_settings, no_tun},
-        hops::{self, Hops},
+        hops::{self, Answering, Hops},
         names,
         refusal::{self, Refusal},
         settings::{self, is_carried},
@@ -690,6 +690,7 @@ fn ends(
                 // What comes to the sender came in reverse.
                 place: (id, Direction::BOTH[1 - side]),
                 routers: hops.passed((id, Direction::BOTH[1 - side])),
+                answering: Answering::of(resolved, flow, side),
                 stamps: (side == 1 && is_read).then(|| recorder.stamps(id.0 as usize)),
             });
             match around[KERNEL] {
@@ -700,7 +701,7 @@ fn ends(
         ends.push((flow.name.clone(), [boxed(0), boxed(1)]));
         inboxes.push(pair);
     }
-    add_hops(&mut inboxes, &mut ends, hosts, recorder, hops);
+    add_hops(&mut inboxes, &mut ends, hosts, recorder, (resolved, hops));
     (inboxes, ends)
 }
 
@@ -736,7 +737,7 @@ fn add_hops(
     ends: &mut Hosts<Frame>,
     hosts: &[Option<LiveHost>],
     recorder: &Arc<Recorder>,
-    hops: &Hops,
+    (resolved, hops): (&Resolved, &Hops),
 ) {
     let mut limits = RateLimits::default();
     for (number, hop) in hops.all().iter().enumerate() {
@@ -750,6 +751,7 @@ fn add_hops(
                 recorder: Arc::clone(recorder),
                 place: (id, Direction::Reverse),
                 routers: hops.passed((id, Direction::Reverse)),
+                answering: hop.answering(resolved),
                 stamps: None,
             }),
             None => Box::new(Nobody),

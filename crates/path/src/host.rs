@@ -50,6 +50,8 @@ pub struct Refused<'a, B> {
     pub transport: &'a Transport<B>,
     /// Bytes of the largest IP packet that the link carries.
     pub mtu: u32,
+    /// The router before the link, by number. It is the host itself if the link is its own.
+    pub router: u32,
 }
 
 /// A packet as a host sends it.

@@ -60,13 +60,16 @@ fn path(name: &str) -> Option<Node> {
     parse_document(PATHS[at].1).ok()
 }
 
-/// The content of a file of the library, if `file` has the prefix of one; an error says which there are.
-pub(crate) fn file(file: &str) -> Option<Result<&'static str, String>> {
+/// The content of a file of the library, if `file` has the prefix of one; an error is the help that says which there are.
+pub(crate) fn file(file: &str) -> Option<Result<&'static str, Vec<String>>> {
     let name = file.strip_prefix(PREFIX)?;
     let known = TRACES.iter().find(|(known, _)| *known == name);
     Some(known.map(|(_, text)| *text).ok_or_else(|| {
-        let names: Vec<&str> = TRACES.iter().map(|(name, _)| *name).collect();
-        format!("is not in the library, which has {}", names.join(", "))
+        let names: Vec<String> = TRACES
+            .iter()
+            .map(|(name, _)| format!("{PREFIX}{name}"))
+            .collect();
+        choice(file, &names)
     }))
 }
 

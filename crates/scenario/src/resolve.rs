@@ -33,7 +33,7 @@ use super::{
     path::no_such,
     reading::read,
     text::ResolvedText,
-    tree::{Node, Value},
+    tree::{Entry, Node, Value},
     types::{
         Capacity, Delays, Medium, cc, control, fec, impair, lacp, queue, restore, split, tcp,
         workload,
@@ -572,6 +572,41 @@ fn mistyped_table(root: &Node, fault: Fault) -> Fault {
     fault
 }
 
+/// What is left of a scenario, with a delay at each link that has lost what its packets' time comes from. Its flows would otherwise
+/// take no time, which would be a further error.
+fn with_delays(rest: &Node, whole: &Node) -> Node {
+    let mut made = rest.clone();
+    let Value::Table(sections) = &mut made.value else {
+        return made;
+    };
+    let links = sections
+        .get_mut("link")
+        .and_then(|links| match &mut links.value {
+            Value::Table(links) => Some(&mut links.0),
+            _ => None,
+        });
+    for entry in links.into_iter().flatten() {
+        let has_lost = |key: &&str| {
+            let was = whole.find(&["link", &entry.key, key]);
+            was.is_some() && entry.node.find(&[key]).is_none()
+        };
+        if ["path", "rate", "delay", "service"].iter().any(has_lost)
+            && entry.node.find(&["delay"]).is_none()
+            && let Value::Table(link) = &mut entry.node.value
+        {
+            link.0.push(Entry {
+                key: "delay".to_owned(),
+                key_place: entry.key_place,
+                node: Node {
+                    value: Value::String("1 ms".to_owned()),
+                    place: entry.key_place,
+                },
+            });
+        }
+    }
+    made
+}
+
 /// All that is wrong with a scenario of which [`resolve`] finds `first`.
 pub(super) fn every_error(
     root: &Node,
@@ -584,7 +619,8 @@ pub(super) fn every_error(
         sections: &["link", "group", "gateway", "host"],
         keys: &["between"],
     };
-    errors(root, first, joints, &|root| {
+    errors(root, first, joints, &|rest| {
+        let root = &with_delays(rest, root);
         if let Err(fault) = read::<File>(root, extensions) {
             return Some(Wrong {
                 is_missing: fault.is_missing,

@@ -50,7 +50,7 @@ impl VirtualRtt {
 
 bounded! {
     /// A share of something, from none of it to all of it.
-    Share, 0.0..=1.0, "a share lies in 0..1"
+    Share, 0.0..=1.0, "a share"
 }
 
 bounded! {

@@ -29,6 +29,8 @@ pub struct Mtu {
     pub bytes: u32,
     /// Whether the router before the link answers what is larger.
     pub reports: bool,
+    /// That router, by the number that [`FlowSpec`](super::FlowSpec) has for the ends of flows.
+    pub router: u32,
 }
 
 /// The MTU of one direction of a link, and what it has kept out.
@@ -48,6 +50,7 @@ struct Answer<B> {
     /// The number of the packet among those of its connection and direction.
     index: u32,
     mtu: u32,
+    router: u32,
     payload: Transport<B>,
 }
 
@@ -141,6 +144,7 @@ impl<B: Body> Network<B> {
                 direction: packet.direction,
                 index: packet.index,
                 mtu: mtu.bytes.saturating_sub(overhead),
+                router: mtu.router,
                 payload: packet.payload.clone(),
             };
             self.send_answer(answer);
@@ -214,6 +218,7 @@ impl<B: Body> Network<B> {
                 Refused {
                     transport: &answer.payload,
                     mtu: answer.mtu,
+                    router: answer.router,
                 },
             ),
             End::Udp(_) | End::Vacant => return,

@@ -15,7 +15,10 @@ use crate::{
     apps::datagram::Stamps,
     engine::audit::Recorder,
     kernel::tun::Device,
-    plan::frame::{self, Frame},
+    plan::{
+        frame::{self, Frame},
+        hops::Answering,
+    },
 };
 
 /// What a host has sent and the model has not taken yet.
@@ -31,6 +34,8 @@ pub struct KernelEnd {
     pub place: (FlowId, Direction),
     /// Routers on the way of what comes, each of which takes one from the hop limit.
     pub routers: u8,
+    /// Who answers what does not fit a link.
+    pub answering: Answering,
     /// Where is written down when datagrams came, if somebody asks for it.
     pub stamps: Option<Stamps>,
 }
@@ -51,7 +56,8 @@ impl Host<Frame> for KernelEnd {
         }
     }
     fn on_refused(&mut self, _now: Instant, packet: Refused<'_, Frame>) {
-        if let Some(message) = frame::too_big(packet.transport, packet.mtu)
+        let router = self.answering.about(packet.router);
+        if let Some(message) = frame::too_big(packet.transport, packet.mtu, router)
             && self.device.send(&message).is_ok()
         {
             self.recorder.answered(self.place);

@@ -336,12 +336,29 @@ pub fn write(transport: &Transport<Frame>, ecn: Ecn) -> Cow<'_, [u8]> {
     marked(octets, before, ecn)
 }
 
-/// What a router writes to the sender of this packet, which does not fit a link of this MTU; `None` if it is no IP.
+/// What a router of these addresses, one of each version of IP, writes to the sender of this packet, which does not fit a link of this
+/// MTU; `None` if it is no IP. Without a router the packet's destination writes it. A frame has its answer in a frame.
 #[must_use]
-pub fn too_big(transport: &Transport<Frame>, mtu: u32) -> Option<Vec<u8>> {
+pub fn too_big(
+    transport: &Transport<Frame>,
+    mtu: u32,
+    router: Option<[IpAddr; 2]>,
+) -> Option<Vec<u8>> {
     let (octets, before) = whole(transport);
     is_ip(octets, before).then_some(())?;
-    icmp::too_big(octets.get(before..)?, mtu)
+    let message = icmp::too_big(octets.get(before..)?, mtu, router)?;
+    let mut answer = returned(octets.get(..before)?);
+    answer.extend(message);
+    Some(answer)
+}
+
+/// What stands before a packet that goes back: Ethernet's header with its two addresses exchanged, and nothing offloaded.
+fn returned(before: &[u8]) -> Vec<u8> {
+    let Some((offload, &[ref addresses @ .., high, low])) = before.split_last_chunk::<14>() else {
+        return Vec::new();
+    };
+    let (to, from) = addresses.split_at(6);
+    [&vec![0; offload.len()], from, to, &[high, low]].concat()
 }
 
 /// What a router of these addresses, one of each version of IP, does with a packet that ends there.
@@ -554,7 +571,8 @@ mod tests {
                 let Verdict::Error(error) = at_router(&expired, router) else {
                     panic!("time exceeded")
                 };
-                let too_big = too_big(&read(&expired).expect("IP").1, 600).expect("IP");
+                let transport = read(&expired).expect("IP").1;
+                let too_big = too_big(&transport, 600, Some(router)).expect("IP");
                 for message in [error, too_big] {
                     let mut sum = wire::Checksum::default();
                     if message[0] >> 4 == 4 {
@@ -607,9 +625,13 @@ mod tests {
         };
         let octets = packet(v4(v4_of(0), v4_of(1)), Ecn::Ect0, vec![1; 1400]);
         let (_, transport) = read(&octets).expect("a packet of ours");
-        let message = too_big(&transport, 1000).expect("it is IP");
+        let router = [address_of(5, false), address_of(5, true)];
+        let message = too_big(&transport, 1000, Some(router)).expect("it is IP");
         assert_eq!(message.len(), 576);
-        assert_eq!(message[12..20], [&octets[16..20], &octets[12..16]].concat());
+        assert_eq!(message[12..16], v4_of(5).octets());
+        assert_eq!(message[16..20], octets[12..16]);
+        let routerless = too_big(&transport, 1000, None).expect("it is IP");
+        assert_eq!(routerless[12..16], octets[16..20]);
         assert_eq!(message[20..22], [3, 4]);
         assert_eq!(message[26..28], 1000_u16.to_be_bytes());
         assert_eq!(message[28..], octets[..548]);
@@ -617,9 +639,12 @@ mod tests {
 
         let octets = packet(v6(v6_of(0), v6_of(1)), Ecn::Ect0, vec![1; 1400]);
         let (_, transport) = read(&octets).expect("a packet of ours");
-        let message = too_big(&transport, 1300).expect("it is IP");
+        let message = too_big(&transport, 1300, Some(router)).expect("it is IP");
         assert_eq!(message.len(), 1280);
-        assert_eq!(message[8..40], [&octets[24..40], &octets[8..24]].concat());
+        assert_eq!(message[8..24], v6_of(5).octets());
+        assert_eq!(message[24..40], octets[8..24]);
+        let routerless = too_big(&transport, 1300, None).expect("it is IP");
+        assert_eq!(routerless[8..24], octets[24..40]);
         assert_eq!(message[40..42], [2, 0]);
         assert_eq!(message[44..48], 1300_u32.to_be_bytes());
         let upper = [0, 0, message[4], message[5], 0, 0, 0, 58];
@@ -658,6 +683,13 @@ mod tests {
         assert_eq!((ecn, transport.payload_len()), (Ecn::Ect0, 10));
         let marked = write(&transport, Ecn::Ce);
         assert_eq!(marked[..24], frame[..24]);
+        // An answer goes back to the station that the frame came from.
+        frame[10..22].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 9]);
+        let answer = too_big(&read_frame(&frame, 24).2, 1000, None).expect("it is IP");
+        assert_eq!(answer[..10], [0; 10]);
+        assert_eq!(answer[10..22], [2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1]);
+        assert_eq!(answer[22..24], IPV4.to_be_bytes());
+        assert_eq!(answer[36..40], frame[40..44]);
         // Filled up to the least that a frame has.
         let mut short = frame.clone();
         short.resize(90, 0);

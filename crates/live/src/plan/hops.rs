@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    net::IpAddr,
     sync::Arc,
 };
 
@@ -31,6 +32,52 @@ pub struct Hop {
     pub router: usize,
     there: Vec<Step>,
     back: Vec<Step>,
+}
+
+impl Hop {
+    /// Who answers the host's packets to the router that do not fit a link.
+    pub fn answering(&self, resolved: &Resolved) -> Answering {
+        Answering::on(resolved, self.host, &self.there)
+    }
+}
+
+/// Whose address the answers have to packets that do not fit a link of their way ([`anabranch_path::host::Refused`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answering {
+    /// The node that sends.
+    host: usize,
+    /// The first node behind it, unless its packets end there.
+    first: Option<usize>,
+    /// Whether there are other hosts' addresses behind an interface, which routers have none among.
+    is_interface: bool,
+}
+
+impl Answering {
+    /// About packets that this end of a flow sends.
+    pub fn of(resolved: &Resolved, flow: &ResolvedFlow, side: usize) -> Self {
+        let there = [&flow.route, &flow.return_route][side];
+        Self::on(resolved, flow.ends[side], there)
+    }
+
+    fn on(resolved: &Resolved, host: usize, there: &[Step]) -> Self {
+        let passed = nodes(resolved, host, there);
+        let (_end, routers) = passed.split_last().unwrap_or((&host, &[]));
+        Self {
+            host,
+            first: routers.first().copied(),
+            is_interface: resolved.attached[host].interface.is_some(),
+        }
+    }
+
+    /// The addresses of the router before the link, of both versions of IP. A kernel discards what claims to come from itself: about the
+    /// host's own link the next router answers. `None` where only the packet's destination has an address.
+    pub fn about(&self, router: u32) -> Option<[IpAddr; 2]> {
+        let router = usize::try_from(router)
+            .ok()
+            .filter(|router| *router != self.host);
+        let router = router.or(self.first).filter(|_| !self.is_interface)?;
+        Some([false, true].map(|is_v6| devices::address(router, is_v6)))
+    }
 }
 
 /// The routers on the ways of a scenario.
@@ -352,5 +399,39 @@ mod tests {
         assert_eq!(count(&mut limit, 1050), 0);
         assert_eq!(count(&mut limit, 1150), 1);
         assert_eq!(count(&mut limit, 60_000), 6);
+    }
+
+    #[test]
+    fn the_router_before_a_link_answers_what_does_not_fit() {
+        let resolved = resolved(CHAIN);
+        let node = |name: &str| {
+            let node = resolved.nodes.iter().position(|node| node == name);
+            node.expect("a node of the chain")
+        };
+        let answering = |side| Answering::of(&resolved, &resolved.flows[0], side);
+        let of = |name: &str| Some([false, true].map(|is_v6| devices::address(node(name), is_v6)));
+        let about = |side, router: &str| answering(side).about(small(node(router)));
+        assert_eq!(about(0, "R"), of("R"));
+        assert_eq!(about(0, "S"), of("S"));
+        assert_eq!(about(1, "S"), of("S"));
+        // About the host's own link the next router.
+        assert_eq!(about(0, "A"), of("R"));
+        assert_eq!(about(1, "B"), of("S"));
+    }
+
+    #[test]
+    fn without_a_router_nobody_but_the_destination_answers() {
+        let text = r#"
+            duration = "1 s"
+            [link.only]
+            between = ["A", "B"]
+            delay = "1 ms"
+            [flow.main]
+            from = "A"
+            to = "B"
+        "#;
+        let resolved = resolved(text);
+        let answering = Answering::of(&resolved, &resolved.flows[0], 0);
+        assert_eq!(answering.about(small(resolved.flows[0].ends[0])), None);
     }
 }

@@ -62,7 +62,7 @@ fn an_idle_modem_waits_for_request_and_grant() {
     }
 }
 
-/// White, Sundaresan and Briscoe 2019: the media acquisition of DOCSIS 3.1 takes 2 to 8 ms.
+/// White, Sundaresan and Briscoe 2019: the media acquisition of DOCSIS 3.1 takes 2 to 8 ms (not confirmed: docs/design/039-media.md).
 #[test]
 fn media_acquisition_takes_two_to_eight_milliseconds() {
     for seed in 0..20 {

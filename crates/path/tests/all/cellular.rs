@@ -53,7 +53,7 @@ fn assert_near(measured: f64, expected: f64, share: f64) {
     );
 }
 
-/// TR 36.881 table 5.2.1-1: 17 ms with a period of 10 ms, 12.5 ms with one of 1 ms.
+/// TR 36.881 table 5.2.1-1: 17 ms with a period of 10 ms, 12.5 ms with one of 1 ms (not confirmed: docs/design/039-media.md).
 #[test]
 fn uplink_delays_are_the_sum_of_their_components() {
     for (period_us, expected) in [(10_000, 17.0), (1_000, 12.5)] {

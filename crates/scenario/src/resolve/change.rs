@@ -48,6 +48,13 @@ pub(super) fn changes(
             .root
             .find(&["at", &index, "set"])
             .and_then(Node::as_table);
+        if set.is_some_and(|set| set.0.is_empty()) {
+            return Err(resolver.error(
+                &["at", &index, "set"],
+                "this change sets nothing".to_owned(),
+                vec!["expected what changes, for example `\"link.NAME.up\" = false`".to_owned()],
+            ));
+        }
         let mut given = Given::default();
         let mut touched: Vec<Touched> = Vec::new();
         // All of them are set before anything is read: one alone may not go with what was there before.

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     error::{Error, choice},
     format::{File, Flow, Host},
+    tree::Value,
 };
 
 /// Linux: `IFNAMSIZ` - 1.
@@ -26,6 +27,7 @@ pub(super) fn add(
     for (name, host) in &file.host.0 {
         let node = graph.find(name).expect("hosts have been checked");
         check_interface(resolver, name, host, &all[node])?;
+        check_not_empty(resolver, name)?;
         for place in 0..host.devices.len() {
             check_device(resolver, graph, (name, node), &host.devices, place)?;
         }
@@ -40,6 +42,25 @@ pub(super) fn add(
         }
         all[node].devices.clone_from(&host.devices);
         all[node].addresses = host.addresses.iter().map(|address| address.0).collect();
+    }
+    Ok(())
+}
+
+/// A list of devices or addresses must have some.
+fn check_not_empty(resolver: &Resolver<'_>, name: &str) -> Result<(), Error> {
+    for (key, expected) in [
+        ("devices", "links, groups or gateways of the host"),
+        ("addresses", "addresses of one host"),
+    ] {
+        let path = ["host", name, key];
+        let given = resolver.root.find(&path).map(|node| &node.value);
+        if matches!(given, Some(Value::List(list)) if list.is_empty()) {
+            return Err(resolver.error(
+                &path,
+                format!("`{key}` is empty"),
+                vec![format!("expected {expected}, or no `{key}`")],
+            ));
+        }
     }
     Ok(())
 }

@@ -42,7 +42,10 @@ impl Named<'_> {
         if let Some(content) = library::file(self.file) {
             return content
                 .map(|text| text.as_bytes().to_vec())
-                .map_err(|why| self.refuse(resolver, &why));
+                .map_err(|help| {
+                    let message = format!("`{}` is not in the library", self.file);
+                    resolver.error(self.path, message, help)
+                });
         }
         let place = self.place(resolver);
         let refused = |why: String| self.refuse(resolver, &format!("cannot be read: {why}"));
@@ -95,6 +98,8 @@ pub(super) fn text<T>(
     parse(text).map_err(|wrong| {
         let name = named.place(resolver).display().to_string();
         let help = vec![format!("expected {}", wrong.expected)];
-        Sources::new(&name, text).error(Place::new(0, wrong.at), wrong.message, help)
+        Sources::new(&name, text)
+            .error(Place::new(0, wrong.at), wrong.message, help)
+            .in_file_named_at(resolver.root.locate(named.path))
     })
 }

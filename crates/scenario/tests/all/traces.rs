@@ -17,6 +17,7 @@ const FILES: &[(&str, &str)] = &[
     ("rates.txt", "0 8\n0.5 4\n"),
     ("slots", "1\n2\n"),
     ("wrong.csv", "time_s,delay_ms\n0,10\n1,x\n"),
+    ("first.csv", "0,1,2,3\n"),
 ];
 
 fn scenario(link: &str, rest: &str) -> Result<Scenario, Error> {
@@ -159,6 +160,53 @@ fn a_wrong_trace_is_shown_with_line_and_column() {
         let error = refused(link, "");
         assert!(error.contains(message), "{link}: {error}");
     }
+}
+
+/// The place in the trace is by chance that of a key of the scenario.
+#[test]
+fn an_error_in_a_trace_brings_no_other_error() {
+    let error = refused("delay = { kind = \"trace\", file = \"first.csv\" }", "");
+    assert!(error.starts_with("first.csv:1:1: "), "{error}");
+    assert!(!error.contains("errors"), "{error}");
+}
+
+#[test]
+fn an_error_in_a_trace_hides_no_error_of_the_scenario() {
+    let error = refused(
+        "delay = { kind = \"trace\", file = \"wrong.csv\" }",
+        "[[at]]\ntime = \"1 s\"\nset = { \"link.wam.up\" = false }",
+    );
+    assert!(error.starts_with("wrong.csv:3:3: "), "{error}");
+    assert!(error.contains("there is no link `wam`"), "{error}");
+    assert!(error.ends_with("2 errors"), "{error}");
+}
+
+#[test]
+fn a_file_that_the_library_has_not_brings_the_nearest() {
+    let error = refused(
+        "delay = { kind = \"trace\", file = \"anabranch:starlink-dwn.csv\" }",
+        "",
+    );
+    assert!(
+        error.contains("did you mean `anabranch:starlink-down.csv`?"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_link_whose_path_or_rate_is_wrong_brings_one_error() {
+    for link in ["path = 7", "path = { name = \"geo\" }", "rate = \"fast\""] {
+        let error = refused(link, "");
+        assert!(error.contains("test.toml:4:"), "{error}");
+        assert!(!error.contains("errors"), "{error}");
+    }
+}
+
+#[test]
+fn a_wrong_key_over_both_directions_of_a_path_is_one_error() {
+    let error = refused("path = \"starlink\"\nqueue = { limt = \"50 packets\" }", "");
+    assert!(error.contains("did you mean `limit`?"), "{error}");
+    assert!(!error.contains("errors"), "{error}");
 }
 
 #[test]

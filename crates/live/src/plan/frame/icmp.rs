@@ -38,10 +38,11 @@ impl Error {
     }
 }
 
-/// The message about `packet`, whole; `None` if that is no IP. It comes from the packet's destination: the link that does not carry
-/// it is not known here.
-pub(super) fn too_big(packet: &[u8], mtu: u32) -> Option<Vec<u8>> {
+/// The message about `packet`, whole; `None` if that is no IP. It comes from the router, or from the packet's destination where there
+/// is none.
+pub(super) fn too_big(packet: &[u8], mtu: u32, router: Option<[IpAddr; 2]>) -> Option<Vec<u8>> {
     let [_, to] = Header::of(packet)?.addresses;
+    let own = router.map(|addresses| octets_of(addresses, to.len() == 16));
     let [high, low] = u16::try_from(mtu).unwrap_or(u16::MAX).to_be_bytes();
     let error = Error {
         rest_v4: [0, 0, high, low],
@@ -49,7 +50,15 @@ pub(super) fn too_big(packet: &[u8], mtu: u32) -> Option<Vec<u8>> {
         class: 0,
         ..Error::plain([3, 4], [2, 0])
     };
-    message(packet, error, to)
+    message(packet, error, own.as_deref().unwrap_or(to))
+}
+
+/// The address of one version of IP.
+fn octets_of(addresses: [IpAddr; 2], is_v6: bool) -> Vec<u8> {
+    match addresses[usize::from(is_v6)] {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
 }
 
 /// What a router does with a packet that ends there.
@@ -69,10 +78,7 @@ pub(super) fn at_router(packet: &[u8], addresses: [IpAddr; 2]) -> Verdict {
         return Verdict::Silence;
     };
     let is_v6 = header.addresses[0].len() == 16;
-    let own: Vec<u8> = match addresses[usize::from(is_v6)] {
-        IpAddr::V4(v4) => v4.octets().to_vec(),
-        IpAddr::V6(v6) => v6.octets().to_vec(),
-    };
+    let own = octets_of(addresses, is_v6);
     let transport = packet
         .get(header.len..header.total.min(packet.len()))
         .unwrap_or_default();

@@ -6,6 +6,7 @@
 //! sends at `rate` without gaps.
 //!
 //! # Differs from the source
+//! - That media acquisition takes 2 to 8 ms is not confirmed (docs/design/039-media.md).
 //! - A grant begins with the interval of its MAP; a CMTS places it anywhere in there.
 //! - Contention slots are dense: the modem picks a time from its backoff window, not a slot.
 //! - Whether a request collides is a probability, not the work of other modems.

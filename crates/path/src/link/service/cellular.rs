@@ -11,6 +11,8 @@
 //! The rate is `rate` of the link, or that of a trace (`file`); what retransmissions take goes from it.
 //!
 //! # Differs from the source
+//! - Defaults are components of LTE's delay. The totals of the report's table (17, 12.5 and 7.5 ms) are not confirmed
+//!   (docs/design/039-media.md).
 //! - Retransmissions fail as often as first transmissions: there is no gain from combining them. A block is retransmitted until it
 //!   succeeds, and RLC never has to.
 //! - A grant holds for all that was reported, at the full rate.
@@ -61,7 +63,7 @@ quantity! {
 
 bounded! {
     /// A share of blocks that fail.
-    ErrorRate, 0.0..=0.9, "0..0.9"
+    ErrorRate, 0.0..=0.9, "a share of blocks"
 }
 
 impl GrantTime {

@@ -351,3 +351,44 @@ fn gateways() {
         ],
     );
 }
+
+#[test]
+fn a_list_or_change_of_nothing_is_refused() {
+    let change = "[[at]]\ntime = \"1 s\"\nset = {}\n";
+    for (text, place, said, expected) in [
+        (
+            "[host.S]\ndevices = []\n",
+            "20:11",
+            "`devices` is empty",
+            "or no `devices`",
+        ),
+        (
+            "[host.S]\naddresses = []\n",
+            "20:13",
+            "`addresses` is empty",
+            "or no `addresses`",
+        ),
+        (
+            change,
+            "21:7",
+            "this change sets nothing",
+            "\"link.NAME.up\" = false",
+        ),
+    ] {
+        let error = plus(text);
+        let line = format!("test.toml:{place}: {said}");
+        assert!(
+            error.starts_with(&line) && error.contains(expected),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_range_of_ports_from_back_to_front_is_refused() {
+    let error = plus("match = { port = \"90-80\" }\n");
+    assert!(
+        error.contains("test.toml:19:18: \"90-80\" is a range whose first port is above its last"),
+        "{error}"
+    );
+}

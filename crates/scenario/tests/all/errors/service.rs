@@ -99,7 +99,10 @@ fn what_a_modem_or_a_cell_may_not_be_is_refused_at_its_place() {
             "did you mean `map_interval`?",
         ),
         ("kind = \"cellular\", tti = \"20 ms\"", "out of range"),
-        ("kind = \"cellular\", error_rate = 0.95", "outside 0..0.9"),
+        (
+            "kind = \"cellular\", error_rate = 0.95",
+            "expected 0 to 0.9",
+        ),
         ("kind = \"cellular\", sr_period = 10", "duration"),
         ("kind = \"celular\"", "did you mean `cellular`?"),
     ] {

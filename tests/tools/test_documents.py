@@ -1,0 +1,76 @@
+"""The page of JSON documents has the names that programs print, and no others."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anabranch
+import pytest
+
+from reference import documents
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "docs" / "guides" / "gateway-operations.md").read_text("utf-8")
+OF_OPTIONS = {"replay"}
+"""What a connection has only with an option."""
+
+
+def known(places: tuple[str, ...]) -> dict[str, set[str]]:
+    """The names of every part of a document, by the path to it."""
+    parts = {}
+    for paths, fields in documents.sections(documents.structs(ROOT, places)):
+        for path in paths:
+            parts[path] = {field.name for field in fields}
+    return parts | {path: set(names) for path, names in documents.ADDED.items() if places == documents.DIAGNOSE}
+
+
+def compare(value: Any, path: str, parts: dict[str, set[str]], seen: set[str]) -> None:
+    """Every name of a document stands in the page, and what the page has is there unless it may be left out."""
+    if isinstance(value, list):
+        for one in value:
+            compare(one, f"{path}[]", parts, seen)
+    elif isinstance(value, dict) and path in parts:
+        assert set(value) - OF_OPTIONS <= parts[path], path
+        assert parts[path] - set(value) <= {"rate_trace"} or not value, path
+        seen.add(path)
+        for name, inner in value.items():
+            own = f"{path}.{name}".removeprefix(".")
+            is_figure = f"{path}.NAME" in parts and name != "set"
+            compare(inner, f"{path}.NAME" if is_figure else own, parts, seen)
+
+
+@pytest.mark.parametrize("capture", ["pauses", "reset", "reordering"])
+def test_the_page_has_the_names_of_a_diagnosis(capture: str) -> None:
+    parts, seen = known(documents.DIAGNOSE), set[str]()
+    found = anabranch.diagnose(ROOT / "docs" / "captures" / f"{capture}.pcapng.gz")
+    compare(json.loads(json.dumps(found)), "", parts, seen)
+    assert {"", "connections[]", "connections[].directions.a_to_b", "omitted"} <= seen
+
+
+def test_the_page_has_the_names_that_options_add(tmp_path: Path) -> None:
+    capture = ROOT / "docs" / "captures" / "slower.pcapng.gz"
+    words = [sys.executable, "-m", "anabranch", "diagnose", str(capture), "--replay", "--advise", "--json"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    parts, seen = known(documents.DIAGNOSE), set[str]()
+    compare(json.loads(done.stdout), "", parts, seen)
+    assert set(documents.ADDED) <= seen
+
+
+def test_the_guide_has_the_names_of_a_status() -> None:
+    table = GUIDE.partition("prints all of it as one object")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE)
+    told = {name.rsplit(".")[-1] for row in rows for name in re.findall(r"`(?:… )?([\w.]+)`", row)} - {"PATH"}
+    tables = {"peers", "paths", "rejected", "dropped"}
+    assert told == set[str]().union(*known(documents.STATUS).values()) - tables
+
+
+def test_options_and_lists_have_units() -> None:
+    fields = documents._fields(
+        "/// A.\npub a_ms: Option<f64>,\n/// B.\npub b: Vec<u64>,\n/// C.\npub c: BTreeMap<String, u64>,"
+    )
+    assert [documents._unit(field) for field in fields] == ["ms or null", "list", "table"]
