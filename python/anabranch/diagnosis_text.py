@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from anabranch import shown
 from anabranch.diagnosis import Diagnosis, directions
+from anabranch.diagnosis_next import FAILURES, next_step
 
 MOST_ROWS = 10
 """Connections of the overview."""
@@ -17,6 +18,8 @@ MOST_LISTED = 20
 NETWORK = ("congestion-window", "bottleneck", "retransmission-timeout", "fast-recovery", "reordering")
 SENDER = ("application", "send-buffer", "pacing")
 RECEIVER = ("receive-window", "zero-window")
+MOST_NAMED = 10
+"""Numbers of connections that a line names."""
 LEAST_SHARE = 0.01
 """Limits with a smaller share of the time are left out."""
 
@@ -30,7 +33,7 @@ def overview(document: Diagnosis) -> Iterator[str]:
     if not connections:
         yield "No TCP connection was found."
         return
-    ranked = sorted(connections, key=lambda one: (-main_direction(one)[1]["bytes"], one["id"]))
+    ranked = sorted(connections, key=lambda one: (-main_direction(one)[1]["bytes"], not failures(one), one["id"]))
     yield ""
     yield _columns("#", "sender > receiver", "bytes", "time", "Mbit/s", "RTT ms", "retr.", "limited by")
     for connection in ranked[:MOST_ROWS]:
@@ -39,8 +42,9 @@ def overview(document: Diagnosis) -> Iterator[str]:
         yield f"       {count - min(len(ranked), MOST_ROWS):,} more; --json lists {len(connections):,}"
     yield ""
     yield from _summary(ranked[0])
+    yield from _others(ranked[1:])
     yield ""
-    yield f"--connection {ranked[0]['id']} lists its retransmissions and pauses."
+    yield f"--connection {ranked[0]['id']} lists its retransmissions and pauses; --advise simulates what would help."
 
 
 def detail(connection: dict[str, Any]) -> Iterator[str]:
@@ -54,6 +58,28 @@ def detail(connection: dict[str, Any]) -> Iterator[str]:
         yield f"{sender} to {receiver}"
         yield from _retransmissions(direction, connection["start_s"])
         yield from _stalls(direction, connection["start_s"])
+
+
+def failures(connection: Mapping[str, Any]) -> list[str]:
+    """The findings of a connection that failed or began late."""
+    found = {one["cause"] for one in connection["findings"]}
+    return [cause for cause in FAILURES if cause in found]
+
+
+def _others(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Which of the connections that are not summed up failed or began late."""
+    by_cause: dict[str, list[int]] = {}
+    for connection in connections:
+        for cause in failures(connection)[:1]:
+            by_cause.setdefault(cause, []).append(connection["id"])
+    if not by_cause:
+        return
+    yield ""
+    yield "Other connections that failed or began late (--connection N shows one):"
+    for cause, numbers in by_cause.items():
+        listed = ", ".join(map(str, sorted(numbers)[:MOST_NAMED]))
+        more = f" and {len(numbers) - MOST_NAMED:,} more" if len(numbers) > MOST_NAMED else ""
+        yield f"  {cause.replace('-', ' ')}: {listed}{more}"
 
 
 def remarks(document: Diagnosis) -> Iterator[str]:
@@ -127,6 +153,8 @@ def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
     for finding in connection["findings"]:
         packets = f" Frames {', '.join(map(str, finding['packets']))}." if finding["packets"] else ""
         yield f"  - {shown.plain(finding['text'])}{packets}"
+    if step := next_step(connection, direction, sender, receiver):
+        yield f"  next: {step}"
 
 
 def point_text(connection: Mapping[str, Any], direction: str) -> str:
@@ -181,10 +209,17 @@ def _retransmissions(direction: Mapping[str, Any], start_s: float) -> Iterator[s
         lost = f", lost {one['lost']} the capture point" if one["lost"] != "unknown" else ""
         earlier = f", earlier copy in frame {one['earlier']}" if one["earlier"] else ""
         frame = f"frame {one['packet']}, {one['time_s'] - start_s:.6f} s"
-        octets = f"bytes {one['seq']:,} to {one['seq'] + one['bytes']:,}"
-        yield f"  {frame}: {octets}, {one['trigger']}, {need} ({one['evidence']}){lost}{earlier}"
+        yield f"  {frame}: {octets_text(one)}, {one['trigger']}, {need} ({one['evidence']}){lost}{earlier}"
     if len(found) > MOST_LISTED:
         yield f"  {len(found) - MOST_LISTED:,} more retransmissions; --json lists them"
+
+
+def octets_text(retransmission: Mapping[str, Any]) -> str:
+    """Which octets a segment had: those of the data, counted from its first, or a SYN or FIN alone."""
+    first, length = retransmission["seq"], retransmission["bytes"]
+    if length or retransmission["trigger"] in ("keepalive", "window-probe"):
+        return f"bytes {first:,} to {first + length:,}"
+    return "SYN" if first < 0 else "FIN"
 
 
 def _stalls(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
