@@ -35,9 +35,7 @@ def overview(document: Diagnosis) -> Iterator[str]:
         return
     ranked = sorted(connections, key=lambda one: (-main_direction(one)[1]["bytes"], not failures(one), one["id"]))
     yield ""
-    yield _columns("#", "sender > receiver", "bytes", "time", "Mbit/s", "RTT ms", "retr.", "limited by")
-    for connection in ranked[:MOST_ROWS]:
-        yield _row(connection)
+    yield from _table(ranked[:MOST_ROWS])
     if len(ranked) > MOST_ROWS or document["omitted"]["connections"]:
         yield f"       {count - min(len(ranked), MOST_ROWS):,} more; --json lists {len(connections):,}"
     yield ""
@@ -110,12 +108,24 @@ def ends_of(connection: Mapping[str, Any], direction: str) -> tuple[str, str]:
     return ends if direction == "a_to_b" else ends[::-1]
 
 
-def _row(connection: Mapping[str, Any]) -> str:
+_HEADINGS = ("#", "sender > receiver", "bytes", "time", "Mbit/s", "RTT ms", "retr.", "limited by")
+
+
+def _table(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A row for each connection; the ends take the place of the longest."""
+    rows = [_HEADINGS, *map(_row, connections)]
+    longest = max(len(ends) for _, ends, *_ in rows)
+    for number, ends, *figures, limit in rows:
+        widths = (9, 9, 8, 8, 6)
+        yield " ".join((f"{number:>5} ", f"{ends:<{longest}}", *map(str.rjust, figures, widths), f" {limit}"))
+
+
+def _row(connection: Mapping[str, Any]) -> tuple[str, ...]:
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
     limit, share = max(direction["limits_s"].items(), key=lambda one: one[1])
     part = share / connection["duration_s"] if connection["duration_s"] else 0
-    return _columns(
+    return (
         str(connection["id"]),
         f"{sender} > {receiver}",
         amount(direction["bytes"]),
@@ -125,13 +135,6 @@ def _row(connection: Mapping[str, Any]) -> str:
         str(direction["retransmission_counts"]["all"]),
         f"{limit.replace('-', ' ')} {part:.0%}",
     )
-
-
-def _columns(*cells: str) -> str:
-    """A row of the overview."""
-    number, ends, *figures, limit = cells
-    widths = (9, 9, 8, 8, 6)
-    return " ".join((f"{number:>5} ", f"{ends:<44}", *map(str.rjust, figures, widths), f" {limit}"))
 
 
 def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
@@ -152,9 +155,15 @@ def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
     yield f"  {counts_text(direction)}"
     for finding in connection["findings"]:
         packets = f" Frames {', '.join(map(str, finding['packets']))}." if finding["packets"] else ""
-        yield f"  - {shown.plain(finding['text'])}{packets}"
+        yield f"  - {finding_text(finding, sender, receiver)}{packets}"
     if step := next_step(connection, direction, sender, receiver):
         yield f"  next: {step}"
+
+
+def finding_text(finding: Mapping[str, Any], sender: str, receiver: str) -> str:
+    """A finding in words; its direction is named only if it is the other one."""
+    text = shown.plain(finding["text"]).removeprefix(f"{sender} to {receiver}: ")
+    return text[:1].upper() + text[1:]
 
 
 def point_text(connection: Mapping[str, Any], direction: str) -> str:
