@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from anabranch import shown
 from anabranch.diagnosis import Diagnosis, directions
+from anabranch.diagnosis_next import FAILURES, next_step
 
 MOST_ROWS = 10
 """Connections of the overview."""
@@ -17,6 +18,8 @@ MOST_LISTED = 20
 NETWORK = ("congestion-window", "bottleneck", "retransmission-timeout", "fast-recovery", "reordering")
 SENDER = ("application", "send-buffer", "pacing")
 RECEIVER = ("receive-window", "zero-window")
+MOST_NAMED = 10
+"""Numbers of connections that a line names."""
 LEAST_SHARE = 0.01
 """Limits with a smaller share of the time are left out."""
 
@@ -30,17 +33,16 @@ def overview(document: Diagnosis) -> Iterator[str]:
     if not connections:
         yield "No TCP connection was found."
         return
-    ranked = sorted(connections, key=lambda one: (-main_direction(one)[1]["bytes"], one["id"]))
+    ranked = sorted(connections, key=lambda one: (-main_direction(one)[1]["bytes"], not failures(one), one["id"]))
     yield ""
-    yield _columns("#", "sender > receiver", "bytes", "time", "Mbit/s", "RTT ms", "retr.", "limited by")
-    for connection in ranked[:MOST_ROWS]:
-        yield _row(connection)
+    yield from _table(ranked[:MOST_ROWS])
     if len(ranked) > MOST_ROWS or document["omitted"]["connections"]:
         yield f"       {count - min(len(ranked), MOST_ROWS):,} more; --json lists {len(connections):,}"
     yield ""
     yield from _summary(ranked[0])
+    yield from _others(ranked[1:])
     yield ""
-    yield f"--connection {ranked[0]['id']} lists its retransmissions and pauses."
+    yield f"--connection {ranked[0]['id']} lists its retransmissions and pauses; --advise simulates what would help."
 
 
 def detail(connection: dict[str, Any]) -> Iterator[str]:
@@ -54,6 +56,28 @@ def detail(connection: dict[str, Any]) -> Iterator[str]:
         yield f"{sender} to {receiver}"
         yield from _retransmissions(direction, connection["start_s"])
         yield from _stalls(direction, connection["start_s"])
+
+
+def failures(connection: Mapping[str, Any]) -> list[str]:
+    """The findings of a connection that failed or began late."""
+    found = {one["cause"] for one in connection["findings"]}
+    return [cause for cause in FAILURES if cause in found]
+
+
+def _others(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Which of the connections that are not summed up failed or began late."""
+    by_cause: dict[str, list[int]] = {}
+    for connection in connections:
+        for cause in failures(connection)[:1]:
+            by_cause.setdefault(cause, []).append(connection["id"])
+    if not by_cause:
+        return
+    yield ""
+    yield "Other connections that failed or began late (--connection N shows one):"
+    for cause, numbers in by_cause.items():
+        listed = ", ".join(map(str, sorted(numbers)[:MOST_NAMED]))
+        more = f" and {len(numbers) - MOST_NAMED:,} more" if len(numbers) > MOST_NAMED else ""
+        yield f"  {cause.replace('-', ' ')}: {listed}{more}"
 
 
 def remarks(document: Diagnosis) -> Iterator[str]:
@@ -84,12 +108,24 @@ def ends_of(connection: Mapping[str, Any], direction: str) -> tuple[str, str]:
     return ends if direction == "a_to_b" else ends[::-1]
 
 
-def _row(connection: Mapping[str, Any]) -> str:
+_HEADINGS = ("#", "sender > receiver", "bytes", "time", "Mbit/s", "RTT ms", "retr.", "limited by")
+
+
+def _table(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A row for each connection; the ends take the place of the longest."""
+    rows = [_HEADINGS, *map(_row, connections)]
+    longest = max(len(ends) for _, ends, *_ in rows)
+    for number, ends, *figures, limit in rows:
+        widths = (9, 9, 8, 8, 6)
+        yield " ".join((f"{number:>5} ", f"{ends:<{longest}}", *map(str.rjust, figures, widths), f" {limit}"))
+
+
+def _row(connection: Mapping[str, Any]) -> tuple[str, ...]:
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
     limit, share = max(direction["limits_s"].items(), key=lambda one: one[1])
     part = share / connection["duration_s"] if connection["duration_s"] else 0
-    return _columns(
+    return (
         str(connection["id"]),
         f"{sender} > {receiver}",
         amount(direction["bytes"]),
@@ -99,13 +135,6 @@ def _row(connection: Mapping[str, Any]) -> str:
         str(direction["retransmission_counts"]["all"]),
         f"{limit.replace('-', ' ')} {part:.0%}",
     )
-
-
-def _columns(*cells: str) -> str:
-    """A row of the overview."""
-    number, ends, *figures, limit = cells
-    widths = (9, 9, 8, 8, 6)
-    return " ".join((f"{number:>5} ", f"{ends:<44}", *map(str.rjust, figures, widths), f" {limit}"))
 
 
 def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
@@ -126,7 +155,15 @@ def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
     yield f"  {counts_text(direction)}"
     for finding in connection["findings"]:
         packets = f" Frames {', '.join(map(str, finding['packets']))}." if finding["packets"] else ""
-        yield f"  - {shown.plain(finding['text'])}{packets}"
+        yield f"  - {finding_text(finding, sender, receiver)}{packets}"
+    if step := next_step(connection, direction, sender, receiver):
+        yield f"  next: {step}"
+
+
+def finding_text(finding: Mapping[str, Any], sender: str, receiver: str) -> str:
+    """A finding in words; its direction is named only if it is the other one."""
+    text = shown.plain(finding["text"]).removeprefix(f"{sender} to {receiver}: ")
+    return text[:1].upper() + text[1:]
 
 
 def point_text(connection: Mapping[str, Any], direction: str) -> str:
@@ -181,10 +218,17 @@ def _retransmissions(direction: Mapping[str, Any], start_s: float) -> Iterator[s
         lost = f", lost {one['lost']} the capture point" if one["lost"] != "unknown" else ""
         earlier = f", earlier copy in frame {one['earlier']}" if one["earlier"] else ""
         frame = f"frame {one['packet']}, {one['time_s'] - start_s:.6f} s"
-        octets = f"bytes {one['seq']:,} to {one['seq'] + one['bytes']:,}"
-        yield f"  {frame}: {octets}, {one['trigger']}, {need} ({one['evidence']}){lost}{earlier}"
+        yield f"  {frame}: {octets_text(one)}, {one['trigger']}, {need} ({one['evidence']}){lost}{earlier}"
     if len(found) > MOST_LISTED:
         yield f"  {len(found) - MOST_LISTED:,} more retransmissions; --json lists them"
+
+
+def octets_text(retransmission: Mapping[str, Any]) -> str:
+    """Which octets a segment had: those of the data, counted from its first, or a SYN or FIN alone."""
+    first, length = retransmission["seq"], retransmission["bytes"]
+    if length or retransmission["trigger"] in ("keepalive", "window-probe"):
+        return f"bytes {first:,} to {first + length:,}"
+    return "SYN" if first < 0 else "FIN"
 
 
 def _stalls(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:

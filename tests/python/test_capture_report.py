@@ -203,7 +203,7 @@ def test_comments_stand_at_the_frames_of_the_findings(found: Diagnosis) -> None:
 
 @needs_tshark
 def test_tshark_reads_the_comments_and_the_same_frames(anabranch: Call, found: Diagnosis, tmp_path: Path) -> None:
-    target = tmp_path / "told.pcapng"
+    target = tmp_path / "annotated.pcapng"
     done = anabranch("diagnose", found["file"], "--annotate", target)
     assert done.status == 0, done.err
     fields = ("-T", "fields", "-e", "frame.number", "-e", "frame.time_epoch", "-e", "frame.len", "-e", "tcp.seq_raw")
@@ -216,9 +216,9 @@ def test_tshark_reads_the_comments_and_the_same_frames(anabranch: Call, found: D
 
 
 def test_an_annotated_capture_is_diagnosed_alike(found: Diagnosis, tmp_path: Path) -> None:
-    found.annotate(tmp_path / "told.pcapng")
+    found.annotate(tmp_path / "annotated.pcapng")
     assert (
-        diagnose(tmp_path / "told.pcapng")
+        diagnose(tmp_path / "annotated.pcapng")
         .table("retransmissions")
         .equals(diagnose(found["file"]).table("retransmissions"))
     )

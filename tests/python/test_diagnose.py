@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from anabranch import Scenario, UserError, diagnose
-from anabranch.diagnosis import TABLES
+from anabranch import Scenario, UserError, _engine, diagnose
+from anabranch.diagnosis import TABLES, Diagnosis
+from anabranch.diagnosis_next import FAILURES, FINDINGS, LIMITS
+from anabranch.diagnosis_text import octets_text, overview
 
 from .command import Call
 from .test_capture import needs_tshark, tshark
@@ -81,6 +84,59 @@ def test_the_overview_fits_one_screen(anabranch: Call, capture: Path) -> None:
     assert done.status == 0
     assert len(done.out.splitlines()) <= 24
     assert "Connection 1: " in done.out or "Connection 2: " in done.out or "Connection 3: " in done.out
+
+
+def test_each_limit_has_a_next_step() -> None:
+    terms = json.loads(_engine.diagnose_terms())
+    assert set(LIMITS) == {one["name"] for one in terms["limits"]}
+    assert {*FINDINGS, *FAILURES} <= {one["name"] for one in terms["findings"]}
+
+
+def test_losses_lead_to_the_place_of_the_loss(anabranch: Call, capture: Path) -> None:
+    done = anabranch("diagnose", capture, "--connection", 1)
+    assert "  next: find where the segments are lost: capture at 10.0.0.2:" in done.out
+
+
+def test_an_end_that_fell_silent_is_named(anabranch: Call, tmp_path: Path) -> None:
+    file = tmp_path / "silent.pcapng"
+    lan = '[link.lan]\nbetween = ["M", "A"]\nrate = "1 Gbit/s"\n'
+    down = '[[at]]\ntime = "1 s"\nset = { "link.path.up" = false }\n'
+    text = LOSS.replace('["A", "B"]', '["M", "B"]').replace("rate = 0.02", "rate = 0.0")
+    run = Scenario.from_text(text + lan + down, file="silent.toml").run(captures=["lan"])
+    file.write_bytes(run.pcapng("lan"))
+    done = anabranch("diagnose", file, "--connection", 1)
+    assert re.search(r"  next: 10\.0\.0\.\d:\d+ left [4-9] copies of a segment unanswered \(frame \d+\): ", done.out)
+
+
+def test_the_overview_names_other_connections_that_failed(capture: Path) -> None:
+    found = diagnose(capture)
+    first, *others = sorted(found["connections"], key=lambda one: -one["directions"]["a_to_b"]["bytes"])
+    others[0]["findings"] = [{"cause": "refused", "text": "refused", "packets": []}]
+    text = "\n".join(overview(Diagnosis(found)))
+    assert f"  refused: {others[0]['id']}\n" in text
+    assert f"Connection {first['id']}: " in text
+
+
+def test_of_connections_without_data_a_failed_one_is_summed_up(capture: Path) -> None:
+    found = diagnose(capture)
+    for connection in found["connections"]:
+        for direction in connection["directions"].values():
+            direction["bytes"] = 0
+    found["connections"][2]["findings"] = [{"cause": "unanswered", "text": "no answer", "packets": []}]
+    assert any(line.startswith("Connection 3: ") for line in overview(Diagnosis(found)))
+
+
+@pytest.mark.parametrize(
+    ("seq", "length", "trigger", "shown"),
+    [
+        (-1, 0, "rto", "SYN"),
+        (9, 0, "rto", "FIN"),
+        (0, 10, "rto", "bytes 0 to 10"),
+        (8, 0, "keepalive", "bytes 8 to 8"),
+    ],
+)
+def test_segments_without_data_are_named_by_their_flag(seq: int, length: int, trigger: str, shown: str) -> None:
+    assert octets_text({"seq": seq, "bytes": length, "trigger": trigger}) == shown
 
 
 @pytest.mark.parametrize(

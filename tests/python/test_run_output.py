@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from anabranch.cli.blocks import WIDTH, laid_out
+from anabranch import Scenario
+from anabranch.cli.blocks import WIDTH, laid_out, print_blocks
 from anabranch.report.format import spread
 from anabranch.report.remarks import seconds, size
 
@@ -67,6 +71,15 @@ def test_a_long_title_has_lines_of_its_own(anabranch: Call, tmp_path: Path) -> N
     lines = anabranch("run", scenario(tmp_path, title=title)).out.splitlines()
     assert words(" ".join(lines[:2])) == title.strip()
     assert lines[2] == "seed 1, 10 s simulated"
+
+
+def test_a_flow_of_programs_says_so(tmp_path: Path) -> None:
+    result = Scenario.from_file(scenario(tmp_path)).run()
+    flows: dict[str, Any] = result.summary["resolved_scenario"]["flow"]
+    del flows["main"]["workload"]
+    text = StringIO()
+    print_blocks(result, Console(file=text, width=WIDTH), all_flows=False)
+    assert "main: A to B, cubic over linux, packets of programs, still running" in text.getvalue()
 
 
 def test_copies_have_one_block_unless_all_are_wanted(anabranch: Call, tmp_path: Path) -> None:

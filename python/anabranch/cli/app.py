@@ -448,7 +448,7 @@ def compare(
         "anabranch diagnose slow.pcapng --replay",
         "anabranch diagnose slow.pcapng --advise",
         "anabranch diagnose slow.pcapng --out slow",
-        "anabranch diagnose slow.pcapng --annotate told.pcapng",
+        "anabranch diagnose slow.pcapng --annotate annotated.pcapng",
         "anabranch diagnose a.pcap --json",
         "anabranch diagnose --follow eth0 --save-on zero-window --ring 2min",
     ),

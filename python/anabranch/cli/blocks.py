@@ -131,7 +131,9 @@ def _about(result: RunResult, name: str, ended: str) -> str:
     elif "stack" in given:
         parts.append(f"{_kind(given.get('cc'))} over {given['stack']}")
     workload: Any = given.get("workload")
-    if (kind := _kind(workload)) == "file" and "size" in workload:
+    if workload is None:
+        parts.append("packets of programs" if given else "")
+    elif (kind := _kind(workload)) == "file" and "size" in workload:
         parts.append(f"file of {workload['size']}")
     elif kind != "bulk":
         parts.append(kind)

@@ -11,6 +11,7 @@ from anabranch import shown
 from anabranch.charts import place_all
 from anabranch.charts.pack import thinned
 from anabranch.diagnosis import TABLES, Diagnosis
+from anabranch.diagnosis_next import next_step
 from anabranch.diagnosis_points import moments, points
 from anabranch.diagnosis_text import (
     amount,
@@ -177,6 +178,8 @@ def _connection(
         f"Time: {parties_text(way, sender, receiver) or 'none'}.",
         f"{counts_text(way)}.",
     ]
+    if step := next_step(connection, way, sender, receiver):
+        facts.append(f"Next: {step}.")
     yield f"<ul>{''.join(f'<li>{text(fact)}</li>' for fact in facts)}</ul>"
     findings = [
         text(one["text"]) + (f" Frames {', '.join(map(str, one['packets']))}." if one["packets"] else "")
