@@ -243,7 +243,7 @@ pub struct Retransmission {
     pub evidence: &'static str,
     /// What triggered it.
     pub trigger: &'static str,
-    /// The queue of the path was about full when it was sent.
+    /// The queue of the path was about full when it was sent, or when its original was.
     pub queue_full: bool,
     /// Where the data was lost, from the capture point.
     pub lost: &'static str,

@@ -98,7 +98,7 @@ pub struct Retransmission {
     pub trigger: Trigger,
     /// Where the data was lost.
     pub place: Place,
-    /// The queue of the path was about full then.
+    /// The queue of the path was about full then, or when the original was sent.
     pub is_queued: bool,
     /// The frame of the copy before, if the capture has one.
     pub earlier: Option<u64>,
