@@ -122,11 +122,11 @@ def _classes(plan: Plan, direction: str) -> Iterator[str]:
         cells = [(_ranged(goodput), _WIDE), (_short(call["mean_delay_ms"]), 13)]
         cells += [(_short(call[key]), _NARROW) for key in ("p95_delay_ms", "lost_packets")]
         yield from _named(label, cells)
-    yield _row("A path fails", [("call: longest silence, ms", 29), ("lost packets", 20)])
+    yield _row("A path fails", [("call alone: longest silence, ms", 38), ("lost packets", 16)])
     for path in plan.config.paths:
         for name, label in rows:
             failed = plan.figures[ClassCase(direction, name, is_call=True, fails=path)]
-            cells = [(_ranged(failed["silent_ms"]), 29), (_ranged(failed["lost_packets"]), 20)]
+            cells = [(_ranged(failed["silent_ms"]), 38), (_ranged(failed["lost_packets"]), 16)]
             yield from _named(f"{path}: {label}", cells)
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, ip_network
 from itertools import product
 from typing import Any
-
-Address = IPv4Address | IPv6Address
 
 _DEFAULT_PORT = 5001
 """The port at the far end of a simulated flow that names none."""
 _OWN_PORTS = range(1024, 1040)
 """The ports at the near end of the first flows of a scenario."""
-_FOREIGN = (ip_address("198.51.100.1"), ip_address("2001:db8::1"))
-"""Addresses for documentation (RFC 5737, RFC 3849)."""
+_FOREIGN = IPv4Address("198.51.100.1")
+"""An address for documentation (RFC 5737)."""
 _MOST_TRIED = 4096
 
 
@@ -32,7 +30,7 @@ class Packets:
 
     dscp: int = 0
     port: int | None = None
-    address: Address | None = None
+    address: IPv4Address | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def _spans(match: Mapping[str, Any]) -> list[range]:
     return [range(int(first), int(last or first) + 1) for first, _, last in ends]
 
 
-def _holds(prefixes: Sequence[str], address: Address) -> bool:
+def _holds(prefixes: Sequence[str], address: IPv4Address) -> bool:
     return any(address in ip_network(prefix, strict=False) for prefix in prefixes)
 
 
@@ -104,27 +102,28 @@ def _candidates(match: Mapping[str, Any]) -> Iterator[Packets]:
     ports: list[int | None] = [None, 6001]
     if "port" in match:
         ports = [port for span in _spans(match) for port in (span[0], span[-1], span[len(span) // 2])]
-    addresses: list[Address | None] = [None]
+    addresses: list[IPv4Address | None] = [None]
     if "prefix" in match:
         addresses = [address for prefix in match["prefix"] for address in _addresses(prefix)]
     for dscp, port, address in product(code_points, ports, addresses):
         yield Packets(dscp, port, address)
 
 
-def _addresses(prefix: str) -> list[Address]:
-    """Addresses of one host in a network."""
+def _addresses(prefix: str) -> list[IPv4Address]:
+    """Addresses of one host in a network; the simulator has IPv4 only."""
     network = ip_network(prefix, strict=False)
+    if not isinstance(network, IPv4Network):
+        return []
     last = network.num_addresses - 1
-    of_hosts = [network[min(1, last)], network[0], network[last // 2]]
-    inside: list[Address] = [address for address in (*_FOREIGN, *of_hosts) if address in network]
+    of_hosts = (network[min(1, last)], network[0], network[last // 2])
+    inside = [address for address in (_FOREIGN, *of_hosts) if address in network]
     return [each for each in inside if not _is_special(each)]
 
 
-def _is_special(address: Address) -> bool:
+def _is_special(address: IPv4Address) -> bool:
     return (
         address.is_unspecified
         or address.is_multicast
         or address.is_loopback
-        or address.is_link_local
-        or address == ip_address("255.255.255.255")
+        or address == IPv4Address("255.255.255.255")
     )

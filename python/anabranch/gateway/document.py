@@ -56,7 +56,7 @@ class PlanCall(TypedDict):
 
 
 class PlanCallFailover(TypedDict):
-    """The same while a path fails."""
+    """The call alone while a path fails."""
 
     silent_ms: PlanFigure | None
     lost_packets: PlanFigure | None

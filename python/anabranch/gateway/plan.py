@@ -141,8 +141,8 @@ class ClassCase:
     Attributes:
         direction: Which way they go, one of :data:`DIRECTIONS`.
         of: The class; ``None`` for packets of none.
-        is_call: Whether they are a call beside one bulk flow, instead of one bulk flow.
-        fails: The path that fails meanwhile.
+        is_call: Whether they are a call instead of one bulk flow.
+        fails: The path that fails meanwhile; the call is alone then, and beside one bulk flow otherwise.
     """
 
     direction: str
@@ -276,8 +276,8 @@ def make(
     with _folder(lines) as folder:
         file = str(folder / "plan.toml")
         texts = {case: toml_text.write_document(document(config, lines, options, case)) for case in todo}
-        failing = [case for case in todo if case.fails is not None]
-        others = [case for case in todo if case.fails is None]
+        failing = [case for case in todo if isinstance(case, Case) and case.fails is not None]
+        others = [case for case in todo if case not in failing]
         figures: dict[Case | ClassCase, Figures] = {}
         done = 0
         for group, samples_ms in ((failing, SAMPLE_MS), (others, None)):
@@ -422,14 +422,14 @@ def _class_flows(config: Config, options: Options, case: ClassCase) -> dict[str,
         flow["port"] = packets.port
     tables: dict[str, Any] = {"flow": {"of-class": flow}}
     if packets.address is not None:
-        flow["family"] = packets.address.version
         tables["host"] = {_CLASSED: {"addresses": [str(packets.address)]}}
     if case.is_call:
         del flow["cc"]
         # Packets sent before measuring begins, or under way at its end, are counted at one of the ends only.
         stop = WARM_UP_S + options.seconds - 1
         flow |= {"protocol": "udp", "workload": CALL, "start": f"{WARM_UP_S} s", "stop": f"{stop} s"}
-        tables["flow"]["bulk"] = _flow(options, case.direction)
+        if case.fails is None:
+            tables["flow"]["bulk"] = _flow(options, case.direction)
     return tables
 
 
@@ -454,8 +454,9 @@ def _measured(case: Case | ClassCase, config: Config, options: Options, result: 
     if case.fails is None:
         mean, p95 = flow["mean_one_way_delay_ms"], flow["p95_one_way_delay_ms"]
         return {"mean_delay_ms": mean, "p95_delay_ms": p95, "lost_packets": lost}
-    times, delivered = _delivery(result, "of-class")
-    return {"silent_ms": _silence(times, delivered, *outage(options)), "lost_packets": lost}
+    # The call is all that crosses the gateway in this direction.
+    way = {"up": "forward", "down": "reverse"}[case.direction]
+    return {"silent_ms": result.gateways[_GATEWAY][way]["silent_ms"], "lost_packets": lost}
 
 
 def _measure(case: Case, config: Config, options: Options, result: RunResult) -> dict[str, float | None]:
@@ -484,7 +485,9 @@ def _shares(case: Case, config: Config, result: RunResult) -> dict[str, float | 
 
 def _failover(result: RunResult, options: Options) -> dict[str, float]:
     """Goodput before, during and after an outage, and the longest time in each without new data in order."""
-    times, delivered = _delivery(result, "bulk")
+    samples = result.table("samples")
+    times = [float(time) for time in samples["time_s"]]
+    delivered = [int(octets) for octets in samples["delivered_bytes"]]
     dies, returns = outage(options)
     marks = [float(WARM_UP_S), dies, returns, float(WARM_UP_S + options.seconds)]
     octets = [_at(times, delivered, mark) for mark in marks]
@@ -497,17 +500,6 @@ def _failover(result: RunResult, options: Options) -> dict[str, float]:
         "after_mbit_s": rates[2],
         "after_silent_ms": _silence(times, delivered, returns, marks[-1]),
     }
-
-
-def _delivery(result: RunResult, flow: str) -> tuple[list[float], list[int]]:
-    """When a flow was sampled, and the octets that it had delivered by then."""
-    samples = result.table("samples")
-    rows = [
-        (float(time), int(octets))
-        for time, name, octets in zip(samples["time_s"], samples["flow"], samples["delivered_bytes"], strict=True)
-        if name == flow
-    ]
-    return [time for time, _ in rows], [octets for _, octets in rows]
 
 
 def _at(times: Sequence[float], delivered: Sequence[int], time: float) -> int:
@@ -532,7 +524,7 @@ def remarks(config: Config, lines: Mapping[str, Line]) -> tuple[str, ...]:
     """What a plan leaves out of a configuration, and what it assumes of paths."""
     found = [note for line in lines.values() for note in line.notes]
     found += [
-        f"left out: the class `{one.name}`; no packet was found that is of no class before it"
+        f"left out: the class `{one.name}`; no IPv4 packet was found that it takes and no class before it"
         for one in config.classes
         if one.packets is None
     ]
