@@ -202,15 +202,16 @@ path = "lte"
 """
 
 
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> plan.Plan:
+    file = tmp_path_factory.mktemp("classes") / "gateway.toml"
+    file.write_text(CONFIGURATION.replace('policy = "backup"\n', "") + CLASSES)
+    options = plan.Options(flows=2, seconds=6, seeds=1)
+    return plan.make(config.read(file), gathered(file, FIBRE, LTE), options)
+
+
 class TestClasses:
     """Predictions for classes."""
-
-    @pytest.fixture(scope="class")
-    def planned(self, tmp_path_factory: pytest.TempPathFactory) -> plan.Plan:
-        file = tmp_path_factory.mktemp("classes") / "gateway.toml"
-        file.write_text(CONFIGURATION.replace('policy = "backup"\n', "") + CLASSES)
-        options = plan.Options(flows=2, seconds=6, seeds=1)
-        return plan.make(config.read(file), gathered(file, FIBRE, LTE), options)
 
     @pytest.mark.parametrize("direction", lines.DIRECTIONS)
     def test_packets_are_of_the_class_they_are_simulated_for(self, file: Path, direction: str) -> None:
@@ -266,7 +267,7 @@ class TestClasses:
         ("old", "new", "message", "hint"),
         [
             ('"interactive"', '"interactiv"', ":19:8: unknown", "interactive"),
-            ('"ef", 34', "64", ":18:18: 64 is no code point", "from 0 to 63"),
+            ('"ef", 34', "64", ":18:19: 64 is no code point", "from 0 to 63"),
             ('mode = "interactive"', 'mod = "interactive"', ":19:1: unknown key `mod`", "mode"),
             ('path = "lte"', 'path = "lta"', ":28:8: there is no path `lta`", "lte"),
             ('path = "lte"\n', "", ":25:1: the class `backups` pins to no path", "expected `path`"),

@@ -89,6 +89,62 @@ def power_model(
     )
 
 
+def class(
+    *,
+    match: Mapping[str, Value],
+    mode: str,
+    path: str | None = None,
+) -> Component:
+    """Class.
+
+    Packets that the tunnel treats otherwise. The first class that fits a packet holds.
+
+    Args:
+        match: Which packets.
+        mode: How they are treated. (one of ``"bulk"``, ``"interactive"``, ``"pinned"``)
+        path: With ``mode = "pinned"``: the path that they take.
+    """
+    return build(
+        Builder("parts.class", "gateway.component.class.component"),
+        {
+            "match": match,
+            "mode": mode,
+            "path": path,
+        },
+    )
+
+
+def class_match(
+    *,
+    dscp: int | str | Sequence[int | str] | None = None,
+    port: str | int | Sequence[str | int] | None = None,
+    prefix: str | Sequence[str] | None = None,
+) -> Component:
+    """Class match.
+
+    Which packets a class is for: those that fit each key that is given.
+
+    Args:
+        dscp: Code points (RFC 2474): ``"ef"``, ``"af41"``, ``"cs5"``, a number, or a list of these. (0 to 63; one
+            of ``"cs0"``, ``"le"``, ``"cs1"``, ``"af11"``, ``"af12"``, ``"af13"``, ``"cs2"``, ``"af21"``,
+            ``"af22"``, ``"af23"``, ``"cs3"``, ``"af31"``, ``"af32"``, ``"af33"``, ``"cs4"``, ``"af41"``,
+            ``"af42"``, ``"af43"``, ``"cs5"``, ``"va"``, ``"ef"``, ``"cs6"``, ``"cs7"``; each 0 to 63; each one of
+            ``"cs0"``, ``"le"``, ``"cs1"``, ``"af11"``, ``"af12"``, ``"af13"``, ``"cs2"``, ``"af21"``, ``"af22"``,
+            ``"af23"``, ``"cs3"``, ``"af31"``, ``"af32"``, ``"af33"``, ``"cs4"``, ``"af41"``, ``"af42"``,
+            ``"af43"``, ``"cs5"``, ``"va"``, ``"ef"``, ``"cs6"``, ``"cs7"``)
+        port: Ports of either end, over TCP or UDP: ``443``, ``"5000-5010"``, or a list of these.
+        prefix: Addresses of either end: ``"192.0.2.0/24"``, or a list of these.
+    """
+    return build(
+        Builder("parts.class_match", "gateway.component.class.component.match"),
+        {
+            "dscp": dscp,
+            "port": port,
+            "prefix": prefix,
+        },
+    )
+
+
 def overrides(
     *,
     mss: str | None = None,

@@ -187,6 +187,7 @@ class Tables:
         restore: str | Mapping[str, Value] | None = None,
         overhead: str | None = None,
         policies: Mapping[str, Value] | None = None,
+        class_: Mapping[str, Value] | None = None,
         clock_offset: tuple[str, str] | None = None,
     ) -> S:
         """Add a gateway; the scenario with it is returned.
@@ -210,6 +211,9 @@ class Tables:
                 18446744073709551615 bytes)
             policies: When each route is used: ``{ lte = "backup" }``; the others are ``"active"``. Only for ``kind =
                 "tunnel"``.
+            class_: Packets that both ends treat otherwise, by name, as ``[class.NAME]`` of ``anabranch-gateway`` does:
+                ``[gateway.G.class.calls]`` with ``match = { dscp = "ef" }`` and ``mode = "interactive"``. The first
+                class that fits a packet holds; ``path`` is a route. Only for ``kind = "tunnel"``.
             clock_offset: What the clocks of the two ends show at the start of the run, each up to 1000000 s; by default
                 0 s. Only for ``kind = "tunnel"``. (each duration in ps, ns, us (µs), ms, s, min, h; each 0 s to
                 9223372.036854775807 s)
@@ -228,6 +232,7 @@ class Tables:
                 "restore": restore,
                 "overhead": overhead,
                 "policies": policies,
+                "class": class_,
                 "clock_offset": clock_offset,
             },
         )
@@ -279,8 +284,10 @@ class Tables:
             devices: Links, groups or gateways of this host, by name, each of which has in the live engine a network
                 device of that name with addresses of its own; the first is where packets leave for which nothing says
                 otherwise. Without it the host has one device, ``path``. A flow has the addresses of the devices over
-                which its ways begin. In the simulator hosts have no addresses.
+                which its ways begin. In the simulator devices have no addresses.
             addresses: Addresses that this host has in the live engine besides those of its devices: ``["192.0.2.1"]``.
+                In the simulator its packets have the first one of their version of IP, which classes of the gateway's
+                tunnel see.
 
         Raises:
             BadValueError: No scenario can have one of the values.
@@ -310,6 +317,7 @@ class Tables:
         protocol: str | None = None,
         family: int | None = None,
         dscp: int | str | None = None,
+        port: int | None = None,
         start: str | None = None,
         start_spread: str | None = None,
         stop: str | None = None,
@@ -338,6 +346,8 @@ class Tables:
                 one of ``"cs0"``, ``"le"``, ``"cs1"``, ``"af11"``, ``"af12"``, ``"af13"``, ``"cs2"``, ``"af21"``,
                 ``"af22"``, ``"af23"``, ``"cs3"``, ``"af31"``, ``"af32"``, ``"af33"``, ``"cs4"``, ``"af41"``,
                 ``"af42"``, ``"af43"``, ``"cs5"``, ``"va"``, ``"ef"``, ``"cs6"``, ``"cs7"``)
+            port: Simulator only: the port at ``to``, which captures and classes of the gateway's tunnel see; by default
+                5001. Each connection has another port at ``from``. (1 to 65535)
             start: When it starts. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default
                 ``"0 s"``)
             start_spread: Each copy starts later by a uniform draw from this span. (duration in ps, ns, us (µs), ms, s,
@@ -373,6 +383,7 @@ class Tables:
                 "protocol": protocol,
                 "family": family,
                 "dscp": dscp,
+                "port": port,
                 "start": start,
                 "start_spread": start_spread,
                 "stop": stop,
