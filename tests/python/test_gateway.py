@@ -226,18 +226,16 @@ class TestClasses:
 
     @pytest.mark.parametrize("direction", lines.DIRECTIONS)
     def test_an_interactive_call_outlives_its_path(self, planned: plan.Plan, direction: str) -> None:
-        silence, lost = (
-            {
-                name: planned.figures[plan.ClassCase(direction, name, is_call=True, fails="fibre")][key]
-                for name in (None, "calls")
-            }
-            for key in ("silent_ms", "lost_packets")
-        )
-        assert silence["calls"] is not None
-        assert silence[None] is not None
-        assert lost["calls"] is not None
-        assert lost["calls"].max == 0
-        assert silence["calls"].max < silence[None].min
+        def figures(name: str | None) -> plan.Figures:
+            return planned.figures[plan.ClassCase(direction, name, is_call=True, fails="fibre")]
+
+        silence, of_no_class = figures("calls")["silent_ms"], figures(None)["silent_ms"]
+        lost = figures("calls")["lost_packets"]
+        assert silence is not None
+        assert of_no_class is not None
+        assert lost is not None
+        assert lost.max == 0
+        assert silence.max < of_no_class.min
 
     def test_a_pinned_flow_gets_its_path(self, planned: plan.Plan) -> None:
         found = planned.document()["directions"]["down"]["classes"]["backups"]
