@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from anabranch import toml_text
+from anabranch import Scenario, toml_text
 from anabranch.errors import UserError
 from anabranch.gateway import config, daemon, lines, plan
 
@@ -179,10 +179,107 @@ class TestPlan:
         done = anabranch(*given)
         assert (done.status, done.err) == (0, "")
         assert all(len(line) <= 80 for line in done.out.splitlines())
-        assert "left out: the class `calls` (interactive)" in done.out
+        assert "  class calls: interactive" in done.out
+        assert "  fibre: calls" in done.out
         as_json = anabranch(*given, "--json")
         assert (as_json.status, as_json.err) == (0, "")
         assert set(json.loads(as_json.out)["directions"]) == {"up", "down"}
+
+
+CLASSES = """
+[class.calls]
+match = { dscp = ["ef", 34] }
+mode = "interactive"
+
+[class.web]
+match = { port = ["8000-8010", 443], dscp = ["ef", 10] }
+mode = "bulk"
+
+[class.backups]
+match = { prefix = "192.168.7.9" }
+mode = "pinned"
+path = "lte"
+"""
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> plan.Plan:
+    file = tmp_path_factory.mktemp("classes") / "gateway.toml"
+    file.write_text(CONFIGURATION.replace('policy = "backup"\n', "") + CLASSES)
+    options = plan.Options(flows=2, seconds=6, seeds=1)
+    return plan.make(config.read(file), gathered(file, FIBRE, LTE), options)
+
+
+class TestClasses:
+    """Predictions for classes."""
+
+    @pytest.mark.parametrize("direction", lines.DIRECTIONS)
+    def test_packets_are_of_the_class_they_are_simulated_for(self, file: Path, direction: str) -> None:
+        file.write_text(CONFIGURATION + CLASSES)
+        configured, options = config.read(file), plan.Options(seconds=6, seeds=1)
+        for name in ("calls", "web", "backups", None):
+            case = plan.ClassCase(direction, name, is_call=True, fails="lte")
+            text = toml_text.write_document(plan.document(configured, gathered(file, FIBRE, LTE), options, case))
+            gateway = Scenario.from_text(text).run().gateways["the-tunnel"]
+            entered = gateway["forward" if direction == "up" else "reverse"]["class_packets"]
+            assert {one for one, packets in entered.items() if packets} == ({name} if name else set())
+
+    @pytest.mark.parametrize("direction", lines.DIRECTIONS)
+    def test_an_interactive_call_outlives_its_path(self, planned: plan.Plan, direction: str) -> None:
+        def figures(name: str | None) -> plan.Figures:
+            return planned.figures[plan.ClassCase(direction, name, is_call=True, fails="fibre")]
+
+        silence, of_no_class = figures("calls")["silent_ms"], figures(None)["silent_ms"]
+        lost = figures("calls")["lost_packets"]
+        assert silence is not None
+        assert of_no_class is not None
+        assert lost is not None
+        assert lost.max == 0
+        assert silence.max < of_no_class.min
+
+    def test_a_pinned_flow_gets_its_path(self, planned: plan.Plan) -> None:
+        found = planned.document()["directions"]["down"]["classes"]["backups"]
+        assert found["mode"] == "pinned"
+        assert found["goodput_mbit_s"] is not None
+        # The path has 4 Mbit/s.
+        assert 2.5 < found["goodput_mbit_s"]["median"] < 4
+
+    def test_without_classes_there_is_no_prediction_for_one(self, backup: dict[str, Any]) -> None:
+        for found in backup["directions"].values():
+            assert (found["classes"], found["no_class"]) == ({}, None)
+
+    @pytest.mark.parametrize(
+        ("more", "remark"),
+        [
+            ('match = { dscp = "ef", port = 22 }\nmode = "bulk"\n', "left out: the class `more`"),
+            ('match = { prefix = "2001:db8::/32" }\nmode = "bulk"\n', "left out: the class `more`"),
+            ('match = { port = "1-65535" }\nmode = "bulk"\n', "the class `more` takes all simulated traffic"),
+        ],
+    )
+    def test_a_remark_names_a_class_that_is_not_compared(self, file: Path, more: str, remark: str) -> None:
+        file.write_text(f"{CONFIGURATION}{CLASSES}[class.more]\n{more}")
+        remarks = plan.remarks(config.read(file), gathered(file, FIBRE, LTE))
+        assert any(remark in one for one in remarks)
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message", "hint"),
+        [
+            ('"interactive"', '"interactiv"', ":19:8: unknown", "interactive"),
+            ('"ef", 34', "64", ":18:19: 64 is no code point", "from 0 to 63"),
+            ('mode = "interactive"', 'mod = "interactive"', ":19:1: unknown key `mod`", "mode"),
+            ('path = "lte"', 'path = "lta"', ":28:8: there is no path `lta`", "lte"),
+            ('path = "lte"\n', "", ":25:1: the class `backups` pins to no path", "expected `path`"),
+            ('{ prefix = "192.168.7.9" }', "{}", ":26:9: the class `backups` does not say", "expected `dscp`"),
+        ],
+    )
+    def test_a_wrong_class_names_place_and_expectation(
+        self, anabranch: Call, file: Path, old: str, new: str, message: str, hint: str
+    ) -> None:
+        file.write_text(CONFIGURATION + CLASSES.replace(old, new))
+        done = anabranch("gateway", "plan", file, "--path", FIBRE, "--path", LTE)
+        assert (done.status, done.out) == (2, "")
+        assert done.err.startswith(f"error: {file}{message}")
+        assert hint in done.err
 
 
 class TestLines:

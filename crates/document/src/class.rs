@@ -14,6 +14,7 @@ use crate::{
 /// Packets that the tunnel treats otherwise. The first class that fits a packet holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "GatewayClass")]
 pub struct Class {
     /// Which packets.
     #[serde(rename = "match")]
@@ -64,6 +65,7 @@ impl ClassMatch {
 /// How packets are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ClassMode")]
 pub enum Mode {
     /// For throughput, over all paths.
     Bulk,

@@ -359,7 +359,7 @@ pub struct Host {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
     /// Addresses that this host has in the live engine besides those of its devices: `["192.0.2.1"]`. In the simulator its packets
-    /// have the first one of their version of IP, which classes of the gateway's tunnel see.
+    /// have the first of IPv4, which classes of the gateway's tunnel see.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<Address>,
 }

@@ -196,7 +196,7 @@ fn no_ack_adds_more_than_it_acknowledges() {
 fn parameters_out_of_range_are_refused() {
     for (name, value, expected) in [
         ("s_max", json!("0 packets"), "from 1 to 1000000"),
-        ("s_min", json!(0), "0.001..1"),
+        ("s_min", json!(0), "0.001 to 1"),
         ("s_min", json!(2), "segments per round trip"),
         (
             "beta",

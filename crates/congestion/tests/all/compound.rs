@@ -343,11 +343,11 @@ fn after_a_timeout_the_smallest_rtt_is_measured_anew() {
 #[test]
 fn parameters_out_of_range_are_refused() {
     for (name, value, expected) in [
-        ("alpha", json!(-0.1), "0..1"),
-        ("k", json!(1.1), "0..1"),
-        ("beta", json!(0.3), "0.5..0.99"),
-        ("zeta", json!(0), "0.1..10"),
-        ("lambda", json!(2), "0..1"),
+        ("alpha", json!(-0.1), "0 to 1"),
+        ("k", json!(1.1), "0 to 1"),
+        ("beta", json!(0.3), "0.5 to 0.99"),
+        ("zeta", json!(0), "0.1 to 10"),
+        ("lambda", json!(2), "0 to 1"),
         ("gamma", json!("0 packets"), "from 1 to 1000000"),
         ("gamma", json!(30), "a number of packets"),
         ("low_window", json!("few"), "a number of packets"),

@@ -197,7 +197,7 @@ fn parameters_out_of_range_are_refused() {
         ),
         ("beta", json!(3), "a number of packets"),
         ("gamma", json!("1 byte"), "a number of packets"),
-        ("beta_loss", json!(0.2), "0.5..0.99"),
+        ("beta_loss", json!(0.2), "0.5 to 0.99"),
     ] {
         let file = json!({ META.name: { name: value } });
         let message = serde_json::from_value::<Config>(file)

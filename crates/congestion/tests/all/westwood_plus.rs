@@ -208,8 +208,8 @@ fn a_filter_of_zero_takes_the_last_sample_and_one_of_one_the_first() {
 #[test]
 fn parameters_out_of_range_are_refused() {
     for (name, value, expected) in [
-        ("filter", json!(1.5), "0..1"),
-        ("filter", json!(-0.1), "0..1"),
+        ("filter", json!(1.5), "0 to 1"),
+        ("filter", json!(-0.1), "0 to 1"),
         ("slow_start_limit", json!("0 packets"), "from 1 to 1000000"),
         ("avoidance", json!("segments"), "`acks`"),
     ] {

@@ -140,7 +140,7 @@ fn classes(
         resolver.error(&place, wrong.message.clone(), wrong.help.clone())
     })?;
     let classes = table.class.0.iter();
-    let resolved = classes.map(|(name, class)| ResolvedClass {
+    let all = classes.map(|(name, class)| ResolvedClass {
         name: name.clone(),
         matches: class.matches.clone(),
         mode: class.mode,
@@ -148,7 +148,7 @@ fn classes(
             .iter()
             .position(|route| class.path.as_deref() == Some(*route)),
     });
-    Ok(resolved.collect())
+    Ok(all.collect())
 }
 
 /// Keys that are for the other kind of gateways.
