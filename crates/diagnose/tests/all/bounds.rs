@@ -116,3 +116,17 @@ fn retransmissions_of_an_octet_beyond_the_bound_are_undecided() {
     assert_eq!((counts.all, counts.needed, counts.spurious), (199, 0, 0));
     assert_eq!(counts.undecided, 199);
 }
+
+#[test]
+fn times_decades_apart_leave_limits_that_sum_up() {
+    let mut script = Script::opened();
+    for k in 0..20 {
+        script.data(30, k * MSS, MSS).ack(40, (k + 1) * MSS, &[]);
+        script.last().micros = u64::from(k % 2) * 4_000_000_000_000_000;
+    }
+    let report = script.report();
+    assert!(report.not_put_in_order > 0);
+    let connection = &report.connections[0];
+    let sum: f64 = connection.directions.a_to_b.limits_s.values().sum();
+    assert!((sum - connection.duration_s).abs() < 1e-3);
+}
