@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import re
 import subprocess
@@ -44,9 +45,10 @@ def run(files: Sequence[Path], settings: Mapping[str, int] | None = None) -> lis
         RuntimeError: A script could not be run at all.
     """
     subprocess.run(BUILD, cwd=ROOT, check=True)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     sets = [word for name, value in (settings or {}).items() for word in ("--set", f"{name}={value}")]
     done = subprocess.run(
-        [ROOT / "target/debug/examples/scripts", *sets, *(file.relative_to(ROOT) for file in files)],
+        [target / "debug/examples/scripts", *sets, *(file.relative_to(ROOT) for file in files)],
         cwd=ROOT,
         capture_output=True,
         text=True,
