@@ -2,6 +2,7 @@
 
 mod change;
 mod handshakes;
+mod homes;
 mod lanes;
 mod protection;
 mod receiving;

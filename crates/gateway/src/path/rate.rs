@@ -160,6 +160,14 @@ pub struct RateControl {
     signal: bool,
     /// The scheduler does not use the path, though it is ready.
     is_left_out: bool,
+    /// It has been left out: there are rounds in which it was used for a part of the time only.
+    has_pauses: bool,
+    /// Octets that arrived so far.
+    total: u64,
+    /// When the newest packet had arrived at the last report, and whether a queue had delayed it.
+    last: Option<(u32, bool)>,
+    /// Since when, and from how many octets on, each report has shown a queue.
+    queued: Option<(u32, u64)>,
     /// Octets that arrived in rounds in a row of which the start had sent far more.
     full: usize,
 }
@@ -190,6 +198,10 @@ impl Default for RateControl {
             is_congested: false,
             signal: false,
             is_left_out: false,
+            has_pauses: false,
+            total: 0,
+            last: None,
+            queued: None,
             full: 0,
         }
     }
@@ -308,6 +320,7 @@ impl RateControl {
     /// Packets wait. Where this path could take one, the scheduler has left it out, and it has nothing to catch up on.
     pub fn on_wait(&mut self, feedback: Option<Duration>, now: Instant) {
         self.is_left_out = self.ready(feedback).is_some_and(|ready| ready <= now);
+        self.has_pauses |= self.is_left_out;
     }
 
     /// A datagram leaves, after the pace held packets back or not. Those that the pace does not hold back count nevertheless.
@@ -334,6 +347,7 @@ impl RateControl {
         }
         self.in_flight = self.in_flight.saturating_sub(octets);
         self.round.arrived += octets;
+        self.total += octets as u64;
     }
 
     /// The newest arrived at this time of the receiver's clock, in microseconds, and took so many seconds.
@@ -358,6 +372,29 @@ impl RateControl {
         *delay += (sample - *delay) / 8.0;
         self.flight_then += (in_flight as f64 - self.flight_then) / 8.0;
         self.round.least_queue_s = self.round.least_queue_s.min(sample - self.base());
+        self.follow_queue(arrived, sample - self.base() > self.target_s());
+    }
+
+    /// While a queue lasts from report to report, the path delivers what it can, also if that is less than a round. So a start that is
+    /// faster is over.
+    fn follow_queue(&mut self, arrived: u32, is_queued: bool) {
+        let before = self.last.replace((arrived, is_queued));
+        let Some((at, true)) = before.filter(|_| self.is_starting && self.has_pauses) else {
+            self.queued = None;
+            return;
+        };
+        let (since, from) = *self.queued.get_or_insert((at, self.total));
+        let took_s = f64::from(at.wrapping_sub(since)) * 1e-6;
+        let octets = self.total - from;
+        if octets < FULL_OCTETS as u64 || took_s < CLEAR * self.jitter_s {
+            return;
+        }
+        let delivery = octets as f64 / took_s;
+        if delivery < KEEPS_UP_AT_START * self.rate {
+            self.is_starting = false;
+            self.delivery = delivery;
+            self.rate = delivery;
+        }
     }
 
     fn base(&self) -> f64 {
@@ -391,6 +428,7 @@ impl RateControl {
     /// The clocks' difference is measured anew.
     pub fn forget_delay(&mut self) {
         (self.delay_s, self.newest_s) = (None, None);
+        (self.last, self.queued) = (None, None);
         self.base_s = [f64::INFINITY; 2];
         self.round.from = None;
         self.round.least_queue_s = f64::INFINITY;

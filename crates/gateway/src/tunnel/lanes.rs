@@ -3,6 +3,7 @@
 use anabranch_core::units::{Duration, Instant};
 use std::collections::VecDeque;
 
+use super::homes::Homes;
 use crate::{
     blocks::Protector,
     inner::{FLOWS, Summary},
@@ -58,6 +59,7 @@ pub(super) struct Lane {
     pub queue: Queue,
     pub repairs: VecDeque<Kept>,
     pub staged: Option<Staged>,
+    pub homes: Homes,
     pub meter: Meter,
     pub protector: Protector,
     /// Octets that it has sent, or would have if it had always had a share: the lane with the least goes on.
@@ -71,6 +73,7 @@ impl Lane {
             queue: Queue::new(seed),
             repairs: VecDeque::new(),
             staged: None,
+            homes: Homes::default(),
             meter: Meter::default(),
             protector: Protector::default(),
             served: 0,
@@ -79,6 +82,7 @@ impl Lane {
 
     pub(super) fn is_empty(&self) -> bool {
         self.staged.is_none()
+            && self.homes.is_empty()
             && self.queue.is_empty()
             && self.repairs.is_empty()
             && self.protector.next_octets().is_none()
@@ -255,7 +259,9 @@ impl Lanes {
 
     /// Packets that wait.
     pub(super) fn queued(&self) -> usize {
-        self.iter().map(|lane| lane.queue.len()).sum()
+        self.iter()
+            .map(|lane| lane.queue.len() + lane.homes.len())
+            .sum()
     }
 
     /// Packets that wait to be retransmitted.
@@ -270,7 +276,9 @@ impl Lanes {
 
     /// Octets that leave before a packet that arrives now.
     pub(super) fn backlog(&self) -> u64 {
-        self.iter().map(|lane| lane.queue.octets()).sum()
+        self.iter()
+            .map(|lane| lane.queue.octets() + lane.homes.all_octets() as u64)
+            .sum()
     }
 
     /// The other end has restarted: what has a number goes.
@@ -278,6 +286,7 @@ impl Lanes {
         for lane in &mut self.all {
             lane.repairs.clear();
             lane.staged = None;
+            lane.homes.forget();
             lane.protector = Protector::default();
         }
     }

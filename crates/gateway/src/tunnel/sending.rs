@@ -71,6 +71,9 @@ const HORIZON_S: f64 = 2.0;
 /// A flow in order waits for its last packet. So a path counts as slow as its delay and so many times its jitter (as RFC 6298 §2 does
 /// with `K`).
 const DEVIATIONS: f64 = 4.0;
+/// What waits for a path beside the queue takes so many seconds of its rate, or has so many octets, at most.
+const ASIDE_S: f64 = 0.002;
+const LEAST_ASIDE: f64 = 3_000.0;
 /// The receiver waits no longer than this for what is late.
 const LATER_MOST_S: f64 = 0.340;
 
@@ -271,6 +274,9 @@ impl Tunnel {
         if let Some(transmit) = self.send_repair(number, buffer) {
             return Some(transmit);
         }
+        if let Some(transmit) = self.send_aside(number, buffer) {
+            return Some(transmit);
+        }
         loop {
             let octets = self.stage(number)?;
             let Some(tier) = self.tier(octets) else {
@@ -281,28 +287,138 @@ impl Tunnel {
                 self.pool.put(staged.kept.packet);
                 continue;
             };
-            let id = self.choose(number, octets, tier)?;
-            let Staged {
-                mut kept,
-                is_repair,
-            } = self.lanes.get_mut(number)?.staged.take()?;
-            kept.attempts += u8::from(is_repair);
-            self.counters.retransmitted += u64::from(is_repair);
-            self.lanes.on_sent(number, octets, self.now);
-            if !is_repair && let Some(path) = self.second_path(number, id, octets) {
-                let packet = self.pool.copy(&kept.packet);
-                self.copy = Some(Copy {
-                    path,
-                    place: kept.place,
-                    packet,
-                });
+            let mut id = self.choose(number, octets, tier)?;
+            if let Some(home) = self.keep_home(number, octets, tier, id) {
+                id = home;
+                if !self.paths.get(home).is_some_and(|path| self.is_ready(path)) {
+                    let lane = self.lanes.get_mut(number)?;
+                    let kept = lane.staged.take()?.kept;
+                    lane.homes.set_aside(home, kept);
+                    continue;
+                }
             }
-            if !is_repair {
-                self.protect(&mut kept, octets);
-            }
-            let kind = kept.kind();
-            return self.send(id, kind, Content::Kept(kept), buffer);
+            let staged = self.lanes.get_mut(number)?.staged.take()?;
+            return self.send_staged(number, id, staged, buffer);
         }
+    }
+
+    fn send_staged(
+        &mut self,
+        number: u8,
+        id: PathId,
+        staged: Staged,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let octets = staged.kept.packet.len() + OVERHEAD;
+        let Staged {
+            mut kept,
+            is_repair,
+        } = staged;
+        kept.attempts += u8::from(is_repair);
+        self.counters.retransmitted += u64::from(is_repair);
+        self.lanes.on_sent(number, octets, self.now);
+        if !is_repair && let Some(path) = self.second_path(number, id, octets) {
+            let packet = self.pool.copy(&kept.packet);
+            self.copy = Some(Copy {
+                path,
+                place: kept.place,
+                packet,
+            });
+        }
+        if !is_repair {
+            self.protect(&mut kept, octets);
+        }
+        let kind = kept.kind();
+        self.send(id, kind, Content::Kept(kept), buffer)
+    }
+
+    /// Sends a packet that has waited for its path, if that is ready.
+    fn send_aside(&mut self, number: u8, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let lane = self.lanes.get(number)?;
+        if lane.homes.is_empty() {
+            return None;
+        }
+        let due = lane.homes.waited_for().find_map(|(id, octets)| {
+            let octets = octets + OVERHEAD;
+            let tier = self.tier(octets)?;
+            let path = self.of_tier(octets, tier).find(|&(other, _)| other == id);
+            match path {
+                Some((_, path)) if self.is_gain(path, octets, tier) => {
+                    self.is_ready(path).then_some((id, true))
+                }
+                _ => Some((id, false)),
+            }
+        });
+        let (id, is_home) = due?;
+        let lane = self.lanes.get_mut(number)?;
+        if !is_home {
+            // The path is of no use any more: the packet takes another.
+            if lane.staged.is_some() {
+                return None;
+            }
+            let kept = lane.homes.take_aside(id)?;
+            lane.homes.set(kept.place.flow, None);
+            lane.staged = Some(Staged {
+                kept,
+                is_repair: false,
+            });
+            return None;
+        }
+        let kept = lane.homes.take_aside(id)?;
+        self.send_staged(
+            number,
+            id,
+            Staged {
+                kept,
+                is_repair: false,
+            },
+            buffer,
+        )
+    }
+
+    /// The path that the packet ready to leave waits for, rather than take `id`, which could take it now: packets of a slower path come from
+    /// as few flows as it can carry.
+    fn keep_home(&mut self, number: u8, octets: usize, tier: Usable, id: PathId) -> Option<PathId> {
+        let lane = self.lanes.get(number)?;
+        let staged = lane.staged.as_ref()?;
+        if lane.class != Class::Bulk || staged.is_repair {
+            return None;
+        }
+        let flow = staged.kept.place.flow;
+        let home = lane.homes.of(flow);
+        let (fastest, fast) = self.of_tier(octets, tier).min_by(by_arrival)?;
+        let has_room = |id: PathId, path: &Path| {
+            !lane.homes.is_full()
+                && (lane.homes.octets(id) as f64) < (ASIDE_S * path.rate.rate()).max(LEAST_ASIDE)
+        };
+        if home == Some(id) {
+            return None;
+        }
+        if id == fastest || home.is_some() && home != Some(fastest) {
+            let home = home?;
+            let path = self.of_tier(octets, tier).find(|&(other, _)| other == home);
+            if let Some((_, path)) = path
+                && has_room(home, path)
+                && self.is_gain(path, octets, tier)
+            {
+                return Some(home);
+            }
+            self.lanes.get_mut(number)?.homes.set(flow, None);
+            return None;
+        }
+        let (_, slow) = self.of_tier(octets, tier).find(|&(other, _)| other == id)?;
+        let all: f64 = self
+            .of_tier(octets, tier)
+            .map(|(_, path)| path.rate.rate())
+            .sum();
+        if all > slow.rate.rate() * lane.homes.flows() as f64 {
+            return None;
+        }
+        if has_room(fastest, fast) && !lane.queue.is_empty() {
+            return Some(fastest);
+        }
+        self.lanes.get_mut(number)?.homes.set(flow, Some(id));
+        None
     }
 
     /// Has a packet ready to leave; gives its octets. It takes its number only now, so that one dropped in the queue leaves no gap.
@@ -319,6 +435,7 @@ impl Tunnel {
                 kept
             } else {
                 let (flow, packet) = lane.queue.pop(self.now, &mut self.pool)?;
+                lane.homes.on_packet(flow);
                 let next = self.numbers.get_mut(usize::from(flow))?;
                 let place = Place {
                     flow,
@@ -392,6 +509,18 @@ impl Tunnel {
         if self.is_interactive(number) && self.is_small(number, fastest) {
             return Some(id);
         }
+        self.of_tier(octets, tier)
+            .filter(|(_, path)| self.is_ready(path) && self.is_gain(path, octets, tier))
+            .min_by(by_arrival)
+            .map(|(id, _)| id)
+    }
+
+    /// Whether a path helps: a packet that takes it now arrives before the last one of the backlog would on the fastest, or the path raises
+    /// the throughput.
+    fn is_gain(&self, path: &Path, octets: usize, tier: Usable) -> bool {
+        let Some((_, fastest)) = self.of_tier(octets, tier).min_by(by_arrival) else {
+            return false;
+        };
         let backlog_s = (self.lanes.backlog() as f64 + octets as f64) / fastest.rate.rate();
         let srtt_s = fastest.round_trip.srtt().map_or(0.0, Duration::as_secs_f64);
         let bound_s = if fastest.rate.is_starting() {
@@ -399,14 +528,8 @@ impl Tunnel {
         } else {
             backlog_s
         };
-        let is_gain = |path: &Path| {
-            let later_s = expected_delay(path) - expected_delay(fastest);
-            later_s <= bound_s || self.is_worth(path, octets, tier)
-        };
-        self.of_tier(octets, tier)
-            .filter(|(_, path)| self.is_ready(path) && is_gain(path))
-            .min_by(by_arrival)
-            .map(|(id, _)| id)
+        let later_s = expected_delay(path) - expected_delay(fastest);
+        later_s <= bound_s || self.is_worth(path, octets, tier)
     }
 
     /// Whether a slower path raises the throughput by enough: all faster ones have been used to their rates for

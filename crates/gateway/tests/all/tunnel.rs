@@ -1,6 +1,6 @@
 //! Two tunnels over a network.
 
-use super::network::{End, Network, Wire, packet, path};
+use super::network::{Delivered, End, Network, Wire, packet, path};
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::{
     path::{Mtu, State},
@@ -630,6 +630,64 @@ fn unequal_paths_are_filled() {
             "{carried} of {capacity}, {rate} {delay}"
         );
     }
+}
+
+/// A fast path and a slower one for which many flows have more than the first carries.
+fn many_flows() -> Network {
+    let first = Wire {
+        rate: 3e6,
+        delay: MS * 10,
+        ..Wire::default()
+    };
+    let second = Wire {
+        rate: 8e5,
+        delay: MS * 40,
+        ..Wire::default()
+    };
+    Network::new(27, vec![[first; 2], [second; 2]], false)
+}
+
+#[test]
+fn a_slower_path_delays_only_the_flows_that_it_can_carry() {
+    let mut network = many_flows();
+    network.run(MS * 1_000);
+    let since = network.now;
+    // As much as both carry, with the tunnel's octets.
+    let interval = Duration::from_secs_f64(16.0 * 1_068.0 / 3.7e6);
+    for flow in 0..16 {
+        network.flow(0, flow, interval, MS * 8_000);
+    }
+    network.run(MS * 9_000);
+    // A share of a sixteenth fits three to four times into the slower path.
+    let is_delayed = |flow: &u16| {
+        let of_flow = |packet: &&Delivered| packet.flow == *flow && packet.number > 1_000;
+        let took = |packet: &Delivered| {
+            let sent = since + interval * u64::from(packet.number);
+            packet.at.saturating_since(sent)
+        };
+        let packets: Vec<_> = network.delivered[1].iter().filter(of_flow).collect();
+        let late = packets.iter().filter(|packet| took(packet) > MS * 40);
+        late.count() * 2 > packets.len()
+    };
+    let delayed = (0..16).filter(is_delayed).count();
+    assert!(
+        delayed <= 8,
+        "{delayed} of 16 flows have the slower path's delay"
+    );
+}
+
+#[test]
+fn a_start_with_pauses_ends_at_what_the_path_delivers() {
+    let mut network = many_flows();
+    for burst in 0..30 {
+        network.run(MS * (1_000 * u64::from(burst == 0)));
+        for flow in 0..100 {
+            network.flow(0, flow, MS, MS * 6);
+        }
+        network.run(MS * 200);
+    }
+    let rate = network.stats(0).paths[1].rate;
+    assert!(rate <= 2.0 * 8e5, "{rate} octets a second");
 }
 
 /// Delays count from arrival to arrival, however long a datagram waits for the host's processor.

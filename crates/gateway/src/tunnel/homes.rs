@@ -1,0 +1,121 @@
+//! Which flows keep to a slower path.
+//!
+//! A flow in order has the delay of the slowest path that carries some of its packets. If every flow of many is spread over all paths, each
+//! of them has that delay, and its sender needs a window that is larger by as much. So the packets of a slower path come from as few
+//! flows as it can carry, and the others keep the delay of the fastest one.
+
+use crate::{inner::FLOWS, path::Kept, wire::PathId};
+use std::collections::VecDeque;
+
+/// Packets that wait for their path at most: what is beside the queue is not under CoDel.
+const ASIDE: usize = 128;
+/// Packets by which the flows are counted that send.
+const RECENT: usize = 256;
+
+/// The flows of a lane that keep to a path, and packets that wait for their path.
+#[derive(Debug)]
+pub(super) struct Homes {
+    homes: Box<[Option<PathId>]>,
+    /// The flows of the last packets, and how many packets each has of these.
+    recent: VecDeque<u16>,
+    packets: Box<[u16]>,
+    flows: usize,
+    aside: VecDeque<(PathId, Kept)>,
+}
+
+impl Default for Homes {
+    fn default() -> Self {
+        Self {
+            homes: vec![None; usize::from(FLOWS)].into_boxed_slice(),
+            recent: VecDeque::with_capacity(RECENT),
+            packets: vec![0; usize::from(FLOWS)].into_boxed_slice(),
+            flows: 0,
+            aside: VecDeque::with_capacity(ASIDE),
+        }
+    }
+}
+
+impl Homes {
+    /// The slower path that a flow keeps to.
+    pub(super) fn of(&self, flow: u16) -> Option<PathId> {
+        self.homes.get(usize::from(flow)).copied().flatten()
+    }
+
+    /// A flow keeps to a path from now on, or to none.
+    pub(super) fn set(&mut self, flow: u16, home: Option<PathId>) {
+        if let Some(place) = self.homes.get_mut(usize::from(flow)) {
+            *place = home;
+        }
+    }
+
+    /// A packet of a flow leaves the queue.
+    pub(super) fn on_packet(&mut self, flow: u16) {
+        if self.recent.len() >= RECENT
+            && let Some(oldest) = self.recent.pop_front()
+            && let Some(packets) = self.packets.get_mut(usize::from(oldest))
+        {
+            *packets -= 1;
+            self.flows -= usize::from(*packets == 0);
+        }
+        if let Some(packets) = self.packets.get_mut(usize::from(flow)) {
+            self.recent.push_back(flow);
+            *packets += 1;
+            self.flows += usize::from(*packets == 1);
+        }
+    }
+
+    /// Flows that send.
+    pub(super) const fn flows(&self) -> usize {
+        self.flows
+    }
+
+    /// A packet waits for a path.
+    pub(super) fn set_aside(&mut self, path: PathId, kept: Kept) {
+        self.aside.push_back((path, kept));
+    }
+
+    /// The first packet that waits for a path.
+    pub(super) fn take_aside(&mut self, path: PathId) -> Option<Kept> {
+        let at = self.aside.iter().position(|&(of, _)| of == path)?;
+        self.aside.remove(at).map(|(_, kept)| kept)
+    }
+
+    /// Paths that packets wait for, and octets of the first packet of each.
+    pub(super) fn waited_for(&self) -> impl Iterator<Item = (PathId, usize)> {
+        let firsts = self.aside.iter().enumerate().filter(|&(at, (path, _))| {
+            !self.aside.iter().take(at).any(|(before, _)| before == path)
+        });
+        firsts.map(|(_, (path, kept))| (*path, kept.packet.len()))
+    }
+
+    /// Octets that wait for a path.
+    pub(super) fn octets(&self, path: PathId) -> usize {
+        let aside = self.aside.iter().filter(|&&(of, _)| of == path);
+        aside.map(|(_, kept)| kept.packet.len()).sum()
+    }
+
+    /// Octets that wait.
+    pub(super) fn all_octets(&self) -> usize {
+        self.aside.iter().map(|(_, kept)| kept.packet.len()).sum()
+    }
+
+    /// Packets that wait.
+    pub(super) fn len(&self) -> usize {
+        self.aside.len()
+    }
+
+    /// Whether no more packets may wait.
+    pub(super) fn is_full(&self) -> bool {
+        self.aside.len() >= ASIDE
+    }
+
+    /// Whether no packet waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.aside.is_empty()
+    }
+
+    /// Forgets what waits: it has numbers that hold no longer.
+    pub(super) fn forget(&mut self) {
+        self.aside.clear();
+    }
+}
