@@ -178,6 +178,13 @@ impl<B: Body> Sender<B> {
         }
         if self.recovery.phase != Phase::Recovery || !self.agreed.guided {
             let index = self.board.next_lost()?;
+            // ns-2's window after a timeout begins at the first segment, whatever SACK says behind it (validation/data/ns2-sack-delay.toml).
+            if self.settings.recovery_pace == RecoveryPace::CountedPipe {
+                let lost = self.board.get(index)?.start;
+                if lost.since(self.una) >= window {
+                    return None;
+                }
+            }
             return Some(self.retransmit_lost(now, index, rcv, place));
         }
         // With RACK the last two rules of NextSeg have no place: time finds what is lost.
