@@ -89,13 +89,13 @@ def power_model(
     )
 
 
-def class(
+def gateway_class(
     *,
     match: Mapping[str, Value],
     mode: str,
     path: str | None = None,
 ) -> Component:
-    """Class.
+    """Gateway class.
 
     Packets that the tunnel treats otherwise. The first class that fits a packet holds.
 
@@ -105,7 +105,7 @@ def class(
         path: With ``mode = "pinned"``: the path that they take.
     """
     return build(
-        Builder("parts.class", "gateway.component.class.component"),
+        Builder("parts.gateway_class", "gateway.component.class.component"),
         {
             "match": match,
             "mode": mode,

@@ -286,8 +286,7 @@ class Tables:
                 otherwise. Without it the host has one device, ``path``. A flow has the addresses of the devices over
                 which its ways begin. In the simulator devices have no addresses.
             addresses: Addresses that this host has in the live engine besides those of its devices: ``["192.0.2.1"]``.
-                In the simulator its packets have the first one of their version of IP, which classes of the gateway's
-                tunnel see.
+                In the simulator its packets have the first of IPv4, which classes of the gateway's tunnel see.
 
         Raises:
             BadValueError: No scenario can have one of the values.
