@@ -61,7 +61,7 @@ def test_a_table_without_arguments_has_its_kind_only(name: str) -> None:
 def test_a_method_has_every_key_of_its_table(table: str) -> None:
     definition = schema.whole()["properties"][table]["additionalProperties"]["$ref"].rsplit("/", 1)[-1]
     keys = schema.whole()["$defs"][definition]["properties"]
-    arguments = {"source": "from", "target": "to", "execute": "exec"}
+    arguments = {"source": "from", "target": "to", "execute": "exec", "class_": "class"}
     signature = inspect.signature(getattr(Tables, table)).parameters
     assert [arguments.get(name, name) for name in signature if name not in ("self", "name")] == sorted(
         keys, key=lambda key: key not in schema.whole()["$defs"][definition].get("required", ())
