@@ -15,7 +15,7 @@ const RECENT: usize = 256;
 /// The flows of a lane that keep to a path, and packets that wait for their path.
 #[derive(Debug)]
 pub(super) struct Homes {
-    homes: Box<[Option<PathId>]>,
+    paths: Box<[Option<PathId>]>,
     /// The flows of the last packets, and how many packets each has of these.
     recent: VecDeque<u16>,
     packets: Box<[u16]>,
@@ -26,7 +26,7 @@ pub(super) struct Homes {
 impl Default for Homes {
     fn default() -> Self {
         Self {
-            homes: vec![None; usize::from(FLOWS)].into_boxed_slice(),
+            paths: vec![None; usize::from(FLOWS)].into_boxed_slice(),
             recent: VecDeque::with_capacity(RECENT),
             packets: vec![0; usize::from(FLOWS)].into_boxed_slice(),
             flows: 0,
@@ -38,12 +38,12 @@ impl Default for Homes {
 impl Homes {
     /// The slower path that a flow keeps to.
     pub(super) fn of(&self, flow: u16) -> Option<PathId> {
-        self.homes.get(usize::from(flow)).copied().flatten()
+        self.paths.get(usize::from(flow)).copied().flatten()
     }
 
     /// A flow keeps to a path from now on, or to none.
     pub(super) fn set(&mut self, flow: u16, home: Option<PathId>) {
-        if let Some(place) = self.homes.get_mut(usize::from(flow)) {
+        if let Some(place) = self.paths.get_mut(usize::from(flow)) {
             *place = home;
         }
     }

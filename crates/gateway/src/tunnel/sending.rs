@@ -343,7 +343,7 @@ impl Tunnel {
             let tier = self.tier(octets)?;
             let path = self.of_tier(octets, tier).find(|&(other, _)| other == id);
             match path {
-                Some((_, path)) if self.is_gain(path, octets, tier) => {
+                Some((_, path)) if self.is_soon(path) && self.is_gain(path, octets, tier) => {
                     self.is_ready(path).then_some((id, true))
                 }
                 _ => Some((id, false)),
@@ -389,6 +389,7 @@ impl Tunnel {
         let (fastest, fast) = self.of_tier(octets, tier).min_by(by_arrival)?;
         let has_room = |id: PathId, path: &Path| {
             !lane.homes.is_full()
+                && self.is_soon(path)
                 && (lane.homes.octets(id) as f64) < (ASIDE_S * path.rate.rate()).max(LEAST_ASIDE)
         };
         if home == Some(id) {
@@ -564,6 +565,14 @@ impl Tunnel {
             .filter(|&(id, path)| id != first && self.is_small(number, path))
             .min_by(|a, b| delay(a.1).total_cmp(&delay(b.1)))
             .map(|(id, _)| id)
+    }
+
+    /// Whether the pace of a path alone delays what waits for it, and not for long. A path that lacks reports may have died.
+    fn is_soon(&self, path: &Path) -> bool {
+        let soon = self.now + Duration::from_secs_f64(2.0 * ASIDE_S);
+        path.rate
+            .ready(path.round_trip.feedback())
+            .is_some_and(|ready| ready <= soon)
     }
 
     fn is_ready(&self, path: &Path) -> bool {

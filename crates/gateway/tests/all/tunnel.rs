@@ -652,17 +652,20 @@ fn a_slower_path_delays_only_the_flows_that_it_can_carry() {
     let mut network = many_flows();
     network.run(MS * 1_000);
     let since = network.now;
-    // As much as both carry, with the tunnel's octets.
-    let interval = Duration::from_secs_f64(16.0 * 1_068.0 / 3.7e6);
+    // As much as both carry, with the tunnel's octets; no two flows are in step.
+    let interval = |flow: u16| {
+        let share = 1.0 + 0.01 * (f64::from(flow) - 7.5);
+        Duration::from_secs_f64(share * 16.0 * 1_068.0 / 3.7e6)
+    };
     for flow in 0..16 {
-        network.flow(0, flow, interval, MS * 8_000);
+        network.flow(0, flow, interval(flow), MS * 8_000);
     }
     network.run(MS * 9_000);
     // A share of a sixteenth fits three to four times into the slower path.
     let is_delayed = |flow: &u16| {
         let of_flow = |packet: &&Delivered| packet.flow == *flow && packet.number > 1_000;
         let took = |packet: &Delivered| {
-            let sent = since + interval * u64::from(packet.number);
+            let sent = since + interval(*flow) * u64::from(packet.number);
             packet.at.saturating_since(sent)
         };
         let packets: Vec<_> = network.delivered[1].iter().filter(of_flow).collect();
