@@ -239,7 +239,7 @@ impl Direction {
         let number = self.ledger.next();
         let (is_unseen, is_acknowledged) = (repeated.is_unseen(), repeated.is_acknowledged);
         let marked = self.scoreboard.mark(sent, repeated, number);
-        for suspect in &marked.suspects {
+        for suspect in marked.suspects {
             self.path
                 .suspect(suspect.start, suspect.end, suspect.first, suspect.gap);
         }
@@ -249,7 +249,7 @@ impl Direction {
                 earlier: marked.earlier,
                 ..Retransmission::new(sent.segment, sent.start, trigger)
             },
-            &marked,
+            marked.parts,
             is_unseen,
             budget,
         );
