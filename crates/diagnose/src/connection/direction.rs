@@ -245,7 +245,7 @@ impl Direction {
         let is_queued =
             self.rtt.is_full(back) || met.is_some_and(|met| self.rtt.was_full(met, back));
         let marked = self.scoreboard.mark(sent, repeated, number);
-        for suspect in &marked.suspects {
+        for suspect in marked.suspects {
             self.path
                 .suspect(suspect.start, suspect.end, suspect.first, suspect.gap);
         }
@@ -255,7 +255,7 @@ impl Direction {
                 earlier: marked.earlier,
                 ..Retransmission::new(sent.segment, sent.start, trigger)
             },
-            &marked,
+            marked.parts,
             is_unseen,
             budget,
         );

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     retransmission::{
+        ledger::Parts,
         piece::{Copy, Piece},
         recognition::{Filler, is_reordered},
     },
@@ -225,8 +226,10 @@ impl Scoreboard {
         let Repeated { old, holes, .. } = repeated;
         let earlier = self.pieces.at(old.0).and_then(Piece::latest);
         let mut marked = Marked {
-            pieces: u32::from(repeated.is_acknowledged),
-            is_beyond: false,
+            parts: Parts {
+                pieces: u32::from(repeated.is_acknowledged),
+                is_beyond: false,
+            },
             earlier: earlier.map(|copy| copy.number),
             suspects: Vec::new(),
         };
@@ -243,9 +246,9 @@ impl Scoreboard {
             }
             piece.overtaken |= piece.again.is_empty() && overtaken;
             if piece.add(again) {
-                marked.pieces += 1;
+                marked.parts.pieces += 1;
             } else {
-                marked.is_beyond = true;
+                marked.parts.is_beyond = true;
             }
         }
         for (start, end) in holes {
@@ -255,7 +258,7 @@ impl Scoreboard {
                 first: None,
                 gap: self.gaps.at(start).map(|gap| gap.time),
             });
-            marked.pieces += 1;
+            marked.parts.pieces += 1;
             self.insert(start, end, None, Some(again));
         }
         self.insert(repeated.known.max(sent.start), sent.end, Some(copy), None);

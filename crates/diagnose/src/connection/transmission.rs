@@ -1,7 +1,11 @@
 //! A segment that takes sequence numbers, and what it is beside those before it.
 
 use super::acknowledged::Late;
-use crate::{retransmission::piece::Copy, segment::Segment, time::Nanos};
+use crate::{
+    retransmission::{ledger::Parts, piece::Copy},
+    segment::Segment,
+    time::Nanos,
+};
 
 /// A segment that takes a range of sequence numbers.
 #[derive(Debug, Clone, Copy)]
@@ -78,10 +82,7 @@ pub(crate) struct Suspect {
 /// A retransmission's place on the scoreboard.
 #[derive(Debug, Default)]
 pub(crate) struct Marked {
-    /// Pieces of which it is a copy.
-    pub(crate) pieces: u32,
-    /// A piece has too many copies to keep this one.
-    pub(crate) is_beyond: bool,
+    pub(crate) parts: Parts,
     /// The frame of the copy before.
     pub(crate) earlier: Option<u64>,
     pub(crate) suspects: Vec<Suspect>,

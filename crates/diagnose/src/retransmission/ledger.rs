@@ -7,7 +7,7 @@ use super::{
     need::{self, Path, Verdict},
     piece::Piece,
 };
-use crate::{connection::transmission::Marked, time::Nanos};
+use crate::time::Nanos;
 
 /// Retransmissions whose verdict is open, at most; beyond it the oldest are decided as they stand.
 const MOST_OPEN: usize = 1 << 14;
@@ -37,6 +37,14 @@ impl Count {
             None => self.undecided += 1,
         }
     }
+}
+
+/// The pieces of which a retransmission is a copy.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Parts {
+    pub(crate) pieces: u32,
+    /// A piece has too many copies to keep this one.
+    pub(crate) is_beyond: bool,
 }
 
 #[derive(Debug)]
@@ -83,20 +91,20 @@ impl Ledger {
         self.first + self.open.len() as u64
     }
 
-    /// Adds a retransmission with its place on the scoreboard.
+    /// Adds a retransmission of these pieces.
     pub(crate) fn add(
         &mut self,
         retransmission: Retransmission,
-        marked: &Marked,
+        parts: Parts,
         unseen: bool,
         budget: &mut Budget,
     ) {
         self.bytes += u64::from(retransmission.bytes);
         self.open.push_back(Open {
             retransmission,
-            pieces: marked.pieces,
+            pieces: parts.pieces,
             is_needed: false,
-            is_unknown: marked.is_beyond,
+            is_unknown: parts.is_beyond,
             place: if unseen { Place::Before } else { Place::After },
         });
         if self.open.len() > MOST_OPEN
