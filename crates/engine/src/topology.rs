@@ -484,12 +484,11 @@ impl Place<'_> {
             Policy::Metered => Role::Metered,
         };
         let roles: Vec<Role> = policies.iter().map(role).collect();
-        let rules: Vec<Rule> = classes.iter().map(rule).collect();
         let parts = tunnel::Ends {
             name: &self.gateway.name,
             seed: self.resolved.seed,
             roles: &roles,
-            rules: &rules,
+            rules: &classes.iter().map(rule).collect::<Vec<Rule>>(),
             labels: &tunnel::Labels::new(self.resolved),
             clock_offset,
             window: builder.window(),
