@@ -381,7 +381,9 @@ impl Tunnel {
     fn keep_home(&mut self, number: u8, octets: usize, tier: Usable, id: PathId) -> Option<PathId> {
         let lane = self.lanes.get(number)?;
         let staged = lane.staged.as_ref()?;
-        if lane.class != Class::Bulk || staged.is_repair {
+        // A burst of losses must not take much of a block: its packets are spread over the paths.
+        let is_protected = lane.protector.len() > 0;
+        if lane.class != Class::Bulk || staged.is_repair || is_protected {
             return None;
         }
         let flow = staged.kept.place.flow;
