@@ -382,7 +382,7 @@ impl Tunnel {
         let lane = self.lanes.get(number)?;
         let staged = lane.staged.as_ref()?;
         // A burst of losses must not take much of a block: its packets are spread over the paths.
-        let is_protected = lane.protector.len() > 0;
+        let is_protected = !lane.protector.is_empty();
         if lane.class != Class::Bulk || staged.is_repair || is_protected {
             return None;
         }
