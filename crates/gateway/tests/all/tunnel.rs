@@ -648,38 +648,6 @@ fn many_flows() -> Network {
 }
 
 #[test]
-fn a_slower_path_delays_only_the_flows_that_it_can_carry() {
-    let mut network = many_flows();
-    network.run(MS * 1_000);
-    let since = network.now;
-    // As much as both carry, with the tunnel's octets; no two flows are in step.
-    let interval = |flow: u16| {
-        let share = 1.0 + 0.01 * (f64::from(flow) - 7.5);
-        Duration::from_secs_f64(share * 16.0 * 1_068.0 / 3.7e6)
-    };
-    for flow in 0..16 {
-        network.flow(0, flow, interval(flow), MS * 8_000);
-    }
-    network.run(MS * 9_000);
-    // A share of a sixteenth fits three to four times into the slower path.
-    let is_delayed = |flow: &u16| {
-        let of_flow = |packet: &&Delivered| packet.flow == *flow && packet.number > 1_000;
-        let took = |packet: &Delivered| {
-            let sent = since + interval(*flow) * u64::from(packet.number);
-            packet.at.saturating_since(sent)
-        };
-        let packets: Vec<_> = network.delivered[1].iter().filter(of_flow).collect();
-        let late = packets.iter().filter(|packet| took(packet) > MS * 40);
-        late.count() * 2 > packets.len()
-    };
-    let delayed = (0..16).filter(is_delayed).count();
-    assert!(
-        delayed <= 8,
-        "{delayed} of 16 flows have the slower path's delay"
-    );
-}
-
-#[test]
 fn a_start_with_pauses_ends_at_what_the_path_delivers() {
     let mut network = many_flows();
     for burst in 0..30 {
