@@ -1,6 +1,6 @@
 //! Two tunnels over a network.
 
-use super::network::{Delivered, End, Network, Wire, packet, path};
+use super::network::{End, Network, Wire, packet, path};
 use anabranch_core::units::{Duration, Instant};
 use anabranch_gateway::{
     path::{Mtu, State},
