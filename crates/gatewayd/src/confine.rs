@@ -23,11 +23,12 @@ use rustix::thread::{
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 
 /// Interfaces, routes and marks; sockets bound to an interface.
-const KEPT: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::NET_RAW);
+pub const KEPT: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::NET_RAW);
 /// What a lookup of names reads besides the configuration.
 const SYSTEM_FILES: [&str; 6] = ["/etc", "/run", "/usr", "/lib", "/lib64", "/proc"];
 
 /// A user to change to.
+#[derive(Debug, Clone, Copy)]
 pub struct Account {
     uid: Uid,
     gid: Gid,
@@ -50,13 +51,14 @@ impl Account {
     }
 }
 
-/// Gives up what is not needed. Files below `readable` stay readable, those in `writable` can be removed. Gives a remark on what the
+/// Has the calling thread give up what it does not need, and all capabilities but `kept`. Files below `readable` stay readable, those in `writable` can be removed. Gives a remark on what the
 /// kernel does not support.
 ///
 /// # Errors
 /// A message if the system refuses.
 pub fn confine(
     account: Option<&Account>,
+    kept: CapabilitySet,
     readable: &[PathBuf],
     writable: Option<&Path>,
 ) -> Result<Option<String>, String> {
@@ -65,7 +67,7 @@ pub fn confine(
         move |error: rustix::io::Errno| format!("{what}: {}", words(&io::Error::from(error)))
     };
     set_no_new_privs(true).map_err(failed("no_new_privs"))?;
-    for capability in CapabilitySet::all().difference(KEPT) {
+    for capability in CapabilitySet::all().difference(kept) {
         // Without CAP_SETPCAP, and for those that the kernel does not know, there is nothing to take away.
         let _ = remove_capability_from_bounding_set(capability);
     }
@@ -73,7 +75,7 @@ pub fn confine(
         change_user(account).map_err(failed("user"))?;
     }
     let had = capabilities(None).map_err(failed("capabilities"))?;
-    let kept = had.permitted.intersection(KEPT);
+    let kept = had.permitted.intersection(kept);
     let sets = CapabilitySets {
         effective: kept,
         permitted: kept,
@@ -85,6 +87,14 @@ pub fn confine(
     let filter = filter().map_err(|error| format!("seccomp: {error}"))?;
     apply_filter(&filter).map_err(|error| format!("seccomp: {error}"))?;
     Ok(remark)
+}
+
+/// Has the calling thread keep what lookups of names take, and nothing else.
+///
+/// # Errors
+/// As of [`confine`].
+pub fn confine_resolver(account: Option<&Account>) -> Result<(), String> {
+    confine(account, CapabilitySet::empty(), &[], None).map(|_| ())
 }
 
 fn change_user(account: &Account) -> rustix::io::Result<()> {
@@ -134,7 +144,7 @@ fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     .try_into()
 }
 
-/// What the loop, a reload with its lookups of names, and the end take.
+/// What the loop, a reload, lookups of names, and the end take. None starts a thread: the resolver's is there before.
 const ALLOWED: &[i64] = &[
     libc::SYS_accept4,
     libc::SYS_bind,

@@ -6,6 +6,7 @@ use std::{
     net::IpAddr,
     os::{fd::AsFd, unix::net::UnixStream},
     path::{Path, PathBuf},
+    rc::Rc,
     time,
 };
 
@@ -25,12 +26,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::{
     batch::Batches,
     config::{self, Config},
-    confine::{Account, confine},
+    confine::{Account, KEPT, confine, confine_resolver},
     device::{self, Batch, Delivered, Device},
     links::{Links, Watch},
     log::Log,
     metrics::Metrics,
     peers::{self, Change, Peer},
+    resolver::{self, Addresses, Answer, Question, Resolver},
     socket::Marks,
     status::{
         self, Dropped, PathReport, PeerDropped, PeerReport, Rejected, Report, Request, StatusSocket,
@@ -46,12 +48,24 @@ const DRAIN: usize = 1024;
 /// Octets of the largest packet or datagram.
 const LARGEST: usize = 1 << 16;
 
+/// Names without an address at start are looked up again after this time.
+const RETRY: Duration = Duration::from_secs(5);
+
 /// What moves the packets.
 struct Gateway {
     start: time::Instant,
     /// Where the configuration is, and what it said.
     file: PathBuf,
-    config: Config,
+    config: Rc<Config>,
+    /// The addresses of the names in it, as far as they are known.
+    addresses: Addresses,
+    resolver: Resolver,
+    /// What a reload read, while its names are looked up.
+    wanted: Option<Config>,
+    /// When the names without an address are looked up again.
+    retry: Option<Instant>,
+    /// What was last said of them.
+    failures: Vec<String>,
     log: Log,
     device: Device,
     ways: Ways,
@@ -80,7 +94,8 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
     let file =
         fs::canonicalize(file).map_err(|error| format!("{}: {}", file.display(), words(&error)))?;
     let start = time::Instant::now();
-    let remotes = peers::resolve(&config)?;
+    let addresses = Addresses::new();
+    let remotes = peers::remotes(&config, &addresses);
     let refused = |error: io::Error| format!("netlink: {}", words(&error));
     let watch = Watch::new().map_err(refused)?;
     let links = Links::now().map_err(refused)?;
@@ -90,17 +105,30 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
     let peers = peers
         .map(|(peer, remotes)| {
             let change = Change::of(&config, peer, remotes, &ways)?;
-            peers::peer(&config, &peer.1, change, Instant::START)
+            let mut made = peers::peer(&config, &peer.1, change, Instant::START)?;
+            made.is_routed = peers::unknown(&peer.1, &addresses).next().is_none();
+            Ok(made)
         })
-        .collect::<Result<Vec<_>, _>>()?;
+        .collect::<Result<Vec<_>, String>>()?;
     let status = StatusSocket::open(status::path_of(&config))?;
     let metrics = config.status.metrics.map(Metrics::open).transpose()?;
     let mtu = peers.iter().map(|peer| peer.tunnel.inner_mtu()).min();
+    let routed = config.peer.0.iter().map(|(_, peer)| peer);
+    let routed = routed.filter(|peer| peers::unknown(peer, &addresses).next().is_none());
+    let routes = device::routes(&config, routed);
+    let device = Device::new(&config, octets(mtu.unwrap_or_default()), &routes)?;
+    let confined = account.copied();
+    let prepare = move || confine_resolver(confined.as_ref());
     let mut gateway = Gateway {
         start,
-        device: Device::new(&config, octets(mtu.unwrap_or_default()))?,
+        device,
         file,
-        config,
+        config: Rc::new(config),
+        addresses,
+        resolver: Resolver::start(prepare, resolver::system)?,
+        wanted: None,
+        retry: Some(Instant::START),
+        failures: Vec::new(),
         log,
         ways,
         links,
@@ -122,7 +150,7 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
     let socket = status::path_of(&gateway.config);
     let readable = gateway.config.folders(&gateway.file);
     let folder = socket.parent().map(|folder| Path::new(".").join(folder));
-    if let Some(remark) = confine(account, &readable, folder.as_deref())? {
+    if let Some(remark) = confine(account, KEPT, &readable, folder.as_deref())? {
         gateway.log.say(&remark);
     }
     let mut outside = Outside {
@@ -162,16 +190,23 @@ impl Gateway {
             self.flush();
             self.follow_mtu();
             self.tell_news();
+            self.follow_routes();
+            self.follow_names();
             let ready = self.wait(outside)?;
             if ready.ends && outside.ends.read(&mut [0]).is_ok() {
                 return Ok(());
             }
             if ready.reloads && outside.reloads.read(&mut [0; 64]).is_ok() {
-                let _ = self.reload();
+                outside.status.answer_if(self.reload());
             }
             if ready.links || self.is_behind {
                 outside.watch.drain();
                 self.follow_links();
+            }
+            if ready.resolver
+                && let Some(answer) = self.resolver.answer()
+            {
+                outside.status.answer_if(self.on_answer(answer));
             }
             if ready.device {
                 self.take_packets()?;
@@ -180,10 +215,15 @@ impl Gateway {
                 self.take_datagrams(socket);
             }
             if ready.client {
+                let mut outcome = None;
                 outside.status.serve(|request| match request {
-                    Request::Status => serde_json::to_string(&self.report()).unwrap_or_default(),
-                    Request::Reload => self.reload().err().unwrap_or_default(),
+                    Request::Status => serde_json::to_string(&self.report()).ok(),
+                    Request::Reload => {
+                        outcome = self.reload();
+                        None
+                    }
                 });
+                outside.status.answer_if(outcome);
                 if let Some(metrics) = &mut outside.metrics {
                     metrics.serve(|| self.report());
                 }
@@ -229,37 +269,154 @@ impl Gateway {
         }
     }
 
-    /// Reads the configuration again. If anything is wrong, nothing changes, and the log has the same message.
-    fn reload(&mut self) -> Result<(), String> {
-        let loaded = config::load(&self.file).map_err(|failure| failure.to_string());
-        let changed = loaded.and_then(|config| self.change(config));
-        match &changed {
-            Ok(()) => self.log.say("the configuration was reloaded"),
-            Err(why) => self
-                .log
-                .say(&format!("the configuration was not reloaded: {why}")),
+    /// Reads the configuration again, and has its names looked up: a reload before that still waits is dropped. Gives the outcome if there is
+    /// one already.
+    fn reload(&mut self) -> Option<String> {
+        if self.wanted.take().is_some() {
+            self.resolver.forget();
         }
-        changed
+        let loaded = config::load(&self.file).map_err(|failure| failure.to_string());
+        let loaded = loaded.and_then(|config| config.is_reloadable(&self.config).map(|()| config));
+        let config = match loaded {
+            Ok(config) => config,
+            Err(why) => return Some(self.outcome(Err(why))),
+        };
+        let names = peers::all_unknown(&config, &Addresses::new());
+        if names.is_empty() {
+            let changed = self.change(&Rc::new(config), Addresses::new());
+            return Some(self.outcome(changed));
+        }
+        self.retry = None;
+        self.wanted = Some(config);
+        self.resolver.ask(Question {
+            names,
+            stops_at_failure: true,
+        });
+        None
     }
 
-    fn change(&mut self, config: Config) -> Result<(), String> {
-        config.is_reloadable(&self.config)?;
+    /// Goes on with what waits for addresses. Gives the outcome of a reload.
+    fn on_answer(&mut self, answer: Answer) -> Option<String> {
+        let Some(config) = self.wanted.take() else {
+            self.on_addresses(answer);
+            return None;
+        };
+        let changed = match answer.failures.first() {
+            Some(why) => Err(format!("{}: {why}", self.file.display())),
+            None => self.change(&Rc::new(config), answer.addresses),
+        };
+        Some(self.outcome(changed))
+    }
+
+    /// Ends a reload. If anything is wrong nothing has changed, and the log has the same message.
+    fn outcome(&mut self, changed: Result<(), String>) -> String {
+        let said = match changed {
+            Ok(()) => {
+                self.resolver.forget();
+                status::RELOADED.to_owned()
+            }
+            Err(why) => why,
+        };
+        if said == status::RELOADED {
+            self.log.say(&said);
+        } else {
+            self.log
+                .say(&format!("the configuration was not reloaded: {said}"));
+        }
+        let is_complete = peers::all_unknown(&self.config, &self.addresses).is_empty();
+        let is_due = !is_complete && !self.resolver.is_asked();
+        self.retry = is_due.then(|| self.now());
+        said
+    }
+
+    /// Has names that had no address at start looked up again.
+    fn follow_names(&mut self) {
+        if self.retry.is_none_or(|retry| retry > self.now()) {
+            return;
+        }
+        self.retry = None;
+        let names = peers::all_unknown(&self.config, &self.addresses);
+        if !names.is_empty() {
+            self.resolver.ask(Question {
+                names,
+                stops_at_failure: false,
+            });
+        }
+    }
+
+    /// Gives the peers the addresses that names had not at start.
+    fn on_addresses(&mut self, answer: Answer) {
+        let mut failures = answer.failures;
+        if !answer.addresses.is_empty() {
+            let found: Vec<String> = answer
+                .addresses
+                .iter()
+                .map(|((host, port), address)| format!("endpoint {host}:{port} is {address}"))
+                .collect();
+            let known = self.addresses.clone().into_iter();
+            let addresses = known.chain(answer.addresses).collect();
+            match self.change(&Rc::clone(&self.config), addresses) {
+                Ok(()) => found.iter().for_each(|found| self.log.say(found)),
+                Err(why) => failures.push(why),
+            }
+        }
+        if failures.is_empty() {
+            return;
+        }
+        for why in &failures {
+            if !self.failures.contains(why) {
+                self.log.say(&format!("{why}; it is looked up again"));
+            }
+        }
+        self.failures = failures;
+        self.retry = Some(self.now() + RETRY);
+    }
+
+    /// Sets the routes of a peer that is up although not all its names have addresses.
+    fn follow_routes(&mut self) {
+        let is_new = |peer: &&mut Peer| !peer.is_routed && peer.tunnel.is_up();
+        let new = self.peers.iter_mut().filter(is_new);
+        if new.map(|peer| peer.is_routed = true).count() == 0 {
+            return;
+        }
+        let routes = self.routes(&self.config, &self.addresses);
+        if let Err(why) = self.device.set_routes(&routes) {
+            self.log.say(&why);
+        }
+    }
+
+    /// The routes to peers whose names have addresses, and to those that were up. A default route before that would have the resolver's
+    /// own packets wait for the addresses.
+    fn routes(&self, config: &Config, known: &Addresses) -> Vec<ipnet::IpNet> {
+        let was_routed = |peer: &config::Peer| {
+            let mut peers = self.peers.iter();
+            peers.any(|other| other.is_routed && other.is(peer))
+        };
+        let peers = config.peer.0.iter().map(|(_, peer)| peer);
+        let routed =
+            peers.filter(|peer| peers::unknown(peer, known).next().is_none() || was_routed(peer));
+        device::routes(config, routed)
+    }
+
+    fn change(&mut self, config: &Rc<Config>, addresses: Addresses) -> Result<(), String> {
         let now = self.now();
-        let remotes = peers::resolve(&config)?;
-        let ways = self.ways.plan(&config, &remotes.concat())?;
+        let remotes = peers::remotes(config, &addresses);
+        let ways = self.ways.plan(config, &remotes.concat())?;
         let configured = || config.peer.0.iter();
         let mut changes = Vec::new();
         let mut added = Vec::new();
         for (peer, remotes) in configured().zip(&remotes) {
-            let change = Change::of(&config, peer, remotes, &ways)?;
+            let change = Change::of(config, peer, remotes, &ways)?;
             match self.peers.iter().position(|known| known.is(&peer.1)) {
                 Some(place) => changes.push((place, change)),
-                None => added.push(peers::peer(&config, &peer.1, change, now)?),
+                None => added.push(peers::peer(config, &peer.1, change, now)?),
             }
         }
-        if let Err(why) = self.device.set_routes(&device::routes(&config)) {
+        let routes = self.routes(config, &addresses);
+        if let Err(why) = self.device.set_routes(&routes) {
             // What was there before can be set again, unless somebody else has taken it meanwhile.
-            let _ = self.device.set_routes(&device::routes(&self.config));
+            let before = self.routes(&self.config, &self.addresses);
+            let _ = self.device.set_routes(&before);
             return Err(why);
         }
         // From here on nothing fails.
@@ -271,7 +428,13 @@ impl Gateway {
         let is_configured = |known: &Peer| configured().any(|(_, peer)| known.is(peer));
         self.peers.retain(is_configured);
         self.peers.extend(added);
-        self.config = config;
+        for known in &mut self.peers {
+            let mut peers = configured().filter(|(_, peer)| known.is(peer));
+            let is_known = peers.any(|(_, peer)| peers::unknown(peer, &addresses).next().is_none());
+            known.is_routed |= is_known;
+        }
+        self.config = Rc::clone(config);
+        self.addresses = addresses;
         Ok(())
     }
 
@@ -285,6 +448,7 @@ impl Gateway {
             outside.ends.as_fd(),
             outside.reloads.as_fd(),
             outside.watch.as_fd(),
+            self.resolver.as_fd(),
             self.device.as_fd(),
         ];
         let mut descriptors: Vec<PollFd<'_>> = first.map(read).into();
@@ -296,7 +460,10 @@ impl Gateway {
             .peers
             .iter()
             .filter_map(|peer| peer.tunnel.poll_timeout());
-        let timeout = due.min().map(|due| due.saturating_since(self.now()));
+        let timeout = due
+            .chain(self.retry)
+            .min()
+            .map(|due| due.saturating_since(self.now()));
         let timeout = timeout.map(timespec);
         match poll(&mut descriptors, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -309,6 +476,7 @@ impl Gateway {
             ends: ready.next().unwrap_or_default(),
             reloads: ready.next().unwrap_or_default(),
             links: ready.next().unwrap_or_default(),
+            resolver: ready.next().unwrap_or_default(),
             device: ready.next().unwrap_or_default(),
             sockets: self
                 .ways
@@ -517,6 +685,7 @@ impl Gateway {
             .map(|path| {
                 let report = PathReport {
                     state: state(path.state).to_owned(),
+                    reason: self.ways.lack(path.path, &self.links),
                     rtt_ms: path.srtt.map(|srtt| srtt.as_secs_f64() * 1e3),
                     rate_mbit_s: path.rate * 8e-6,
                     loss: path.loss,
@@ -561,6 +730,7 @@ struct Ready {
     ends: bool,
     reloads: bool,
     links: bool,
+    resolver: bool,
     device: bool,
     /// Sockets by number.
     sockets: Vec<u32>,

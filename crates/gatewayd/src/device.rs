@@ -12,7 +12,7 @@ use netlink_packet_route::AddressFamily;
 use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 use crate::{
-    config::Config,
+    config::{Config, Peer},
     netlink::{Netlink, family},
 };
 
@@ -36,7 +36,7 @@ impl Device {
     ///
     /// # Errors
     /// A message that names the interface, and the address or the route that the kernel refused.
-    pub fn new(config: &Config, mtu: u16) -> Result<Self, String> {
+    pub fn new(config: &Config, mtu: u16, routes: &[IpNet]) -> Result<Self, String> {
         let name = config.gateway.interface.0.clone();
         let addresses: Vec<IpNet> = config.gateway.addresses.iter().map(|own| own.0).collect();
         let has_v6 = addresses.iter().any(|own| own.addr().is_ipv6());
@@ -68,7 +68,7 @@ impl Device {
             table: GROTable::default(),
             routes: Vec::new(),
         };
-        device.set_routes(&routes(config))?;
+        device.set_routes(routes)?;
         Ok(device)
     }
 
@@ -229,11 +229,11 @@ impl AsFd for Device {
     }
 }
 
-/// What is behind the peers. The kernel itself adds a route to the network of an address.
-pub fn routes(config: &Config) -> Vec<IpNet> {
+/// What is behind these peers. The kernel itself adds a route to the network of an address.
+pub fn routes<'a>(config: &Config, peers: impl IntoIterator<Item = &'a Peer>) -> Vec<IpNet> {
     let own = &config.gateway.addresses;
     let is_own = |net: &IpNet| own.iter().any(|own| own.0.trunc() == *net);
-    let allowed = config.peer.0.iter().flat_map(|(_, peer)| &peer.allowed);
+    let allowed = peers.into_iter().flat_map(|peer| &peer.allowed);
     allowed
         .map(|prefix| prefix.0.trunc())
         .filter(|net| !is_own(net))

@@ -14,6 +14,7 @@ mod netlink;
 mod peer;
 mod peers;
 mod report;
+mod resolver;
 mod socket;
 mod status;
 mod too_big;
@@ -98,7 +99,7 @@ enum Command {
     },
     /// Have the gateway that is up read its configuration again, as SIGHUP does
     ///
-    /// If anything is wrong, nothing changes.
+    /// Waits for the resolver where endpoints are names. If anything is wrong, nothing changes.
     Reload {
         /// The configuration that it was brought up with (TOML)
         file: PathBuf,
@@ -137,7 +138,18 @@ fn load(file: &Path) -> Result<config::Config, Failure> {
 fn run(command: Command) -> Result<String, Failure> {
     match command {
         Command::Keygen { out } => keygen(out.as_deref()).map_err(Failure::Input),
-        Command::Check { file } => Ok(report::report(&load(&file)?)),
+        Command::Check { file } => {
+            let config = load(&file)?;
+            // Where the interfaces cannot be listed there is nothing to remark.
+            let links = links::Links::now().ok();
+            for remark in links
+                .iter()
+                .flat_map(|links| report::remarks(&config, links))
+            {
+                eprintln!("remark: {remark}");
+            }
+            Ok(report::report(&config))
+        }
         Command::Up { file, user, log } => {
             let config = load(&file)?;
             let account = user.as_deref().map(confine::Account::of).transpose();
@@ -147,9 +159,9 @@ fn run(command: Command) -> Result<String, Failure> {
         }
         Command::Reload { file } => {
             let config = load(&file)?;
-            match status::ask(&config, status::Request::Reload) {
-                Ok(refusal) if refusal.is_empty() => Ok(String::new()),
-                Ok(why) | Err(why) => Err(Failure::System(why)),
+            match status::ask(&config, status::Request::Reload).map_err(Failure::System)? {
+                outcome if outcome == status::RELOADED => Ok(outcome + "\n"),
+                why => Err(Failure::System(why)),
             }
         }
         Command::Status { file, json, watch } => {

@@ -1,8 +1,8 @@
 //! The other ends: their tunnels, and where these go.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 
-use anabranch_core::{system::words, units::Instant};
+use anabranch_core::units::Instant;
 use anabranch_document::class::Mode;
 use anabranch_gateway::{
     crypto::{Entropy, Keys},
@@ -16,6 +16,7 @@ use ipnet::IpNet;
 
 use crate::{
     config::{self, Config, Endpoint, Policy},
+    resolver::{Addresses, Name},
     ways::Ways,
 };
 
@@ -48,6 +49,8 @@ pub struct Peer {
     pub tunnel: Tunnel,
     /// What its paths carried.
     pub traffic: [Traffic; PATHS],
+    /// Its routes are set: all its names have addresses, or it was up.
+    pub is_routed: bool,
     /// Which paths delivered when [`Self::tell_news`] was last called.
     delivered: [bool; PATHS],
     keys: Identity,
@@ -143,26 +146,39 @@ fn sources(allowed: &[IpNet]) -> Vec<inner::Prefix> {
     allowed.iter().filter_map(source).collect()
 }
 
-/// The addresses of each peer's endpoints, in the configuration's order.
-///
-/// # Errors
-/// If a name has no address now.
-pub fn resolve(config: &Config) -> Result<Vec<Vec<SocketAddr>>, String> {
+/// The addresses of each peer's endpoints, in the configuration's order, without those of names that are not known.
+pub fn remotes(config: &Config, known: &Addresses) -> Vec<Vec<SocketAddr>> {
+    let address = |endpoint: &Endpoint| match endpoint {
+        Endpoint::Address(address) => Some(*address),
+        Endpoint::Name(host, port) => known.get(&(host.clone(), *port)).copied(),
+    };
     let peers = config.peer.0.iter();
     peers
-        .map(|(_, peer)| peer.endpoints.iter().map(resolve_one).collect())
+        .map(|(_, peer)| peer.endpoints.iter().filter_map(address).collect())
         .collect()
 }
 
-fn resolve_one(endpoint: &Endpoint) -> Result<SocketAddr, String> {
-    match endpoint {
-        Endpoint::Address(address) => Ok(*address),
-        Endpoint::Name(host, port) => (host.as_str(), *port)
-            .to_socket_addrs()
-            .map_err(|error| format!("{endpoint}: {}", words(&error)))?
-            .next()
-            .ok_or_else(|| format!("{endpoint}: the name has no address")),
-    }
+/// The names of a peer's endpoints that are not known.
+pub fn unknown<'a>(
+    peer: &'a config::Peer,
+    known: &'a Addresses,
+) -> impl Iterator<Item = Name> + use<'a> {
+    peer.endpoints.iter().filter_map(|endpoint| match endpoint {
+        Endpoint::Address(_) => None,
+        Endpoint::Name(host, port) => {
+            let name = (host.clone(), *port);
+            (!known.contains_key(&name)).then_some(name)
+        }
+    })
+}
+
+/// The same of all peers, each once.
+pub fn all_unknown(config: &Config, known: &Addresses) -> Vec<Name> {
+    let peers = config.peer.0.iter();
+    let mut names: Vec<Name> = peers.flat_map(|(_, peer)| unknown(peer, known)).collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// A peer that has just been configured.
@@ -192,6 +208,7 @@ pub fn peer(
         allowed: change.allowed,
         tunnel: Tunnel::new(tunnel, Box::new(System), now),
         traffic: [Traffic::default(); PATHS],
+        is_routed: false,
         delivered: [false; PATHS],
         keys,
         paths: change.paths,

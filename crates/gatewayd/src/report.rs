@@ -5,8 +5,9 @@ use std::fmt::Write;
 use anabranch_document::class::Mode;
 
 use crate::{
-    config::{Config, Policy},
+    config::{Config, Policy, Way},
     key::public,
+    links::Links,
 };
 
 /// A few lines.
@@ -37,7 +38,7 @@ pub fn report(config: &Config) -> String {
     for (name, peer) in &config.peer.0 {
         let allowed = list(peer.allowed.iter().map(ToString::to_string).collect());
         let endpoints = if peer.endpoints.is_empty() {
-            "begins itself".to_owned()
+            "calls this end".to_owned()
         } else {
             list(peer.endpoints.iter().map(ToString::to_string).collect())
         };
@@ -59,4 +60,24 @@ pub fn report(config: &Config) -> String {
         let _ = writeln!(text, "metrics     http://{metrics}/metrics");
     }
     text
+}
+
+/// What the paths need that this machine does not have now. It may come later.
+pub fn remarks(config: &Config, links: &Links) -> Vec<String> {
+    let interfaces: Vec<&str> = links.0.keys().map(String::as_str).collect();
+    let remark = |(name, way): &(String, Way)| {
+        let lack = match (&way.interface, way.source) {
+            (Some(interface), _) if !links.0.contains_key(&interface.0) => format!(
+                "there is no interface `{}` now; there are: {}",
+                interface.0,
+                interfaces.join(", ")
+            ),
+            (None, Some(source)) if links.with(source.0).is_none() => {
+                format!("no interface has the address {} now", source.0)
+            }
+            _ => return None,
+        };
+        Some(format!("path {name}: {lack}"))
+    };
+    config.path.0.iter().filter_map(remark).collect()
 }

@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 
-/// How long a client waits for the daemon.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// What the daemon answers to [`Request::Reload`] once it is done.
+pub const RELOADED: &str = "the configuration was reloaded";
 
 /// The state of the daemon.
 #[derive(Debug, Serialize, Deserialize)]
@@ -138,6 +138,9 @@ pub struct PeerReport {
 pub struct PathReport {
     /// Whether it delivers.
     pub state: String,
+    /// What this end's machine lacks for it now: its interface, address or carrier.
+    #[serde(default)]
+    pub reason: Option<String>,
     /// The smoothed round-trip time.
     pub rtt_ms: Option<f64>,
     /// The rate at which this end may send on it.
@@ -224,9 +227,11 @@ impl PeerReport {
                     .map(|rate| format!("{rate:.1}")),
                 None => [path.sent_bytes, path.received_bytes].map(|octets| octets.to_string()),
             };
+            let reason = path.reason.as_deref().map(|why| format!("  {why}"));
+            let reason = reason.unwrap_or_default();
             let _ = writeln!(
                 text,
-                "  {name:<15} {:<10} {:>8.1} {rtt:>8} {:>6.1} {:>5} {sent:>11} {received:>11}",
+                "  {name:<15} {:<10} {:>8.1} {rtt:>8} {:>6.1} {:>5} {sent:>11} {received:>11}{reason}",
                 path.state,
                 path.rate_mbit_s,
                 path.loss * 100.0,
@@ -270,7 +275,7 @@ pub fn path_of(config: &Config) -> PathBuf {
 pub enum Request {
     /// Its state, as JSON.
     Status,
-    /// To read its configuration again. The answer is empty, or says why nothing has changed.
+    /// To read its configuration again. The answer is [`RELOADED`], or says why nothing has changed. It comes after the lookups of names.
     Reload,
 }
 
@@ -281,6 +286,14 @@ impl Request {
         let mut all = Self::ALL.into_iter();
         all.find(|(request, _)| *request == self)
             .map_or("", |(_, line)| line)
+    }
+
+    /// How long a client waits for the answer. A resolver gives each name up after half a minute at most, as it is usually configured.
+    fn patience(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Status => 5,
+            Self::Reload => 180,
+        })
     }
 
     fn read(octets: &[u8]) -> Option<Self> {
@@ -301,17 +314,31 @@ pub fn ask(config: &Config, request: Request) -> Result<String, String> {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                 "; no gateway is up: anabranch-gateway up FILE"
             }
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                let seconds = request.patience().as_secs();
+                return format!(
+                    "{}: the gateway has not answered within {seconds} s; see its log",
+                    path.display()
+                );
+            }
             _ => "",
         };
         format!("{}: {}{help}", path.display(), words(&error))
     };
     let mut stream = UnixStream::connect(&path).map_err(failed)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    let patience = Some(request.patience());
+    stream.set_read_timeout(patience).map_err(failed)?;
     stream
         .write_all(request.line().as_bytes())
         .map_err(failed)?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).map_err(failed)?;
+    if answer.is_empty() {
+        let at = path.display();
+        return Err(format!(
+            "{at}: the gateway ended before it answered; see its log"
+        ));
+    }
     Ok(answer)
 }
 
@@ -322,6 +349,8 @@ const CLIENTS: usize = 8;
 pub struct StatusSocket {
     listener: UnixListener,
     clients: Vec<UnixStream>,
+    /// They wait for [`StatusSocket::answer`].
+    waiting: Vec<UnixStream>,
     path: PathBuf,
 }
 
@@ -352,6 +381,7 @@ impl StatusSocket {
         let socket = Self {
             listener,
             clients: Vec::new(),
+            waiting: Vec::new(),
             path,
         };
         let failed = |error: io::Error| format!("{}: {}", socket.path.display(), words(&error));
@@ -366,8 +396,9 @@ impl StatusSocket {
         std::iter::once(self.listener.as_fd()).chain(clients)
     }
 
-    /// Takes new clients, and answers those that have asked. A client that does not read gets what its buffer takes.
-    pub fn serve(&mut self, mut answer: impl FnMut(Request) -> String) {
+    /// Takes new clients, and answers those that have asked; those without an answer wait. A client that does not read gets what its
+    /// buffer takes.
+    pub fn serve(&mut self, mut answer: impl FnMut(Request) -> Option<String>) {
         loop {
             match self.listener.accept() {
                 Ok((client, _)) if client.set_nonblocking(true).is_ok() => {
@@ -384,18 +415,40 @@ impl StatusSocket {
                 Err(_) => break,
             }
         }
-        self.clients.retain_mut(|client| {
+        for mut client in std::mem::take(&mut self.clients) {
             let mut request = [0; 64];
             match client.read(&mut request) {
                 Ok(length) => {
-                    if let Some(request) = request.get(..length).and_then(Request::read) {
-                        let _ = client.write_all(answer(request).as_bytes());
+                    let Some(request) = request.get(..length).and_then(Request::read) else {
+                        continue;
+                    };
+                    match answer(request) {
+                        Some(text) => drop(client.write_all(text.as_bytes())),
+                        None => self.waiting.push(client),
                     }
-                    false
                 }
-                Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.clients.push(client);
+                }
+                Err(_) => {}
             }
-        });
+        }
+        let surplus = self.waiting.len().saturating_sub(CLIENTS);
+        self.waiting.drain(..surplus);
+    }
+
+    /// The same, if there is an answer.
+    pub fn answer_if(&mut self, text: Option<String>) {
+        if let Some(text) = text {
+            self.answer(&text);
+        }
+    }
+
+    /// Answers all that wait.
+    pub fn answer(&mut self, text: &str) {
+        for mut client in self.waiting.drain(..) {
+            let _ = client.write_all(text.as_bytes());
+        }
     }
 }
 

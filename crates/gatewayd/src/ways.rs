@@ -157,6 +157,19 @@ impl Ways {
         }
     }
 
+    /// Why a path's way out carries nothing: what this machine lacks now.
+    pub fn lack(&self, path: PathId, links: &Links) -> Option<String> {
+        let bind = &self.slots.get(&path.number().into())?.bind;
+        if bind.is_any() {
+            return None;
+        }
+        match (bind.link(links), &bind.interface) {
+            (None, Some(name)) => Some(format!("no interface {name}")),
+            (None, None) => Some(format!("no address {}", bind.address.ip())),
+            (Some(link), _) => (!link.is_running).then(|| "no carrier".to_owned()),
+        }
+    }
+
     /// What an operator calls a path.
     pub fn name(&self, path: PathId) -> String {
         let name = self.names.get(&path).cloned();

@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use super::namespaces::{GATEWAY, Host, both_up, content, may_run, ping, transfer, wait};
 
-fn file(host: &Host) -> String {
+pub fn file(host: &Host) -> String {
     fs::read_to_string(host.folder.path().join("gw.toml")).expect("it is there")
 }
 
-fn write(host: &Host, text: &str) {
+pub fn write(host: &Host, text: &str) {
     fs::write(host.folder.path().join("gw.toml"), text).expect("it is written");
 }
 
-fn reload(host: &Host) -> (Option<i32>, String) {
+pub fn reload(host: &Host) -> (Option<i32>, String) {
     let mut command = host.command(GATEWAY);
     let done = command
         .args(["reload", "gw.toml"])
@@ -27,11 +27,11 @@ fn reload(host: &Host) -> (Option<i32>, String) {
     (done.status.code(), super::text(&done.stderr))
 }
 
-fn peer(host: &Host) -> Value {
+pub fn peer(host: &Host) -> Value {
     host.status()["peers"]["other"].clone()
 }
 
-fn state(host: &Host, path: &str) -> String {
+pub fn state(host: &Host, path: &str) -> String {
     peer(host)["paths"][path]["state"]
         .as_str()
         .unwrap_or_default()
@@ -227,6 +227,31 @@ fn nothing_is_sent_by_an_interface_without_carrier() {
     }
     hosts[1].ip(&["link", "set", "w2", "up"]);
     wait("the path's return", || state(&hosts[0], "two") == "active");
+}
+
+#[test]
+fn an_absent_interface_is_remarked_and_shown() {
+    if !may_run() {
+        return;
+    }
+    let mut hosts = super::namespaces::hosts();
+    let wrong = file(&hosts[0]).replace("\"w2\"", "\"w9\"");
+    write(&hosts[0], &wrong);
+    let mut command = hosts[0].command(GATEWAY);
+    let done = command
+        .args(["check", "gw.toml"])
+        .output()
+        .expect("it runs");
+    assert_eq!(done.status.code(), Some(0));
+    let told = super::text(&done.stderr);
+    let remark = "remark: path two: there is no interface `w9` now; there are: lo, w1, w2\n";
+    assert_eq!(told, remark);
+    hosts[0].start();
+    let paths = peer(&hosts[0])["paths"].clone();
+    assert_eq!(paths["two"]["reason"], "no interface w9");
+    assert_eq!(paths["one"]["reason"], Value::Null);
+    let shown = super::text(&hosts[0].ask(&[]).stdout);
+    assert!(shown.contains("  no interface w9\n"), "{shown}");
 }
 
 #[test]

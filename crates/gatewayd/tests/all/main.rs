@@ -2,6 +2,7 @@
 
 mod changes;
 mod hostile;
+mod names;
 mod namespaces;
 mod quic;
 mod traffic;

@@ -122,14 +122,15 @@ impl Host {
     }
 
     pub fn start_with(&mut self, arguments: &[&str]) {
+        let mut command = self.command(GATEWAY);
+        command.args(["up", "gw.toml"]).args(arguments);
+        self.spawn(command);
+    }
+
+    /// Starts the gateway by a command that becomes it.
+    pub fn spawn(&mut self, mut command: Command) {
         let log = File::create(self.folder.path().join("log")).expect("ours");
-        let gateway = self
-            .command(GATEWAY)
-            .args(["up", "gw.toml"])
-            .args(arguments)
-            .stderr(log)
-            .spawn()
-            .expect("it starts");
+        let gateway = command.stderr(log).spawn().expect("it starts");
         self.gateway = Some(gateway);
         wait("the gateway", || self.ask(&[]).status.success());
     }
@@ -342,6 +343,16 @@ fn of_process(host: &Host, name: &str) -> String {
     line.expect("the kernel has it").trim().to_owned()
 }
 
+/// The status of the thread that looks names up.
+fn of_resolver(host: &Host) -> String {
+    let pid = host.gateway.as_ref().expect("it is up").id();
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it is there");
+    let status = |task: fs::DirEntry| fs::read_to_string(task.path().join("status")).ok();
+    let mut all = tasks.filter_map(|task| status(task.ok()?));
+    let resolver = all.find(|status| status.starts_with("Name:\tresolver\n"));
+    resolver.expect("it is there")
+}
+
 #[test]
 fn the_daemon_gives_up_what_it_does_not_need() {
     if !may_run() {
@@ -362,10 +373,15 @@ fn the_daemon_gives_up_what_it_does_not_need() {
             assert_eq!(of_process(host, set), "0000000000003000", "{set}");
         }
         assert_eq!(of_process(host, "CapInh"), "0000000000000000");
+        let resolver = of_resolver(host);
+        for line in ["Seccomp:\t2", "NoNewPrivs:\t1", "CapPrm:\t0000000000000000"] {
+            assert!(resolver.contains(line), "{line}: {resolver}");
+        }
     }
     if is_root {
         let uids = of_process(&hosts[0], "Uid");
         assert!(uids.split_whitespace().all(|uid| uid != "0"), "{uids}");
+        assert!(of_resolver(&hosts[0]).contains(&format!("Uid:\t{uids}")));
     }
     assert!(transfer(&hosts, || {}) == content(), "the content differs");
     assert_eq!(hosts[1].stop(), Some(0));
