@@ -64,6 +64,35 @@ fn a_syn_that_is_retransmitted_is_found() {
     assert!(found(&script).contains(&"syn-loss"));
 }
 
+/// A segment behind 6 s of idle time is retransmitted by so many timeouts that double.
+fn silent(timeouts: u32) -> Script {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    for turn in 0..=timeouts {
+        let waited = 300 * (2_u64.pow(turn) - 1);
+        script.data(6_040 + waited, MSS, 500);
+    }
+    script
+}
+
+#[test]
+fn a_peer_silent_over_three_timeouts_is_found() {
+    for (timeouts, is_finding) in [(2, false), (3, true), (6, true)] {
+        let script = silent(timeouts);
+        let found = found(&script);
+        assert_eq!(found.contains(&"silent-peer"), is_finding, "{found:?}");
+    }
+}
+
+#[test]
+fn a_silent_peer_is_named_with_the_idle_time() {
+    let findings = silent(5).connection().findings;
+    let text = findings.iter().find(|one| one.cause == "silent-peer");
+    let text = text.map_or("", |one| one.text.as_str());
+    assert!(text.starts_with("198.51.100.2:80 fell silent"), "{text}");
+    assert!(text.contains("6.0 s without data"), "{text}");
+}
+
 #[test]
 fn a_window_that_shrinks_while_data_waits_shows_a_slow_reader() {
     let mut script = Script::opened();
