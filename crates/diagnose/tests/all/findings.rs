@@ -207,6 +207,31 @@ fn a_sentence_about_one_thing_is_in_the_singular() {
     );
 }
 
+/// The receive-window finding of a connection whose ends offer window scaling or not.
+fn unscaled_text(offers: [bool; 2]) -> String {
+    let mut script = held(6);
+    // The window was never larger.
+    script.packets[1].window = 2000;
+    for (packet, offer) in script.packets.iter_mut().zip(offers) {
+        if offer {
+            packet.options.extend([1, 3, 3, 0]);
+        }
+    }
+    let findings = script.connection().findings;
+    let found = findings.iter().find(|one| one.cause == "receive-window");
+    found.map_or_else(String::new, |one| one.text.clone())
+}
+
+#[test]
+fn a_window_without_scaling_names_the_end_that_lacks_it() {
+    let syn_ack = unscaled_text([true, false]);
+    assert!(syn_ack.contains("SYN-ACK of 198.51.100.2:80"), "{syn_ack}");
+    let syn = unscaled_text([false, false]);
+    assert!(syn.contains("SYN of 192.0.2.1:5000"), "{syn}");
+    let both = unscaled_text([true, true]);
+    assert!(!both.is_empty() && !both.contains("scaling"), "{both}");
+}
+
 /// A window of two segments is full for 80 ms in each turn. Behind one turn in `every` the application waits for 250 ms.
 fn held(every: u32) -> Script {
     let mut script = Script::opened();
