@@ -81,6 +81,8 @@ pub struct Connection {
     pub packets: u64,
     /// How much of the handshake the capture has.
     pub handshake: &'static str,
+    /// The end whose SYN or SYN-ACK lacks window scaling, so that no window exceeds 65,535 octets: `a` or `b`.
+    pub unscaled_by: Option<&'static str>,
     /// SYNs beyond the first.
     pub syn_retransmissions: u32,
     /// Who sent a RST, and its frame.
@@ -339,6 +341,7 @@ impl Connection {
             duration_s: seconds(duration),
             packets: from.packets,
             handshake: from.handshake().name(),
+            unscaled_by: from.unscaled().map(|end| ["a", "b"][end]),
             syn_retransmissions: from.syns().into_iter().map(|n| n.saturating_sub(1)).sum(),
             reset: first,
             capture_point: capture_point(from),

@@ -70,6 +70,8 @@ pub(crate) struct Segment {
     pub(crate) mss: Option<u16>,
     pub(crate) scale: Option<u8>,
     pub(crate) sack_permitted: bool,
+    /// The capture has all options.
+    pub(crate) has_all_options: bool,
     blocks: [(u32, u32); MOST_BLOCKS],
     block_count: u8,
 }
@@ -111,6 +113,7 @@ impl Segment {
             mss: None,
             scale: None,
             sack_permitted: false,
+            has_all_options: octets.len() >= header as usize,
             blocks: [(0, 0); MOST_BLOCKS],
             block_count: 0,
         };

@@ -30,6 +30,8 @@ impl Origin {
 pub(crate) struct Announced {
     pub(crate) syns: u32,
     pub(crate) scale: Option<u8>,
+    /// Its SYN has no window scaling, as far as options were captured.
+    pub(crate) lacks_scale: bool,
     pub(crate) has_sack: bool,
     pub(crate) fin: bool,
     pub(crate) rst: Option<u64>,

@@ -139,6 +139,14 @@ impl Connection {
         [self.announced[0].syns, self.announced[1].syns]
     }
 
+    /// The end whose SYN lacks window scaling, so that neither end may scale (RFC 7323 §2.2). An answer may not offer what the
+    /// SYN did not.
+    pub(crate) fn unscaled(&self) -> Option<usize> {
+        let is_whole = self.announced.iter().all(|end| end.syns > 0);
+        let lacking = self.announced.iter().position(|end| end.lacks_scale);
+        lacking.filter(|_| is_whole)
+    }
+
     /// From a packet to each host to its answer, at least.
     pub(crate) fn least_answers(&self) -> [Option<Nanos>; 2] {
         [self.hosts[0].min(), self.hosts[1].min()]
@@ -241,6 +249,7 @@ impl Connection {
         let own = &mut self.announced[from];
         own.syns += 1;
         own.scale = segment.scale;
+        own.lacks_scale = segment.scale.is_none() && segment.has_all_options;
         own.has_sack = segment.sack_permitted;
         self.directions[1 - from].path.announce(segment.mss);
     }

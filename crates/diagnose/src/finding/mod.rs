@@ -13,6 +13,7 @@ mod reordering;
 mod reset;
 mod reset_by_middlebox;
 mod route_change;
+mod silent_peer;
 mod slow_client;
 mod slow_reader;
 mod spurious_retransmission;
@@ -72,6 +73,7 @@ kinds! {
     SynLoss = syn_loss,
     Reset = reset,
     ResetByMiddlebox = reset_by_middlebox,
+    SilentPeer = silent_peer,
     SlowClient = slow_client,
     SlowReader = slow_reader,
     Bufferbloat = bufferbloat,

@@ -31,6 +31,21 @@ fn is_explained(case: &Case<'_>, seconds: f64) -> bool {
     held > 0.5 && case.share(seconds) < MUCH
 }
 
+/// Why the window can be no larger.
+fn unscaled(case: &Case<'_>, limit: Limit) -> String {
+    let end = case
+        .connection
+        .unscaled_by
+        .filter(|_| limit == Limit::ReceiveWindow);
+    end.map_or_else(String::new, |end| {
+        let syn = if end == "a" { "SYN" } else { "SYN-ACK" };
+        format!(
+            " The window cannot exceed 65,535 octets, because the {syn} of {} offers no window scaling; a middlebox may have stripped the option.",
+            case.end(end)
+        )
+    })
+}
+
 pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Finding> + 'a {
     // These two have rules of their own.
     let others = |limit: &Limit| !matches!(limit, Limit::CaptureGap | Limit::Reordering);
@@ -44,7 +59,13 @@ pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Finding> + 'a
         (case.is_notable(seconds) && !is_passed_over).then(|| Finding {
             cause: meta.name,
             share: case.share(seconds),
-            text: format!("{} to {}: {}", case.sender, case.receiver, meta.meaning),
+            text: format!(
+                "{} to {}: {}{}",
+                case.sender,
+                case.receiver,
+                meta.meaning,
+                unscaled(case, limit)
+            ),
             packets: case.pauses(meta.name, None),
         })
     })

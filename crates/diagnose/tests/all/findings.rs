@@ -64,6 +64,35 @@ fn a_syn_that_is_retransmitted_is_found() {
     assert!(found(&script).contains(&"syn-loss"));
 }
 
+/// A segment behind 6 s of idle time is retransmitted by so many timeouts that double.
+fn silent(timeouts: u32) -> Script {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    for turn in 0..=timeouts {
+        let waited = 300 * (2_u64.pow(turn) - 1);
+        script.data(6_040 + waited, MSS, 500);
+    }
+    script
+}
+
+#[test]
+fn a_peer_silent_over_three_timeouts_is_found() {
+    for (timeouts, is_finding) in [(2, false), (3, true), (6, true)] {
+        let script = silent(timeouts);
+        let found = found(&script);
+        assert_eq!(found.contains(&"silent-peer"), is_finding, "{found:?}");
+    }
+}
+
+#[test]
+fn a_silent_peer_is_named_with_the_idle_time() {
+    let findings = silent(5).connection().findings;
+    let text = findings.iter().find(|one| one.cause == "silent-peer");
+    let text = text.map_or("", |one| one.text.as_str());
+    assert!(text.starts_with("198.51.100.2:80 fell silent"), "{text}");
+    assert!(text.contains("6.0 s without data"), "{text}");
+}
+
 #[test]
 fn a_window_that_shrinks_while_data_waits_shows_a_slow_reader() {
     let mut script = Script::opened();
@@ -176,6 +205,31 @@ fn a_sentence_about_one_thing_is_in_the_singular() {
         text.map(|one| one.text.as_str()),
         Some("The handshake needed 1 retransmission of a SYN or SYN-ACK.")
     );
+}
+
+/// The receive-window finding of a connection whose ends offer window scaling or not.
+fn unscaled_text(offers: [bool; 2]) -> String {
+    let mut script = held(6);
+    // The window was never larger.
+    script.packets[1].window = 2000;
+    for (packet, offer) in script.packets.iter_mut().zip(offers) {
+        if offer {
+            packet.options.extend([1, 3, 3, 0]);
+        }
+    }
+    let findings = script.connection().findings;
+    let found = findings.iter().find(|one| one.cause == "receive-window");
+    found.map_or_else(String::new, |one| one.text.clone())
+}
+
+#[test]
+fn a_window_without_scaling_names_the_end_that_lacks_it() {
+    let syn_ack = unscaled_text([true, false]);
+    assert!(syn_ack.contains("SYN-ACK of 198.51.100.2:80"), "{syn_ack}");
+    let syn = unscaled_text([false, false]);
+    assert!(syn.contains("SYN of 192.0.2.1:5000"), "{syn}");
+    let both = unscaled_text([true, true]);
+    assert!(!both.is_empty() && !both.contains("scaling"), "{both}");
 }
 
 /// A window of two segments is full for 80 ms in each turn. Behind one turn in `every` the application waits for 250 ms.

@@ -1,0 +1,88 @@
+//! A peer that answers nothing over several timeouts.
+
+use super::{Case, Finding, MOST_PACKETS, Meta, counted, large_segments_lost};
+use crate::report::Retransmission;
+
+pub(super) const META: Meta = Meta {
+    name: "silent-peer",
+    title: "Silent peer",
+    meaning: "A host that had answered before left a segment unanswered over three timeouts or more.",
+    evidence: "The retransmission timer sent the same segment three times or more.",
+    confusion: "An outage of the path; a capture that lacks the answers.",
+};
+
+/// So many timeouts for one segment mean that the path may have failed (RFC 1122 §4.2.3.5, R1).
+const LEAST_TIMEOUTS: usize = 3;
+/// Evidence that no copy was acknowledged.
+const NEVER: [&str; 2] = ["left-out", "never-acknowledged"];
+/// NATs and firewalls keep the state of a quiet connection for seconds at least.
+const LEAST_IDLE_S: f64 = 1.0;
+
+/// The timeouts of the segment that has the most.
+fn timeouts<'a>(case: &Case<'a>) -> Vec<&'a Retransmission> {
+    let all = case.data.retransmissions.iter();
+    let mut sent: Vec<_> = all
+        .filter(|one| one.trigger == "rto" && one.needed != Some(false) && one.bytes > 0)
+        .collect();
+    sent.sort_by_key(|one| (one.seq, one.packet));
+    let runs = sent.chunk_by(|one, other| one.seq == other.seq);
+    let longest = runs.max_by_key(|run| run.len());
+    longest.map_or_else(Vec::new, <[_]>::to_vec)
+}
+
+/// How long the sender had sent no data when it sent a frame.
+fn idle_before(case: &Case<'_>, frame: u64) -> Option<f64> {
+    let mut stalls = case.data.stalls.iter();
+    let stall = stalls.find(|one| one.cause == "application" && one.packets.last() == Some(&frame));
+    stall
+        .map(|one| one.duration_s)
+        .filter(|seconds| *seconds >= LEAST_IDLE_S)
+}
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let timeouts = timeouts(case);
+    let [first, .., last] = timeouts.as_slice() else {
+        return None;
+    };
+    // A host whose packets the capture lacks is not silent.
+    let has_spoken = case.connection.handshake == "seen";
+    if timeouts.len() < LEAST_TIMEOUTS || !has_spoken || large_segments_lost::is_stuck(case) {
+        return None;
+    }
+    let waits = case.data.stalls.iter().filter(|stall| {
+        let mut frames = stall.packets.iter();
+        stall.cause == "retransmission-timeout"
+            && frames.any(|frame| timeouts.iter().any(|one| one.packet == *frame))
+    });
+    let share = case.share(waits.map(|stall| stall.duration_s).sum());
+    let until = if NEVER.contains(&last.evidence) {
+        "never answered it"
+    } else {
+        "answered only the last"
+    };
+    let idle = first
+        .earlier
+        .and_then(|frame| idle_before(case, frame))
+        .map_or_else(
+            || "The host or the path to it may have failed, or a NAT or firewall may have dropped the connection.".to_owned(),
+            |seconds| {
+                format!(
+                    "The segment followed {seconds:.1} s without data: a NAT or firewall may have forgotten the idle connection, or the host is down."
+                )
+            },
+        );
+    let mut packets: Vec<_> = first.earlier.into_iter().collect();
+    packets.extend(timeouts.iter().map(|one| one.packet));
+    packets.truncate(MOST_PACKETS);
+    Some(Finding {
+        cause: META.name,
+        share,
+        text: format!(
+            "{} fell silent: {} retransmitted a segment in {}, and the peer {until}. {idle}",
+            case.receiver,
+            case.sender,
+            counted(timeouts.len(), "timeout"),
+        ),
+        packets,
+    })
+}
