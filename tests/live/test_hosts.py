@@ -462,7 +462,7 @@ def test_wireguard_costs_its_headers_and_no_more(
     packet, and is faster than the headers permit."""
     absent = [name for name in ("wireguard-go", "wg", "ip") if shutil.which(name) is None]
     if absent:
-        pytest.skip(f"not installed: {', '.join(absent)} (Debian: wireguard-go, wireguard-tools, iproute2)")
+        missing(f"not installed: {', '.join(absent)} (Debian: wireguard-go, wireguard-tools, iproute2)")
     if os.geteuid() != 0:
         missing("root, for the tunnel's device")
     monkeypatch.chdir(tmp_path)

@@ -13,7 +13,7 @@ import pytest
 
 from anabranch.scenario import Scenario
 
-from .conftest import FLOW, PATH, Run, command
+from .conftest import FLOW, PATH, Run, command, missing
 
 SMALL = PATH.replace('duration = "3 s"', 'duration = "2 s"') + 'mtu = "1000 bytes"\n'
 FILE = FLOW + 'workload = { kind = "file", size = "500 kB" }\n'
@@ -153,7 +153,7 @@ def test_the_router_before_a_link_reports_its_mtu(
 def test_tracepath_finds_the_small_link(live_machine: None, tmp_path: Path, family: int) -> None:
     """By the router that answers with the MTU."""
     if shutil.which("tracepath") is None:
-        pytest.skip("not installed: tracepath(8) (Debian: iputils-tracepath)")
+        missing("not installed: tracepath(8) (Debian: iputils-tracepath)")
     text = limited("three") + f'family = {family}\n[host.A]\nexec = ["sh", "-c", "tracepath -{family} B >&2"]\n'
     found = words(text, tmp_path)
     assert [line[1] for line in found if line[-2:] == ["pmtu", "1400"] and line[0] != "Resume:"] == ["S"]
