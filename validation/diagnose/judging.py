@@ -17,6 +17,7 @@ BLAME = (
     "slow-reader", "send-buffer", "delayed-ack-nagle", "bufferbloat", "policer", "random-loss", "burst-loss",
     "tail-loss",
     "queue-overflow", "reordering", "large-segments-lost", "route-change", "capture-gap",
+    "silent-peer",
 )  # fmt: skip
 """Findings that name a cause. The others describe: limits that every transfer has, where segments were lost, what was
 spurious."""

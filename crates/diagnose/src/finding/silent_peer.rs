@@ -6,9 +6,9 @@ use crate::report::Retransmission;
 pub(super) const META: Meta = Meta {
     name: "silent-peer",
     title: "Silent peer",
-    meaning: "A host that had answered before left a segment unanswered over three timeouts or more.",
-    evidence: "The retransmission timer sent the same segment three times or more.",
-    confusion: "An outage of the path; a capture that lacks the answers.",
+    meaning: "A host that had answered before left a segment unanswered over three timeouts or more, to the end of the capture.",
+    evidence: "The retransmission timer sent the same segment three times or more, and no copy was acknowledged.",
+    confusion: "An outage of the path that outlasts the capture; a capture that lacks the answers.",
 };
 
 /// So many timeouts for one segment mean that the path may have failed (RFC 1122 §4.2.3.5, R1).
@@ -46,7 +46,9 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     };
     // A host whose packets the capture lacks is not silent.
     let has_spoken = case.connection.handshake == "seen";
-    if timeouts.len() < LEAST_TIMEOUTS || !has_spoken || large_segments_lost::is_stuck(case) {
+    // What is answered in the end was an outage of the path.
+    let is_answered = !NEVER.contains(&last.evidence);
+    if timeouts.len() < LEAST_TIMEOUTS || !has_spoken || is_answered || large_segments_lost::is_stuck(case) {
         return None;
     }
     let waits = case.data.stalls.iter().filter(|stall| {
@@ -55,11 +57,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
             && frames.any(|frame| timeouts.iter().any(|one| one.packet == *frame))
     });
     let share = case.share(waits.map(|stall| stall.duration_s).sum());
-    let until = if NEVER.contains(&last.evidence) {
-        "never answered it"
-    } else {
-        "answered only the last"
-    };
     let idle = first
         .earlier
         .and_then(|frame| idle_before(case, frame))
@@ -78,7 +75,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         cause: META.name,
         share,
         text: format!(
-            "{} fell silent: {} retransmitted a segment in {}, and the peer {until}. {idle}",
+            "{} fell silent: {} retransmitted a segment in {}, and the peer never answered it. {idle}",
             case.receiver,
             case.sender,
             counted(timeouts.len(), "timeout"),
