@@ -48,7 +48,11 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let has_spoken = case.connection.handshake == "seen";
     // What is answered in the end was an outage of the path.
     let is_answered = !NEVER.contains(&last.evidence);
-    if timeouts.len() < LEAST_TIMEOUTS || !has_spoken || is_answered || large_segments_lost::is_stuck(case) {
+    if timeouts.len() < LEAST_TIMEOUTS
+        || !has_spoken
+        || is_answered
+        || large_segments_lost::is_stuck(case)
+    {
         return None;
     }
     let waits = case.data.stalls.iter().filter(|stall| {
