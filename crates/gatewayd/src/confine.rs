@@ -72,7 +72,7 @@ pub fn confine(
         let _ = remove_capability_from_bounding_set(capability);
     }
     if let Some(account) = account {
-        change_user(account).map_err(failed("user"))?;
+        change_user(*account).map_err(failed("user"))?;
     }
     let had = capabilities(None).map_err(failed("capabilities"))?;
     let kept = had.permitted.intersection(kept);
@@ -97,7 +97,7 @@ pub fn confine_resolver(account: Option<&Account>) -> Result<(), String> {
     confine(account, CapabilitySet::empty(), &[], None).map(|_| ())
 }
 
-fn change_user(account: &Account) -> rustix::io::Result<()> {
+fn change_user(account: Account) -> rustix::io::Result<()> {
     let uid = rustix::process::Uid::from_raw(account.uid.as_raw());
     let gid = rustix::process::Gid::from_raw(account.gid.as_raw());
     set_keep_capabilities(true)?;

@@ -113,9 +113,9 @@ pub fn up(file: &Path, config: Config, account: Option<&Account>, log: Log) -> R
     let status = StatusSocket::open(status::path_of(&config))?;
     let metrics = config.status.metrics.map(Metrics::open).transpose()?;
     let mtu = peers.iter().map(|peer| peer.tunnel.inner_mtu()).min();
-    let routed = config.peer.0.iter().map(|(_, peer)| peer);
-    let routed = routed.filter(|peer| peers::unknown(peer, &addresses).next().is_none());
-    let routes = device::routes(&config, routed);
+    let reachable = config.peer.0.iter().map(|(_, peer)| peer);
+    let reachable = reachable.filter(|peer| peers::unknown(peer, &addresses).next().is_none());
+    let routes = device::routes(&config, reachable);
     let device = Device::new(&config, octets(mtu.unwrap_or_default()), &routes)?;
     let confined = account.copied();
     let prepare = move || confine_resolver(confined.as_ref());
