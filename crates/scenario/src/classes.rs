@@ -1,4 +1,4 @@
-//! Classes of a configuration of `anabranch-gateway`, for whoever simulates it.
+//! Classes of a configuration of `anabranch-gateway`, for a simulation of it.
 
 use anabranch_document::{
     Error, Named,
