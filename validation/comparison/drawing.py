@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -97,7 +98,7 @@ def ours_over_theirs(panels: Sequence[Panel], other: str, hollow: str = "") -> F
             _scale(ax, "y", panel.scale)
             values = [value for p in panel.points for value in (p.theirs, p.ours, *(p.span or ()))]
             _diagonal(ax, values, panel.scale)
-        ax.set_title(panel.label, fontsize=9)
+        ax.set_title(textwrap.fill(panel.label, 36), fontsize=9)
         ax.set_xlabel(other)
         ax.set_ylabel(f"{OURS} ÷ {other}" if panel.ratio else OURS)
     _legend(figure, [point.control for panel in panels for point in panel.points], hollow)
