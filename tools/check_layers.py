@@ -42,6 +42,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-fec": _FEC,
     "anabranch-path": _PATH,
     "anabranch-capture": frozenset(),
+    "anabranch-columns": frozenset(),
     "anabranch-diagnose": _DIAGNOSE,
     "anabranch-document": frozenset(),
     "anabranch-scenario": _SCENARIO | {"anabranch-capture", "anabranch-document"},
@@ -55,7 +56,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-gateway": _GATEWAY,
     "anabranch-gatewayd": frozenset({"anabranch-core", "anabranch-document", "anabranch-files", "anabranch-gateway"}),
     "anabranch": _FACADE,
-    "anabranch-py": _FACADE | {"anabranch", "anabranch-diagnose"},
+    "anabranch-py": _FACADE | {"anabranch", "anabranch-columns", "anabranch-diagnose"},
     "anabranch-bench": _FACADE | {"anabranch"},
 }
 
@@ -63,7 +64,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
 ENGINE = ("core", "congestion", "tcp", "fec", "path", "document", "scenario", "engine", "gateway", "script")
 
 # The crates that may hold unsafe code.
-UNSAFE_ALLOWED = frozenset({"anabranch-bpf", "anabranch-live", "anabranch-py"})
+UNSAFE_ALLOWED = frozenset({"anabranch-bpf", "anabranch-columns", "anabranch-live", "anabranch-py"})
 
 _BANNED_PATHS = {
     "std::time::Instant": "time is an argument",

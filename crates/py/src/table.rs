@@ -1,36 +1,25 @@
-//! A table that hands itself over through the Arrow C stream interface.
+//! A table that exports itself through the Arrow C stream interface.
 
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, ffi_stream::FFI_ArrowArrayStream};
-use arrow_schema::{Field, Schema};
+use anabranch_columns::{Column, Table};
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyCapsule};
 
 /// Columns in Arrow's memory layout. Polars, pyarrow, DuckDB and pandas take it without a copy:
 /// `polars.DataFrame(table)`.
 #[pyclass(frozen, module = "anabranch._engine")]
-pub struct ArrowTable {
-    batch: RecordBatch,
-}
+pub struct ArrowTable(Table);
 
 impl ArrowTable {
     /// From named columns of equal length.
-    pub fn new(columns: Vec<(&str, ArrayRef)>) -> PyResult<Self> {
-        let fields: Vec<Field> = columns
-            .iter()
-            .map(|(name, array)| {
-                Field::new(*name, array.data_type().clone(), array.null_count() > 0)
-            })
-            .collect();
-        let arrays = columns.into_iter().map(|(_, array)| array).collect();
-        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
-            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        Ok(Self { batch })
+    pub fn new(columns: Vec<(&str, Column)>) -> PyResult<Self> {
+        let table = Table::new(columns);
+        table
+            .map(Self)
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
     /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
-        self.batch.num_rows() == 0
+        self.0.rows() == 0
     }
 }
 
@@ -44,13 +33,10 @@ impl ArrowTable {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let schema = self.batch.schema();
-        let reader = RecordBatchIterator::new([Ok(self.batch.clone())], schema);
-        let stream = FFI_ArrowArrayStream::new(Box::new(reader));
-        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+        PyCapsule::new_with_value(py, self.0.stream(), c"arrow_array_stream")
     }
     /// Rows.
     fn __len__(&self) -> usize {
-        self.batch.num_rows()
+        self.0.rows()
     }
 }

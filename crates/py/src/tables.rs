@@ -1,6 +1,4 @@
-//! The tables of a run as Arrow columns. Names carry their units.
-
-use std::sync::Arc;
+//! The tables of a run as columns. Names carry their units.
 
 use anabranch::{
     Body, Finished, GroupSample,
@@ -9,9 +7,7 @@ use anabranch::{
     trace::Fate,
     units::{Bytes, Duration, Instant},
 };
-use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, UInt32Array, UInt64Array, builder::StringViewBuilder,
-};
+use anabranch_columns::Column;
 use pyo3::{exceptions::PyKeyError, prelude::*};
 use serde_json::{Map, Value};
 
@@ -30,7 +26,7 @@ pub const NAMES: [&str; 9] = [
     "retransmissions",
 ];
 
-type Columns = Vec<(&'static str, ArrayRef)>;
+type Columns = Vec<(&'static str, Column)>;
 
 /// The table called `name`.
 pub fn build<B: Body>(run: &Finished<B>, name: &str) -> PyResult<ArrowTable> {
@@ -57,31 +53,20 @@ pub fn build<B: Body>(run: &Finished<B>, name: &str) -> PyResult<ArrowTable> {
     ArrowTable::new(columns)
 }
 
-fn floats<T>(rows: &[T], of: impl Fn(&T) -> Option<f64>) -> ArrayRef {
-    Arc::new(rows.iter().map(of).collect::<Float64Array>())
+fn floats<T>(rows: &[T], of: impl Fn(&T) -> Option<f64>) -> Column {
+    Column::floats(rows.iter().map(of))
 }
-fn counts<T>(rows: &[T], of: impl Fn(&T) -> u64) -> ArrayRef {
-    Arc::new(
-        rows.iter()
-            .map(|row| Some(of(row)))
-            .collect::<UInt64Array>(),
-    )
+fn counts<T>(rows: &[T], of: impl Fn(&T) -> u64) -> Column {
+    Column::counts(rows.iter().map(|row| Some(of(row))))
 }
-fn some_counts<T>(rows: &[T], of: impl Fn(&T) -> Option<u64>) -> ArrayRef {
-    Arc::new(rows.iter().map(of).collect::<UInt64Array>())
+fn some_counts<T>(rows: &[T], of: impl Fn(&T) -> Option<u64>) -> Column {
+    Column::counts(rows.iter().map(of))
 }
-/// As views: a short string takes no memory of its own, and long ones are few and kept once.
-fn strings<'a, T>(rows: &'a [T], of: impl Fn(&'a T) -> Option<&'a str>) -> ArrayRef {
-    let mut column = StringViewBuilder::with_capacity(rows.len()).with_deduplicate_strings();
-    column.extend(rows.iter().map(of));
-    Arc::new(column.finish())
+fn strings<'a, T>(rows: &'a [T], of: impl Fn(&'a T) -> Option<&'a str>) -> Column {
+    Column::strings(rows.iter().map(of))
 }
-fn flags<T>(rows: &[T], of: impl Fn(&T) -> bool) -> ArrayRef {
-    Arc::new(
-        rows.iter()
-            .map(|row| Some(of(row)))
-            .collect::<BooleanArray>(),
-    )
+fn flags<T>(rows: &[T], of: impl Fn(&T) -> Option<bool>) -> Column {
+    Column::flags(rows.iter().map(of))
 }
 
 /// Figures of the summary that are ratios, rates and times; the others are counts.
@@ -126,16 +111,9 @@ fn figures(rows: &[&Value], names_f: &[&'static str], names_c: &[&'static str]) 
     let real = names_f
         .iter()
         .map(|name| (*name, floats(rows, |row| row[*name].as_f64())));
-    let count = names_c.iter().map(|name| {
-        (
-            *name,
-            Arc::new(
-                rows.iter()
-                    .map(|row| row[*name].as_u64())
-                    .collect::<UInt64Array>(),
-            ) as ArrayRef,
-        )
-    });
+    let count = names_c
+        .iter()
+        .map(|name| (*name, some_counts(rows, |row| row[*name].as_u64())));
     real.chain(count).collect()
 }
 
@@ -371,30 +349,23 @@ fn columns_of<B: Body>(
     columns.iter().map(column).collect()
 }
 
-fn packet_column<B: Body>(run: &Finished<B>, rows: &[Judged<'_>], name: &str) -> ArrayRef {
+fn packet_column<B: Body>(run: &Finished<B>, rows: &[Judged<'_>], name: &str) -> Column {
     match name {
         "flow" => strings(rows, |(row, _)| Some(run.network.flow_name(row.flow))),
         "direction" => strings(rows, |(row, _)| Some(row.direction.name())),
-        "packet_index" => {
-            let indices = rows.iter().map(|(row, _)| row.index);
-            Arc::new(UInt32Array::from_iter_values(indices))
-        }
+        "packet_index" => Column::short_counts(rows.iter().map(|(row, _)| row.index)),
         "sequence_bytes" => counts(rows, |(row, _)| row.sequence),
         "payload_bytes" => counts(rows, |(row, _)| u64::from(row.payload)),
         "size_bytes" => counts(rows, |(row, _)| u64::from(row.size)),
-        "retransmission" => flags(rows, |(row, _)| row.retransmission),
+        "retransmission" => flags(rows, |(row, _)| Some(row.retransmission)),
         "cause" => strings(rows, |(row, _)| cause(row)),
-        "needed" => Arc::new(
-            rows.iter()
-                .map(|(_, needed)| *needed)
-                .collect::<BooleanArray>(),
-        ),
+        "needed" => flags(rows, |(_, needed)| *needed),
         "sent_s" => floats(rows, |(row, _)| Some(row.sent.as_secs_f64())),
         "received_s" => floats(rows, |(row, _)| row.received.map(Instant::as_secs_f64)),
         "fate" => strings(rows, |(row, _)| Some(fate(row))),
         "where" => strings(rows, |(row, _)| place(run, row)),
         "queue_delay_ms" => floats(rows, |(row, _)| Some(row.queue_delay.as_millis_f64())),
-        "reordered" => flags(rows, |(row, _)| row.reordered),
+        "reordered" => flags(rows, |(row, _)| Some(row.reordered)),
         _ => counts(rows, |(row, _)| row.extent),
     }
 }
@@ -443,10 +414,7 @@ fn retransmissions<B: Body>(run: &Finished<B>) -> Columns {
             counts(rows, |one| u64::from(one.row.payload)),
         ),
         ("cause", strings(rows, |one| cause(one.row))),
-        (
-            "needed",
-            Arc::new(rows.iter().map(|one| one.needed).collect::<BooleanArray>()),
-        ),
+        ("needed", flags(rows, |one| one.needed)),
         (
             "original_s",
             floats(rows, |one| {
