@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from anabranch import Scenario
 from anabranch.report.columns import RunColumns
+from anabranch.report.focus import part
 from anabranch.report.ladder import ladder_data
 from anabranch.report.many import bands, small_multiples
+from anabranch.report.rates import bottleneck
 from anabranch.report.run_output import html_report, until_the_end
 from anabranch.report.sequence import packets_of, receiver
 from anabranch.report.topology import drawing
@@ -113,6 +115,8 @@ def test_a_ladder_has_the_original_and_the_retransmission(result: RunResult) -> 
 @needs_chromium
 def test_the_ladder_follows_the_chosen_retransmission(result: RunResult, tmp_path: Path) -> None:
     script = """
+      document.querySelector("details.ladder").open = true;
+      await new Promise((done) => setTimeout(done, 100));
       const marked = () => [...document.querySelectorAll("#ladder text.chosen")].map((t) => t.textContent);
       const before = marked();
       document.querySelector(".ladder-tools [data-step='1']").click();
@@ -144,6 +148,48 @@ def test_a_report_fits_its_window(result: RunResult, many: RunResult, tmp_path: 
     """
     for name, run in (("one", result), ("many", many)):
         assert asked(html_report(run), script, tmp_path, f"--window-size={width},900", name=name) == [True, [], []]
+
+
+@needs_chromium
+def test_report_opens_at_the_first_loss(tmp_path: Path) -> None:
+    run = Scenario.from_file(DATA.parents[2] / "scenarios" / "live" / "thin.toml").run(samples_ms=10, packets=True)
+    packets = run.frame("packets")
+    first = packets.filter(pl.col("fate") == "dropped").get_column("sent_s").to_numpy().min()
+    script = """
+      const { view, plots } = anabranchCharts, by = Object.fromEntries(plots.map((one) => [one.chart.name, one]));
+      const size = (name, label) => by[name].plot.series.find((s) => s.label === label).points.size;
+      document.querySelector(".stack-tools button[title='All of it']").click();
+      return { height: document.documentElement.scrollHeight, part: document.querySelector(".stack").dataset,
+        retransmitted: size("sequence", "retransmitted"), lost: size("cwnd", "lost"),
+        rate: by.goodput.chart.series.at(-1).label, axes: plots.map((one) => !!one.plot.axes[0].label),
+        tools: document.querySelectorAll(".stack .chart-tools").length, all: [view.min, view.max] };
+    """
+    found = asked(html_report(run), script, tmp_path, "--window-size=1280,900")
+    assert float(found["part"]["from"]) < float(first) < float(found["part"]["to"])
+    assert found["retransmitted"] >= 6
+    assert found["lost"] >= 6
+    assert found["rate"] == "rate of bottleneck"
+    assert found["axes"] == [False] * (len(found["axes"]) - 1) + [True]
+    assert found["tools"] == 1
+    assert found["all"] == [0, pytest.approx(10, abs=0.1)]
+    assert found["height"] <= 2_243, "half of 4,485 pixels"
+
+
+def test_rate_of_the_bottleneck_follows_the_scenario() -> None:
+    file = DATA.parents[2] / "scenarios" / "live" / "capacity-change.toml"
+    line = bottleneck(Scenario.from_file(file).run(samples_ms=50))
+    assert line is not None
+    assert list(zip(line.x.tolist(), line.y.tolist(), strict=True)) == [(0, 40), (5, 10), (10, 40), (15, 40)]
+
+
+def test_an_idle_path_has_no_bottleneck() -> None:
+    text = MANY.replace("count = 50", 'workload = { kind = "file", size = "10 kB" }')
+    assert bottleneck(Scenario.from_text(text).run(samples_ms=10)) is None
+
+
+def test_a_run_without_an_event_opens_whole() -> None:
+    text = MANY.replace("count = 50", 'workload = { kind = "file", size = "10 kB" }')
+    assert part(Scenario.from_text(text).run(samples_ms=10, packets=True)) is None
 
 
 def test_charts_end_with_the_last_flow() -> None:

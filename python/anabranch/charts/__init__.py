@@ -1,6 +1,6 @@
 """Charts of reports and of the documentation: what a chart is in Python, and the component that draws it in a page."""
 
-from anabranch.charts.embed import assets, place, place_all
+from anabranch.charts.embed import assets, place, place_all, stack
 from anabranch.charts.model import Chart, SeriesColumns
 
-__all__ = ["Chart", "SeriesColumns", "assets", "place", "place_all"]
+__all__ = ["Chart", "SeriesColumns", "assets", "place", "place_all", "stack"]

@@ -5,6 +5,14 @@
 (async () => {
   const HEIGHT = 260;
   const STRIP = 110;
+  // Charts of a stack have one axis of time, below the last of them.
+  const STACKED = 112;
+  const STACKED_TALL = 170;
+  const AXIS = 44;
+  const NO_AXIS = 8;
+  const OVERVIEW = 44;
+  // A sample is drawn as a point once samples lie this far apart.
+  const POINT_SPACE = 14;
   const PAPER_WIDTH = 680;
   const TABLE_ROWS = 100;
   const REACH = 14;
@@ -132,7 +140,7 @@
   function visible(chart, width, range) {
     const tables = chart.series.map((s) => {
       if (s.kind === "line" || s.kind === "step") return spread(thinLine(s, width, range));
-      if (s.kind === "points") return spread(thinPoints(s, width, range));
+      if (s.kind === "points" || s.kind === "marks") return spread(thinPoints(s, width, range));
       if (s.kind === "spans" || s.kind === "ranges") return spread(within(s, range));
       const xs = Array.from(s.x), ys = Array.from(s.y, known);
       return s.kind === "band" ? [xs, Array.from(s.low, known), ys] : spread([xs, ys]);
@@ -145,6 +153,7 @@
   function showView(view, min, max) {
     view.min = min;
     view.max = max;
+    if (view.follow) view.follow();
     for (const one of view.plots) {
       one.plot.setData(visible(one.chart, Math.max(one.plot.bbox.width / devicePixelRatio | 0, 200), view));
       fillTable(one);
@@ -187,9 +196,9 @@
     const line = s.kind === "line" || s.kind === "step";
     const dash = s.faint ? [5, 4] : i >= palette.length ? [8, 3] : undefined;
     const plain = { label: s.label, stroke: colour, value: (u, v) => shown(v) };
-    if (s.kind === "points") {
-      return [{ ...plain, width: 0, paths: () => null,
-        points: { show: true, size: s.faint ? 2 : 3.5, width: 0, fill: colour, stroke: colour } }];
+    if (s.kind === "points" || s.kind === "marks") {
+      const size = s.kind === "marks" ? 7 : s.faint ? 2 : 3.5;
+      return [{ ...plain, width: 0, paths: () => null, points: { show: true, size, width: 0, fill: colour, stroke: colour } }];
     }
     if (s.kind === "band") {
       const edge = { ...plain, width: 0.5, points: { show: false }, spanGaps: true };
@@ -197,8 +206,15 @@
     }
     if (s.kind === "spans" || s.kind === "ranges") return [{ ...plain, width: 0, paths: () => null, points: { show: false } }];
     const paths = s.kind === "step" ? uPlot.paths.stepped({ align: 1 }) : undefined;
-    const marks = s.kind === "interval" ? { show: true, size: 6, width: 1.5, stroke: colour, fill: colour } : { show: false };
+    const marks = s.kind === "interval" ? { show: true, size: 6, width: 1.5, stroke: colour, fill: colour }
+      : { show: isSparse, size: 5, width: 0, stroke: colour, fill: colour };
     return [{ ...plain, width: 1.3, dash, paths, points: marks, spanGaps: !line }];
+  }
+
+  function isSparse(u, series, first, last) {
+    let count = 0;
+    for (let i = first; i <= last; i++) if (u.data[series][i] != null) count++;
+    return count > 0 && count * POINT_SPACE <= u.bbox.width / devicePixelRatio;
   }
 
   function bars(u, chart, palette) {
@@ -258,13 +274,19 @@
     return [low, chart.y_top === null ? high : Math.max(high, chart.y_top)];
   }
 
-  const heightOf = (chart) => (chart.is_strip ? STRIP : HEIGHT);
+  function heightOf({ chart, stack, is_last }) {
+    if (chart.is_strip) return STRIP;
+    if (!stack) return HEIGHT;
+    return (chart.is_tall ? STACKED_TALL : STACKED) + (is_last ? AXIS : NO_AXIS);
+  }
 
   function options(one, width) {
     const { chart, view, home } = one, { ink, grid, palette } = colours(home);
     const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
     const names = chart.x_names;
-    const across = { ...axis, label: chart.x_label, labelSize: 20, ...(names.length ? {
+    const has_axis = !one.stack || one.is_last;
+    const across = !has_axis ? { ...axis, size: NO_AXIS, values: () => [] }
+      : { ...axis, label: chart.x_label, labelSize: 20, ...(names.length ? {
       splits: () => names.map((_, i) => i),
       values: (u, splits) => {
         const most = Math.max(2, Math.floor(u.bbox.width / devicePixelRatio / names.length / 6.5));
@@ -279,7 +301,7 @@
       for (const each of made) { series.push(each); filler.push(palette[i % palette.length]); }
     });
     return {
-      width, height: heightOf(chart), series, bands: fills,
+      width, height: heightOf(one), series, bands: fills,
       legend: { markers: { width: 0, fill: (u, i) => (i > 0 ? filler[i - 1] : "transparent") } },
       cursor: {
         drag: { x: true, y: false, setScale: false },
@@ -319,12 +341,11 @@
     return made;
   }
 
-  // The buttons, the drawing, a line that speaks, and the table in place of the drawing.
-  function furnish(one) {
-    const { home, chart, view } = one;
-    const tools = element("div", { class: "chart-tools" });
+  // The buttons of a chart, or of a stack of charts. A name contains the text of its button (WCAG 2.5.3).
+  function buttons(one, title) {
+    const { view } = one, tools = element("div", { class: "chart-tools" });
     const button = (text, about, act) => {
-      const made = element("button", { type: "button", "aria-label": `${about}: ${chart.title}`, title: about }, text);
+      const made = element("button", { type: "button", "aria-label": `${about}: ${title}`, title: about }, text);
       made.addEventListener("click", act);
       tools.append(made);
     };
@@ -332,14 +353,60 @@
     button("−", "Zoom out", () => zoom(one, 2));
     button("◂", "Earlier", () => pan(view, -0.5));
     button("▸", "Later", () => pan(view, 0.5));
-    button("All", "Show everything", () => showView(view, view.whole.min, view.whole.max));
+    button("All", "All of it", () => showView(view, view.whole.min, view.whole.max));
+    return tools;
+  }
+
+  // The whole run in small above a stack, with the part that is shown; dragging there chooses another part.
+  function overview(stack, one) {
+    const SVG = "http://www.w3.org/2000/svg", { view, chart } = one, [s] = chart.series;
+    const made = document.createElementNS(SVG, "svg");
+    const width = 1000, at_x = (t) => ((t - view.whole.min) / (view.whole.max - view.whole.min)) * width;
+    const [xs, ys] = thinLine(s, 400, view.whole), top = Math.max(...ys.filter((y) => y !== null), 1e-9);
+    const points = xs.map((x, i) => (ys[i] === null ? "" : `${at_x(x).toFixed(1)},${(OVERVIEW - 2 - (ys[i] / top) * (OVERVIEW - 6)).toFixed(1)}`));
+    const line = document.createElementNS(SVG, "polyline"), part = document.createElementNS(SVG, "rect");
+    const set = (node, attributes) => { for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value); };
+    set(made, { viewBox: `0 0 ${width} ${OVERVIEW}`, preserveAspectRatio: "none", class: "overview", height: OVERVIEW, "aria-hidden": "true" });
+    set(line, { points: points.join(" "), fill: "none", "vector-effect": "non-scaling-stroke" });
+    set(part, { y: 0, height: OVERVIEW, "vector-effect": "non-scaling-stroke" });
+    made.append(part, line);
+    const told = element("span", { class: "overview-told" });
+    let start = null;
+    const time_of = (event) => {
+      const box = made.getBoundingClientRect(), share = Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
+      return view.whole.min + share * (view.whole.max - view.whole.min);
+    };
+    made.addEventListener("pointerdown", (event) => { start = time_of(event); made.setPointerCapture(event.pointerId); });
+    made.addEventListener("pointerup", (event) => {
+      if (start === null) return;
+      const end = time_of(event), span = view.max - view.min, few = (view.whole.max - view.whole.min) / 200;
+      if (Math.abs(end - start) > few) showView(view, Math.min(start, end), Math.max(start, end));
+      else {
+        const min = Math.min(Math.max(end - span / 2, view.whole.min), view.whole.max - span);
+        showView(view, min, min + span);
+      }
+      start = null;
+    });
+    view.follow = () => {
+      set(part, { x: at_x(view.min), width: Math.max(at_x(view.max) - at_x(view.min), 2) });
+      told.textContent = isWhole(view) ? `All ${shown(view.whole.max)} s` : `${shown(view.min)} to ${shown(view.max)} s of ${shown(view.whole.max)} s`;
+    };
+    const bar = element("div", { class: "stack-tools" });
+    bar.append(told, made, buttons(one, "all charts"));
+    stack.prepend(bar);
+    view.follow();
+  }
+
+  // The buttons, the drawing, a line that speaks, and the table in place of the drawing.
+  function furnish(one) {
+    const { home, chart } = one;
     one.area = element("div", { class: "chart-area", tabindex: "0", role: "img", "aria-label":
       `${home.getAttribute("aria-label")} Arrow keys read values, plus and minus zoom, 0 shows everything.` });
     one.told = element("div", { class: "chart-told", "aria-live": "polite" });
     one.table = element("details", { class: "chart-table" });
     one.table.append(element("summary", {}, "Values as a table"), element("div", { class: "scroll" }));
     one.table.addEventListener("toggle", () => fillTable(one));
-    home.replaceChildren(tools, one.area, one.told, one.table);
+    home.replaceChildren(...(one.stack ? [] : [buttons(one, chart.title)]), one.area, one.told, one.table);
     one.area.addEventListener("keydown", (event) => key(one, event));
   }
 
@@ -370,7 +437,7 @@
       if (s.kind === "spans") {
         const k = s.x.findIndex((start, n) => start <= x && x <= s.high[n] * (1 + 1e-6));
         if (k >= 0) parts.push(`${s.label} for ${shown(known(s.y[k]))} ms`);
-      } else if (i >= 0 && s.kind !== "points" && s.kind !== "ranges") parts.push(`${s.label} ${shown(known(s.y[i]))}`);
+      } else if (i >= 0 && s.kind !== "points" && s.kind !== "marks" && s.kind !== "ranges") parts.push(`${s.label} ${shown(known(s.y[i]))}`);
     });
     one.told.textContent = `${chart.x_label} ${place(chart, x)}: ${parts.join(", ")}`;
   }
@@ -482,10 +549,20 @@
   for (const chart of charts) {
     const home = document.getElementById("chart-" + chart.name);
     if (!home) continue;
-    const one = { chart, home, view: chart.shares_time ? time : view() };
+    const one = { chart, home, view: chart.shares_time ? time : view(), stack: home.closest(".stack") };
     if (!chart.shares_time) measure(one.view, [chart]);
     one.view.plots.push(one);
     plots.push(one);
+  }
+  for (const stack of document.querySelectorAll(".stack")) {
+    const inside = plots.filter((one) => one.stack === stack);
+    if (!inside.length) continue;
+    inside.at(-1).is_last = true;
+    const [from, to] = [stack.dataset.from, stack.dataset.to].map(Number);
+    if (to > from) Object.assign(time, { min: Math.max(from, time.whole.min), max: Math.min(to, time.whole.max) });
+    overview(stack, inside[0]);
+  }
+  for (const one of plots) {
     furnish(one);
     draw(one, one.area.clientWidth || 600);
   }
@@ -495,7 +572,7 @@
     for (const { target } of entries) {
       const one = plots.find(({ area }) => area === target), width = target.clientWidth;
       if (!one || !width || printing || width === one.plot.width) continue;
-      one.plot.setSize({ width, height: heightOf(one.chart) });
+      one.plot.setSize({ width, height: heightOf(one) });
       one.plot.setData(visible(one.chart, Math.max(width - 80, 200), one.view));
     }
   });

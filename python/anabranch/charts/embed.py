@@ -57,6 +57,21 @@ def place_all(charts: Iterable[Chart], *, level: int = 2) -> str:
     return "".join(parts)
 
 
+def stack(charts: Iterable[Chart], part: tuple[float, float] | None = None) -> str:
+    """Charts over time below each other, with one axis of time, one set of buttons and the whole run in small.
+
+    Args:
+        charts: The charts, the one that the overview repeats first.
+        part: Where the stack opens, from and to (s); by default it shows everything.
+    """
+    opens = "" if part is None else f" data-from='{part[0]:.6g}' data-to='{part[1]:.6g}'"
+    made = []
+    for chart in charts:
+        about = f" <span class='soft'>{shown.html(chart.about)}</span>" if chart.about else ""
+        made.append(f"<h3>{shown.html(chart.title)}{about}</h3>{place(chart)}")
+    return f"<section class='stack' aria-label='Charts over time'{opens}>{''.join(made)}</section>" if made else ""
+
+
 def description(chart: Chart) -> str:
     """What a chart shows, for those who do not see it."""
     names = [series.label for series in chart.series]

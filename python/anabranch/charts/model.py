@@ -21,9 +21,9 @@ class SeriesColumns:
         label: Its name in the legend.
         x: Where its values are.
         y: Its values; of a band the upper edge.
-        kind: ``"line"``, ``"step"``, ``"points"``, ``"band"`` (from ``low`` to ``y``), ``"interval"`` (``y`` between
-            ``low`` and ``high``), ``"ranges"`` (upright lines from ``low`` to ``high``) or ``"spans"`` (areas from
-            ``x`` to ``high`` over the whole height; ``y`` is their length in ms).
+        kind: ``"line"``, ``"step"``, ``"points"``, ``"marks"`` (large points), ``"band"`` (from ``low`` to ``y``),
+            ``"interval"`` (``y`` between ``low`` and ``high``), ``"ranges"`` (upright lines from ``low`` to ``high``) or
+            ``"spans"`` (areas from ``x`` to ``high`` over the whole height; ``y`` is their length in ms).
         faint: Dashed.
         low: The lower edge of a band; the lower ends of intervals.
         high: The upper ends of intervals; where spans end.
@@ -63,6 +63,7 @@ class Chart:
         shares_time: Over time: it shows the same part as the other charts of the page.
         y_top: The axis of ``y`` reaches at least so far; small multiples share one.
         is_strip: It is low and has no axis of ``y``: its series are spans.
+        is_tall: It is higher than the other charts of a stack.
     """
 
     name: str
@@ -77,3 +78,4 @@ class Chart:
     y_top: float | None = None
     shares_time: bool = True
     is_strip: bool = False
+    is_tall: bool = False

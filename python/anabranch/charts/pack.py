@@ -52,6 +52,7 @@ def packed(chart: Chart) -> dict[str, Any]:
         "from_zero": chart.from_zero,
         "y_top": chart.y_top,
         "is_strip": chart.is_strip,
+        "is_tall": chart.is_tall,
         "shares_time": chart.shares_time and chart.x_label == TIME,
         "series": [_series(s, is_time=chart.x_label == TIME) for s in chart.series],
     }
@@ -59,10 +60,14 @@ def packed(chart: Chart) -> dict[str, Any]:
 
 def thinned(chart: Chart) -> Chart:
     """The chart with as many points as a report carries; a sentence says so where some are left out."""
-    lines = max(1, sum(s.kind != "points" for s in chart.series))
+    lines = max(1, sum(s.kind not in ("points", "marks") for s in chart.series))
     most = max(200, MOST_LINE_POINTS // lines)
     made = tuple(
-        _thin_cloud(s, MOST_MARKS) if s.kind == "points" else _thin_line(s, most) if s.kind in ("line", "step") else s
+        _thin_cloud(s, MOST_MARKS)
+        if s.kind in ("points", "marks")
+        else _thin_line(s, most)
+        if s.kind in ("line", "step")
+        else s
         for s in chart.series
     )
     before, after = sum(len(s.x) for s in chart.series), sum(len(s.x) for s in made)

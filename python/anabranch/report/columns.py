@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from anabranch.charts.model import Chart, SeriesColumns
 from anabranch.report.many import bands, is_many
-from anabranch.report.rates import by_flow, rates
+from anabranch.report.rates import bottleneck, by_flow, rates
 from anabranch.report.sequence import sequence_chart
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ class RunColumns:
             series, about = bands([(line.x, line.y) for line in lines]), f"{about} {_over(len(lines))}"
         else:
             series = tuple(lines)
+            # Percentiles of many flows lie far below it.
+            if rate := bottleneck(self.result):
+                series += (rate,)
         return Chart("goodput", "Goodput", "goodput (Mbit/s)", series, about)
 
     def _flow_charts(self) -> Iterator[Chart]:
@@ -74,7 +77,22 @@ class RunColumns:
                 series += tuple(
                     SeriesColumns("ssthresh", x, y, faint=True) for _, x, y in by_flow(samples, "ssthresh_packets")
                 )
+                series += self._losses(*flows[0])
             yield Chart(name, title, label, series, about)
+
+    def _losses(self, flow: str, times: NDArray[np.float64], cwnd: NDArray[np.float64]) -> tuple[SeriesColumns, ...]:
+        """The lost packets of a flow, each at the congestion window when it was sent."""
+        import numpy as np
+        import polars as pl
+
+        lost = pl.col("fate").is_in(["dropped", "too-big", "lost"]) & (pl.col("payload_bytes") > 0)
+        parts = self.result.packet_parts(("flow", "sent_s", "fate", "payload_bytes"))
+        sent = [part.filter(lost & (pl.col("flow") == flow)).get_column("sent_s").to_numpy() for part in parts]
+        found = np.sort(np.concatenate(sent)) if sent else np.empty(0)
+        if not len(found) or not len(times):
+            return ()
+        at = np.clip(np.searchsorted(times, found, side="right") - 1, 0, len(times) - 1)
+        return (SeriesColumns("lost", found, cwnd[at], "marks"),)
 
     def _queue(self) -> Chart | None:
         import polars as pl

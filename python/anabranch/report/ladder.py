@@ -21,11 +21,12 @@ _AFTER = 2
 """Packets around the original and around the retransmission; what lies between is counted."""
 
 LADDER = (
-    "<h3 id='ladder-title'>Packet ladder</h3><p class='soft' id='ladder-told'></p>"
+    "<details class='ladder'><summary id='ladder-title'>Packets around this retransmission</summary>"
+    "<p class='soft' id='ladder-told'></p>"
     "<div class='ladder-tools'><button type='button' data-step='-1'>Previous retransmission</button>"
     "<button type='button' data-step='1'>Next retransmission</button>"
     "<button type='button' data-step='0'>Zoom the charts to it</button></div>"
-    "<div id='ladder' role='group' aria-labelledby='ladder-title'></div>"
+    "<div id='ladder' role='group' aria-labelledby='ladder-title'></div></details>"
 )
 """Where the ladder is drawn."""
 

@@ -1,21 +1,26 @@
-"""Goodput over time, from what samples say was delivered."""
+"""Rates over time: goodput from samples, and the rate of the bottleneck from the scenario."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anabranch.charts.model import SeriesColumns
+from anabranch.report.remarks import megabits, seconds
 
 if TYPE_CHECKING:
     import numpy as np
     import polars as pl
     from numpy.typing import NDArray
 
+    from anabranch.result import RunResult
+
 BINS = 200
 """Of a run, for its goodput over time."""
 SHORTEST_BIN_S = 0.1
 """In shorter ones single bursts are seen rather than a rate."""
+BUSY = 0.5
+"""A link that is used less is no bottleneck."""
 
 
 def rates(label: str, times: NDArray[np.float64], delivered: NDArray[np.float64], bins: int = BINS) -> SeriesColumns:
@@ -47,3 +52,34 @@ def by_flow(samples: pl.DataFrame, column: str) -> Iterator[tuple[str, NDArray[n
     for (flow,), part in samples.partition_by("flow", as_dict=True, maintain_order=True).items():
         values = part.get_column(column).cast(pl.Float64).fill_null(float("nan")).to_numpy()
         yield str(flow), part.get_column("time_s").cast(pl.Float64).to_numpy(), values
+
+
+def bottleneck(result: RunResult) -> SeriesColumns | None:
+    """The rate of the busiest link direction over time; ``None`` if no link is busy or the scenario has no rate."""
+    import numpy as np
+
+    busy = [
+        (way.get("utilization") or 0.0, name, direction)
+        for name, ways in result.links.items()
+        for direction, way in ways.items()
+    ]
+    used, name, direction = max(busy, default=(0.0, "", ""))
+    resolved: dict[str, Any] = result.summary.get("resolved_scenario", {})
+    way = resolved.get("link", {}).get(name, {}).get(direction, {})
+    if used < BUSY or way.get("service", {}).get("kind") != "fixed":
+        return None
+    steps: list[tuple[float | None, float | None]] = [(0.0, megabits(str(way.get("rate"))))]
+    for change in resolved.get("at", []):
+        rate = change.get("set", {}).get(f"link.{name}.{direction}.rate")
+        if rate is None:
+            continue
+        if "every" in change:
+            return None
+        steps.append((seconds(str(change.get("time"))), megabits(str(rate))))
+    known = [(time, rate) for time, rate in steps if time is not None and rate is not None]
+    if len(known) < len(steps):
+        return None
+    known.sort(key=lambda step: step[0])
+    end = float(result.summary.get("duration_s") or 0.0)
+    times, values = zip(*known, (end, known[-1][1]), strict=True)
+    return SeriesColumns(f"rate of {name}", np.array(times), np.array(values), "step", faint=True)

@@ -350,6 +350,7 @@ def _route(result: RunResult, flow: str) -> list[str]:
 
 
 _DURATION = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_RATE = {"bit/s": 1e-6, "kbit/s": 1e-3, "Mbit/s": 1.0, "Gbit/s": 1e3, "Tbit/s": 1e6}
 _SIZE = {"byte": 1, "bytes": 1, "B": 1, "kB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9,
          "GiB": 2**30, "TB": 10**12, "TiB": 2**40}  # fmt: skip
 
@@ -357,6 +358,11 @@ _SIZE = {"byte": 1, "bytes": 1, "B": 1, "kB": 10**3, "KiB": 2**10, "MB": 10**6, 
 def seconds(text: str) -> float | None:
     """A duration as the engine writes it, "200 ms"; ``None`` if it is none."""
     return _quantity(text, _DURATION)
+
+
+def megabits(text: str) -> float | None:
+    """A rate as the engine writes it, "10 Mbit/s", in Mbit/s; ``None`` if it is none."""
+    return _quantity(text, _RATE)
 
 
 def size(text: str) -> int | None:

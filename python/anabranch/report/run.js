@@ -114,14 +114,16 @@ document.addEventListener("anabranch-charts", () => {
   const data = document.getElementById("why");
   if (data) {
     const why = JSON.parse(data.textContent), told = document.getElementById("why-told");
+    const fold = document.querySelector("details.ladder");
     let drawn = 0;
     anabranchCharts.pick("sequence", why.packets, (index) => {
       if (index < 0) { told.textContent = told.dataset.hint; return; }
+      fold.open = true;
       const [, , line, episode] = why.packets[index];
       told.textContent = line + "\n\n" + why.episodes[episode];
       ladder(why, drawn = index);
     });
-    ladder(why, 0);
+    fold.addEventListener("toggle", () => { if (fold.open) ladder(why, drawn); });
     document.querySelector(".ladder-tools").addEventListener("click", ({ target }) => {
       if (!target.dataset.step) return;
       const to = drawn + Number(target.dataset.step);
@@ -134,7 +136,7 @@ document.addEventListener("anabranch-charts", () => {
         show(Math.max(low - edge, whole.min), Math.min(high + edge, whole.max));
       }
     });
-    addEventListener("resize", () => ladder(why, drawn));
+    addEventListener("resize", () => { if (fold.open) ladder(why, drawn); });
   }
 
   const overlay = document.getElementById("overlay"), said = document.getElementById("overlay-told");

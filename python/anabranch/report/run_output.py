@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.charts import place_all
+from anabranch.charts import place_all, stack
 from anabranch.charts.pack import thinned
 from anabranch.output import whole_directory, write_parquet, write_parquet_parts
 from anabranch.report.columns import RunColumns
+from anabranch.report.focus import part
 from anabranch.report.format import end, figure
 from anabranch.report.many import distributions, percentiles, small_multiples
 from anabranch.report.many import limits as limits_bars
@@ -121,18 +122,17 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
     body = [f"<h1>{text(title)}</h1>", f"<p class='soft'>{' · '.join(facts)}</p>", *_taint(result), _made_by(command)]
     if topology := drawing(summary.get("resolved_scenario", {})):
         body.append(f"<h2>Topology</h2>{topology}")
-    body += [_flows(result), limits_bars(result, LIMITS)]
+    body.append(_flows(result))
     body += _remarks(result)
     why = result.why() if _says_why(result) else None
-    shown_first = [chart for chart in charts if chart.name in ("goodput", "sequence")]
     spread = list(distributions(result))
     if charts:
-        body.append(OVERLAY)
-    for chart in shown_first:
-        body.append(place_all([chart]))
-        if why is not None and chart.name == "sequence":
-            body.append(told_on_click(result, why, sequence_flow(result)))
-    body.append(place_all(chart for chart in charts if chart not in shown_first))
+        body += ["<h2>Over time</h2>", stack(charts, part(result)), OVERLAY]
+    if why is not None and any(chart.name == "sequence" for chart in charts):
+        body.append(told_on_click(result, why, sequence_flow(result)))
+    if why is not None:
+        body.append(episodes(why))
+    body.append(limits_bars(result, LIMITS))
     if spread:
         body.append(place_all(spread))
     samples = result.frame("samples")
@@ -143,8 +143,6 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
         body.append(_groups(result))
     if result.gateways:
         body.append(_gateways(result))
-    if why is not None:
-        body.append(episodes(why))
     resolved = json.dumps(summary.get("resolved_scenario", {}), indent=2, ensure_ascii=False)
     body.append(
         "<h2>Scenario</h2><details><summary>With every default written out</summary>"
@@ -168,7 +166,7 @@ def until_the_end(result: RunResult, charts: Iterable[Chart]) -> Iterator[Chart]
 
 
 OVERLAY = (
-    "<p class='hint'>Drag across a chart to zoom all of them in time; double-click to see the whole run. "
+    "<p class='hint'>Drag across a chart or the small one above to choose a part; double-click shows everything. "
     "<label class='overlay'>Lay another run over this one (its report.html): "
     "<input type='file' id='overlay' accept='.html,text/html' aria-describedby='overlay-told'></label></p>"
     "<p class='hint' id='overlay-told' aria-live='polite'></p>"

@@ -118,7 +118,7 @@ def sequence_chart(result: RunResult) -> Chart | None:
     own = packets_of(result, flow)
     again, first = own.filter(pl.col("retransmission")), own.filter(~pl.col("retransmission"))
     gone = own.filter(pl.col("fate").is_in(["dropped", "too-big", "lost"]))
-    series = [_cloud("sent", first), _cloud("retransmitted", again), _cloud("lost or dropped", gone)]
+    series = [_cloud("sent", first), _cloud("retransmitted", again, "marks"), _cloud("lost or dropped", gone, "marks")]
     settings = _settings(result, flow)
     held = None if settings.get("fec", {}).get("kind", "off") != "off" else receiver(own)
     if held is not None:
@@ -131,7 +131,8 @@ def sequence_chart(result: RunResult) -> Chart | None:
         )
     elif settings.get("fec", {}).get("kind", "off") == "off":
         about.append("What the receiver holds is not drawn: the log is of several streams, or too long.")
-    return Chart("sequence", "Sequence", "sequence (MB)", tuple(s for s in series if len(s.x)), " ".join(about))
+    series = [one for one in series if len(one.x)]
+    return Chart("sequence", "Sequence", "sequence (MB)", tuple(series), " ".join(about), is_tall=True)
 
 
 def _edges(
@@ -172,11 +173,11 @@ def _edges(
     return made
 
 
-def _cloud(label: str, part: pl.DataFrame) -> SeriesColumns:
+def _cloud(label: str, part: pl.DataFrame, kind: str = "points") -> SeriesColumns:
     import polars as pl
 
     values = part.get_column("sequence_bytes").cast(pl.Float64).to_numpy() / 1e6
-    return SeriesColumns(label, part.get_column("sent_s").cast(pl.Float64).to_numpy(), values, "points")
+    return SeriesColumns(label, part.get_column("sent_s").cast(pl.Float64).to_numpy(), values, kind)
 
 
 def _settings(result: RunResult, flow: str) -> dict[str, Any]:

@@ -18,6 +18,8 @@ MAX_EPISODES = 200
 """Rows of the tables of all flows. All are in what `--why --json` prints."""
 FEWEST_EPISODES = 10
 """Rows of the table of one flow, whatever the others have."""
+FEW_EPISODES = 3
+"""A longer table is folded when the page opens."""
 _WORDS = (7, 8)
 """Columns of those tables that hold no figures."""
 MAX_FLOWS = 50
@@ -58,8 +60,9 @@ def episodes(why: Why) -> str:
         shown = flow.episodes[:most]
         rows = [_row(*one) for one in enumerate(shown, 1)]
         cut = f" The first {len(shown)} of {len(flow.episodes)}." if len(shown) < len(flow.episodes) else ""
+        is_open = number == 0 and len(shown) <= FEW_EPISODES
         parts.append(
-            f"<details{' open' if number == 0 else ''}><summary>{as_text(flow.flow)}: {as_text(text.headline(flow))}."
+            f"<details{' open' if is_open else ''}><summary>{as_text(flow.flow)}: {as_text(text.headline(flow))}."
             f"{cut}</summary>{table(head, rows, left=2, words=_WORDS)}</details>"
         )
     if len(flows) > MAX_FLOWS:

@@ -1,0 +1,61 @@
+"""The part of a run with which its report opens: the first loss, or the first change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from anabranch.report.remarks import seconds
+
+if TYPE_CHECKING:
+    from anabranch.result import RunResult
+
+_ROUND_TRIPS = 20
+"""Length of the part: detection, recovery and the growth after it."""
+_LEAST = 0.02
+"""Length of the part at least, as a share of the run."""
+_MOST = 0.5
+"""A longer part is the whole run."""
+_BEFORE = 0.3
+"""Share of the part that precedes the event."""
+_LOST = ("dropped", "too-big", "lost")
+
+
+def part(result: RunResult) -> tuple[float, float] | None:
+    """From and to (s) of the part around the first event; ``None`` if the whole run is shown."""
+    time = _first_loss(result)
+    if time is None:
+        time = _first_change(result)
+    end = float(result.summary.get("duration_s") or 0.0)
+    if time is None or end <= 0:
+        return None
+    round_trips = [flow.get("mean_srtt_ms") or 0.0 for flow in result.flows.values()]
+    length = max(_ROUND_TRIPS * max(round_trips, default=0.0) / 1e3, _LEAST * end)
+    if length >= _MOST * end:
+        return None
+    first = min(max(time - _BEFORE * length, 0.0), end - length)
+    return first, first + length
+
+
+def _first_loss(result: RunResult) -> float | None:
+    """When the first lost packet was sent; without a loss, when the first retransmission was."""
+    import polars as pl
+
+    lost: float | None = None
+    again: float | None = None
+    for packets in result.packet_parts(("sent_s", "fate", "retransmission")):
+        lost = _least(lost, packets.filter(pl.col("fate").is_in(_LOST)).get_column("sent_s").min())
+        again = _least(again, packets.filter(pl.col("retransmission")).get_column("sent_s").min())
+    return again if lost is None else lost
+
+
+def _least(known: float | None, value: object) -> float | None:
+    if not isinstance(value, float):
+        return known
+    return value if known is None else min(known, value)
+
+
+def _first_change(result: RunResult) -> float | None:
+    """When the scenario first changes the path."""
+    changes = result.summary.get("resolved_scenario", {}).get("at", [])
+    times = [seconds(str(change.get("time"))) for change in changes]
+    return min((time for time in times if time is not None), default=None)
