@@ -321,7 +321,7 @@
         } },
       },
       axes: [across, chart.is_strip ? { show: true, size: 78, values: () => [], ticks: { show: false }, grid: { show: false } }
-        : { ...axis, label: chart.y_label, labelSize: 20, size: 58 }],
+        : { ...axis, label: chart.y_label, labelSize: 20, size: 58, ...(one.stack ? { labelFont: "11px system-ui, sans-serif" } : {}) }],
       hooks: {
         draw: [(u) => { areas(u, chart, palette); bars(u, chart, palette); }],
         setSelect: [(u) => {

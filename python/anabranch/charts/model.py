@@ -22,7 +22,7 @@ class SeriesColumns:
         x: Where its values are.
         y: Its values; of a band the upper edge.
         kind: ``"line"``, ``"step"``, ``"points"``, ``"marks"`` (large points), ``"band"`` (from ``low`` to ``y``),
-            ``"interval"`` (``y`` between ``low`` and ``high``), ``"ranges"`` (upright lines from ``low`` to ``high``) or
+            ``"interval"`` (``y`` between ``low`` and ``high``), ``"ranges"`` (lines from ``low`` to ``high``) or
             ``"spans"`` (areas from ``x`` to ``high`` over the whole height; ``y`` is their length in ms).
         faint: Dashed.
         low: The lower edge of a band; the lower ends of intervals.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.charts import place_all
+from anabranch.charts import stack
 from anabranch.charts.pack import thinned
 from anabranch.output import to_json, whole_directory
 from anabranch.report.compare_columns import charts, without_samples
@@ -15,13 +15,13 @@ from anabranch.report.page import image, page, table, text
 
 if TYPE_CHECKING:
     from anabranch.charts.model import Chart
-    from anabranch.compare import Block, Comparison
+    from anabranch.compare import Comparison
     from anabranch.compare.difference import Difference
 
 MOST_SETTINGS = 10
 """Differences that are shown at once; more would push the charts out of sight."""
 MOST_ROWS = 500
-"""Rows of one table of the page; comparison.json has them all."""
+"""Rows of the table of the page; comparison.json has them all."""
 
 
 def write_comparison(comparison: Comparison, directory: Path, document: Mapping[str, Any]) -> None:
@@ -76,7 +76,10 @@ def html_report(
             told = f"<details><summary>{len(rows)} differ</summary>{told}</details>"
         body.append(f"<h2>Settings</h2>{told}")
     body += [f"<p><strong>{text(remark)}</strong></p>" for remark in comparison.remarks]
-    body.append(place_all(drawn))
+    body.append(_figures(comparison))
+    body += [f"<p class='hint'>{text(line)}</p>" for line in legend(comparison)]
+    if drawn:
+        body.append(f"<h2>Over time</h2>{stack(drawn)}")
     if any(chart.name == "goodput" for chart in drawn):
         body.append(f"<p class='hint'>{text(_IN_ORDER)}</p>")
     missing = without_samples(comparison)
@@ -89,27 +92,27 @@ def html_report(
             "</figure>"
             for name, about in figures
         )
-        body.append(f"<h2>Figures</h2><div class='figures'>{''.join(images)}</div>")
-    body += [f"<p class='hint'>{text(line)}</p>" for line in legend(comparison)]
-    body += [_block(comparison, block) for block in comparison.blocks]
+        body.append(f"<h2>Over the swept values</h2><div class='figures'>{''.join(images)}</div>")
     return page(title, "\n".join(body), charts=drawn)
 
 
-def _block(comparison: Comparison, block: Block) -> str:
+def _figures(comparison: Comparison) -> str:
+    """One table of all measures."""
     from anabranch.sweep import value_text
 
-    headings = [block.measure.section, *comparison.axes, comparison.inputs[0].name]
+    headings = ["figure", "of", *comparison.axes, comparison.inputs[0].name]
     for one in comparison.inputs[1:]:
         headings += [one.name, "change"]
     rows = []
-    for row in block.rows[:MOST_ROWS]:
-        cells = [row.element or "all", *map(value_text, row.point), cell(row.cells[0], block.measure)]
-        for value, difference in zip(row.cells[1:], row.differences[1:], strict=True):
-            cells += [cell(value, block.measure), _change(difference)]
-        rows.append(cells)
-    left = 1 + len(comparison.axes)
-    cut = f"<p class='hint'>The first {MOST_ROWS} of {len(block.rows)} rows.</p>" if len(block.rows) > MOST_ROWS else ""
-    return f"<h2>{text(block.measure.heading)}</h2>{table(headings, rows, left=left)}{cut}"
+    for block in comparison.blocks:
+        for row in block.rows:
+            cells = [block.measure.heading, row.element or "all", *map(value_text, row.point)]
+            cells.append(cell(row.cells[0], block.measure))
+            for value, difference in zip(row.cells[1:], row.differences[1:], strict=True):
+                cells += [cell(value, block.measure), _change(difference)]
+            rows.append(cells)
+    cut = f"<p class='hint'>The first {MOST_ROWS} of {len(rows)} rows.</p>" if len(rows) > MOST_ROWS else ""
+    return f"<h2>Figures</h2>{table(headings, rows[:MOST_ROWS], left=2 + len(comparison.axes))}{cut}"
 
 
 def _change(difference: Difference | None) -> str:
