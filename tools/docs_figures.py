@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -41,6 +41,7 @@ SHIM = "https://unpkg.com/iframe-worker/shim"
 """Where the theme's plugin `offline` has the worker."""
 _FIGURE = re.compile(r"<!-- figure: ([a-z0-9-]+) -->")
 _GALLERY = "<!-- gallery -->"
+_QUESTIONS = "questions"
 _SAMPLES_MS = 20.0
 
 
@@ -80,8 +81,18 @@ class Drawn:
 @functools.cache
 def definitions() -> dict[str, FigureDefinition]:
     """Every figure by its name."""
-    tables = toml_text.parse(FILE.read_text(encoding="utf-8"), str(FILE))
-    return {name: FigureDefinition(name=name, **table) for name, table in tables.items()}
+    tables = _tables()
+    return {name: FigureDefinition(name=name, **table) for name, table in tables.items() if name != _QUESTIONS}
+
+
+def questions() -> dict[str, str]:
+    """The question that the figures of each page answer."""
+    return dict(_tables()[_QUESTIONS])
+
+
+@functools.cache
+def _tables() -> dict[str, Any]:
+    return toml_text.parse(FILE.read_text(encoding="utf-8"), str(FILE))
 
 
 @functools.cache
@@ -150,10 +161,20 @@ def on_post_template(output_content: str, **_: object) -> str:
 
 
 def _gallery(put: Callable[[str, bool], str]) -> Iterator[str]:
-    """Every figure below a heading of its own; links are of pages beside the gallery."""
-    for name, definition in definitions().items():
-        link = f"[{definition.page.removesuffix('.md')}]({definition.page})"
-        yield f"## {definition.title} {{ #{name} }}\n\n{put(name, True)}\n\nUsed in {link}."
+    """An index by question, then the figures of each question; links are of pages beside the gallery."""
+    by_page: dict[str, list[FigureDefinition]] = {}
+    for definition in definitions().values():
+        by_page.setdefault(definition.page, []).append(definition)
+    asked = questions()
+    index = []
+    for page, figures in by_page.items():
+        links = ", ".join(f"[{one.title}](#{one.name})" for one in figures)
+        index.append(f"| {asked[page]} | {links} |")
+    yield "\n".join(["| question | figures |", "| --- | --- |", *index])
+    for page, figures in by_page.items():
+        yield f"## {asked[page]}\n\nSee [{page.removesuffix('.md')}]({page})."
+        for one in figures:
+            yield f"### {one.title} {{ #{one.name} }}\n\n{put(one.name, True)}"
 
 
 def _html(one: Drawn, *, is_headed: bool) -> str:

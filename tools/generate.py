@@ -64,6 +64,7 @@ def generated() -> dict[str, str]:
     contributing = ROOT / "CONTRIBUTING.md"
     front = ROOT / "docs" / "index.md"
     texts["docs/index.md"] = claims.fill(front.read_text("utf-8"), ROOT)
+    texts["docs/studies/claims.md"] = claims.page(ROOT)
     further = ROOT / "docs" / "studies" / "beyond.md"
     texts["docs/studies/beyond.md"] = beyond.fill(further.read_text("utf-8"), ROOT)
     guide = ROOT / "docs" / "guides" / "convert.md"

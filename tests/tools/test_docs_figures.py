@@ -32,6 +32,17 @@ def test_every_figure_is_on_the_page_that_it_names() -> None:
     assert places == {name: figure.page for name, figure in docs_figures.definitions().items()}
 
 
+def test_every_page_with_figures_has_a_question() -> None:
+    assert set(docs_figures.questions()) == {figure.page for figure in docs_figures.definitions().values()}
+
+
+def test_gallery_lists_each_figure_in_its_index_and_once_below() -> None:
+    text = "\n\n".join(docs_figures._gallery(lambda name, _: f"({name})"))
+    for name in docs_figures.definitions():
+        assert text.count(f"](#{name})") == 1
+        assert text.count(f"({name})") == 1
+
+
 def test_every_scenario_of_a_figure_is_there() -> None:
     for figure in docs_figures.definitions().values():
         assert (docs_figures.ROOT / figure.scenario).is_file(), figure.name
