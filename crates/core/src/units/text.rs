@@ -207,6 +207,13 @@ impl Kind {
         problem
     }
 
+    /// The help of a wrong text, after what it may have meant.
+    fn meant(&self, text: &str, meant: &str) -> ParseQuantityError {
+        let mut problem = self.problem(format!("{text:?} is not {}", self.noun));
+        problem.help = format!("did you mean {meant}? {}", problem.help);
+        problem
+    }
+
     /// The canonical spelling: the largest unit that leaves at least one whole.
     fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = self
@@ -228,9 +235,25 @@ impl Kind {
     }
 }
 
+/// The rate of a text in octets per second, `20 MB/s` or `20 MBps`: eight times the bits.
+fn octets_per_second(text: &str) -> Option<Rate> {
+    let (number, rest) = Decimal::prefix(text).ok()?;
+    if number.is_negative() {
+        return None;
+    }
+    let size = ["/s", "/sec", "ps"]
+        .into_iter()
+        .find_map(|per| rest.strip_suffix(per))?;
+    let unit = SIZE.all_units().find(|unit| unit.name == size)?;
+    Rate::new(number.times(unit.scale.checked_mul(8)?)?)
+}
+
 impl FromStr for Rate {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        if let Some(rate) = octets_per_second(text) {
+            return Err(RATE.meant(text, &format!("\"{rate}\"")));
+        }
         Self::new(RATE.parse(text)?)
             .ok_or_else(|| RATE.problem(format!("{text:?} is zero, and a rate is positive")))
     }

@@ -65,6 +65,17 @@ fn problem(message: String) -> ParseQuantityError {
     }
 }
 
+/// A unit of limits as other tools spell it, and the spelling here.
+fn other_spelling(unit: &str) -> Option<(&str, &'static str)> {
+    match unit.to_ascii_lowercase().as_str() {
+        "bdp" | "bdps" if unit != "bdp" => Some((unit, "bdp")),
+        "p" | "pkt" | "pkts" | "packets" | "packet" if !matches!(unit, "packets" | "packet") => {
+            Some((unit, "packets"))
+        }
+        _ => None,
+    }
+}
+
 impl FromStr for Limit {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
@@ -96,6 +107,12 @@ impl FromStr for Limit {
                 }
             }
             "" => Err(problem(format!("{text:?} has no unit"))),
+            _ if let Some(unit) = other_spelling(unit) => {
+                let digits = text.strip_suffix(unit.0).unwrap_or(text).trim_end();
+                let mut wrong = problem(format!("{text:?} is not a limit"));
+                wrong.help = format!("did you mean \"{digits} {}\"? {}", unit.1, wrong.help);
+                Err(wrong)
+            }
             _ => match SIZE.parse(text) {
                 Ok(bytes) => Ok(Self::Bytes(Bytes::new(bytes))),
                 Err(size) if SIZE.all_units().any(|known| known.name == unit) => Err(size),

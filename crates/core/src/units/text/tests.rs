@@ -1,6 +1,11 @@
 use proptest::prelude::*;
+use serde::{
+    Deserialize as _,
+    de::{IntoDeserializer as _, value},
+};
 
 use super::*;
+use crate::units::Fraction;
 
 fn message<T: FromStr<Err = ParseQuantityError> + fmt::Debug>(text: &str) -> String {
     text.parse::<T>().expect_err(text).to_string()
@@ -75,6 +80,34 @@ where
 {
     let text = value.to_string();
     assert_eq!(text.parse::<T>().as_ref(), Ok(value), "{text}");
+}
+
+#[test]
+fn common_slips_have_the_right_spelling_in_their_message() {
+    let help = |message: String, meant: &str| {
+        assert!(
+            message.contains(&format!("did you mean {meant}?")),
+            "{message}"
+        );
+    };
+    help(message::<Rate>("20 MB/s"), "\"160 Mbit/s\"");
+    help(message::<Rate>("2.5 MBps"), "\"20 Mbit/s\"");
+    help(message::<Rate>("1 KiB/s"), "\"8.192 kbit/s\"");
+    help(message::<LinkRate>("20 MB/s"), "\"160 Mbit/s\"");
+    help(message::<Limit>("1 BDP"), "\"1 bdp\"");
+    help(message::<Limit>("50 pkts"), "\"50 packets\"");
+    let fraction = |text: &str| {
+        let error: value::Error = Fraction::deserialize(text.into_deserializer()).expect_err(text);
+        error.to_string()
+    };
+    help(fraction("0.1%"), "0.001");
+    help(fraction("50 %"), "0.5");
+    help(fraction("0.25"), "0.25");
+    assert!(!fraction("often").contains("did you mean"));
+    assert!(!fraction("200 %").contains("did you mean"));
+    let error: value::Error =
+        Duration::deserialize(10_u64.into_deserializer()).expect_err("no unit");
+    help(error.to_string(), "\"10 s\"");
 }
 
 proptest! {

@@ -14,7 +14,7 @@ use crate::units::{Bytes, Duration, Fraction, Power, Rate};
 macro_rules! quantity {
     (
         $Type:ident, $kind:literal, $expecting:literal, $pattern:expr, $description:literal,
-        $examples:expr, $units:expr, $minimum:expr, $maximum:expr
+        $examples:expr, $units:expr, $minimum:expr, $maximum:expr $(, bare: $bare:literal)?
     ) => {
         impl Serialize for $Type {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -33,6 +33,17 @@ macro_rules! quantity {
                     fn visit_str<E: Error>(self, text: &str) -> Result<$Type, E> {
                         text.parse().map_err(E::custom)
                     }
+                    $(
+                    fn visit_i64<E: Error>(self, value: i64) -> Result<$Type, E> {
+                        Err(without_unit(value, $bare, $expecting))
+                    }
+                    fn visit_u64<E: Error>(self, value: u64) -> Result<$Type, E> {
+                        Err(without_unit(value, $bare, $expecting))
+                    }
+                    fn visit_f64<E: Error>(self, value: f64) -> Result<$Type, E> {
+                        Err(without_unit(value, $bare, $expecting))
+                    }
+                    )?
                 }
                 deserializer.deserialize_str(Text)
             }
@@ -79,7 +90,8 @@ quantity!(
     ["15 ms", "10.2 s"],
     DURATION.unit_list(),
     "0 s",
-    super::MAX_DURATION.to_string()
+    super::MAX_DURATION.to_string(),
+    bare: "s"
 );
 quantity!(
     Bytes,
@@ -130,6 +142,13 @@ quantity!(
     "unlimited"
 );
 
+/// A number where a text with its unit belongs.
+fn without_unit<E: Error>(value: impl fmt::Display, unit: &str, expected: &str) -> E {
+    E::custom(format_args!(
+        "this is the number `{value}`; did you mean \"{value} {unit}\"? expected {expected}"
+    ))
+}
+
 fn either(pattern: &str) -> String {
     format!("^unlimited$|{pattern}")
 }
@@ -147,6 +166,19 @@ impl<'de> Deserialize<'de> for Fraction {
             type Value = Fraction;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a bare number from 0 to 1")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Fraction, E> {
+                let per_cent = text.trim_end().strip_suffix('%').map(str::trim_end);
+                let number = per_cent.map_or_else(
+                    || text.parse().ok(),
+                    |number| number.parse::<f64>().ok().map(|number| number / 100.0),
+                );
+                let meant = number
+                    .filter(|number| Fraction::try_from(*number).is_ok())
+                    .map_or_else(String::new, |number| format!("did you mean {number}? "));
+                Err(E::custom(format_args!(
+                    "this is the text {text:?}; {meant}expected a bare number from 0 to 1"
+                )))
             }
             fn visit_f64<E: Error>(self, value: f64) -> Result<Fraction, E> {
                 Fraction::try_from(value).map_err(|_| {
