@@ -51,6 +51,9 @@ class Scenario(Tables):
         seed: Seed of every random draw.
         warmup: Metrics start here, with its unit.
         untrusted: As of :meth:`from_file`.
+
+    Raises:
+        BadValueError: No scenario can have one of the values.
     """
 
     __slots__ = ("_controls", "_document", "_file", "_sets", "_text", "_untrusted")
@@ -71,7 +74,11 @@ class Scenario(Tables):
         warmup: str | None = None,
         untrusted: bool = False,
     ) -> None:
+        from anabranch import schema
+
         top = present({"title": title, "duration": duration, "seed": seed, "warmup": warmup})
+        for key, value in top.items():
+            schema.check_component(key, value, f"Scenario({key}={shown.python(value)})")
         self._assign(
             _document=top,
             _text=toml_text.write_document(top),

@@ -5,6 +5,7 @@ import math
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import anabranch
 from anabranch import Scenario, ScenarioError, UserError, schema, toml_text
 from anabranch.scenario import MAX_FILE_BYTES, Value
+from anabranch.schema import BadValueError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -282,3 +284,12 @@ def test_public_names() -> None:
         assert getattr(anabranch, name) is not None
     with pytest.raises(AttributeError):
         _ = anabranch.nothing
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"duration": 10}, {"duration": "10"}, {"seed": "x"}, {"warmup": "1 m"}, {"title": 3}]
+)
+def test_a_scenario_refuses_a_wrong_value_when_it_is_made(arguments: dict[str, Any]) -> None:
+    with pytest.raises(BadValueError) as refused:
+        Scenario(**arguments)
+    assert f"Scenario({next(iter(arguments))}=" in str(refused.value)
