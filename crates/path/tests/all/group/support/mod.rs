@@ -223,6 +223,7 @@ impl Rig {
                     arrived: next,
                     ecn: Ecn::NotEct,
                     dscp: 0,
+                    has_data: true,
                     direction: Direction::Forward,
                     order: 0,
                 };
