@@ -505,3 +505,14 @@ def test_seeds_until_narrow_look_at_the_mean_of_copies() -> None:
     swept = Scenario.from_text(COPIES).sweep(until="flow.main.goodput_mbit_s:0.1%", repeat=18)
     runs = swept.frame.get_column("flow.main.count").value_counts(sort=False)
     assert dict(runs.iter_rows())[6] == 18
+
+
+@pytest.mark.parametrize("repeat", [0, -3])
+@pytest.mark.parametrize("more", [{}, {"until": "flow.main.goodput_mbit_s:5%"}])
+def test_no_seed_is_an_error_before_any_run(repeat: int, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a run")
+
+    monkeypatch.setattr(_engine, "run_many", never)
+    with pytest.raises(UserError, match=rf"repeat={repeat}.*at least 1 was expected"):
+        Scenario.from_text(COPIES).sweep(repeat=repeat, **more)
