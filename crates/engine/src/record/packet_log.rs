@@ -43,6 +43,8 @@ pub struct PacketRow {
     pub received: Option<Instant>,
     /// Where it was dropped or lost, and how.
     pub lost: Option<(ElementId, Fate)>,
+    /// It was lost, and error correction rebuilt some of its octets.
+    pub rebuilt: bool,
     /// Time in queues.
     pub queue_delay: Duration,
     /// Reordered on arrival (RFC 4737 §3.3).
@@ -129,6 +131,7 @@ impl PacketLog {
             sent: at,
             received: None,
             lost: None,
+            rebuilt: false,
             queue_delay: Duration::ZERO,
             reordered: false,
             extent: 0,
@@ -162,6 +165,29 @@ impl PacketLog {
                 row.lost = Some((element, fate));
             }
             _ => {}
+        }
+    }
+    /// Error correction has rebuilt the octets `from..to`: the packets that carried them first count as arrived.
+    pub(super) fn rebuilt(
+        &mut self,
+        connection: ConnectionId,
+        direction: Direction,
+        (from, to): (u64, u64),
+    ) {
+        let rows = self.rows.get_mut(Self::slot(connection, direction));
+        // Backwards, numbers fall; where they rise, an earlier transfer begins.
+        let mut lowest = u64::MAX;
+        for row in rows.into_iter().flatten().rev() {
+            if row.retransmission || row.payload == 0 {
+                continue;
+            }
+            if row.sequence + u64::from(row.payload) <= from || row.sequence > lowest {
+                break;
+            }
+            lowest = row.sequence;
+            if row.sequence < to {
+                row.rebuilt = true;
+            }
         }
     }
     pub(super) fn waited(
