@@ -580,4 +580,4 @@ def test_the_overview_counts_as_the_flow_and_names_the_rest(change: str, seed: i
     assert ("not measured" in told) == (rest > 0)
     if rest:
         assert f"{rest} packet" in told["not measured"]
-        assert f", {rest_spurious} spurious," in told["not measured"]
+        assert f", {rest_spurious} spurious:" in told["not measured"]
