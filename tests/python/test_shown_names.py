@@ -118,11 +118,13 @@ def test_a_name_controls_no_terminal(
 
 def on_a_terminal(*words: object) -> tuple[int, str]:
     """What a command prints on a terminal, and its exit status."""
+    return printed_on_a_terminal(sys.executable, "-m", "anabranch", *words)
+
+
+def printed_on_a_terminal(*words: object) -> tuple[int, str]:
     main, end = os.openpty()
     printed: list[bytes] = []
-    with subprocess.Popen(  # noqa: S603 - our own command
-        [sys.executable, "-m", "anabranch", *map(str, words)], stdout=end, stderr=end, stdin=subprocess.DEVNULL
-    ) as process:
+    with subprocess.Popen(list(map(str, words)), stdout=end, stderr=end, stdin=subprocess.DEVNULL) as process:  # noqa: S603 - our own command
         os.close(end)
         try:
             while chunk := os.read(main, 4096):
@@ -150,6 +152,38 @@ def test_nor_on_a_terminal(tmp_path: Path, capture: bytes, command: str) -> None
     for style in STYLES:
         text = text.replace(style, "")
     assert shown.terminal(text) == text, repr(text)
+
+
+def test_a_progress_bar_shows_its_label_as_text() -> None:
+    program = (
+        "import sys; from anabranch import progress; progress.PATIENCE_S = 0\n"
+        "with progress.Progress(sys.argv[1], 3) as bar: bar.update(1); bar.update(2)"
+    )
+    text = printed_on_a_terminal(sys.executable, "-c", program, f"{NAME} [bold red]x[/]")[1]
+    for style in STYLES:
+        text = text.replace(style, "")
+    assert "[bold red]x[/]" in text
+    assert "\x1b]0;title" not in text
+    assert "\x1b[31m" not in text
+    assert "\x9b" not in text
+    assert "\u202e" not in text
+
+
+def test_a_fault_and_a_warning_show_names_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    from anabranch.cli.common import _show_warning, guarded
+
+    class PanicException(BaseException):
+        """As the engine's."""
+
+    for error in (ValueError(NAME), PanicException(NAME)):
+        with pytest.raises(SystemExit) as ended, guarded():
+            raise error
+        assert ended.value.code == 1
+        check(capsys.readouterr().err)
+    _show_warning(UserWarning(NAME), UserWarning, f"{NAME}.py", 1)
+    said = capsys.readouterr().err
+    assert "UserWarning" in said
+    check(said)
 
 
 def test_the_output_of_another_program_is_shown_as_text(tmp_path: Path) -> None:

@@ -84,8 +84,8 @@ fn whole(place: &Path, content: &[u8], mode: u32) -> Result<(), OutputError> {
     let folder = place.parent().unwrap_or(Path::new(""));
     let aside = folder.join(format!(".anabranch-{}.part", process::id()));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made = open(&aside, flags, Mode::from_raw_mode(mode)).map_err(io::Error::from)?;
-    let mut file = File::from(made);
+    let opened = open(&aside, flags, Mode::from_raw_mode(mode)).map_err(io::Error::from)?;
+    let mut file = File::from(opened);
     let written = file.write_all(content).and_then(|()| file.sync_all());
     let placed = written
         .map_err(OutputError::from)
