@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch import Scenario, SweepResult, UserError, segments, stored
+from anabranch import Scenario, SweepResult, UserError, _engine, segments, stored
 from anabranch.compare.inputs import read_summary
 from anabranch.output import read_manifest
 from anabranch.segments import SUFFIX, _pack
@@ -345,3 +346,111 @@ def test_the_shape_of_a_summary_costs_less_than_its_reading(anabranch: Call, tmp
     read = min(timeit.repeat(lambda: json.loads(content), number=50, repeat=5))
     checked = min(timeit.repeat(lambda: stored.check(value, Summary), number=50, repeat=5))
     assert checked < 3 * read
+
+
+SENDER = {"socket": 5, "start": 0, "end": 1, "seconds": 1, "bytes": 10**6, "bits_per_second": 8e6, "retransmits": 1}
+IPERF3: dict[str, Any] = {
+    "start": {
+        "connected": [{"socket": 5, "local_host": "a", "local_port": 1, "remote_host": "b", "remote_port": 2}],
+        "test_start": {"protocol": "TCP", "num_streams": 1, "duration": 1, "reverse": 0},
+    },
+    "intervals": [{"streams": [{**SENDER, "snd_cwnd": 20_000, "rtt": 20_000, "omitted": False}], "sum": SENDER}],
+    "end": {"streams": [{"sender": SENDER, "receiver": SENDER}], "sum_sent": SENDER, "sum_received": SENDER},
+}
+FLENT: dict[str, Any] = {
+    "version": 4,
+    "metadata": {"NAME": "rrul", "TITLE": "t", "LENGTH": 2, "STEP_SIZE": 0.2, "SERIES_META": {}},
+    "x_values": [0.0, 0.2],
+    "results": {"TCP upload": [1.0, 2.0], "Ping (ms) ICMP": [10.0, None]},
+    "raw_values": {"TCP upload": [{"t": 1.0, "val": 2.0}]},
+}
+TOPOLOGY: dict[str, Any] = {
+    "graph": {"name": "x", "demands": {"0": {"1": 2.0}}},
+    "nodes": [{"id": 0, "name": "a", "pos": [1.0, 2.0]}, {"id": 1, "name": "b", "pos": [3.0, 4.0]}],
+    "edges": [{"source": 0, "target": 1, "dist": 100.0}],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "targets"),
+    [
+        ("iperf3.json", IPERF3, ("csv", "summary")),
+        ("x.flent", FLENT, ("csv", "summary")),
+        ("topology.json", TOPOLOGY, ("scenario",)),
+    ],
+)
+def test_results_of_other_programs_with_any_wrong_value_are_read_or_refused(
+    tmp_path: Path, name: str, content: dict[str, Any], targets: tuple[str, ...]
+) -> None:
+    from anabranch.convert import Options, convert
+
+    file = tmp_path / name
+    for path in leaves(content):
+        for other in WRONG:
+            file.write_text(json.dumps(changed(content, path, other)))
+            for target in targets:
+                is_read_or_refused(partial(convert, file, Options(None, target)), name, "topology")
+
+
+def test_a_summary_is_converted_or_refused(anabranch: Call, tmp_path: Path) -> None:
+    from anabranch.convert import Options, convert
+
+    (tmp_path / "s.toml").write_text(TEXT)
+    content, file = json.loads(anabranch("run", tmp_path / "s.toml", "--json").out), tmp_path / "summary.json"
+    for path in leaves({"resolved_scenario": {"flow": content["resolved_scenario"]["flow"]}, "duration_s": 1}):
+        for other in WRONG[:8]:
+            file.write_text(json.dumps(changed(content, path, other)))
+            for target in ("qlog", "scenario", "summary"):
+                with contextlib.suppress(UserError, _engine.ScenarioError):
+                    convert(file, Options(None, target))
+
+
+def test_a_status_with_any_wrong_value_is_read_or_refused(tmp_path: Path) -> None:
+    from anabranch.gateway import config, lines
+
+    (tmp_path / "gateway.toml").write_text(GATEWAY)
+    path = {"state": "active", "rtt_ms": 20.0, "rate_mbit_s": 10.0, "loss": 0.01}
+    content = {"peers": {"server": {"state": "up", "paths": {"fibre": path}}}}
+    file, configured = tmp_path / "status.json", config.read(tmp_path / "gateway.toml")
+    for place in leaves(content):
+        for other in WRONG:
+            file.write_text(json.dumps(changed(content, place, other)))
+            is_read_or_refused(partial(lines.gather, configured, ["lte=1mbit,1ms"], file), "status.json", "fibre")
+
+
+GATEWAY = """\
+[gateway]
+addresses = ["10.9.0.1/24"]
+private_key_file = "key"
+[peer.server]
+public_key = "CQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQk="
+allowed = ["10.9.0.2/32"]
+endpoints = ["192.0.2.1:51900"]
+[path.fibre]
+interface = "eth0"
+[path.lte]
+interface = "eth1"
+"""
+
+
+def test_kept_runs_of_a_study_with_any_wrong_value_are_made_again(tmp_path: Path) -> None:
+    from anabranch.points import Points
+    from anabranch.study.keep import Kept, _OutcomeFile
+
+    good = {"figures": {"a": 1.0}, "digest": None, "demands": {"m": "inf"}, "tables": {}, "depends": [["a", "b"]]}
+    stored.check(good, _OutcomeFile)
+    key = bytes(32)
+    for k, (place, other) in enumerate((place, other) for place in leaves(good) for other in WRONG):
+        out = tmp_path / str(k)
+        points = Points(out, tmp_path)
+        points.write([(key, json.dumps(changed(good, place, other)), [])])
+        points.close()
+        remarks: list[str] = []
+        kept = Kept(out, tmp_path, remarks.append)
+        assert (kept.outcome(key) is None) == bool(remarks)
+    points = Points(tmp_path / "table", tmp_path)
+    points.write([(key, json.dumps({**good, "tables": {"samples": "bm8="}}), [])])
+    points.close()
+    remarks = []
+    assert Kept(tmp_path / "table", tmp_path, remarks.append).outcome(key) is None
+    assert "is not a whole Parquet table" in remarks[0]

@@ -83,7 +83,7 @@ pub fn annotate_capture(
     comments: BTreeMap<u64, String>,
     title: String,
 ) -> PyResult<()> {
-    let found = quietly(py, move |interrupt| {
+    quietly(py, move |interrupt| {
         let file = Files::default()
             .open(&path)
             .map_err(|error| CaptureError::new_err(error.to_string()))?;
@@ -99,8 +99,7 @@ pub fn annotate_capture(
             } => unwritable(&io::Error::from_raw_os_error(number)),
             other => CaptureError::new_err(other.to_string()),
         })
-    })?;
-    found
+    })?
 }
 
 fn unwritable(error: &io::Error) -> PyErr {
