@@ -125,7 +125,7 @@ class OutputFile:
         with self._explained():
             if self.is_stream:
                 return self._stream(parts)
-            with _aside_file(self.target.place, parts) as aside:
+            with _aside_file(self.target.place, self.target.place, parts) as aside:
                 _put(aside, self.target.place, self._check_content)
         return True
 
@@ -133,12 +133,11 @@ class OutputFile:
         """The same with content that ``make`` writes into a file of ours, whose path it gets."""
         with self._explained():
             if self.is_stream:
-                with tempfile.TemporaryDirectory(prefix=f"{owner.PREFIX}output-") as folder:
-                    made = Path(folder) / "content"
+                with _aside_file(Path(tempfile.gettempdir()) / "content", None) as made:
                     make(made)
                     with made.open("rb") as file:
                         return self._stream(iter(lambda: file.read(_CHUNK), b""))
-            with _aside_file(self.target.place) as aside:
+            with _aside_file(self.target.place, self.target.place) as aside:
                 make(aside)
                 _put(aside, self.target.place, self._check_content)
         return True
@@ -366,8 +365,8 @@ def same_file(one: Path, other: Path) -> bool:
 
 
 @contextmanager
-def _aside_file(place: Path, parts: Iterable[bytes] = ()) -> Iterator[Path]:
-    """A new hidden file in the directory of ``place``, with the mode and owner of the file there.
+def _aside_file(place: Path, like: Path | None, parts: Iterable[bytes] = ()) -> Iterator[Path]:
+    """A new hidden file in the directory of ``place``, with the mode and owner of the file ``like``.
 
     It is gone after the block, unless it has been renamed.
     """
@@ -375,7 +374,8 @@ def _aside_file(place: Path, parts: Iterable[bytes] = ()) -> Iterator[Path]:
     try:
         descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
-            _take_over(place, descriptor)
+            if like is not None:
+                _take_over(like, descriptor)
             _write_all(descriptor, parts)
         finally:
             # Before it gets its name: some file systems report a full disk here.
@@ -467,7 +467,7 @@ def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
 
     try:
         place = find(path).place
-        with _aside_file(place, [content] if isinstance(content, bytes) else content) as aside:
+        with _aside_file(place, place, [content] if isinstance(content, bytes) else content) as aside:
             _put(aside, place, check)
     except OSError as error:
         # The error names the target, not the file beside it.
