@@ -51,7 +51,7 @@ _BUFFER = 32 << 20
 _LINK_TYPES = {1: 1, 772: 1, 65534: 101}
 """Hardware types of Linux (if_arp.h) and what a capture calls them: Ethernet, loopback, raw IP."""
 _LOOPBACK = 772
-_TIME = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)")
+_TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(s|min|h)")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _LONGEST_S = 24 * 3600.0
 _NANOSECOND_PCAP = 0xA1B23C4D
