@@ -4,7 +4,7 @@ use super::{
     account::{Account, Learned},
     acknowledged::{Incoming, News},
     counts::Counts,
-    delays::{Conditions, Delays},
+    delays::{Conditions, Delays, Peer},
     policing::Policing,
     route::{Route, Sample},
     rtt::Rtt,
@@ -91,8 +91,23 @@ impl Direction {
     pub(crate) fn policed(&self) -> Option<f64> {
         let shares = &self.account.clock.shares;
         let round_trip = self.rtt.smoothed().map_or(0, |(srtt, _)| srtt);
-        let is_busy = 4 * shares.of(Limit::Application) < shares.all();
+        let idle = shares.of(Limit::Application) + shares.of(Limit::RoundTrips);
+        let is_busy = 4 * idle < shares.all();
         self.policing.rate(round_trip).filter(|_| is_busy)
+    }
+
+    /// What the other end's account needs about this one: `since` is when the other end sent its last data.
+    pub(crate) fn as_peer(&self, since: Option<Nanos>) -> Peer {
+        Peer {
+            held: self.account.clock.held(),
+            last_data: self.counts.last_data,
+            queue: since.map_or(0, |since| self.rtt.queued_since(since)),
+        }
+    }
+
+    /// The time of the last segment that ended a wait.
+    pub(crate) fn last_sent(&self) -> Option<Nanos> {
+        self.sender.last_sent()
     }
 
     /// The sender took so long to answer an acknowledgment.
@@ -114,9 +129,18 @@ impl Direction {
     }
 
     /// A segment of this direction's sender.
-    pub(crate) fn send(&mut self, segment: &Segment, delays: Delays, budget: &mut Budget) {
+    pub(crate) fn send(
+        &mut self,
+        segment: &Segment,
+        delays: Delays,
+        peer: Peer,
+        budget: &mut Budget,
+    ) {
         self.counts.packets += 1;
         self.scoreboard.see(segment);
+        if let Some(ack) = segment.ack {
+            self.sender.prove(ack);
+        }
         self.arrive(segment.time, segment.stamps.map(|stamps| stamps.1), delays);
         self.sender.begin(self.scoreboard.next());
         self.settle(segment.time, delays, budget);
@@ -125,29 +149,46 @@ impl Direction {
             return;
         };
         if sent.end > sent.start {
-            self.transmit(&sent, delays, budget);
+            self.transmit(&sent, delays, peer, budget);
         }
     }
 
-    fn transmit(&mut self, sent: &Transmission<'_>, delays: Delays, budget: &mut Budget) {
+    fn transmit(
+        &mut self,
+        sent: &Transmission<'_>,
+        delays: Delays,
+        peer: Peer,
+        budget: &mut Budget,
+    ) {
         let segment = sent.segment;
         if self.scoreboard.is_duplicated(sent) {
             self.counts.duplicated += 1;
             return;
         }
         if segment.payload > 0 {
-            self.counts.see_data(segment);
+            self.counts.sent += u64::from(segment.payload);
+            self.counts.data_packets += 1;
             self.sender.see_data(segment);
         }
-        let conditions = Conditions::of(&self.rtt, delays);
+        let conditions = Conditions::of(&self.rtt, delays, peer.queue);
         let trigger = self.enter(sent, &conditions, budget);
         if segment.has(SYN) {
             self.scoreboard.pass(sent);
             return;
         }
+        if trigger == Some(Trigger::Keepalive) {
+            // It ends no wait: the application has sent nothing.
+            return;
+        }
+        if segment.payload > 0 {
+            self.counts.see_data(segment.time);
+            if self.sender.exceeds_window(sent.end) {
+                self.counts.beyond_window += u64::from(segment.payload);
+            }
+        }
         let next = self.scoreboard.next();
         let interval = self.sender.interval(sent, next, trigger, &conditions);
-        let recovery = self.account.close(&interval);
+        let recovery = self.account.close(&interval, peer.held);
         if self.sender.see_pattern(sent, next, trigger.is_some()) {
             self.account.clock.start_level();
         }
@@ -298,7 +339,7 @@ impl Direction {
             self.counts.implausible += 1;
             return None;
         };
-        let time = segment.time;
+        let (time, before) = (segment.time, self.scoreboard.una());
         let round_trip = delays
             .round_trip()
             .or(self.rtt.to_receiver().map(|(srtt, _)| srtt));
@@ -315,6 +356,10 @@ impl Direction {
             self.sample(time, sample, delays);
         }
         let is_current = una >= self.scoreboard.una();
+        let is_prompt = segment.payload == 0 && una - before >= 2 * self.sender.mss();
+        if let Some(sample) = news.sample.filter(|_| is_prompt) {
+            self.rtt.see_prompt(time, sample);
+        }
         if segment.has(SYN) {
             if let Some(sample) = news.sample {
                 self.path.opened(sample);
@@ -338,7 +383,7 @@ impl Direction {
                 window: window.unwrap_or(FURTHEST),
                 stamp: segment.stamps.map(|stamps| stamps.0),
                 is_duplicate: news.is_duplicate,
-                has_data: segment.payload > 0,
+                data_end: (segment.payload > 0).then(|| segment.seq.wrapping_add(segment.payload)),
                 is_delayed: news
                     .sample
                     .is_some_and(|rtt| rtt > least + 30 * MILLISECOND),
@@ -405,8 +450,15 @@ impl Direction {
         self.account.decide(self.ledger.decided.drain(..));
     }
 
+    /// The capture lacks one end: no limit but the handshake is known, and a window that the receiver closed if it has the
+    /// receiver's packets.
+    pub(crate) fn undecide(&mut self, has_receiver: bool) {
+        self.account.undecide(has_receiver);
+        self.policing = Policing::default();
+    }
+
     /// The connection has ended, or the capture has.
-    pub(crate) fn finish(&mut self, end: Nanos, delays: Delays, budget: &mut Budget) {
+    pub(crate) fn finish(&mut self, end: Nanos, delays: Delays, peer: Peer, budget: &mut Budget) {
         self.arrive(end, None, delays);
         self.settle(Nanos::MAX, delays, budget);
         while let Some(piece) = self.scoreboard.take_lowest() {
@@ -419,6 +471,11 @@ impl Direction {
             is_small: self.sender.ends_small(),
             ..Wait::default()
         };
-        self.account.finish(end, &wait, self.scoreboard.has_fin());
+        let has_fin = self.scoreboard.has_fin();
+        let asked = peer
+            .last_data
+            .filter(|time| self.counts.last_data < Some(*time));
+        let asked = asked.map(|time| (time + delays.back(), peer));
+        self.account.finish(end, &wait, has_fin, asked);
     }
 }

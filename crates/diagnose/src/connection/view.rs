@@ -28,8 +28,8 @@ pub(crate) struct Arrival {
     /// `TSval`, which data that is sent later echoes.
     pub(crate) stamp: Option<u32>,
     pub(crate) is_duplicate: bool,
-    /// It came with data of the peer's application.
-    pub(crate) has_data: bool,
+    /// The number after the data of the peer's application that it came with.
+    pub(crate) data_end: Option<u32>,
     /// When the data passed that it acknowledges first, and the receiver took longer than the path to answer.
     pub(crate) is_delayed: bool,
 }
@@ -38,6 +38,10 @@ pub(crate) struct Arrival {
 #[derive(Debug)]
 pub(crate) struct View {
     coming: VecDeque<Arrival>,
+    /// Arrivals so far, those that have come with data and are not acknowledged, and the last one that is.
+    pushed: u64,
+    messages: VecDeque<(u64, u32)>,
+    proved: u64,
     /// [`UNKNOWN`] until an acknowledgment has come.
     pub(crate) una: i64,
     /// The same before the last acknowledgment of new data.
@@ -66,6 +70,9 @@ impl View {
     pub(crate) fn new() -> Self {
         Self {
             coming: VecDeque::new(),
+            pushed: 0,
+            messages: VecDeque::new(),
+            proved: 0,
             una: UNKNOWN,
             before: UNKNOWN,
             sacked: 0,
@@ -84,7 +91,24 @@ impl View {
         if self.coming.len() >= MOST {
             self.next(Nanos::MAX, None, 0);
         }
+        self.pushed += 1;
+        if let Some(end) = arrival.data_end {
+            if self.messages.len() >= MOST {
+                self.messages.pop_front();
+            }
+            self.messages.push_back((self.pushed, end));
+        }
         self.coming.push_back(arrival);
+    }
+
+    /// The sender acknowledges the peer's data up to `ack`: whatever came before that has arrived.
+    pub(crate) fn prove(&mut self, ack: u32) {
+        while let Some(&(number, end)) = self.messages.front()
+            && !is_before(ack, end)
+        {
+            self.messages.pop_front();
+            self.proved = number;
+        }
     }
 
     /// Lets the next acknowledgment arrive. The sender echoes the `TSval` of the last that it has (RFC 7323 §4.3);
@@ -99,12 +123,15 @@ impl View {
         let stamps = echo.zip(next.stamp);
         let has_later = stamps.is_some_and(|(echo, stamp)| is_before(stamp, echo));
         // With data of its own missing, the sender echoes an old one.
+        let number = self.pushed - self.coming.len() as u64 + 1;
+        let is_proved = number <= self.proved;
         let is_due = next.time <= now;
         let lacks = stamps.is_some_and(|(echo, stamp)| is_before(echo, stamp));
         self.is_late = lacks && now - next.time > LATE;
         let is_echoed = stamps.is_some_and(|(echo, stamp)| echo == stamp)
             && self.last.and_then(|last| last.stamp) != next.stamp;
-        if !has_later && !is_echoed && (!is_due || (lacks && now - next.time <= patience)) {
+        let is_known = is_proved || has_later || is_echoed;
+        if !is_known && (!is_due || (lacks && now - next.time <= patience)) {
             return None;
         }
         let arrival = self.coming.pop_front()?;
@@ -120,7 +147,7 @@ impl View {
         } else if arrival.is_duplicate {
             self.duplicates += 1;
         }
-        if arrival.has_data {
+        if arrival.data_end.is_some() {
             self.asked = Some(arrival.time);
         }
         self.una = self.una.max(arrival.una);
