@@ -63,7 +63,7 @@ TIMES = {
 
 TROUBLES = (
     "handshake", "zero-window", "retransmission-timeout", "receive-window", "fast-recovery", "delayed-ack-nagle",
-    "round-trips", "send-buffer", "reordering",
+    "send-buffer", "reordering",
 )  # fmt: skip
 """Limits that cost a connection time. The others are usual in a transfer, or there was nothing to transfer."""
 LEAST_LOST_S, LEAST_LOST_SHARE = 0.25, 0.2
@@ -89,9 +89,12 @@ def next_step(connection: Mapping[str, Any]) -> str | None:
 
 def lost_s(connection: Mapping[str, Any]) -> float:
     """Seconds that troubles cost a connection, in the direction that they cost more."""
-    lost = max(
-        sum(way["limits_s"][limit] for limit in TROUBLES) + way["answering_s"] for _, way in directions(connection)
-    )
+    ways = [way for _, way in directions(connection) if way["data_packets"] or way["bytes"]]
+    troubles = [sum(way["limits_s"][limit] for limit in TROUBLES) for way in ways]
+    turns = [way["turns_s"] + way["answering_s"] for way in ways]
+    # A connection that was never opened has no data.
+    unopened = connection["directions"]["a_to_b"]["limits_s"]["handshake"]
+    lost: float = max([unopened, *map(sum, zip(troubles, turns, strict=True))])
     active = connection["duration_s"] - connection["quiet_s"]
     return lost if lost >= max(LEAST_LOST_S, LEAST_LOST_SHARE * active) else 0.0
 

@@ -201,9 +201,10 @@ pub struct OneWay {
     pub closing_s: f64,
     /// Part of `application` between a message of the receiver and the first segment of the answer.
     pub answering_s: f64,
-    /// Messages of the receiver that this end waited for and answered, each at the cost of a round trip: the number of
-    /// waits of `round-trips`.
+    /// Messages of the receiver that this end waited for and answered, each at the cost of a round trip.
     pub turns: u64,
+    /// Part of `round-trips` that these took, each one round trip at most; long requests and answers took the rest.
+    pub turns_s: f64,
     /// Part of `receive-window` in which the window was less than half of what it had been: the receiver's application
     /// had not read.
     pub receiver_unread_s: f64,
@@ -450,6 +451,7 @@ impl OneWay {
             closing_s: seconds(from.account.closing),
             answering_s: seconds(from.account.answering),
             turns: from.account.turns,
+            turns_s: seconds(from.account.latency),
             receiver_unread_s: seconds(from.account.unread.time()),
             route_changes: RouteChange::all(&from.routes),
             policed_mbit_s: from.policed().map(|rate| rate * 8e-6),

@@ -36,6 +36,8 @@ pub(crate) struct Account {
     pub(crate) closing: Nanos,
     /// Waits for a request that cost most of a round trip.
     pub(crate) turns: u64,
+    /// The time that these round trips took.
+    pub(crate) latency: Nanos,
     /// Application time between a request and the first segment of its answer.
     pub(crate) answering: Nanos,
     /// Time that the peer had held its messages back when the last segment was sent.
@@ -52,6 +54,7 @@ impl Account {
             unread: Unread::default(),
             closing: 0,
             turns: 0,
+            latency: 0,
             answering: 0,
             peer: 0,
             has_gap: false,
@@ -128,7 +131,12 @@ impl Account {
             let travel = self.spend_turn(asked, interval.back, wait, thought);
             // A message that the peer sends at its own pace costs no round trip.
             let is_turn = interval.since.is_none() || 2 * travel > interval.least.unwrap_or(0);
-            self.turns += u64::from(is_turn && travel > 0);
+            if is_turn && travel > 0 {
+                self.turns += 1;
+                // A long request takes longer than its first segment.
+                let most = interval.whole.max(interval.least);
+                self.latency += most.map_or(travel, |most| travel.min(most));
+            }
         } else if let Some(opened) = interval.opened {
             let wait = Wait {
                 is_idle: false,
@@ -164,7 +172,8 @@ impl Account {
     pub(crate) fn undecide(&mut self, has_receiver: bool) {
         self.clock.undecide(has_receiver);
         self.unread = Unread::default();
-        (self.closing, self.turns, self.answering) = (0, 0, 0);
+        (self.closing, self.answering) = (0, 0);
+        (self.turns, self.latency) = (0, 0);
     }
 
     fn see_full_window(&mut self, time: Nanos) {

@@ -474,7 +474,7 @@ impl Direction {
         let has_fin = self.scoreboard.has_fin();
         let asked = peer
             .last_data
-            .filter(|time| self.counts.last_data < Some(*time));
+            .filter(|time| self.counts.last_data.is_some_and(|own| own < *time));
         let asked = asked.map(|time| (time + delays.back(), peer));
         self.account.finish(end, &wait, has_fin, asked);
     }

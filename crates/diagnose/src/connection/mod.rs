@@ -366,12 +366,12 @@ impl Connection {
     /// Ends the account.
     pub(crate) fn finish(&mut self, budget: &mut Budget) {
         let peers = [1, 0].map(|other| self.directions[other].as_peer(None));
-        for from in 0..2 {
+        for (from, peer) in peers.into_iter().enumerate() {
             let delays = self.delays(from);
             if self.open.is_none() && self.is_known_from_start {
                 self.directions[from].account.opened(self.last);
             }
-            self.directions[from].finish(self.last, delays, peers[from], budget);
+            self.directions[from].finish(self.last, delays, peer, budget);
         }
         if let Some(missing) = self.not_captured() {
             for (from, direction) in self.directions.iter_mut().enumerate() {

@@ -40,6 +40,8 @@ pub(crate) struct Interval {
     /// Least time from the capture point to the sender and back, and the same to both ends.
     pub(crate) back: Nanos,
     pub(crate) least: Option<Nanos>,
+    /// The round trip as the sender measures it.
+    pub(crate) whole: Option<Nanos>,
     /// Until then the receive window was full, which an acknowledgment of everything opened.
     pub(crate) opened: Option<Nanos>,
     pub(crate) since: Option<Nanos>,
@@ -324,6 +326,7 @@ impl Sender {
             asked,
             back: delays.back(),
             least: delays.round_trip(),
+            whole: round_trip,
             opened: self.opened_full(is_idle).map(|opened| opened.min(time)),
             since: last.map(|last| last.time),
             until: time,

@@ -9,6 +9,7 @@ fn time(case: &Case<'_>, limit: Limit) -> f64 {
     match limit {
         Limit::Application => all - case.data.receiver_application_s - case.data.closing_s,
         Limit::ReceiveWindow => all - case.data.receiver_unread_s,
+        Limit::RoundTrips => case.data.turns_s,
         _ => all,
     }
 }

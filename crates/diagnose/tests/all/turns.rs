@@ -279,3 +279,27 @@ fn messages_at_a_pace_of_the_client_cost_no_round_trip() {
     assert!(travel < 0.3 && peer > 3.5, "{way:?}");
     assert!(way.turns <= 2, "{}", way.turns);
 }
+
+#[test]
+fn a_long_request_is_no_round_trip() {
+    // The client sends for 4 s; one short answer follows.
+    let mut wire = Wire::new(Chat::default());
+    for k in 0..40 {
+        let ms = 100 + 100 * k;
+        for _ in 0..10 {
+            wire.add(0, ms, MSS, ACK);
+        }
+        wire.add(1, ms + 50, 0, ACK);
+    }
+    wire.add(1, 4_050, 200, ACK | PSH);
+    wire.add(0, 4_100, 0, ACK);
+    let connection = wire.connection();
+    let found = causes(&connection);
+    assert!(
+        !found.contains(&"round-trips") && !found.contains(&"slow-client"),
+        "{found:?}"
+    );
+    let way = &connection.directions.b_to_a;
+    assert!(way.turns <= 1 && way.turns_s < 0.15, "{way:?}");
+    assert!(way.receiver_application_s < 0.1, "{way:?}");
+}
