@@ -23,6 +23,11 @@ impl Delays {
         self.to_sender.unwrap_or(0)
     }
 
+    /// The capture point is near the sender, as a part of the smoothed round trip.
+    pub(crate) fn is_near(self, round_trip: Option<Nanos>) -> bool {
+        round_trip.is_some_and(|round_trip| 10 * self.back() < round_trip)
+    }
+
     /// How precisely an acknowledgment and what it releases are timed together.
     pub(crate) fn tolerance(self) -> Nanos {
         let back = self.back();

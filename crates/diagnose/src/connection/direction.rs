@@ -11,7 +11,7 @@ use super::{
     scoreboard::Scoreboard,
     sender::Sender,
     transmission::{Entry, Repeated, Transmission},
-    view::{Arrival, FURTHEST},
+    view::{Arrival, Due, FURTHEST, TOGETHER},
 };
 use crate::{
     limit::{Limit, Wait},
@@ -39,6 +39,10 @@ pub(crate) struct Direction {
     pub(crate) account: Account,
     pub(crate) counts: Counts,
     pub(crate) path: Observer,
+    /// When acknowledgments of new data passed: the last one, the first that came together with it, and the one before those.
+    acks: [Nanos; 3],
+    /// Time from one that came alone to the segment after it.
+    pub(crate) reaction: Option<Nanos>,
 }
 
 impl Direction {
@@ -53,6 +57,8 @@ impl Direction {
             account: Account::new(start),
             counts: Counts::default(),
             path: Observer::default(),
+            acks: [Nanos::MIN / 2; 3],
+            reaction: None,
         }
     }
 
@@ -186,6 +192,9 @@ impl Direction {
                 self.counts.beyond_window += u64::from(segment.payload);
             }
         }
+        self.reaction = self
+            .reacts(sent.time(), delays)
+            .filter(|_| trigger.is_none());
         let next = self.scoreboard.next();
         let interval = self.sender.interval(sent, next, trigger, &conditions);
         let recovery = self.account.close(&interval, peer.held);
@@ -205,6 +214,16 @@ impl Direction {
         });
         self.scoreboard.move_to(sent);
         self.sender.leave(segment, self.scoreboard.next());
+    }
+
+    /// How long after an acknowledgment a segment leaves, if no other one can have released it.
+    fn reacts(&self, time: Nanos, delays: Delays) -> Option<Nanos> {
+        let [last, _, before] = self.acks;
+        let is_first = self.sender.last_sent().is_some_and(|sent| sent < last);
+        // No answer takes longer than the shortest that is known.
+        let is_alone = time - before > delays.back() + delays.tolerance();
+        let is_near = delays.is_near(self.rtt.smoothed().map(|(srtt, _)| srtt));
+        (is_first && is_alone && is_near).then_some(time - last)
     }
 
     /// A retransmission begins a recovery or goes on with one, to which the time before it belongs.
@@ -314,7 +333,13 @@ impl Direction {
             .smoothed()
             .map_or(0, |(srtt, _)| srtt + delays.back());
         let (next, mss) = (self.scoreboard.next(), self.sender.mss());
-        while let Some(arrival) = self.sender.arrive(latest, echo, patience) {
+        let due = Due {
+            now,
+            latest,
+            echo,
+            patience,
+        };
+        while let Some(arrival) = self.sender.arrive(&due) {
             let is_closed = arrival.window < mss && arrival.una + arrival.window < next + mss;
             self.account.learn(&Learned {
                 now,
@@ -352,6 +377,14 @@ impl Direction {
             round_trip: round_trip.unwrap_or(0),
         });
         self.take(&news);
+        if news.advances {
+            let [last, first, _] = self.acks;
+            self.acks = if time - first > TOGETHER {
+                [time, time, last]
+            } else {
+                [time, first, self.acks[2]]
+            };
+        }
         if let Some(sample) = news.sample {
             self.sample(time, sample, delays);
         }
@@ -445,7 +478,10 @@ impl Direction {
         self.path
             .decide(piece.start, piece.end, is_lost == Some(true));
         // Later data had arrived, and then the original did.
-        let is_late = piece.overtaken && piece.first.is_some() && is_lost == Some(false);
+        let is_late = piece.overtaken
+            && !piece.is_unreported
+            && piece.first.is_some()
+            && is_lost == Some(false);
         self.counts.late += u64::from(is_late);
         self.account.decide(self.ledger.decided.drain(..));
     }

@@ -260,6 +260,11 @@ impl Connection {
         let delays = self.delays(from);
         let peer = self.directions[1 - from].as_peer(self.directions[from].last_sent());
         self.directions[from].send(segment, delays, peer, budget);
+        if let Some(reaction) = self.directions[from].reaction.take()
+            && segment.stamps.is_none()
+        {
+            self.hosts[from].react(reaction);
+        }
         if self.directions[from].counts.last_data == Some(time) {
             for direction in &mut self.directions {
                 direction.account.clock.see_data(time);

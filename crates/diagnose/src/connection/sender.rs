@@ -5,7 +5,7 @@ use super::{
     releases::{Last, Leaving, Refill, Releases},
     segment_size::SegmentSize,
     transmission::{History, Transmission},
-    view::{Arrival, View},
+    view::{Arrival, Due, View},
 };
 use crate::{
     limit::Wait,
@@ -141,14 +141,9 @@ impl Sender {
         self.releases.pattern.disturb();
     }
 
-    /// Lets the next acknowledgment arrive that has done so by `latest`.
-    pub(crate) fn arrive(
-        &mut self,
-        latest: Nanos,
-        echo: Option<u32>,
-        patience: Nanos,
-    ) -> Option<Arrival> {
-        let arrival = self.view.next(latest, echo, patience)?;
+    /// Lets the next acknowledgment arrive that is due.
+    pub(crate) fn arrive(&mut self, due: &Due) -> Option<Arrival> {
+        let arrival = self.view.next(due)?;
         self.phase = self.phase.at(arrival.una);
         Some(arrival)
     }
@@ -286,6 +281,12 @@ impl Sender {
             .filter(|asked| is_idle && last.is_none_or(|last| *asked > last.time))
             .map(|asked| asked.min(time));
         let (is_level, fills_window) = self.level(mss);
+        // Far from the sender segments at a pace look like those that acknowledgments release; refills show a buffer.
+        let is_pace_or_buffer = is_level
+            && !fills_window
+            && !conditions.is_queued
+            && !delays.is_near(round_trip)
+            && !pattern.may_refill();
         let wait = Wait {
             mss,
             is_bulk: asked.is_none() && self.is_bulk(time, round_trip),
@@ -308,6 +309,7 @@ impl Sender {
             is_ack_delayed: is_delayed && next - self.view.before <= 2 * mss,
             is_paced: !pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
             is_level,
+            is_pace_or_buffer,
             ends_writes: pattern.ends_writes(),
             is_refill: refill == Refill::Yes,
             may_refill: matches!(refill, Refill::Perhaps | Refill::Unclear),

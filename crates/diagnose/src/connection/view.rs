@@ -13,6 +13,9 @@ const MOST: usize = 4096;
 /// An acknowledgment further ahead than any window is a damaged one.
 pub(crate) const FURTHEST: i64 = 1 << 30;
 
+/// Acknowledgments within this time are handled together: a host takes them from its queue before it sends.
+pub(crate) const TOGETHER: Nanos = 200 * MICROSECOND;
+
 /// By how much an acknowledgment may be late without a queue on its way.
 const LATE: Nanos = 300 * MICROSECOND;
 
@@ -34,6 +37,18 @@ pub(crate) struct Arrival {
     pub(crate) is_delayed: bool,
 }
 
+/// Which acknowledgments have reached the sender when it sends a segment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Due {
+    pub(crate) now: Nanos,
+    /// Those that were to arrive until then.
+    pub(crate) latest: Nanos,
+    /// The timestamp that the segment echoes.
+    pub(crate) echo: Option<u32>,
+    /// How much later than that an acknowledgment may be whose timestamp is not echoed.
+    pub(crate) patience: Nanos,
+}
+
 /// The sender's state, as far as acknowledgments make it.
 #[derive(Debug)]
 pub(crate) struct View {
@@ -44,8 +59,10 @@ pub(crate) struct View {
     proved: u64,
     /// [`UNKNOWN`] until an acknowledgment has come.
     pub(crate) una: i64,
-    /// The same before the last acknowledgment of new data.
+    /// The same before the last acknowledgment of new data, or the first of several that came together.
     pub(crate) before: i64,
+    /// When that came.
+    together: Nanos,
     pub(crate) sacked: i64,
     /// `None` until an acknowledgment has come.
     pub(crate) window: Option<i64>,
@@ -75,6 +92,7 @@ impl View {
             proved: 0,
             una: UNKNOWN,
             before: UNKNOWN,
+            together: Nanos::MIN / 2,
             sacked: 0,
             window: None,
             duplicates: 0,
@@ -89,7 +107,13 @@ impl View {
 
     pub(crate) fn push(&mut self, arrival: Arrival) {
         if self.coming.len() >= MOST {
-            self.next(Nanos::MAX, None, 0);
+            let any = Nanos::MAX;
+            self.next(&Due {
+                now: any,
+                latest: any,
+                echo: None,
+                patience: 0,
+            });
         }
         self.pushed += 1;
         if let Some(end) = arrival.data_end {
@@ -113,12 +137,8 @@ impl View {
 
     /// Lets the next acknowledgment arrive. The sender echoes the `TSval` of the last that it has (RFC 7323 §4.3);
     /// without one, or where that is the same, time decides.
-    pub(crate) fn next(
-        &mut self,
-        now: Nanos,
-        echo: Option<u32>,
-        patience: Nanos,
-    ) -> Option<Arrival> {
+    pub(crate) fn next(&mut self, due: &Due) -> Option<Arrival> {
+        let (now, echo) = (due.latest, due.echo);
         let next = self.coming.front()?;
         let stamps = echo.zip(next.stamp);
         let has_later = stamps.is_some_and(|(echo, stamp)| is_before(stamp, echo));
@@ -131,17 +151,21 @@ impl View {
         let is_echoed = stamps.is_some_and(|(echo, stamp)| echo == stamp)
             && self.last.and_then(|last| last.stamp) != next.stamp;
         let is_known = is_proved || has_later || is_echoed;
-        if !is_known && (!is_due || (lacks && now - next.time <= patience)) {
+        if !is_known && (!is_due || (lacks && now - next.time <= due.patience)) {
             return None;
         }
-        let arrival = self.coming.pop_front()?;
+        let mut arrival = self.coming.pop_front()?;
+        arrival.time = arrival.time.min(due.now);
         let advances = arrival.una > self.una;
         let edge = self.una + self.window.unwrap_or(0);
         if advances || arrival.sacked > self.sacked || arrival.una + arrival.window > edge {
             self.room = Some(arrival.time);
         }
         if advances {
-            self.before = self.una;
+            if arrival.time - self.together > TOGETHER {
+                self.before = self.una;
+                self.together = arrival.time;
+            }
             self.advanced = Some(arrival.time);
             self.duplicates = 0;
         } else if arrival.is_duplicate {

@@ -11,5 +11,5 @@ pub(super) const META: Meta = Meta {
 };
 
 pub(super) fn holds(wait: &Wait) -> bool {
-    wait.is_blocked && !wait.is_unclear
+    wait.is_blocked && !wait.is_unclear && !wait.is_pace_or_buffer
 }

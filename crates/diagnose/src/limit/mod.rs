@@ -73,6 +73,8 @@ pub(crate) struct Wait {
     pub(crate) is_paced: bool,
     /// The amount in flight has been the same for many round trips.
     pub(crate) is_level: bool,
+    /// The amount is level far from the sender, where a pace looks the same as a send buffer.
+    pub(crate) is_pace_or_buffer: bool,
     /// The sender waits where its writes end.
     pub(crate) ends_writes: bool,
     /// The segment that ends the interval refills a send buffer; or may do so, if others do as well.

@@ -1,4 +1,5 @@
 //! What a diagnosis says of captures that are made by hand.
+mod acknowledged;
 mod bounds;
 mod findings;
 mod limits;
