@@ -256,6 +256,25 @@ def send_buffer(rng: random.Random) -> str:
     return path.text()
 
 
+def lost_acknowledgments(rng: random.Random) -> str:
+    """A way back that loses much, on which a bulk sender still has data all the time."""
+    path = draw(rng)
+    keys = f'reverse.impair = [{{ kind = "bernoulli-loss", rate = {rng.uniform(0.1, 0.9):.3f} }}]'
+    if rng.random() < 0.5:
+        path.near_keys = keys
+    else:
+        path.far_keys = keys
+    return path.text()
+
+
+def late_acknowledgments(rng: random.Random) -> str:
+    """A way back whose delay varies."""
+    path = draw(rng)
+    mean = log_uniform(rng, 0.5, path.rtt_ms / 4)
+    path.far_keys = f'reverse.impair = [{{ kind = "jitter", distribution = "exponential", mean = "{mean:.3f} ms" }}]'
+    return path.text()
+
+
 def bufferbloat(rng: random.Random) -> str:
     """A queue of many bandwidth-delay products."""
     path = draw(rng, rate=(4, 20), delay=(5, 20))
@@ -342,6 +361,10 @@ CAUSES = (
     cause("slow client", slow_client, {"slow-client"}, {"round-trips"}, {"application", "round-trips"}),
     cause("round trips", round_trips, {"round-trips"}, stalls={"round-trips"}),
     cause("small send buffer", send_buffer, {"send-buffer"}, stalls={"send-buffer"}),
+    # SYN-ACKs and SACKs are lost as well; what a sender holds lost, and a queue, are as without.
+    cause("lost acknowledgments", lost_acknowledgments, set(),
+          {"queue-overflow", "syn-loss", "tail-loss", "silent-peer", "receive-window"}, WINDOW | {"receive-window"}),
+    cause("late acknowledgments", late_acknowledgments, set(), {"queue-overflow"}, WINDOW),
     cause("bufferbloat", bufferbloat, {"bufferbloat"}, {"queue-overflow"}, WINDOW),
     cause("delayed ACK with Nagle", delayed_ack, {"delayed-ack-nagle"}, {"application", "slow-client", "round-trips"},
     {"delayed-ack-nagle", "application"}),

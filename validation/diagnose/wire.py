@@ -39,6 +39,7 @@ SYN, FIN, RST, PSH, ACK = 2, 1, 4, 8, 16
 MSS = 1448
 SO_MAX_PACING_RATE = 47
 """Of socket(7); Python's module lacks it."""
+TIMESTAMPS = Path("/proc/sys/net/ipv4/tcp_timestamps")
 GRACE = 60
 """Seconds that a host remains after its sender has ended; the process that started it ends it sooner."""
 _BUSY = struct.Struct("=168x3Q")
@@ -106,6 +107,8 @@ class Setup:
     """When the far part changes, and how long it takes then."""
     capture_drops: float = 0.0
     reset_at: float | None = None
+    timestamps: bool = True
+    """Whether the hosts use TCP timestamps (RFC 7323)."""
     send: dict[str, Any] = field(default_factory=dict)
     receive: dict[str, Any] = field(default_factory=dict)
 
@@ -535,15 +538,18 @@ def plant_loss(cause: str, setup: Setup, rng: random.Random) -> bool:
 
 def plant_acks(cause: str, setup: Setup, rng: random.Random) -> bool:
     """Plant what happens to acknowledgments on their way; whether this is such a cause."""
+    if not cause.endswith("acknowledgments"):
+        return False
+    setup.rate, setup.queue = log_uniform(rng, 4e6, 30e6), rng.uniform(0.5, 3)
+    setup.near, setup.far = log_uniform(rng, 0.002, 0.06), log_uniform(rng, 0.002, 0.06)
+    setup.timestamps = rng.random() < 0.7
     if cause == "lost acknowledgments":
         setattr(setup, rng.choice(["back_fault", "back_near_fault"]), lost_acks(rng.uniform(0.1, 0.9)))
     elif cause == "late acknowledgments":
         mean = log_uniform(rng, 0.002, 0.02)
         setup.back_late = lambda packet: rng.expovariate(1 / mean) if not packet.payload else 0.0
-    elif cause == "thinned acknowledgments":
-        setup.thinned = log_uniform(rng, 0.002, 0.03)
     else:
-        return False
+        setup.thinned = log_uniform(rng, 0.002, 0.03)
     return True
 
 
@@ -703,6 +709,7 @@ def main() -> int:
         namespaces.enter_new()
         own, peer = (SENDER, RECEIVER) if is_sender else (RECEIVER, SENDER)
         ends.append(namespaces.open_device(own, peer))
+        TIMESTAMPS.write_text(str(int(setup.timestamps)))
         options = setup.send if is_sender else setup.receive
         child = multiprocessing.Process(
             target=host,
