@@ -136,7 +136,7 @@ mod tests {
     use anabranch_core::{
         packet::{ConnectionId, Direction, FlowId},
         trace::{ElementId, Fate},
-        units::{Duration, Instant},
+        units::Instant,
     };
 
     use super::*;
@@ -158,7 +158,7 @@ mod tests {
             received: (fate == '+').then_some(Instant::START),
             lost: matches!(fate, '-' | '*').then_some((ElementId(0), Fate::Lost)),
             rebuilt: fate == '*',
-            queue_delay: Duration::ZERO,
+            queue_delay: None,
             reordered: false,
             extent: 0,
         }

@@ -486,7 +486,7 @@ mod tests {
             received: None,
             lost: None,
             rebuilt: false,
-            queue_delay: Duration::ZERO,
+            queue_delay: None,
             reordered: false,
             extent: 0,
         });
