@@ -11,6 +11,7 @@ FINDINGS = {
     "refused": "see whether a program listens at {receiver}, or a firewall refuses",
     "syn-loss": "see whether {receiver} accepts fast enough (ss -lnt, ListenOverflows), or the path loses",
     "reset-by-middlebox": "look for a firewall or proxy between the hosts; capture on both sides of it",
+    "sequence-randomiser": "let the firewall before {receiver} leave sequence numbers alone, or rewrite SACK options as well",
     "large-segments-lost": "let ICMP pass, or clamp the MSS to what the path carries",
     "policer": "ask for the contract's rate; a sender that shapes to it loses nothing",
 }

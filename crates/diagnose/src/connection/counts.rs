@@ -24,6 +24,18 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// A copy of a packet.
+    pub(crate) fn see_copy(&mut self) {
+        self.packets += 1;
+        self.duplicated += 1;
+    }
+
+    /// A packet of another connection.
+    pub(crate) fn see_foreign(&mut self) {
+        self.packets += 1;
+        self.implausible += 1;
+    }
+
     /// A segment with data.
     pub(crate) fn see_data(&mut self, segment: &Segment) {
         self.data_packets += 1;

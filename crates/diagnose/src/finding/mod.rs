@@ -3,6 +3,7 @@
 mod bufferbloat;
 mod burst_loss;
 mod capture_gap;
+mod copied_packets;
 mod large_segments_lost;
 mod loss_place;
 mod policer;
@@ -13,6 +14,7 @@ mod reordering;
 mod reset;
 mod reset_by_middlebox;
 mod route_change;
+mod sequence_randomiser;
 mod silent_peer;
 mod slow_client;
 mod slow_reader;
@@ -88,7 +90,9 @@ kinds! {
     Reordering = reordering,
     LargeSegmentsLost = large_segments_lost,
     RouteChange = route_change,
+    SequenceRandomiser = sequence_randomiser,
     CaptureGap = capture_gap,
+    CopiedPackets = copied_packets,
 }
 
 /// A direction of a connection and its two ends.

@@ -354,3 +354,40 @@ fn packets_that_the_capture_lost_are_no_lost_tail() {
     assert_eq!(sent.retransmissions, []);
     assert_eq!(sent.capture_gap_bytes, 10_000);
 }
+
+#[test]
+fn data_that_begins_with_the_octet_of_a_window_probe_is_new() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    script.last().window = 0;
+    script.data(300, MSS, 1).ack(310, MSS, &[]);
+    script.last().window = 0;
+    script.ack(400, MSS, &[]);
+    script.data(410, MSS, MSS).ack(420, 2 * MSS, &[]);
+    assert_eq!(script.sent().retransmissions, []);
+}
+
+#[test]
+fn the_number_of_an_acknowledgment_shows_data_that_was_lost_before_the_capture() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    // The second segment is lost, and A acknowledges data of B after it.
+    script.data(100, MSS, MSS).forget();
+    script.data(101, 2 * MSS, 0);
+    script.data(400, MSS, MSS).ack(410, 2 * MSS, &[]);
+    let found = script.retransmission();
+    assert_eq!((found.seq, found.lost), (1000, "before"));
+}
+
+#[test]
+fn an_acknowledgment_ahead_of_its_data_is_reordered() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    script.data(100, MSS, MSS).data(101, 2 * MSS, 0);
+    let length = script.packets.len();
+    script.packets[length - 2].micros += 150_000;
+    script.packets.swap(length - 2, length - 1);
+    script.ack(260, 2 * MSS, &[]);
+    let sent = script.sent();
+    assert_eq!((sent.retransmissions.len(), sent.reordered_packets), (0, 1));
+}
