@@ -13,7 +13,10 @@ use crate::{
 
 /// A copy waits for one port of a switch: 256 kB at 1 Gbit/s.
 const LATEST: Nanos = 2 * MILLISECOND;
-/// Packets that a copy may follow, at most: 2 ms at 10 Gbit/s hold more, most of them new.
+/// A copy that has the identification of its original may come later: a wireless link or a tunnel made it. A sender may use one again for
+/// a retransmission (RFC 1122 §3.2.1.5), which a timer starts after 200 ms at the earliest (Linux).
+const LATEST_IDENTIFIED: Nanos = 100 * MILLISECOND;
+/// Packets that a copy may follow, at most.
 const MOST: usize = 256;
 /// Originals for each copy, at most, of a direction that is mirrored twice: duplicates that the network makes are rarer.
 const MIRRORED: u64 = 8;
@@ -57,16 +60,19 @@ impl Copies {
         segment: &Segment,
         round_trip: impl FnOnce() -> Option<Nanos>,
     ) -> bool {
-        self.forget(segment.time - LATEST);
+        self.forget(segment.time - LATEST_IDENTIFIED);
         let found = self.find(segment);
         let is_copy = found.is_some_and(|at| {
             let since = segment.time - self.recent[at].segment.time;
-            self.is_mirrored() || self.is_too_soon(segment, since, round_trip)
+            let is_early = since <= LATEST && self.is_mirrored();
+            is_early || self.is_too_soon(segment, since, round_trip)
         });
         if let Some(original) = found.and_then(|at| self.recent.get_mut(at)) {
             original.copies += 1;
-            self.pairs += u64::from(original.is_advance);
-            original.is_advance = false;
+            if segment.time - original.segment.time <= LATEST {
+                self.pairs += u64::from(original.is_advance);
+                original.is_advance = false;
+            }
             if is_copy && takes_numbers(segment) {
                 self.copies += 1;
                 self.most = self.most.max(original.copies);
@@ -110,11 +116,13 @@ impl Copies {
         round_trip: impl FnOnce() -> Option<Nanos>,
     ) -> bool {
         // Timers alone send a SYN or FIN again.
-        if self.is_identified(segment) || segment.has(SYN | FIN) {
+        if self.is_identified(segment) || (segment.has(SYN | FIN) && since <= LATEST) {
             return true;
         }
         // Without SACK a receiver acknowledges each segment after a gap in the same words.
-        takes_numbers(segment) && since <= round_trip().map_or(LATEST, |round_trip| round_trip / 2)
+        let is_soon =
+            || since <= round_trip().map_or(LATEST, |round_trip| LATEST.min(round_trip / 2));
+        takes_numbers(segment) && is_soon()
     }
 
     /// A sender that counts its packets gives a retransmission another identification.

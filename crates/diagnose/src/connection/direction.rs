@@ -159,10 +159,6 @@ impl Direction {
 
     fn transmit(&mut self, sent: &Transmission<'_>, delays: Delays, budget: &mut Budget) {
         let segment = sent.segment;
-        if self.scoreboard.is_duplicated(sent) {
-            self.counts.duplicated += 1;
-            return;
-        }
         if segment.payload > 0 {
             self.counts.see_data(segment);
             self.sender.see_data(segment);

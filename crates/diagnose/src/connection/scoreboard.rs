@@ -166,21 +166,9 @@ impl Scoreboard {
         }
         let sequence = Sequence::new(segment.seq);
         self.sequence = Some(sequence);
-        self.gaps.note(UNKNOWN, 0, &copy_of(segment));
+        let is_bare = segment.payload == 0;
+        self.gaps.note(UNKNOWN, 0, &copy_of(segment), is_bare);
         sequence
-    }
-
-    /// The network or the capture has made a copy: a sender gives each packet an identification of its own.
-    pub(crate) fn is_duplicated(&self, sent: &Transmission<'_>) -> bool {
-        let Some(piece) = self.pieces.at(sent.start) else {
-            return false;
-        };
-        let copy = sent.copy();
-        self.ids.grow()
-            && (piece.start, piece.end) == (sent.start, sent.end)
-            && piece
-                .latest()
-                .is_some_and(|latest| latest.id == copy.id && latest.stamp == copy.stamp)
     }
 
     /// What the scoreboard has of a segment's data.
@@ -209,7 +197,7 @@ impl Scoreboard {
     /// An acknowledgment without data has the number of the next octet (RFC 9293 §3.10.7.4): all below had been sent.
     pub(crate) fn see_bare(&mut self, sent: &Transmission<'_>) {
         if sent.start > self.next {
-            self.gaps.note(self.next, sent.start, &sent.copy());
+            self.gaps.note(self.next, sent.start, &sent.copy(), true);
             self.reach(sent.start);
         }
     }
@@ -237,7 +225,7 @@ impl Scoreboard {
             self.ids.explain();
         }
         if start > self.next {
-            self.gaps.note(self.next, start, &copy);
+            self.gaps.note(self.next, start, &copy, false);
         }
         if start >= self.next && !is_tail {
             self.acknowledged.sack_check.send(start, end);
@@ -405,6 +393,7 @@ impl Scoreboard {
             time: copy.time,
             stamp: copy.stamp,
             id: copy.id,
+            ack: copy.ack,
             ids_grow: self.ids.grow(),
             round_trip: delays.round_trip(),
             is_missed: self.acknowledged.duplicates >= DUP_THRESH,

@@ -1,6 +1,7 @@
 //! A device that rewrites sequence numbers and not the SACK option.
 
 use super::{Case, Finding, Meta, counted};
+use crate::report::OneWay;
 
 pub(super) const META: Meta = Meta {
     name: "sequence-randomiser",
@@ -15,10 +16,13 @@ pub(super) const META: Meta = Meta {
 /// The first loss alone brings three duplicate acknowledgments (RFC 5681 §3.2).
 const FEW: u64 = 3;
 
+pub(super) fn is_found(data: &OneWay) -> bool {
+    data.wrong_sack_blocks >= FEW && data.wrong_sack_blocks > data.sack_blocks
+}
+
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let data = case.data;
-    let is_found = data.wrong_sack_blocks >= FEW && data.wrong_sack_blocks > data.sack_blocks;
-    is_found.then(|| Finding {
+    is_found(data).then(|| Finding {
         cause: META.name,
         share: case.of_time("retransmission-timeout"),
         text: format!(

@@ -132,3 +132,21 @@ fn equal_acknowledgments_of_a_receiver_without_sack_are_duplicates() {
     assert_eq!(connection.directions.b_to_a.duplicated_packets, 0);
     assert_eq!(script.last().flags, ACK);
 }
+
+#[test]
+fn a_copy_with_the_identification_of_its_original_may_come_later() {
+    let mut script = Script::opened();
+    for k in 0..4 {
+        let ms = 30 + 100 * u64::from(k);
+        script.data(ms, k * MSS, MSS);
+        let mut copy = script.last().clone();
+        copy.micros += 60_000;
+        script.ack(ms + 10, (k + 1) * MSS, &[]);
+        script.packets.push(copy);
+    }
+    let sent = script.sent();
+    assert_eq!(
+        (sent.retransmissions.len(), sent.duplicated_packets),
+        (0, 4)
+    );
+}

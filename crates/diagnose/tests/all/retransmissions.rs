@@ -391,3 +391,26 @@ fn an_acknowledgment_ahead_of_its_data_is_reordered() {
     let sent = script.sent();
     assert_eq!((sent.retransmissions.len(), sent.reordered_packets), (0, 1));
 }
+
+/// A segment fills a gap 5 ms after the packet beyond it, with its acknowledgment of B's data. The round trip takes 20 ms.
+fn filled(ack: u32) -> (usize, u64) {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    let before = script.packets[2].ack;
+    script.data(50, 2 * MSS, MSS);
+    script.last().ack = before.wrapping_add(500);
+    script.data(55, MSS, MSS);
+    script.last().ack = before.wrapping_add(ack);
+    script.ack(60, 3 * MSS, &[]);
+    for packet in &mut script.packets {
+        packet.id = 0;
+    }
+    let sent = script.sent();
+    (sent.retransmissions.len(), sent.reordered_packets)
+}
+
+#[test]
+fn a_later_acknowledgment_tells_a_retransmission_from_a_late_original() {
+    assert_eq!(filled(900), (1, 0));
+    assert_eq!(filled(100), (0, 1));
+}
