@@ -45,7 +45,7 @@ pub(crate) struct Copies {
     ids_differ: bool,
     /// Packets that take sequence numbers, and copies that cannot be retransmissions.
     originals: u64,
-    copies: u64,
+    mirrored: u64,
     /// The most copies of one such packet.
     most: u32,
     /// Acknowledgments that advance, and how many of them came twice.
@@ -74,7 +74,7 @@ impl Copies {
                 original.is_advance = false;
             }
             if is_copy && takes_numbers(segment) {
-                self.copies += 1;
+                self.mirrored += 1;
                 self.most = self.most.max(original.copies);
             }
         }
@@ -132,7 +132,7 @@ impl Copies {
 
     /// The direction's packets come twice.
     fn is_mirrored(&self) -> bool {
-        (self.copies > 0 && MIRRORED * self.copies >= self.originals)
+        (self.mirrored > 0 && MIRRORED * self.mirrored >= self.originals)
             || (self.pairs >= FEW_PAIRS && 2 * self.pairs >= self.advances)
     }
 
