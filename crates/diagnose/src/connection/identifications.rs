@@ -3,7 +3,10 @@
 //! Linux counts the packets of each connection, so that a gap shows packets that did not pass. Other hosts share one counter among
 //! connections (Windows), so that a gap shows packets to others. Which of the two it is shows in pauses: a shared counter goes on.
 
-use crate::{segment::Segment, time::Nanos};
+use crate::{
+    segment::{SYN, Segment},
+    time::Nanos,
+};
 
 /// Larger steps are of a shared counter, or of random identifications.
 const LONGEST: u16 = 64;
@@ -42,6 +45,8 @@ pub(crate) struct Identifications {
     foreign: i64,
     /// A packet has a hop limit that Linux does not send with.
     has_other_hops: bool,
+    /// The SYN or SYN-ACK has 0: Linux sends these before it starts the connection's counter.
+    starts_at_zero: bool,
 }
 
 impl Identifications {
@@ -49,6 +54,11 @@ impl Identifications {
         let Some(id) = segment.id else {
             return;
         };
+        let is_answer = segment.has(SYN) && segment.ack.is_some();
+        self.starts_at_zero |= segment.has(SYN) && id == 0;
+        if is_answer || (segment.has(SYN) && id == 0) {
+            return;
+        }
         self.has_other_hops |= segment.hop_limit > LINUX_HOPS;
         let taken = match segment.payload {
             0..=ETHERNET => 1,
@@ -92,8 +102,9 @@ impl Identifications {
     /// Packets of this connection that the last packet shows to be missing before it, at least `timer` ago.
     pub(crate) fn missing(&self, timer: Nanos) -> u16 {
         let is_quiet = (self.foreign + 1).saturating_mul(QUIET * self.pause) <= self.watched;
+        let is_exclusive = self.starts_at_zero || is_quiet;
         let is_rare = self.ones > RARE * (self.steps + self.jumps - self.ones);
-        if self.grow() && is_rare && is_quiet && self.pause >= timer && !self.has_other_hops {
+        if self.grow() && is_rare && is_exclusive && self.pause >= timer && !self.has_other_hops {
             self.missing
         } else {
             0

@@ -133,10 +133,7 @@ impl Scoreboard {
 
     /// Notes the identification of a packet of the sender.
     pub(crate) fn see(&mut self, segment: &Segment) {
-        // A SYN-ACK may be sent before the connection counts (Linux gives it 0).
-        if !segment.has(SYN) || segment.ack.is_none() {
-            self.ids.see(segment);
-        }
+        self.ids.see(segment);
     }
 
     /// The range that a segment takes, unless it is far from all others.
