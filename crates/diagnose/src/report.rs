@@ -163,13 +163,17 @@ impl Directions {
 /// One direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OneWay {
-    /// Octets of data, each counted once.
+    /// Octets of data, each counted once: from the first to the last that was captured or acknowledged.
     pub bytes: u64,
+    /// Octets of data that the capture has, each counted once.
+    pub captured_bytes: u64,
+    /// Octets of data that the capture lacks: acknowledgments or later data show that they were sent.
+    pub uncaptured_bytes: u64,
     /// Packets, those without data included.
     pub packets: u64,
     /// Packets with data.
     pub data_packets: u64,
-    /// Octets of data ÷ the time from the first to the last segment with data.
+    /// Octets from the first to the last that was captured ÷ the time from the first to the last segment with data.
     pub goodput_mbit_s: Option<f64>,
     /// Round trips.
     pub rtt_ms: RoundTrips,
@@ -191,6 +195,12 @@ pub struct OneWay {
     pub capture_gap_bytes: u64,
     /// Acknowledgments of a closed window.
     pub zero_windows: u64,
+    /// SACK blocks that are used.
+    pub sack_blocks: u64,
+    /// SACK blocks that are ignored: they lie beyond the data of the capture, or no receiver of it sends them.
+    pub ignored_sack_blocks: u64,
+    /// SACK blocks that no receiver of this data sends.
+    pub wrong_sack_blocks: u64,
     /// Segments far outside of any window.
     pub implausible_packets: u64,
     /// Time by limit; the sum is the connection's duration.
@@ -403,6 +413,7 @@ impl OneWay {
     fn of(from: &Direction, to_sender: Option<Nanos>) -> Self {
         let counts = &from.counts;
         let bytes = u64::try_from(from.octets()).unwrap_or_default();
+        let captured = u64::try_from(from.captured()).unwrap_or_default();
         let time = counts.first_data.zip(counts.last_data);
         let time = time
             .map(|(first, last)| last - first)
@@ -422,9 +433,11 @@ impl OneWay {
         });
         Self {
             bytes,
+            captured_bytes: captured,
+            uncaptured_bytes: bytes.saturating_sub(captured),
             packets: counts.packets,
             data_packets: counts.data_packets,
-            goodput_mbit_s: time.map(|time| bytes as f64 * 8e3 / time as f64),
+            goodput_mbit_s: time.map(|time| from.span() as f64 * 8e3 / time as f64),
             rtt_ms: RoundTrips {
                 min: from.rtt.min().map(|min| crate::time::millis(min) + back_ms),
                 median: from.rtt.percentile_ms(50.0).map(|ms| ms + back_ms),
@@ -445,6 +458,9 @@ impl OneWay {
             capture_gaps: counts.capture_gaps,
             capture_gap_bytes: counts.unseen_octets,
             zero_windows: counts.zero_windows,
+            sack_blocks: from.sack_check().used,
+            ignored_sack_blocks: from.sack_check().ignored,
+            wrong_sack_blocks: from.sack_check().wrong,
             implausible_packets: counts.implausible,
             limits_s: limits.collect(),
             receiver_application_s: seconds(from.account.clock.peers),

@@ -8,6 +8,7 @@ use super::{
     policing::Policing,
     route::{Route, Sample},
     rtt::Rtt,
+    sack_check::SackCheck,
     scoreboard::Scoreboard,
     sender::Sender,
     transmission::{Entry, Repeated, Transmission},
@@ -83,9 +84,34 @@ impl Direction {
         self.scoreboard.first()
     }
 
+    /// SACK blocks, by whether a receiver can have sent them.
+    pub(crate) fn sack_check(&self) -> &SackCheck {
+        self.scoreboard.sack_check()
+    }
+
     /// The segment opens this direction: its number is the one before the first octet.
     pub(crate) fn open(&mut self, segment: &Segment) {
         self.scoreboard.open(segment);
+    }
+
+    /// Another SYN-ACK than the first opens this direction.
+    pub(crate) fn open_again(&mut self, segment: &Segment) {
+        self.scoreboard.open_again(segment);
+    }
+
+    /// Data or an acknowledgment belongs to the SYN that opened this direction.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.counts.data_packets > 0 || self.scoreboard.una() >= 0
+    }
+
+    /// Octets of data that the capture has, each counted once.
+    pub(crate) fn captured(&self) -> i64 {
+        self.scoreboard.captured()
+    }
+
+    /// From the first octet of data that the capture has to the last.
+    pub(crate) fn span(&self) -> i64 {
+        self.scoreboard.span()
     }
 
     /// The last segment may have waited for the application: all had been acknowledged when it was sent.
@@ -156,6 +182,8 @@ impl Direction {
         };
         if sent.end > sent.start {
             self.transmit(&sent, delays, peer, budget);
+        } else {
+            self.scoreboard.see_bare(&sent);
         }
     }
 
@@ -167,10 +195,6 @@ impl Direction {
         budget: &mut Budget,
     ) {
         let segment = sent.segment;
-        if self.scoreboard.is_duplicated(sent) {
-            self.counts.duplicated += 1;
-            return;
-        }
         if segment.payload > 0 {
             self.counts.sent += u64::from(segment.payload);
             self.counts.data_packets += 1;
@@ -262,13 +286,15 @@ impl Direction {
         conditions: &Conditions,
         budget: &mut Budget,
     ) -> Option<Trigger> {
-        let follows_pause = self.sender.follows_pause(sent.time(), conditions);
+        let timer = self.sender.timer(sent.time(), conditions);
         let mss = self.sender.mss();
-        match self
-            .scoreboard
-            .enter(sent, follows_pause, mss, conditions.delays)
-        {
-            Entry::New => None,
+        match self.scoreboard.enter(sent, timer, mss, conditions.delays) {
+            Entry::New => {
+                if self.sender.is_probing(sent) {
+                    self.scoreboard.see_probe(sent);
+                }
+                None
+            }
             Entry::Late(late) => {
                 self.counts.reordered += 1;
                 self.path.late(late.octets, late.beyond, late.by);
@@ -371,6 +397,7 @@ impl Direction {
         let news = self.scoreboard.acknowledge(&Incoming {
             segment,
             una,
+            window,
             mss: self.sender.mss(),
             has_data: self.counts.data_packets > 0,
             hole: self.path.hole(),

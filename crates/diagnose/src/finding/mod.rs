@@ -3,6 +3,7 @@
 mod bufferbloat;
 mod burst_loss;
 mod capture_gap;
+mod copied_packets;
 mod large_segments_lost;
 mod loss_place;
 mod one_sided_capture;
@@ -14,6 +15,7 @@ mod reordering;
 mod reset;
 mod reset_by_middlebox;
 mod route_change;
+mod sequence_randomiser;
 mod silent_peer;
 mod slow_client;
 mod slow_reader;
@@ -89,8 +91,10 @@ kinds! {
     Reordering = reordering,
     LargeSegmentsLost = large_segments_lost,
     RouteChange = route_change,
+    SequenceRandomiser = sequence_randomiser,
     CaptureGap = capture_gap,
     OneSidedCapture = one_sided_capture,
+    CopiedPackets = copied_packets,
 }
 
 /// A cause in a direction, its share, and the evidence.

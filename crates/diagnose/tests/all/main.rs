@@ -1,9 +1,11 @@
 //! What a diagnosis says of captures that are made by hand.
 mod acknowledged;
 mod bounds;
+mod copies;
 mod findings;
 mod limits;
 mod make;
+mod numbers;
 mod one_sided;
 mod path;
 mod properties;
