@@ -1,7 +1,7 @@
 //! What acknowledgments have told where the capture is: the sender learns it later.
 
 use super::{
-    pieces::Pieces,
+    pieces::{MOST_TOUCHED, Pieces},
     ranges::Ranges,
     settling::Settling,
     view::{FURTHEST, UNKNOWN},
@@ -172,13 +172,14 @@ impl Acknowledged {
             let is_within = second.is_some_and(|(from, to)| from <= start && end <= to);
             if k == 0 && (end <= ack.una || is_within) {
                 settling.duplicate(start, end);
-                for piece in pieces.touching(start, end) {
+                // It names one segment.
+                for piece in pieces.touching(start, end).take(MOST_TOUCHED) {
                     piece.duplicates += 1;
                 }
                 continue;
             }
             let (start, end) = (start.max(ack.una), end.min(ack.next));
-            if self.sacked.overlap(start, end) == end - start {
+            if self.sacked.overlap(start, end) == end - start || !self.sacked.has_room(end) {
                 continue;
             }
             for (from, to) in self.sacked.missing(start, end) {

@@ -5,6 +5,7 @@ use super::{
     acknowledged::{Incoming, News},
     counts::Counts,
     delays::{Conditions, Delays},
+    delivered::Delivered,
     policing::Policing,
     route::{Route, Sample},
     rtt::Rtt,
@@ -39,6 +40,7 @@ pub(crate) struct Direction {
     pub(crate) account: Account,
     pub(crate) counts: Counts,
     pub(crate) path: Observer,
+    pub(crate) delivered: Delivered,
 }
 
 impl Direction {
@@ -53,6 +55,7 @@ impl Direction {
             account: Account::new(start),
             counts: Counts::default(),
             path: Observer::default(),
+            delivered: Delivered::default(),
         }
     }
 
@@ -138,6 +141,8 @@ impl Direction {
         if segment.payload > 0 {
             self.counts.see_data(segment);
             self.sender.see_data(segment);
+            self.delivered
+                .send(sent.start, sent.start + i64::from(segment.payload));
         }
         let conditions = Conditions::of(&self.rtt, delays);
         let trigger = self.enter(sent, &conditions, budget);
@@ -315,6 +320,7 @@ impl Direction {
             self.sample(time, sample, delays);
         }
         let is_current = una >= self.scoreboard.una();
+        self.deliver(segment, una, is_current);
         if segment.has(SYN) {
             if let Some(sample) = news.sample {
                 self.path.opened(sample);
@@ -346,6 +352,21 @@ impl Direction {
         }
         self.settle(time, delays, budget);
         news.sample
+    }
+
+    /// Notes which segments an acknowledgment covers, and the window as the header has it.
+    fn deliver(&mut self, segment: &Segment, una: i64, is_current: bool) {
+        self.delivered.acknowledge(una);
+        for block in segment.blocks() {
+            let unwrapped = self.scoreboard.unwrap(block.0, una);
+            let length = i64::from(block.1.wrapping_sub(block.0));
+            if let Some(start) = unwrapped.filter(|_| length <= FURTHEST) {
+                self.delivered.select(start, start + length);
+            }
+        }
+        if is_current {
+            self.delivered.announce(una, segment.window);
+        }
     }
 
     /// Hands on what an acknowledgment shows.
@@ -413,6 +434,7 @@ impl Direction {
             self.judge(&piece, delays, budget);
         }
         self.ledger.finish(budget);
+        self.delivered.finish();
         let wait = Wait {
             is_last: true,
             is_idle: self.sender.una() >= self.scoreboard.next(),
