@@ -10,6 +10,7 @@ from anabranch import _engine, owner
 from anabranch.diagnosis import Diagnosis, directions
 from anabranch.diagnosis_text import cause_text, overview
 from anabranch.errors import UserError
+from anabranch.progress import Progress
 
 MOST_IN_COMMENT = 10
 """Sentences at one frame."""
@@ -36,7 +37,9 @@ def write_annotated(document: Diagnosis, target: Path) -> None:
         raise UserError(f"{target}: cannot be written: it is the capture or a directory", hint="choose another place")
     aside = owner.beside(target)
     try:
-        _engine.annotate_capture(document["file"], str(aside), comments(document), "\n".join(overview(document)))
+        title = "\n".join(overview(document))
+        with Progress(target.name, 1) as bar:
+            _engine.annotate_capture(document["file"], str(aside), comments(document), title, bar.update)
         aside.replace(target)
     except _engine.CaptureError as error:
         raise UserError(f"{target}: {error}") from None

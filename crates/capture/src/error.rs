@@ -37,7 +37,7 @@ pub enum Error {
     },
     /// Its compressed form is smaller than that of a capture.
     #[error(
-        "what follows packet {after} expands to more than {times} times its compressed size; expected a capture (decompress it to read it nevertheless)"
+        "what follows packet {after} expands to more than {times} times its compressed size; expected a capture: decompress it first, or allow any expansion"
     )]
     Expands {
         /// Packets before that.

@@ -231,9 +231,9 @@ pub struct OneWay {
 pub struct UnscaledWindow {
     /// Segments within it that arrived at once.
     pub arrived_within: u64,
-    /// Segments beyond it that did.
+    /// Segments of which a copy beyond it arrived.
     pub arrived_beyond: u64,
-    /// Segments within it that were retransmitted, or never acknowledged.
+    /// Segments within it whose first copy was lost.
     pub lost_within: u64,
     /// Segments beyond it that were.
     pub lost_beyond: u64,

@@ -29,14 +29,24 @@ pub struct Bounds {
     pub expansion: u64,
 }
 
+impl Bounds {
+    /// The bounds unless set otherwise.
+    pub const DEFAULT: Self = Self {
+        open_connections: 1 << 14,
+        connections: 10_000,
+        retransmissions: 200_000,
+        expansion: Limits::EXPANSION,
+    };
+    /// The same for a compressed capture that may expand however much.
+    pub const ANY_EXPANSION: Self = Self {
+        expansion: u64::MAX,
+        ..Self::DEFAULT
+    };
+}
+
 impl Default for Bounds {
     fn default() -> Self {
-        Self {
-            open_connections: 1 << 14,
-            connections: 10_000,
-            retransmissions: 200_000,
-            expansion: Limits::EXPANSION,
-        }
+        Self::DEFAULT
     }
 }
 
@@ -99,7 +109,7 @@ pub fn diagnose(
 pub fn trace(
     file: impl Read + Seek,
     bounds: Bounds,
-    watch: Watch,
+    watch: &Watch,
     stop: impl Fn() -> bool,
 ) -> Result<Vec<Trace>, Error> {
     let begin = || Table::watching(bounds, watch.clone());

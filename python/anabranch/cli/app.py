@@ -477,6 +477,12 @@ def diagnose(
         Optional[Path],  # noqa: UP045 - see above
         typer.Option("--annotate", metavar="FILE", help="Write the capture as pcapng, with the findings as comments."),
     ] = None,
+    any_expansion: Annotated[
+        bool,
+        typer.Option(
+            "--any-expansion", help="Read a compressed capture also if it expands to more than 256 times its size."
+        ),
+    ] = False,
     follow: Annotated[
         Optional[str],  # noqa: UP045 - see above
         typer.Option(
@@ -504,7 +510,7 @@ def diagnose(
     with exit_status():
         from anabranch.cli.diagnose import DiagnoseOptions, FollowOptions, run_diagnose, run_follow
 
-        options = DiagnoseOptions(connection, json, replay, advise, live, out, annotate)
+        options = DiagnoseOptions(connection, json, replay, advise, live, out, annotate, any_expansion)
         if follow is None:
             run_diagnose(capture, options)
         else:

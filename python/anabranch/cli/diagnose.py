@@ -24,6 +24,7 @@ class DiagnoseOptions:
     live: bool = False
     out: Path | None = None
     annotate: Path | None = None
+    any_expansion: bool = False
 
     @property
     def is_simulated(self) -> bool:
@@ -101,6 +102,8 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
     from anabranch.diagnosis import diagnose
     from anabranch.diagnosis_text import detail, overview
     from anabranch.errors import UserError
+    from anabranch.progress import Progress
+    from anabranch.shown import plain
 
     if capture is None:
         raise UserError("expected a capture, or --follow INTERFACE", hint="anabranch diagnose slow.pcapng")
@@ -112,7 +115,8 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
         from anabranch.live import prepare
 
         prepare("--advise simulates")
-    found = diagnose(capture)
+    with Progress(plain(capture.name), 1) as bar:
+        found = diagnose(capture, any_expansion=options.any_expansion, progress=bar.update)
     one = None if options.connection is None else found.connection(options.connection)
     made = _made(capture, found, one, options) if options.is_simulated or options.out is not None else None
     if options.json:
@@ -141,6 +145,7 @@ def command_line(capture: Path, options: DiagnoseOptions) -> str:
     words = ["anabranch", "diagnose", str(capture)]
     words += ["--connection", str(options.connection)] if options.connection is not None else []
     words += [f"--{name}" for name in ("replay", "advise", "live") if getattr(options, name)]
+    words += ["--any-expansion"] if options.any_expansion else []
     return f"{shlex.join(words)} --out DIR"
 
 

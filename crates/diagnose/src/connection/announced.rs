@@ -2,7 +2,7 @@
 
 use crate::{
     segment::{FIN, RST, SYN, Segment},
-    time::{MILLISECOND, Nanos},
+    time::{MILLISECOND, Nanos, SECOND},
 };
 
 /// Whose a RST is.
@@ -79,6 +79,10 @@ const LEAST_ANSWER: Nanos = MILLISECOND;
 const KNOWN: u32 = 4;
 /// A host sends fewer packets to others between two of a connection.
 const MOST_STEP: u16 = 1024;
+/// After a longer silence a host that numbers all its packets together has sent more.
+const LATELY: Nanos = SECOND;
+/// Octets of a full segment on Ethernet. A RST after fewer may follow a last segment that the capture lacks.
+const FULL: u32 = 1460;
 /// Initial hop limits of common systems.
 const INITIAL: [u8; 4] = [32, 64, 128, 255];
 
@@ -143,6 +147,8 @@ pub(crate) struct Announced {
     limits: Option<(u8, u8)>,
     hops: Option<(u8, u8)>,
     numbering: Numbering,
+    /// When its last packet passed.
+    last: Option<Nanos>,
     /// Its packets behind the SYN, and those of them with timestamps.
     packets: u32,
     stamped: u32,
@@ -177,7 +183,9 @@ impl Announced {
         }
         self.rst = Some(segment.number);
         let is_sequence = self.next.zip(peer.ack).is_some_and(|((next, _), acked)| {
-            is_after(segment.seq, next) && segment.seq != acked && segment.seq != 0
+            is_after(segment.seq, next.wrapping_add(FULL))
+                && segment.seq != acked
+                && segment.seq != 0
         });
         let is_too_soon = answer
             .zip(peer.next)
@@ -189,7 +197,8 @@ impl Announced {
         let all = [
             (
                 Sign::Identification,
-                segment.id.is_some_and(|id| self.numbering.excludes(id)),
+                self.last.is_some_and(|last| segment.time - last <= LATELY)
+                    && segment.id.is_some_and(|id| self.numbering.excludes(id)),
             ),
             (
                 Sign::NoTimestamps,
@@ -221,6 +230,7 @@ impl Announced {
         {
             reset.signs.push(Sign::GoesOn);
         }
+        self.last = Some(segment.time);
         self.limits = Some(widened(self.limits, segment.hop_limit));
         self.hops = Some(widened(self.hops, hops(segment.hop_limit)));
         if !is_syn {

@@ -8,6 +8,17 @@ const MOST: usize = 4096;
 /// Segments of one range that are looked at: a retransmission or a SACK block covers few.
 const MOST_TOUCHED: usize = 64;
 
+/// Where a segment ended, beside the window as the header has it, without the scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Position {
+    /// The first copy ended within.
+    Within,
+    /// The first copy ended beyond, and a later one within.
+    FirstBeyond,
+    /// All copies ended beyond.
+    Beyond,
+}
+
 /// A segment of new data.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
@@ -15,8 +26,7 @@ struct Sent {
     end: i64,
     /// Octets of its smallest copy.
     least: i64,
-    /// It ended beyond the window as the header has it, without the scale.
-    is_beyond: bool,
+    position: Position,
     is_repeated: bool,
     /// A SACK block covers it.
     has_arrived: bool,
@@ -30,12 +40,12 @@ pub(crate) struct Delivered {
     edge: Option<i64>,
     /// Octets of the largest segment that was acknowledged.
     pub(crate) largest: i64,
-    /// Segments that arrived at once, within the window without its scale and beyond.
+    /// Segments that arrived at once within the window without its scale.
     pub(crate) within: u64,
+    /// Segments of which a copy beyond it arrived.
     pub(crate) beyond: u64,
-    /// Segments beyond it that were retransmitted.
+    /// Segments whose first copy was lost, beyond it and within.
     pub(crate) lost_beyond: u64,
-    /// Segments within it that were.
     pub(crate) lost_within: u64,
 }
 
@@ -50,6 +60,10 @@ impl Delivered {
                     break;
                 }
                 one.is_repeated = true;
+                if one.position == Position::Beyond && self.edge.is_none_or(|edge| one.end <= edge)
+                {
+                    one.position = Position::FirstBeyond;
+                }
                 if start > one.start || end < one.end {
                     one.least = one.least.min(end - start);
                 }
@@ -62,11 +76,17 @@ impl Delivered {
         if self.waiting.len() >= MOST {
             self.waiting.pop_front();
         }
+        let is_beyond = self.edge.is_some_and(|edge| end > edge);
+        let position = if is_beyond {
+            Position::Beyond
+        } else {
+            Position::Within
+        };
         self.waiting.push_back(Sent {
             start,
             end,
             least: end - start,
-            is_beyond: self.edge.is_some_and(|edge| end > edge),
+            position,
             is_repeated: false,
             has_arrived: false,
         });
@@ -108,11 +128,11 @@ impl Delivered {
 
     fn arrive(&mut self, one: Sent) {
         self.largest = self.largest.max(one.least);
-        let count = match (one.is_repeated, one.is_beyond) {
-            (false, false) => &mut self.within,
-            (false, true) => &mut self.beyond,
-            (true, false) => &mut self.lost_within,
-            (true, true) => &mut self.lost_beyond,
+        let count = match one.position {
+            Position::Beyond => &mut self.beyond,
+            Position::FirstBeyond => &mut self.lost_beyond,
+            Position::Within if one.is_repeated => &mut self.lost_within,
+            Position::Within => &mut self.within,
         };
         *count += 1;
     }
@@ -124,10 +144,9 @@ impl Delivered {
             return;
         }
         for one in waiting.iter().filter(|one| !one.has_arrived) {
-            let count = if one.is_beyond {
-                &mut self.lost_beyond
-            } else {
-                &mut self.lost_within
+            let count = match one.position {
+                Position::Within => &mut self.lost_within,
+                Position::FirstBeyond | Position::Beyond => &mut self.lost_beyond,
             };
             *count += 1;
         }
@@ -154,6 +173,22 @@ mod tests {
         delivered.send(1448, 2448);
         delivered.acknowledge(2448);
         assert_eq!(delivered.largest, 1000);
+    }
+
+    #[test]
+    fn a_retransmission_beyond_the_window_that_arrives_clears_the_path() {
+        let mut delivered = Delivered::default();
+        delivered.announce(0, 64);
+        delivered.send(0, 1000);
+        delivered.send(0, 1000);
+        delivered.acknowledge(1000);
+        assert_eq!((delivered.beyond, delivered.lost_beyond), (1, 0));
+        delivered.announce(1000, 500);
+        delivered.send(1000, 2000);
+        delivered.announce(1000, 1000);
+        delivered.send(1000, 2000);
+        delivered.acknowledge(2000);
+        assert_eq!((delivered.beyond, delivered.lost_beyond), (1, 1));
     }
 
     #[test]

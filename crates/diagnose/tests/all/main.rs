@@ -10,3 +10,4 @@ mod resets;
 mod retransmissions;
 mod silence;
 mod trace;
+mod work;

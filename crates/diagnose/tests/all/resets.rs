@@ -4,6 +4,8 @@ use anabranch_diagnose::report::Reset;
 
 use crate::make::{ACK, MSS, Made, RST, Script};
 
+type Edit = fn(&mut Made);
+
 /// A transfer with timestamps that B ends with a RST, which `edit` changes.
 fn reset(edit: impl Fn(&mut Made)) -> (Reset, Vec<&'static str>) {
     let mut script = Script::with_stamps();
@@ -30,7 +32,7 @@ fn a_reset_without_a_sign_is_the_hosts() {
 
 #[test]
 fn one_sign_names_no_device() {
-    let edits: [(fn(&mut Made), &str); 5] = [
+    let edits: [(Edit, &str); 5] = [
         (|rst| rst.hops = 50, "hops"),
         (|rst| rst.id = 50_000, "ip-identification"),
         (|rst| rst.options.clear(), "no-timestamps"),
