@@ -12,11 +12,20 @@ FINDINGS = {
     "syn-loss": "see whether {receiver} accepts fast enough (ss -lnt, ListenOverflows), or the path loses",
     "reset-by-middlebox": "look for a firewall or proxy between the hosts; capture on both sides of it",
     "large-segments-lost": "let ICMP pass, or clamp the MSS to what the path carries",
+    "window-scaling-ignored": "look for a firewall between the hosts that does not know window scaling (RFC 7323 §2.3)",
     "policer": "ask for the contract's rate; a sender that shapes to it loses nothing",
 }
 """Findings that matter more than any limit, the gravest first."""
 
-FAILURES = ("unanswered", "refused", "syn-loss", "reset-by-middlebox", "reset", "large-segments-lost")
+FAILURES = (
+    "unanswered",
+    "refused",
+    "syn-loss",
+    "reset-by-middlebox",
+    "reset",
+    "large-segments-lost",
+    "window-scaling-ignored",
+)
 """Findings of connections that failed or began late."""
 
 _LOSSES = "find where the segments are lost: capture at {receiver} as well"
