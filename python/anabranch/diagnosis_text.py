@@ -102,16 +102,29 @@ def remarks(document: Diagnosis) -> Iterator[str]:
     passed = {name: number for name, number in document["passed_over"].items() if number}
     if passed:
         yield f"  passed over: {', '.join(f'{number:,} {name}' for name, number in passed.items())}"
-    if document["time_went_back"]:
-        told = f"  {plural(document['time_went_back'], 'packet')} out of order in the file, put in order by time"
-        late = document["not_put_in_order"]
-        yield told + (f" but for {late:,}" if late else "")
+    yield from _order(document)
     if document["cut_off"]:
         yield "  the capture is cut off within its last record"
     if document["damaged"]:
         yield f"  {shown.plain(document['damaged'])}; the part before is diagnosed"
     if document["ended_early"]:
         yield f"  {plural(document['ended_early'], 'connection')} ended early: more were open than are followed"
+
+
+def _order(document: Diagnosis) -> Iterator[str]:
+    """How packets that were not in order of time were put in order."""
+    if not document["time_went_back"]:
+        return
+    told = f"  {plural(document['time_went_back'], 'packet')} out of order in the file"
+    match document["order"]:
+        case "sorted":
+            yield f"{told} (files, interfaces or queues that were joined): all packets were sorted by time"
+        case "clock-set-back":
+            steps = plural(document["clock_set_back"], "time")
+            yield f"{told}: the clock was set back {steps}; the order of the file is kept, and times go on from there"
+        case _:
+            late = document["not_put_in_order"]
+            yield f"{told}, put in order by time" + (f" but for {late:,}" if late else "")
 
 
 _HEADINGS = ("#", "sender > receiver", "bytes", "time", "Mbit/s", "RTT ms", "retr.", "limited by")

@@ -1,7 +1,7 @@
 //! What acknowledgments have told where the capture is: the sender learns it later.
 
 use super::{
-    pieces::Pieces,
+    pieces::{MOST_TOUCHED, Pieces},
     ranges::Ranges,
     sack_check::{Block, SackCheck},
     settling::Settling,
@@ -191,14 +191,18 @@ impl Acknowledged {
             if is_duplicate {
                 settling.duplicate(start, end);
                 is_repeated = true;
-                for piece in pieces.touching(start, end) {
+                // It names one segment.
+                for piece in pieces.touching(start, end).take(MOST_TOUCHED) {
                     piece.duplicates += 1;
                 }
                 continue;
             }
             // The capture may lack the data of this direction.
             let end = end.min(ack.next);
-            if end <= start || self.sacked.overlap(start, end) == end - start {
+            if end <= start
+                || self.sacked.overlap(start, end) == end - start
+                || !self.sacked.has_room(end)
+            {
                 continue;
             }
             for (from, to) in self.sacked.missing(start, end) {

@@ -5,6 +5,7 @@ use super::{
     acknowledged::{Incoming, News},
     counts::Counts,
     delays::{Conditions, Delays, Peer},
+    delivered::Delivered,
     policing::Policing,
     route::{Route, Sample},
     rtt::Rtt,
@@ -44,6 +45,7 @@ pub(crate) struct Direction {
     acks: [Nanos; 3],
     /// Time from one that came alone to the segment after it.
     pub(crate) reaction: Option<Nanos>,
+    pub(crate) delivered: Delivered,
 }
 
 impl Direction {
@@ -60,6 +62,7 @@ impl Direction {
             path: Observer::default(),
             acks: [Nanos::MIN / 2; 3],
             reaction: None,
+            delivered: Delivered::default(),
         }
     }
 
@@ -199,6 +202,8 @@ impl Direction {
             self.counts.sent += u64::from(segment.payload);
             self.counts.data_packets += 1;
             self.sender.see_data(segment);
+            self.delivered
+                .send(sent.start, sent.start + i64::from(segment.payload));
         }
         let conditions = Conditions::of(&self.rtt, delays, peer.queue);
         let trigger = self.enter(sent, &conditions, budget);
@@ -420,6 +425,7 @@ impl Direction {
         if let Some(sample) = news.sample.filter(|_| is_prompt) {
             self.rtt.see_prompt(time, sample);
         }
+        self.deliver(segment, una, is_current);
         if segment.has(SYN) {
             if let Some(sample) = news.sample {
                 self.path.opened(sample);
@@ -451,6 +457,23 @@ impl Direction {
         }
         self.settle(time, delays, budget);
         news.sample
+    }
+
+    /// Notes which segments an acknowledgment covers, and the window as the header has it.
+    fn deliver(&mut self, segment: &Segment, una: i64, is_current: bool) {
+        self.delivered.acknowledge(una);
+        for block in segment.blocks() {
+            let unwrapped = self.scoreboard.unwrap(block.0, una);
+            let length = i64::from(block.1.wrapping_sub(block.0));
+            // A device may have changed the block.
+            let is_sent = |start: &i64| start + length <= self.scoreboard.next();
+            if let Some(start) = unwrapped.filter(is_sent) {
+                self.delivered.select(start, start + length);
+            }
+        }
+        if is_current {
+            self.delivered.announce(una, segment.window);
+        }
     }
 
     /// Hands on what an acknowledgment shows.
@@ -528,6 +551,7 @@ impl Direction {
             self.judge(&piece, delays, budget);
         }
         self.ledger.finish(budget);
+        self.delivered.finish();
         let wait = Wait {
             is_last: true,
             is_idle: self.sender.una() >= self.scoreboard.next(),

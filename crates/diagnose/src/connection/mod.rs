@@ -8,6 +8,7 @@ pub(crate) mod clock;
 pub(crate) mod copies;
 pub(crate) mod counts;
 pub(crate) mod delays;
+pub(crate) mod delivered;
 pub(crate) mod direction;
 pub(crate) mod episodes;
 pub(crate) mod gaps;
@@ -154,6 +155,22 @@ impl Connection {
         self.announced[from].reset_origin()
     }
 
+    /// The signs that the first RST in the name of an end is of a device on the path.
+    pub(crate) fn reset_signs(&self, from: usize) -> Vec<&'static str> {
+        let signs = self.announced[from].reset_signs().into_iter();
+        signs.map(announced::Sign::name).collect()
+    }
+
+    /// The receiver of an end's data scales its window (RFC 7323 §2.2).
+    pub(crate) fn scales_window(&self, from: usize) -> bool {
+        let [a, b] = &self.announced;
+        let is_scaled = a.scale.is_some() && b.scale.is_some();
+        is_scaled
+            && self.announced[1 - from]
+                .scale
+                .is_some_and(|shift| shift > 0)
+    }
+
     /// Retransmissions that are listed.
     pub(crate) fn kept_retransmissions(&self) -> u64 {
         let ways = self.directions.iter();
@@ -262,11 +279,14 @@ impl Connection {
         }
         self.announced[from].fin |= segment.has(FIN);
         if segment.has(RST) {
-            self.announced[from].see_rst(segment);
+            let answer = self.hosts[from].min();
+            let [a, b] = &mut self.announced;
+            let (own, peer) = if from == 0 { (a, b) } else { (b, a) };
+            own.see_rst(segment, peer, answer);
             self.directions[from].counts.packets += 1;
             return;
         }
-        self.announced[from].see_hops(segment.hop_limit);
+        self.announced[from].see_packet(segment);
         let took = self.add_stamps(segment, from);
         self.directions[from].path.see_sender(segment);
         self.directions[1 - from].path.ask(segment);

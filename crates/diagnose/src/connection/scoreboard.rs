@@ -7,7 +7,7 @@ use super::{
     identifications::Identifications,
     leap::Leap,
     octets::Octets,
-    pieces::Pieces,
+    pieces::{MOST_TOUCHED, Pieces},
     sack_check::SackCheck,
     settling::Settling,
     transmission::{Entry, History, Marked, Repeated, Suspect, Transmission, copy_of},
@@ -103,6 +103,11 @@ impl Scoreboard {
     /// The number of the first octet of data, once it is known.
     pub(crate) fn first(&self) -> Option<u32> {
         self.sequence.map(Sequence::first)
+    }
+
+    /// The distance from the first octet of data that is nearest to `near` and has this number.
+    pub(crate) fn unwrap(&self, number: u32, near: i64) -> Option<i64> {
+        self.sequence.map(|sequence| sequence.unwrap(number, near))
     }
 
     /// The segment opens this direction: its number is the one before the first octet.
@@ -237,6 +242,13 @@ impl Scoreboard {
         // The capture has no copy of a tail that was lost before it.
         let known = if start >= self.next { end } else { self.next };
         let old = (start.max(self.acknowledged.una), end.min(known));
+        if old.0 < old.1 {
+            for piece in self.pieces.join(old.0, old.1) {
+                if !piece.again.is_empty() {
+                    self.settling.give_up(piece);
+                }
+            }
+        }
         let holes = self.holes(old.0, old.1);
         let is_acknowledged = start < self.acknowledged.una;
         let hole_octets: i64 = holes.iter().map(|(from, to)| to - from).sum();
@@ -410,6 +422,7 @@ impl Scoreboard {
         };
         self.settling
             .touching(start, end)
+            .take(MOST_TOUCHED)
             .for_each(|piece| see(piece));
         self.pieces
             .touching(start, end)
@@ -417,7 +430,7 @@ impl Scoreboard {
         if octets < end - start {
             return None;
         }
-        let settled = self.settling.touching(start, end);
+        let settled = self.settling.touching(start, end).take(MOST_TOUCHED);
         for piece in settled.chain(self.pieces.touching(start, end)) {
             piece.add_late_original(sent.copy());
         }
