@@ -125,14 +125,22 @@ class Diagnosis(dict[str, Any]):
         write_diagnosis(self, Path(directory))
 
 
-def diagnose(path: str | Path) -> Diagnosis:
+def diagnose(
+    path: str | Path, *, any_expansion: bool = False, progress: Callable[[float], None] | None = None
+) -> Diagnosis:
     """Diagnose the TCP connections of a capture, pcap or pcapng, compressed or not.
+
+    Args:
+        path: The capture.
+        any_expansion: Whether a compressed capture may expand to more than 256 times its size.
+        progress: Called many times a second with the share that has been read, 0 to 1. It begins again if the
+            packets are far out of order, so that the capture is read again.
 
     Raises:
         UserError: It is no capture, or cannot be read.
     """
     try:
-        document = _engine.diagnose(str(path), str(path))
+        document = _engine.diagnose(str(path), str(path), any_expansion, progress)
     except _engine.CaptureError as error:
         raise UserError(str(error), file=shown.plain(str(path))) from None
     return Diagnosis(json.loads(document))

@@ -12,6 +12,7 @@ from anabranch.diagnosis import Diagnosis, directions
 from anabranch.diagnosis_text import cause_text, overview
 from anabranch.errors import UserError
 from anabranch.output_file import OutputFile, output_file
+from anabranch.progress import Progress
 from anabranch.spoken import argument
 
 MOST_IN_COMMENT = 10
@@ -50,7 +51,9 @@ def write_annotated(document: Diagnosis, target: OutputFile) -> None:
     """
 
     def make(aside: Path) -> None:
-        _engine.annotate_capture(document["file"], str(aside), comments(document), "\n".join(overview(document)))
+        title = "\n".join(overview(document))
+        with Progress(target.name, 1) as bar:
+            _engine.annotate_capture(document["file"], str(aside), comments(document), title, bar.update)
 
     try:
         target.fill(make)

@@ -102,16 +102,29 @@ def remarks(document: Diagnosis) -> Iterator[str]:
     passed = {name: number for name, number in document["passed_over"].items() if number}
     if passed:
         yield f"  passed over: {', '.join(f'{number:,} {name}' for name, number in passed.items())}"
-    if document["time_went_back"]:
-        told = f"  {plural(document['time_went_back'], 'packet')} out of order in the file, put in order by time"
-        late = document["not_put_in_order"]
-        yield told + (f" but for {late:,}" if late else "")
+    yield from _order(document)
     if document["cut_off"]:
         yield "  the capture is cut off within its last record"
     if document["damaged"]:
         yield f"  {shown.plain(document['damaged'])}; the part before is diagnosed"
     if document["ended_early"]:
         yield f"  {plural(document['ended_early'], 'connection')} ended early: more were open than are followed"
+
+
+def _order(document: Diagnosis) -> Iterator[str]:
+    """How packets that were not in order of time were put in order."""
+    if not document["time_went_back"]:
+        return
+    told = f"  {plural(document['time_went_back'], 'packet')} out of order in the file"
+    match document["order"]:
+        case "sorted":
+            yield f"{told} (files, interfaces or queues that were joined): all packets were sorted by time"
+        case "clock-set-back":
+            steps = plural(document["clock_set_back"], "time")
+            yield f"{told}: the clock was set back {steps}; the order of the file is kept, and times go on from there"
+        case _:
+            late = document["not_put_in_order"]
+            yield f"{told}, put in order by time" + (f" but for {late:,}" if late else "")
 
 
 _HEADINGS = ("#", "sender > receiver", "bytes", "time", "Mbit/s", "RTT ms", "retr.", "limited by")
@@ -133,7 +146,7 @@ def _row(connection: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         str(connection["id"]),
         f"{sender} > {receiver}",
-        amount(direction["bytes"]),
+        amount(direction["captured_bytes"]) + ("+" if direction["uncaptured_bytes"] else ""),
         f"{connection['duration_s']:.3g} s",
         _number(direction["goodput_mbit_s"]),
         _number(direction["rtt_ms"]["median"]),
@@ -146,8 +159,8 @@ def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
     """What is to be said of a connection: whose time it was, limits, retransmissions, findings."""
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
-    data, time = amount(direction["bytes"]), f"{connection['duration_s']:.3f} s"
-    yield f"Connection {connection['id']}: {sender} sends {data} to {receiver} in {time}"
+    time = f"{connection['duration_s']:.3f} s"
+    yield f"Connection {connection['id']}: {sender} sends {bytes_text(direction)} to {receiver} in {time}"
     point, times = point_text(connection, name), round_trips_text(direction)
     yield f"  capture point {point}, handshake {connection['handshake']}, {times}"
     yield f"  time: {parties_text(connection, name)}"
@@ -164,7 +177,7 @@ def _briefly(connection: Mapping[str, Any]) -> Iterator[str]:
     """Limits and next step of a connection that did not fare worst."""
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
-    data = f"{amount(direction['bytes'])} to {receiver}, the most data"
+    data = f"{bytes_text(direction)} to {receiver}, the most data"
     yield f"Connection {connection['id']}: {sender} sends {data}"
     yield f"  limits: {limits_text(connection, direction)}"
     if step := next_step(connection):
@@ -180,6 +193,13 @@ def limits_text(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> 
         return named or "none"
     last = connection[connection["spoke_last"]] if connection["spoke_last"] else "none"
     return f"{named or 'none'}; idle for {quiet:.3g} s after the last data, from {last}"
+
+
+def bytes_text(direction: Mapping[str, Any]) -> str:
+    """The data of a direction: the bytes of the capture, and those that it lacks."""
+    captured = amount(direction["captured_bytes"])
+    lacking = direction["uncaptured_bytes"]
+    return f"{captured}, and {amount(lacking)} that the capture lacks," if lacking else captured
 
 
 def finding_text(finding: Mapping[str, Any], sender: str, receiver: str) -> str:

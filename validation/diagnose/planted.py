@@ -31,6 +31,7 @@ from anabranch.diagnosis import diagnose
 
 from diagnose import editing, live, page
 from diagnose.causes import CAUSES, POINTS, WINDOW, Cause
+from diagnose.invariants import checked
 from diagnose.judging import Judgement, Pause, Tally, judge_bars, matrix, truth_of_pause
 from diagnose.simulated import Row, Score, compare, compare_time, sent
 from diagnose.truth import SYN, Acks, Sent, needed
@@ -54,7 +55,7 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "planted.pcapng"
             file.write_bytes(content)
-            document = diagnose(file)
+            document = checked(diagnose(file))
         if not document["connections"]:
             # Every SYN was lost before this point.
             continue

@@ -35,6 +35,16 @@ pub enum Error {
         /// The most bytes.
         most: u64,
     },
+    /// Its compressed form is smaller than that of a capture.
+    #[error(
+        "what follows packet {after} expands to more than {times} times its compressed size; expected a capture: decompress it first, or allow any expansion"
+    )]
+    Expands {
+        /// Packets before that.
+        after: u64,
+        /// The most decompressed bytes for a compressed one.
+        times: u64,
+    },
     /// The reader of the file fails.
     #[error("it cannot be read: {0}; expected a file that can be read")]
     System(String),
@@ -46,6 +56,11 @@ pub enum Error {
         /// The reason in words.
         why: String,
     },
+    /// Its packets are not in order of time, and the temporary file of the sort fails.
+    #[error(
+        "its packets cannot be sorted by time: {0}; expected room for temporary files (TMPDIR)"
+    )]
+    Unsorted(String),
     /// Reading was to stop.
     #[error("reading was interrupted; expected time to read it")]
     Interrupted,

@@ -28,5 +28,5 @@ pub use conversations::{Conversation, Conversations, Fragments};
 pub use error::Error;
 pub use layers::Skip;
 pub use packet::{Fragment, Ip, Packet};
-pub use reader::{Counts, Reader};
+pub use reader::{Counts, Limits, Reader};
 pub use selection::{Endpoint, Protocol, Selection};

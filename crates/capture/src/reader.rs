@@ -9,8 +9,34 @@ use crate::{
     layers::{ip::innermost, network_layer},
 };
 
-/// The most bytes of a capture, decompressed, unless set otherwise: 16 GiB.
-const MOST: u64 = 16 << 30;
+/// How much of a capture is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes, decompressed: 16 GiB unless set otherwise. A caller that holds nothing of them needs no bound.
+    pub bytes: u64,
+    /// Decompressed bytes for each byte of a compressed file. The first 32 MiB are free.
+    pub expansion: u64,
+}
+
+impl Limits {
+    /// No bound.
+    pub const NONE: Self = Self {
+        bytes: u64::MAX,
+        expansion: u64::MAX,
+    };
+    /// Headers of a long transfer take 10 to 60 times less room when they are compressed, and frames of 1514 bytes full of zeros about
+    /// 120 times: each needs a dozen bytes for its time, numbers and checksum. DEFLATE itself ends at 1032.
+    pub const EXPANSION: u64 = 256;
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: 16 << 30,
+            expansion: Self::EXPANSION,
+        }
+    }
+}
 
 /// What a capture has had so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -78,19 +104,19 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_until(file: impl Read + 'a, stop: impl Fn() -> bool + 'a) -> Result<Self, Error> {
-        Self::open_within(file, MOST, stop)
+        Self::open_within(file, Limits::default(), stop)
     }
 
-    /// The same for at most so many bytes, decompressed. Whoever holds nothing of what it reads needs no bound.
+    /// The same within other limits.
     ///
     /// # Errors
     /// As [`Self::open`].
     pub fn open_within(
         file: impl Read + 'a,
-        most: u64,
+        limits: Limits,
         stop: impl Fn() -> bool + 'a,
     ) -> Result<Self, Error> {
-        let mut bytes = Bytes::new(file, most).map_err(|failure| failure.after(0))?;
+        let mut bytes = Bytes::new(file, limits).map_err(|failure| failure.after(0))?;
         bytes.stop(stop);
         let container = Container::open(&mut bytes)?;
         Ok(Self {

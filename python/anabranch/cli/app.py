@@ -502,6 +502,12 @@ def diagnose(
         typer.Option("--annotate", metavar="FILE", help="Write the capture as pcapng, with the findings as comments."),
     ] = None,
     force: Force = False,
+    any_expansion: Annotated[
+        bool,
+        typer.Option(
+            "--any-expansion", help="Read a compressed capture also if it expands to more than 256 times its size."
+        ),
+    ] = False,
     follow: Annotated[
         Optional[str],  # noqa: UP045 - see above
         typer.Option(
@@ -531,7 +537,7 @@ def diagnose(
         from anabranch.diagnosis_choice import Choice
 
         choice = Choice(tuple(host or ()), port, around)
-        options = DiagnoseOptions(connection, json, replay, advise, live, out, annotate, force, choice)
+        options = DiagnoseOptions(connection, json, replay, advise, live, out, annotate, force, any_expansion, choice)
         if follow is None:
             run_diagnose(capture, options)
         else:

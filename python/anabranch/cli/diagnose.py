@@ -28,6 +28,7 @@ class DiagnoseOptions:
     out: Path | None = None
     annotate: Path | None = None
     force: bool = False
+    any_expansion: bool = False
     choice: Choice = field(default_factory=Choice)
 
     @property
@@ -116,6 +117,8 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
     from anabranch.diagnosis_choice import choose, time_of
     from anabranch.diagnosis_text import detail, overview
     from anabranch.errors import UserError
+    from anabranch.progress import Progress
+    from anabranch.shown import plain
 
     if capture is None:
         raise UserError("expected a capture, or --follow INTERFACE", hint="anabranch diagnose slow.pcapng")
@@ -139,7 +142,8 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
         from anabranch.live import prepare
 
         prepare("--advise simulates")
-    whole = diagnose(capture)
+    with Progress(plain(capture.name), 1) as bar:
+        whole = diagnose(capture, any_expansion=options.any_expansion, progress=bar.update)
     found = choose(whole, options.choice)
     one = None if options.connection is None else found.connection(options.connection)
     made = _made(capture, found, one, options) if options.is_simulated or options.out is not None else None
@@ -172,6 +176,7 @@ def command_line(capture: Path, options: DiagnoseOptions) -> str:
     words += ["--connection", str(options.connection)] if options.connection is not None else []
     words += options.choice.words()
     words += [f"--{name}" for name in ("replay", "advise", "live") if getattr(options, name)]
+    words += ["--any-expansion"] if options.any_expansion else []
     return f"{shlex.join(words)} --out DIR"
 
 

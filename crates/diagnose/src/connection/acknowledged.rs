@@ -1,10 +1,11 @@
 //! What acknowledgments have told where the capture is: the sender learns it later.
 
 use super::{
-    pieces::Pieces,
+    pieces::{MOST_TOUCHED, Pieces},
     ranges::Ranges,
+    sack_check::{Block, SackCheck},
     settling::Settling,
-    view::{FURTHEST, UNKNOWN},
+    view::UNKNOWN,
 };
 use crate::{
     retransmission::piece::{Cover, Piece},
@@ -30,6 +31,7 @@ pub(crate) struct Acknowledged {
     pub(crate) unreported: i64,
     /// When the last acknowledgment passed that says what has arrived.
     pub(crate) last: Option<Nanos>,
+    pub(crate) sack_check: SackCheck,
 }
 
 impl Default for Acknowledged {
@@ -44,6 +46,7 @@ impl Default for Acknowledged {
             sacked_before: UNKNOWN,
             unreported: UNKNOWN,
             last: None,
+            sack_check: SackCheck::default(),
         }
     }
 }
@@ -53,6 +56,8 @@ impl Default for Acknowledged {
 pub(crate) struct Incoming<'a> {
     pub(crate) segment: &'a Segment,
     pub(crate) una: i64,
+    /// The window that it announces, if its scale is known.
+    pub(crate) window: Option<i64>,
     pub(crate) mss: i64,
     /// The capture has data of this direction.
     pub(crate) has_data: bool,
@@ -160,7 +165,6 @@ impl Acknowledged {
         if blocks.is_empty() {
             return found;
         }
-        self.has_sack = true;
         let unwrapped = |block: &(u32, u32)| {
             let start = ack.sequence.unwrap(block.0, ack.una);
             (start, start + i64::from(block.1.wrapping_sub(block.0)))
@@ -170,21 +174,35 @@ impl Acknowledged {
         let (mut is_repeated, mut fresh) = (false, 0);
         for (k, block) in blocks.iter().enumerate() {
             let (start, end) = unwrapped(block);
-            if end <= start || end - start > FURTHEST {
-                continue;
-            }
             // RFC 2883 §4.
             let is_within = second.is_some_and(|(from, to)| from <= start && end <= to);
-            if k == 0 && (end <= ack.una || is_within) {
+            let is_duplicate = k == 0 && (end <= ack.una || is_within);
+            if !self.sack_check.is_possible(&Block {
+                start,
+                end,
+                una: ack.una,
+                next: ack.next,
+                is_duplicate,
+                has_data: ack.has_data,
+            }) {
+                continue;
+            }
+            self.has_sack = true;
+            if is_duplicate {
                 settling.duplicate(start, end);
                 is_repeated = true;
-                for piece in pieces.touching(start, end) {
+                // It names one segment.
+                for piece in pieces.touching(start, end).take(MOST_TOUCHED) {
                     piece.duplicates += 1;
                 }
                 continue;
             }
-            let (start, end) = (start.max(ack.una), end.min(ack.next));
-            if self.sacked.overlap(start, end) == end - start {
+            // The capture may lack the data of this direction.
+            let end = end.min(ack.next);
+            if end <= start
+                || self.sacked.overlap(start, end) == end - start
+                || !self.sacked.has_room(end)
+            {
                 continue;
             }
             for (from, to) in self.sacked.missing(start, end) {

@@ -26,6 +26,18 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// A copy of a packet.
+    pub(crate) fn see_copy(&mut self) {
+        self.packets += 1;
+        self.duplicated += 1;
+    }
+
+    /// A packet of another connection.
+    pub(crate) fn see_foreign(&mut self) {
+        self.packets += 1;
+        self.implausible += 1;
+    }
+
     /// The application's data passes; a keepalive has none.
     pub(crate) fn see_data(&mut self, time: Nanos) {
         self.first_data.get_or_insert(time);

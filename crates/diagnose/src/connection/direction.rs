@@ -5,9 +5,11 @@ use super::{
     acknowledged::{Incoming, News},
     counts::Counts,
     delays::{Conditions, Delays, Peer},
+    delivered::Delivered,
     policing::Policing,
     route::{Route, Sample},
     rtt::Rtt,
+    sack_check::SackCheck,
     scoreboard::Scoreboard,
     sender::Sender,
     transmission::{Entry, Repeated, Transmission},
@@ -43,6 +45,7 @@ pub(crate) struct Direction {
     acks: [Nanos; 3],
     /// Time from one that came alone to the segment after it.
     pub(crate) reaction: Option<Nanos>,
+    pub(crate) delivered: Delivered,
 }
 
 impl Direction {
@@ -59,6 +62,7 @@ impl Direction {
             path: Observer::default(),
             acks: [Nanos::MIN / 2; 3],
             reaction: None,
+            delivered: Delivered::default(),
         }
     }
 
@@ -83,9 +87,34 @@ impl Direction {
         self.scoreboard.first()
     }
 
+    /// SACK blocks, by whether a receiver can have sent them.
+    pub(crate) fn sack_check(&self) -> &SackCheck {
+        self.scoreboard.sack_check()
+    }
+
     /// The segment opens this direction: its number is the one before the first octet.
     pub(crate) fn open(&mut self, segment: &Segment) {
         self.scoreboard.open(segment);
+    }
+
+    /// Another SYN-ACK than the first opens this direction.
+    pub(crate) fn open_again(&mut self, segment: &Segment) {
+        self.scoreboard.open_again(segment);
+    }
+
+    /// Data or an acknowledgment belongs to the SYN that opened this direction.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.counts.data_packets > 0 || self.scoreboard.una() >= 0
+    }
+
+    /// Octets of data that the capture has, each counted once.
+    pub(crate) fn captured(&self) -> i64 {
+        self.scoreboard.captured()
+    }
+
+    /// From the first octet of data that the capture has to the last.
+    pub(crate) fn span(&self) -> i64 {
+        self.scoreboard.span()
     }
 
     /// The last segment may have waited for the application: all had been acknowledged when it was sent.
@@ -156,6 +185,8 @@ impl Direction {
         };
         if sent.end > sent.start {
             self.transmit(&sent, delays, peer, budget);
+        } else {
+            self.scoreboard.see_bare(&sent);
         }
     }
 
@@ -167,14 +198,12 @@ impl Direction {
         budget: &mut Budget,
     ) {
         let segment = sent.segment;
-        if self.scoreboard.is_duplicated(sent) {
-            self.counts.duplicated += 1;
-            return;
-        }
         if segment.payload > 0 {
             self.counts.sent += u64::from(segment.payload);
             self.counts.data_packets += 1;
             self.sender.see_data(segment);
+            self.delivered
+                .send(sent.start, sent.start + i64::from(segment.payload));
         }
         let conditions = Conditions::of(&self.rtt, delays, peer.queue);
         let trigger = self.enter(sent, &conditions, budget);
@@ -262,13 +291,15 @@ impl Direction {
         conditions: &Conditions,
         budget: &mut Budget,
     ) -> Option<Trigger> {
-        let follows_pause = self.sender.follows_pause(sent.time(), conditions);
+        let timer = self.sender.timer(sent.time(), conditions);
         let mss = self.sender.mss();
-        match self
-            .scoreboard
-            .enter(sent, follows_pause, mss, conditions.delays)
-        {
-            Entry::New => None,
+        match self.scoreboard.enter(sent, timer, mss, conditions.delays) {
+            Entry::New => {
+                if self.sender.is_probing(sent) {
+                    self.scoreboard.see_probe(sent);
+                }
+                None
+            }
             Entry::Late(late) => {
                 self.counts.reordered += 1;
                 self.path.late(late.octets, late.beyond, late.by);
@@ -371,6 +402,7 @@ impl Direction {
         let news = self.scoreboard.acknowledge(&Incoming {
             segment,
             una,
+            window,
             mss: self.sender.mss(),
             has_data: self.counts.data_packets > 0,
             hole: self.path.hole(),
@@ -393,6 +425,7 @@ impl Direction {
         if let Some(sample) = news.sample.filter(|_| is_prompt) {
             self.rtt.see_prompt(time, sample);
         }
+        self.deliver(segment, una, is_current);
         if segment.has(SYN) {
             if let Some(sample) = news.sample {
                 self.path.opened(sample);
@@ -424,6 +457,23 @@ impl Direction {
         }
         self.settle(time, delays, budget);
         news.sample
+    }
+
+    /// Notes which segments an acknowledgment covers, and the window as the header has it.
+    fn deliver(&mut self, segment: &Segment, una: i64, is_current: bool) {
+        self.delivered.acknowledge(una);
+        for block in segment.blocks() {
+            let unwrapped = self.scoreboard.unwrap(block.0, una);
+            let length = i64::from(block.1.wrapping_sub(block.0));
+            // A device may have changed the block.
+            let is_sent = |start: &i64| start + length <= self.scoreboard.next();
+            if let Some(start) = unwrapped.filter(is_sent) {
+                self.delivered.select(start, start + length);
+            }
+        }
+        if is_current {
+            self.delivered.announce(una, segment.window);
+        }
     }
 
     /// Hands on what an acknowledgment shows.
@@ -501,6 +551,7 @@ impl Direction {
             self.judge(&piece, delays, budget);
         }
         self.ledger.finish(budget);
+        self.delivered.finish();
         let wait = Wait {
             is_last: true,
             is_idle: self.sender.una() >= self.scoreboard.next(),

@@ -19,6 +19,8 @@ use crate::{
 
 /// Duplicate acknowledgments that begin a recovery (RFC 5681 §3.2).
 const DUP_THRESH: u32 = 3;
+/// Linux starts no timer of less than two ticks of its clock.
+const LEAST_TIMER: Nanos = 2 * MILLISECOND;
 /// A host with something to send does so within this time after an acknowledgment, on a busy host too.
 const LONG_PAUSE: Nanos = 200 * MILLISECOND;
 
@@ -163,12 +165,23 @@ impl Sender {
         self.size.see(segment);
     }
 
-    /// The segment follows a pause as long as a timer's.
-    pub(crate) fn follows_pause(&self, time: Nanos, conditions: &Conditions) -> bool {
-        let pause = self.releases.last.map(|last| time - last.time);
-        pause
-            .zip(conditions.round_trip())
-            .is_some_and(|(pause, round_trip)| pause > round_trip + round_trip / 2)
+    /// The shortest time of a timer, if the segment follows such a pause. A timer starts when data is sent and when it is
+    /// acknowledged (RFC 6298 §5, RFC 8985 §7.2); data after a full window was not sent before the window opened.
+    pub(crate) fn timer(&self, time: Nanos, conditions: &Conditions) -> Option<Nanos> {
+        let armed = self
+            .releases
+            .last
+            .map(|last| last.time)
+            .max(self.view.room)?;
+        let round_trip = conditions.round_trip()?;
+        let timer = LEAST_TIMER.max(round_trip + round_trip / 2);
+        (time - armed > timer).then_some(timer)
+    }
+
+    /// A segment of one octet that the receiver's window has no room for.
+    pub(crate) fn is_probing(&self, sent: &Transmission<'_>) -> bool {
+        let room = self.view.room_from(sent.start);
+        sent.end - sent.start == 1 && room.is_some_and(|room| room <= 0)
     }
 
     /// A retransmission, and what the sender knew.

@@ -3,6 +3,7 @@
 mod bufferbloat;
 mod burst_loss;
 mod capture_gap;
+mod copied_packets;
 mod large_segments_lost;
 mod loss_place;
 mod one_sided_capture;
@@ -14,6 +15,7 @@ mod reordering;
 mod reset;
 mod reset_by_middlebox;
 mod route_change;
+mod sequence_randomiser;
 mod silent_peer;
 mod slow_client;
 mod slow_reader;
@@ -22,6 +24,9 @@ mod syn_loss;
 mod tail_loss;
 mod time;
 mod unanswered;
+mod window_scaling_ignored;
+
+use std::collections::BTreeMap;
 
 use crate::report::{self, Connection, OneWay, Retransmission};
 
@@ -88,9 +93,12 @@ kinds! {
     SpuriousRetransmission = spurious_retransmission,
     Reordering = reordering,
     LargeSegmentsLost = large_segments_lost,
+    WindowScalingIgnored = window_scaling_ignored,
     RouteChange = route_change,
+    SequenceRandomiser = sequence_randomiser,
     CaptureGap = capture_gap,
     OneSidedCapture = one_sided_capture,
+    CopiedPackets = copied_packets,
 }
 
 /// A cause in a direction, its share, and the evidence.
@@ -121,6 +129,8 @@ struct Case<'a> {
     receiver: &'a str,
     /// Most of the connection's data goes this way.
     is_main: bool,
+    /// Octets of the largest segment that any connection from this sender to this receiver got through.
+    largest_acknowledged: u64,
 }
 
 impl<'a> Case<'a> {
@@ -172,9 +182,15 @@ impl<'a> Case<'a> {
         self.share(self.time(limit))
     }
 
-    /// A share of the segments with data.
+    /// A share of the segments with data. A SYN or FIN may be among those that are counted, and has none.
     fn of_segments(&self, count: usize) -> f64 {
-        count as f64 / self.data.data_packets.max(1) as f64
+        let bare = self
+            .data
+            .retransmissions
+            .iter()
+            .filter(|one| one.bytes == 0);
+        let all = self.data.data_packets + bare.count() as u64;
+        count as f64 / all.max(count as u64).max(1) as f64
     }
 
     /// The first retransmissions of segments that were lost, in the order of their data. Probes of a closed window are
@@ -256,8 +272,32 @@ fn end(segment: &Retransmission) -> i64 {
     segment.seq + i64::from(segment.bytes)
 }
 
+/// Octets of the largest segment that was acknowledged, by sender and receiver.
+type Largest = BTreeMap<(String, String), u64>;
+
+/// The address of an end, without its port.
+fn host(end: &str) -> &str {
+    end.rsplit_once(':').map_or(end, |(host, _)| host)
+}
+
+/// Adds to each connection what stands out in it.
+pub(crate) fn add(connections: &mut [Connection]) {
+    let mut largest = Largest::new();
+    for connection in &*connections {
+        let [one, other] = connection.directions.all();
+        let (a, b) = (host(&connection.a), host(&connection.b));
+        for (way, from, to) in [(one, a, b), (other, b, a)] {
+            let known = largest.entry((from.to_owned(), to.to_owned())).or_default();
+            *known = way.largest_acknowledged_bytes.max(*known);
+        }
+    }
+    for connection in connections {
+        connection.findings = all(connection, &largest);
+    }
+}
+
 /// What stands out in a connection, the largest share first.
-pub(crate) fn all(connection: &Connection) -> Vec<report::Finding> {
+fn all(connection: &Connection, largest: &Largest) -> Vec<report::Finding> {
     let [one, other] = connection.directions.all();
     let (a, b) = (connection.a.as_str(), connection.b.as_str());
     let is_forward = one.bytes >= other.bytes;
@@ -273,6 +313,10 @@ pub(crate) fn all(connection: &Connection) -> Vec<report::Finding> {
             sender,
             receiver,
             is_main,
+            largest_acknowledged: largest
+                .get(&(host(sender).to_owned(), host(receiver).to_owned()))
+                .copied()
+                .unwrap_or(0),
         };
         if data.data_packets > 0 {
             findings.extend(time::find(&case).map(|found| found.of(direction)));

@@ -14,6 +14,8 @@ pub(crate) struct Copy {
     /// `TSval`.
     pub(crate) stamp: Option<u32>,
     pub(crate) id: Option<u16>,
+    /// Its acknowledgment of the other direction's data.
+    pub(crate) ack: Option<u32>,
     /// Which retransmission it is a part of.
     pub(crate) retransmission: Option<u64>,
 }
