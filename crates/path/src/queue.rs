@@ -40,6 +40,8 @@ pub struct Item {
     pub dscp: u8,
     /// Which way along its flow it goes.
     pub direction: Direction,
+    /// Whether it carries application data.
+    pub has_data: bool,
     /// Its number among the arrivals at the link, from 0; wraps.
     pub order: u32,
 }

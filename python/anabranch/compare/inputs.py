@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from anabranch.compare.difference import Sample
-from anabranch.compare.measures import COPIES, columns_of, copies_of
+from anabranch.compare.measures import columns_of, copies_of
 from anabranch.design import Design
 from anabranch.errors import UserError, nearest
 from anabranch.files import MAX_RESULT_BYTES, read_bytes, read_head
@@ -101,10 +101,11 @@ class Input:
 
     @property
     def flows(self) -> list[str]:
-        """The names of its flows."""
+        """The names of its flows; of one with several copies, the names of these."""
         columns = columns_of(self.result.figures())
         flows = dict.fromkeys(c.element for c in columns if c.measure.section == "flow")
-        return [flow for flow in flows if not flow.endswith(COPIES)]
+        means = copies_of(columns)
+        return [flow for flow in flows if flow not in means]
 
     def points(self, axes: Sequence[str]) -> list[tuple[Any, ...]]:
         """The points of its grid, with the axes in this order."""
@@ -235,7 +236,7 @@ def _repeated(scenario: Scenario, seeds: range, report: Callable[[float], None],
         kept.close()
     resolved = scenario.resolve()
     swept = SweptScenario(resolved.get("title", ""), scenario.sets, resolved.get("resolved_scenario", {}))
-    return _with_means(SweepResult([], figures.frame([], points), swept))
+    return SweepResult([], figures.frame([], points), swept)
 
 
 def _check_together(places: Sequence[_Place], repeat: int | None) -> None:
@@ -319,7 +320,7 @@ def _scenario(place: _Place, *, untrusted: bool) -> Scenario:
 
 def _read(place: _Place, name: str) -> Input:
     if place.kind == "sweep":
-        return Input(name, place.given, "sweep", _with_means(SweepResult.read(place.file.parent)))
+        return Input(name, place.given, "sweep", SweepResult.read(place.file.parent))
     summary = read_summary(place.file)
     return _run(name, place.given, summary, _samples(place.file))
 
@@ -385,16 +386,7 @@ def _samples(summary: Path) -> pl.DataFrame | None:
 def _run(name: str, path: Path, summary: Summary, samples: pl.DataFrame | None) -> Input:
     swept = SweptScenario(str(summary.get("scenario") or ""), resolved=summary.get("resolved_scenario") or {})
     result = SweepResult([], runs_frame([], [Point((), summary["seed"])], [summary]), swept)
-    return Input(name, path, "run", _with_means(result), InputRun(samples, summary))
-
-
-def _with_means(result: SweepResult) -> SweepResult:
-    """With the mean of each figure over the copies of a flow, run by run."""
-    import polars as pl
-
-    copies = copies_of(columns_of(result.figures()))
-    means = [pl.mean_horizontal(own).alias(name) for name, own in copies.items()]
-    return SweepResult(result.axes, result.frame.with_columns(means), result.scenario) if means else result
+    return Input(name, path, "run", result, InputRun(samples, summary))
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

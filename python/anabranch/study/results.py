@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import fairness
 from anabranch.errors import UserError, nearest
-from anabranch.figures import PARTS, flatten
+from anabranch.figures import PARTS, flatten, without_copy
 from anabranch.limits import check_jobs, thread_count
 from anabranch.study.definition import Definition, Experiment, Quantity, Wrong, as_sets, fill
 from anabranch.study.series import Cell, Key, NoValueError, Series
@@ -374,6 +374,10 @@ class Results:
         path = quantity.path or ""
         if "*" not in path and quantity.capacity is None:
             if path not in outcome.figures:
+                # As everywhere, a flow stands for its copies: the mean over them.
+                copies = [value for name, value in outcome.figures.items() if without_copy(name) == path]
+                if copies:
+                    return None if None in copies else math.fsum(v for v in copies if v is not None) / len(copies)
                 part = path.rpartition(".")[0]
                 if part.rpartition(".")[2] in PARTS and not any(
                     name.startswith(f"{part}.") for name in outcome.figures

@@ -458,6 +458,7 @@ impl<B: Body> Fabric<B> {
             arrived: self.now,
             ecn: packet.ecn,
             dscp: packet.dscp,
+            has_data: packet.payload.payload_len() > 0,
             direction: packet.direction,
             order: 0,
         };

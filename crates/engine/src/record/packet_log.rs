@@ -43,6 +43,8 @@ pub struct PacketRow {
     pub received: Option<Instant>,
     /// Where it was dropped or lost, and how.
     pub lost: Option<(ElementId, Fate)>,
+    /// It was lost, and error correction rebuilt some of its octets.
+    pub rebuilt: bool,
     /// Time in the queues of the links that it crossed, until it arrived, was dropped or was lost. `None` while it is under
     /// way, and if datagrams of a tunnel carried it.
     pub queue_delay: Option<Duration>,
@@ -154,6 +156,7 @@ impl PacketLog {
             sent: at,
             received: None,
             lost: None,
+            rebuilt: false,
             queue_delay: None,
             reordered: false,
             extent: 0,
@@ -209,6 +212,29 @@ impl PacketLog {
         // The first copy that arrives counts.
         if !has_arrived {
             row.queue_delay = waited;
+        }
+    }
+    /// Error correction has rebuilt the octets `from..to`: the packets that carried them first count as arrived.
+    pub(super) fn rebuilt(
+        &mut self,
+        connection: ConnectionId,
+        direction: Direction,
+        (from, to): (u64, u64),
+    ) {
+        let rows = self.rows.get_mut(Self::slot(connection, direction));
+        // Backwards, numbers fall; where they rise, an earlier transfer begins.
+        let mut lowest = u64::MAX;
+        for row in rows.into_iter().flatten().rev() {
+            if row.retransmission || row.payload == 0 {
+                continue;
+            }
+            if row.sequence + u64::from(row.payload) <= from || row.sequence > lowest {
+                break;
+            }
+            lowest = row.sequence;
+            if row.sequence < to {
+                row.rebuilt = true;
+            }
         }
     }
     pub(super) fn reordered(

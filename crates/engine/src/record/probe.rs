@@ -159,6 +159,12 @@ impl Probe {
             packet.waits = log.copy_account(packet.waits);
         }
     }
+    /// A packet has let the receiver rebuild octets, relative to the first of the stream.
+    pub fn rebuilt<P>(&mut self, packet: &Packet<P>, octets: (u64, u64)) {
+        if let Some(log) = &mut self.log {
+            log.rebuilt(packet.connection, packet.direction, octets);
+        }
+    }
     /// A packet was sent: what the log wants to know of it.
     #[inline]
     pub fn sent<P>(

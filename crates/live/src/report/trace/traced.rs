@@ -485,6 +485,7 @@ mod tests {
             sent: micros(sent),
             received: None,
             lost: None,
+            rebuilt: false,
             queue_delay: None,
             reordered: false,
             extent: 0,

@@ -158,7 +158,7 @@ impl ServedLink {
     /// An LACPDU leaves: what befalls packets in flight befalls it.
     fn send_off(&mut self, now: Instant, port: usize, frame: Frame) {
         let size = Load::Frame(frame).size();
-        let notice = match self.travel(now, (size, Ecn::NotEct), &mut Vec::new()) {
+        let notice = match self.travel(now, (size, Ecn::NotEct, false), &mut Vec::new()) {
             Travel::Through { at, duplicate } => Notice::Left {
                 port,
                 at,

@@ -225,6 +225,7 @@ impl Rig {
                     arrived: next,
                     ecn: Ecn::NotEct,
                     dscp: 0,
+                    has_data: true,
                     direction: Direction::Forward,
                     order: 0,
                 };

@@ -162,6 +162,7 @@ impl<Q: QueueDiscipline> Link<Q> {
                 arrived: arrival.at,
                 ecn: arrival.ecn,
                 dscp: 0,
+                has_data: true,
                 direction: Direction::Forward,
                 order: self.arrivals,
             };

@@ -225,6 +225,7 @@ impl Bench {
             arrived: self.now,
             ecn,
             dscp: 0,
+            has_data: true,
             direction: Direction::Forward,
             order: number,
         };
