@@ -510,7 +510,7 @@ class Follower:
             if not os.path.lexists(target):
                 break
         packets = self.ring.packets
-        output_file(target, "--save-on").write(self._until_stopped(self.ring.capture()))
+        output_file(target).write(self._until_stopped(self.ring.capture()))
         self.say(f"wrote {target}: {packets:,} packets")
 
     def _until_stopped(self, parts: Iterator[bytes]) -> Iterator[bytes]:

@@ -85,7 +85,7 @@ class OutputFile:
 
     Attributes:
         given: The path as it was given.
-        name: The option, as messages begin.
+        name: The option as it was given, where the path is a part of it: messages begin with it.
         target: Where the path leads.
         is_ours: Whether anabranch made the content that begins with these bytes; ``None`` if content has no mark.
         force: Foreign content is replaced, too; ``None`` if the command has no ``--force``.
@@ -161,10 +161,7 @@ class OutputFile:
                 if not os.access(place, os.W_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             if not place.parent.is_dir():
-                raise UserError(
-                    f"{self.name}: the directory {self._shown_parent()} does not exist",
-                    hint="make it, or choose another place",
-                )
+                raise _refusal(self.given, self.name, f"the directory {self._shown_parent()} does not exist")
             owner.remove_dead(place.parent)
             with tempfile.NamedTemporaryFile(dir=place.parent, prefix=f".{owner.PREFIX}"):
                 pass
@@ -186,8 +183,9 @@ class OutputFile:
             return
         if self.is_ours is not None and self.is_ours(read_head(path, HEAD_BYTES)):
             return
+        why = "was not made by anabranch" if self.is_ours is not None else "has another content"
         raise UserError(
-            f"{self.name}: {self.given} exists and was not made by anabranch; it is left as it is",
+            f"{_start(self.name)}{self.given} exists and {why}; it is left as it is",
             hint="choose another name" if self.force is None else f"{_FORCE[in_command()]} replaces it",
         )
 
@@ -219,22 +217,32 @@ class OutputFile:
         return descriptor
 
     def _refuse_change(self) -> NoReturn:
-        raise UserError(f"{self.name}: {self.given} has become another kind of file meanwhile; it is left as it is")
+        raise _refusal(self.given, self.name, "it has become another kind of file meanwhile; it is left as it is")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            told = f"{self.name}: {self.given} cannot be written: {error.strerror or error}"
+            refusal = _refusal(self.given, self.name, error.strerror or str(error))
             if error.errno in _REFUSALS:
-                raise UserError(told) from None
-            raise RunFailedError(told) from None
+                raise refusal from None
+            raise RunFailedError(refusal.message) from None
+
+
+def _start(name: str) -> str:
+    return f"{name}: " if name else ""
+
+
+def _refusal(given: Path, name: str, why: str) -> UserError:
+    if name:
+        return UserError(f"{name}: {given} cannot be written: {why}")
+    return UserError(f"{given}: cannot be written: {why}", hint="choose another place")
 
 
 def output_file(
     given: Path,
-    name: str,
+    name: str = "",
     *,
     is_ours: Callable[[bytes], bool] | None = None,
     force: bool | None = None,
@@ -244,7 +252,7 @@ def output_file(
 
     Args:
         given: The path.
-        name: The option, as messages begin.
+        name: The option as it was given, where the path is a part of it: messages begin with it.
         is_ours: Whether anabranch made the content that begins with these bytes; ``None`` if content has no mark.
         force: Foreign content is replaced, too; ``None`` if the command has no ``--force``.
         reads: Files that the command reads, which it must not replace.
@@ -256,15 +264,15 @@ def output_file(
         target = find(given)
         for read in reads:
             if same_file(given, read):
-                raise UserError(f"{name}: {given} is {read}, which this command reads", hint="choose another name")
+                raise _refusal(given, name, f"it is {read}, which this command reads")
         _check_kind(given, name, target, force=bool(force))
     except OSError as error:
-        raise UserError(f"{name}: {given} cannot be written: {error.strerror or error}") from None
+        raise _refusal(given, name, error.strerror or str(error)) from None
     except ValueError as error:
         if isinstance(error, UserError):
             raise
         # A NUL byte, or half a character.
-        raise UserError(f"{name}: {str(given)!r} cannot be a file's name") from None
+        raise UserError(f"{_start(name)}{str(given)!r} cannot be a file's name") from None
     output = OutputFile(given, name, target, is_ours, force)
     output.check()
     return output
@@ -279,22 +287,18 @@ def _check_kind(given: Path, name: str, target: Target, *, force: bool) -> None:
     else:
         mode = os.stat(target.place).st_mode
     if stat.S_ISDIR(mode):
-        raise UserError(f"{name}: {given} is a directory; a file was expected", hint=f"for example {given / 'NAME'}")
+        raise _refusal(given, name, "it is a directory; a file was expected")
     if stat.S_ISSOCK(mode) and target.descriptor is None:
-        raise UserError(f"{name}: {given} is a socket; a file was expected", hint="choose another name")
+        raise _refusal(given, name, "it is a socket; a file was expected")
     if stat.S_ISBLK(mode) and not force:
-        raise UserError(
-            f"{name}: {given} is a block device, whose content was not made by anabranch; it is left as it is",
-            hint="choose another name",
-        )
+        why = "it is a block device, whose content was not made by anabranch; it is left as it is"
+        raise _refusal(given, name, why)
     if target.kind is Kind.REGULAR:
         for number, stream in ((1, "standard output"), (2, "standard error")):
             with contextlib.suppress(OSError):
                 if os.path.samestat(os.fstat(number), os.stat(target.place)):
                     # The printed text would go into the file that is replaced, which then has no name.
-                    raise UserError(
-                        f"{name}: {given} is where {stream} goes", hint=f"/dev/std{'out' if number == 1 else 'err'}"
-                    )
+                    raise _refusal(given, name, f"{stream} goes there")
 
 
 def find(path: Path) -> Target:
