@@ -18,10 +18,8 @@ is not one that may be replaced.
 from __future__ import annotations
 
 import contextlib
-import enum
 import errno
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -34,49 +32,21 @@ from anabranch import owner, shown
 from anabranch.errors import RunFailedError, UserError
 from anabranch.files import read_head
 from anabranch.interrupt import whole_step
+from anabranch.output_target import Kind, Target, find, identity_of
 from anabranch.spoken import in_command
 
 HEAD_BYTES = 256 * 1024
 """First bytes of a file that show who made it: a pcapng section header's options have at most 64 KiB each."""
 
 _FORCE = {True: "--force", False: "force=True"}
-_MOST_LINKS = 40
-"""As the kernel follows in one path (path_resolution(7))."""
 _MOST_TRIES = 8
 """Times that the target may appear and vanish while it is replaced."""
 _CHUNK = 1 << 20
-_DESCRIPTORS = re.compile(r"/proc/(?P<process>\d+)(?:/task/\d+)?/fd")
 _REFUSALS = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EBUSY, errno.ENXIO, errno.ENAMETOOLONG,
      errno.ELOOP, errno.EISDIR, errno.ETXTBSY}
 )  # fmt: skip
 """The place is wrong. Any other error (a full disk) is a failure of the work."""
-
-
-class Kind(enum.Enum):
-    """How a target is written."""
-
-    ABSENT = "absent"
-    REGULAR = "a file"
-    STREAM = "a pipe or a device"
-    DESCRIPTOR = "a descriptor"
-
-
-@dataclass(frozen=True)
-class Target:
-    """The end of a path's symbolic links.
-
-    Attributes:
-        place: The path without links; there or not yet.
-        kind: How it is written.
-        identity: Device, inode and type of a stream, which must be the same when it is opened.
-        descriptor: The number, if it is a descriptor of this process.
-    """
-
-    place: Path
-    kind: Kind
-    identity: tuple[int, int, int] | None = None
-    descriptor: int | None = None
 
 
 @dataclass(frozen=True)
@@ -211,7 +181,7 @@ class OutputFile:
         follow = 0 if place.is_symlink() else os.O_NOFOLLOW
         # Neither O_CREAT nor O_TRUNC: opening a file that took the stream's place since changes nothing.
         descriptor = os.open(place, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC | follow)
-        if _identity(os.fstat(descriptor)) != self.target.identity:
+        if identity_of(os.fstat(descriptor)) != self.target.identity:
             os.close(descriptor)
             self._refuse_change()
         return descriptor
@@ -299,63 +269,6 @@ def _check_kind(given: Path, name: str, target: Target, *, force: bool) -> None:
                 if os.path.samestat(os.fstat(number), os.stat(target.place)):
                     # The printed text would go into the file that is replaced, which then has no name.
                     raise _refusal(given, name, f"{stream} goes there")
-
-
-def find(path: Path) -> Target:
-    """Where a path leads, through symbolic links, and what is there.
-
-    Raises:
-        OSError: It leads in a circle, or cannot be examined.
-        UserError: A link that another user left in a shared directory, or a descriptor that is not open for writing.
-    """
-    place = path
-    for _ in range(_MOST_LINKS):
-        place = Path(os.path.realpath(place.parent)) / place.name
-        found = _DESCRIPTORS.fullmatch(str(place.parent))
-        if found and place.name.isascii() and place.name.isdigit():
-            if int(found["process"]) == os.getpid():
-                return _descriptor(place, int(place.name))
-            status = os.stat(place)
-            if not stat.S_ISREG(status.st_mode):
-                return Target(place, Kind.STREAM, _identity(status))
-        try:
-            status = os.lstat(place)
-        except FileNotFoundError:
-            return Target(place, Kind.ABSENT)
-        if stat.S_ISREG(status.st_mode):
-            return Target(place, Kind.REGULAR)
-        if not stat.S_ISLNK(status.st_mode):
-            return Target(place, Kind.STREAM, _identity(status))
-        _check_link(place, status)
-        place = place.parent / os.readlink(place)
-    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-
-
-def _descriptor(place: Path, number: int) -> Target:
-    import fcntl
-
-    try:
-        flags = fcntl.fcntl(number, fcntl.F_GETFL)
-    except OSError:
-        raise UserError(f"{place}: this process has no descriptor {number}") from None
-    if flags & os.O_ACCMODE == os.O_RDONLY:
-        raise UserError(f"{place}: descriptor {number} is not open for writing")
-    return Target(place, Kind.DESCRIPTOR, descriptor=number)
-
-
-def _check_link(link: Path, status: os.stat_result) -> None:
-    """Refuse a link that another user left in a directory like /tmp, as the kernel does (proc(5), protected_symlinks).
-
-    Replacing the file at its end would let that user choose the file.
-    """
-    folder = os.stat(link.parent)
-    shared = stat.S_ISVTX | stat.S_IWOTH
-    if folder.st_mode & shared == shared and status.st_uid not in (os.geteuid(), folder.st_uid):
-        raise PermissionError(errno.EACCES, "a symbolic link of another user in a shared directory")
-
-
-def _identity(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_dev, status.st_ino, stat.S_IFMT(status.st_mode)
 
 
 def same_file(one: Path, other: Path) -> bool:

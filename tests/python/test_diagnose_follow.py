@@ -20,14 +20,13 @@ from anabranch import Scenario, UserError, diagnose, diagnosis_follow
 from anabranch.diagnosis import Diagnosis
 from anabranch.diagnosis_follow import (
     Follower,
-    Interface,
-    PacketClock,
     Ring,
     Summary,
     causes,
     ring_seconds,
     until_interrupted,
 )
+from anabranch.diagnosis_interface import Interface, PacketClock
 from anabranch.errors import RunFailedError
 
 from .command import Call

@@ -25,7 +25,8 @@ import typer
 from anabranch import Scenario, _engine, output_file
 from anabranch.cli.app import app
 from anabranch.errors import RunFailedError, UserError
-from anabranch.output_file import Kind, OutputFile, find, write_whole
+from anabranch.output_file import OutputFile, write_whole
+from anabranch.output_target import Kind, find
 
 from .command import Call
 
