@@ -358,6 +358,12 @@ def _put(aside: Path, place: Path, check: Callable[[Path], None]) -> None:
                     return
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                # A lower layer of an overlay.
+                if error.errno != errno.EXDEV:
+                    raise
+                aside.replace(place)
+                return
             try:
                 # Another process may have put something else there since.
                 check(aside)
@@ -389,18 +395,3 @@ def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
     except OSError as error:
         # The error names the target, not the file beside it.
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
-
-
-@contextmanager
-def refused() -> Iterator[None]:
-    """Turn the system's refusal to write a file at a place into bad input; a full disk stays a failure.
-
-    Raises:
-        UserError: The place is not there, or may not be written.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _REFUSALS:
-            raise
-        raise UserError(f"{error.filename}: cannot be written: {error.strerror}", hint="choose another place") from None
