@@ -52,7 +52,7 @@ class PacketClock:
         self._now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
     def update(self) -> None:
-        """Look whether the clock was set; before stamps are read."""
+        """Notice a setting of the clock; call it before stamps are read."""
         low, high = self._difference()
         self._now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         if not low <= self._difference_ns <= high:

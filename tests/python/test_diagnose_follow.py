@@ -215,7 +215,7 @@ def followed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., F
 
 
 def stopped_after(follower: Follower, seconds: float, number: int = signal.SIGINT) -> tuple[Summary, float]:
-    """What following gives after a signal, and how long it took to end."""
+    """The summary after a signal, and the seconds until following ended."""
     at = [0.0]
 
     def stop() -> None:
