@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,10 +165,30 @@ def diagnose_run(result: RunResult, capture: str, file: Path) -> Diagnosis:
     return found
 
 
-def directions(connection: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def directions(connection: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Both directions of a connection, by name."""
     for name in DIRECTIONS:
         yield name, connection["directions"][name]
+
+
+def main_direction(connection: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The direction with more data."""
+    return max(directions(connection), key=lambda one: one[1]["bytes"])
+
+
+def ends_of(connection: Mapping[str, Any], direction: str) -> tuple[str, str]:
+    """Sender and receiver of a direction."""
+    ends = (connection["a"], connection["b"])
+    return ends if direction == "a_to_b" else ends[::-1]
+
+
+def shares(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, float]:
+    """The limits of a direction as shares of the time until the last data, the largest first."""
+    active = connection["duration_s"] - connection["quiet_s"]
+    times = dict(direction["limits_s"])
+    times["application"] -= direction["closing_s"]
+    ranked = sorted(times.items(), key=lambda one: -one[1])
+    return {limit: min(1.0, max(0.0, time) / active) if active > 0 else 0.0 for limit, time in ranked}
 
 
 def _connections(document: Diagnosis) -> Iterator[dict[str, Any]]:

@@ -37,7 +37,7 @@ MOST_SAVED = 100
 MOST_REMEMBERED = 10_000
 """Connections and causes that are not said again."""
 
-_TIME = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)")
+_TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(s|min|h)")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _LONGEST_S = 24 * 3600.0
 _NANOSECOND_PCAP = 0xA1B23C4D

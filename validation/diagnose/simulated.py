@@ -33,7 +33,7 @@ SHARES = {
     "cwnd_limited_share": ("congestion-window", "bottleneck"),
     "rwnd_limited_share": ("receive-window", "zero-window"),
     "sndbuf_limited_share": ("send-buffer",),
-    "application_limited_share": ("application", "delayed-ack-nagle"),
+    "application_limited_share": ("application", "round-trips", "delayed-ack-nagle"),
 }
 """Which of our limits are a share of the engine's."""
 

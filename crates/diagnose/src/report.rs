@@ -21,6 +21,8 @@ pub struct Report {
     pub format: u32,
     /// The capture's name.
     pub file: String,
+    /// The earliest time of an IP packet.
+    pub start_s: Option<f64>,
     /// Frames of all kinds.
     pub packets: u64,
     /// Frames that are no TCP segment, by reason.
@@ -79,8 +81,14 @@ pub struct Connection {
     pub duration_s: f64,
     /// Packets of both directions.
     pub packets: u64,
+    /// Time after the last data of both ends in which neither had more to send. Shares of the time leave it out.
+    pub quiet_s: f64,
+    /// The end that sent the last data: `a` or `b`.
+    pub spoke_last: Option<&'static str>,
     /// How much of the handshake the capture has.
     pub handshake: &'static str,
+    /// The end whose packets the capture lacks, although it sent some: `a` or `b`. No limit of either end is decided then.
+    pub not_captured: Option<&'static str>,
     /// The end whose SYN or SYN-ACK lacks window scaling, so that no window exceeds 65,535 octets: `a` or `b`.
     pub unscaled_by: Option<&'static str>,
     /// SYNs beyond the first.
@@ -104,7 +112,9 @@ pub struct Connection {
 pub struct Finding {
     /// Its name.
     pub cause: &'static str,
-    /// Of the connection's time; of the segments with data where no time is known.
+    /// The direction whose sender and receiver it is about: `a_to_b` or `b_to_a`.
+    pub direction: &'static str,
+    /// Of the connection's time without `quiet_s`; of the segments with data where no time is known.
     pub share: f64,
     /// A sentence.
     pub text: String,
@@ -185,10 +195,16 @@ pub struct OneWay {
     pub implausible_packets: u64,
     /// Time by limit; the sum is the connection's duration.
     pub limits_s: BTreeMap<&'static str, f64>,
-    /// Part of `application` in which the receiver's application was to say something first: a request.
+    /// Part of `application` in which the receiver's application had not sent its message: a request.
     pub receiver_application_s: f64,
-    /// Part of `application` behind the FIN.
+    /// Part of `application` after the FIN, or after the last data of both ends.
     pub closing_s: f64,
+    /// Part of `application` between a message of the receiver and the first segment of the answer.
+    pub answering_s: f64,
+    /// Messages of the receiver that this end waited for and answered, each at the cost of a round trip.
+    pub turns: u64,
+    /// Part of `round-trips` that these took, each one round trip at most; long requests and answers took the rest.
+    pub turns_s: f64,
     /// Part of `receive-window` in which the window was less than half of what it had been: the receiver's application
     /// had not read.
     pub receiver_unread_s: f64,
@@ -340,7 +356,10 @@ impl Connection {
             start_s: seconds(from.start),
             duration_s: seconds(duration),
             packets: from.packets,
+            quiet_s: seconds(from.quiet()),
+            spoke_last: from.spoke_last().map(|end| ["a", "b"][end]),
             handshake: from.handshake().name(),
+            not_captured: from.not_captured().map(|end| ["a", "b"][end]),
             unscaled_by: from.unscaled().map(|end| ["a", "b"][end]),
             syn_retransmissions: from.syns().into_iter().map(|n| n.saturating_sub(1)).sum(),
             reset: first,
@@ -430,6 +449,9 @@ impl OneWay {
             limits_s: limits.collect(),
             receiver_application_s: seconds(from.account.clock.peers),
             closing_s: seconds(from.account.closing),
+            answering_s: seconds(from.account.answering),
+            turns: from.account.turns,
+            turns_s: seconds(from.account.latency),
             receiver_unread_s: seconds(from.account.unread.time()),
             route_changes: RouteChange::all(&from.routes),
             policed_mbit_s: from.policed().map(|rate| rate * 8e-6),

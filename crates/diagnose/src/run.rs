@@ -9,6 +9,7 @@ use crate::{
     report::{Omitted, Report},
     segment::Segment,
     table::Table,
+    time::{from_picos, seconds},
     trace::{Trace, Watch},
 };
 
@@ -50,6 +51,7 @@ pub fn diagnose(
         mut passed_over,
         too_late,
         damaged,
+        start,
     } = read(file, &mut table, stop)?;
     let without_ip: u64 = counts.skipped.values().sum();
     passed_over.insert("no-ip", without_ip);
@@ -58,6 +60,7 @@ pub fn diagnose(
     Ok(Report {
         format: 1,
         file: name.to_owned(),
+        start_s: start.map(|picos| seconds(from_picos(picos))),
         packets: counts.frames,
         passed_over: passed_over
             .into_iter()
@@ -96,6 +99,8 @@ struct Account {
     passed_over: BTreeMap<&'static str, u64>,
     too_late: u64,
     damaged: Option<String>,
+    /// The earliest time of an IP packet.
+    start: Option<i128>,
 }
 
 /// Gives the segments of a capture to the table, in order of time.
@@ -104,16 +109,20 @@ fn read(file: impl Read, table: &mut Table, stop: impl Fn() -> bool) -> Result<A
     let mut order = Order::default();
     let mut passed_over: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut damaged = None;
+    let mut start: Option<i128> = None;
     loop {
         match reader.next_packet() {
-            Ok(Some(packet)) => match Segment::of(&packet) {
-                Ok(segment) => {
-                    if let Some(segment) = order.push(segment) {
-                        table.add(&segment);
+            Ok(Some(packet)) => {
+                start = Some(start.map_or(packet.time, |start| start.min(packet.time)));
+                match Segment::of(&packet) {
+                    Ok(segment) => {
+                        if let Some(segment) = order.push(segment) {
+                            table.add(&segment);
+                        }
                     }
+                    Err(omit) => *passed_over.entry(omit.name()).or_default() += 1,
                 }
-                Err(omit) => *passed_over.entry(omit.name()).or_default() += 1,
-            },
+            }
             Ok(None) => break,
             Err(error @ (Error::Interrupted | Error::System(_))) => return Err(error),
             Err(error) => {
@@ -130,5 +139,6 @@ fn read(file: impl Read, table: &mut Table, stop: impl Fn() -> bool) -> Result<A
         passed_over,
         too_late: order.too_late,
         damaged,
+        start,
     })
 }

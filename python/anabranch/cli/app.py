@@ -450,6 +450,7 @@ def compare(
     epilog=_example(
         "anabranch diagnose slow.pcapng",
         "anabranch diagnose slow.pcapng --connection 3",
+        "anabranch diagnose slow.pcapng --host 192.0.2.7 --port 443 --around 14:03:20",
         "anabranch diagnose slow.pcapng --replay",
         "anabranch diagnose slow.pcapng --advise",
         "anabranch diagnose slow.pcapng --out slow",
@@ -466,6 +467,24 @@ def diagnose(
     connection: Annotated[
         Optional[int],  # noqa: UP045 - see above
         typer.Option("--connection", metavar="N", help="Only this connection, in detail."),
+    ] = None,
+    host: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Option(
+            "--host", metavar="ADDRESS", help="Only connections of this host or network; of both if given twice."
+        ),
+    ] = None,
+    port: Annotated[
+        Optional[int],  # noqa: UP045 - see above
+        typer.Option("--port", metavar="N", help="Only connections with this port at either end."),
+    ] = None,
+    around: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option(
+            "--around",
+            metavar="TIME",
+            help="Only connections that were open then: 14:03:20, 2026-11-28T14:03:20, or seconds from the start.",
+        ),
     ] = None,
     replay: Annotated[
         bool, typer.Option("--replay", help="Simulate the connection on its fitted path, and compare with the capture.")
@@ -505,12 +524,14 @@ def diagnose(
     It names what limits each connection, whether each retransmission was needed and what triggered it, and the cause
     of each pause. What the capture cannot show is called undecidable. With --out it writes report.html with
     charts and packet ladders, tables as Parquet, and a scenario that reproduces the connection with the most data,
-    unless --connection chooses another.
+    unless --connection chooses another. --host, --port and --around choose connections by a complaint.
     """
     with exit_status():
         from anabranch.cli.diagnose import DiagnoseOptions, FollowOptions, run_diagnose, run_follow
+        from anabranch.diagnosis_choice import Choice
 
-        options = DiagnoseOptions(connection, json, replay, advise, live, out, annotate, force)
+        choice = Choice(tuple(host or ()), port, around)
+        options = DiagnoseOptions(connection, json, replay, advise, live, out, annotate, force, choice)
         if follow is None:
             run_diagnose(capture, options)
         else:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
 from anabranch.cli.common import console, note, print_json
+from anabranch.diagnosis_choice import Choice
 
 if TYPE_CHECKING:
     from anabranch.diagnosis import Diagnosis
@@ -27,6 +28,7 @@ class DiagnoseOptions:
     out: Path | None = None
     annotate: Path | None = None
     force: bool = False
+    choice: Choice = field(default_factory=Choice)
 
     @property
     def is_simulated(self) -> bool:
@@ -58,7 +60,8 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
     if capture is not None:
         raise UserError(f"--follow {interface}: expected no capture beside it", hint=f"leave out {capture}")
     files = (options.out, options.annotate, options.connection)
-    if options.is_simulated or options.force or any(value is not None for value in files):
+    chosen = options.is_simulated or options.force or not options.choice.is_empty
+    if chosen or any(value is not None for value in files):
         raise UserError(
             "--follow goes with --json, --ring, --save-on and --save-to", hint="save a capture, and diagnose it"
         )
@@ -111,6 +114,7 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
         UserError: It is no capture, or has no such connection.
     """
     from anabranch.diagnosis import diagnose
+    from anabranch.diagnosis_choice import choose, time_of
     from anabranch.diagnosis_text import detail, overview
     from anabranch.errors import UserError
 
@@ -136,7 +140,8 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
         from anabranch.live import prepare
 
         prepare("--advise simulates")
-    found = diagnose(capture)
+    whole = diagnose(capture)
+    found = choose(whole, options.choice)
     one = None if options.connection is None else found.connection(options.connection)
     made = _made(capture, found, one, options) if options.is_simulated or options.out is not None else None
     if options.json:
@@ -144,14 +149,15 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
     else:
         # A capture on standard output has it for itself.
         out = console(error=annotated is not None and annotated.is_standard_output)
-        for line in overview(found) if one is None else detail(one):
+        moment = time_of(found, options.choice.around)
+        for line in overview(found, moment) if one is None else detail(one):
             out.print(line, soft_wrap=True)
         for line in made.lines() if made else ():
             out.print(line, soft_wrap=True)
     if annotated is not None:
         from anabranch.diagnosis_comments import write_annotated
 
-        write_annotated(found, annotated)
+        write_annotated(whole, annotated)
         note(f"wrote {options.annotate}")
     if options.out is not None:
         from anabranch.report.capture_output import write_diagnosis
@@ -165,6 +171,7 @@ def command_line(capture: Path, options: DiagnoseOptions) -> str:
 
     words = ["anabranch", "diagnose", str(capture)]
     words += ["--connection", str(options.connection)] if options.connection is not None else []
+    words += options.choice.words()
     words += [f"--{name}" for name in ("replay", "advise", "live") if getattr(options, name)]
     return f"{shlex.join(words)} --out DIR"
 

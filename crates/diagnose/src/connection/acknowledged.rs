@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     retransmission::piece::{Cover, Piece},
-    segment::Segment,
+    segment::{MOST_BLOCKS, Segment},
     sequence::Sequence,
     time::Nanos,
 };
@@ -26,6 +26,8 @@ pub(crate) struct Acknowledged {
     /// Behind the highest octet that was SACKed, and so before the acknowledgment at hand.
     sacked_top: i64,
     sacked_before: i64,
+    /// Below it data may have arrived that no SACK option names, because acknowledgments were lost or left out.
+    pub(crate) unreported: i64,
     /// When the last acknowledgment passed that says what has arrived.
     pub(crate) last: Option<Nanos>,
 }
@@ -40,6 +42,7 @@ impl Default for Acknowledged {
             has_sack: false,
             sacked_top: UNKNOWN,
             sacked_before: UNKNOWN,
+            unreported: UNKNOWN,
             last: None,
         }
     }
@@ -163,6 +166,8 @@ impl Acknowledged {
             (start, start + i64::from(block.1.wrapping_sub(block.0)))
         };
         let second = blocks.get(1).map(unwrapped);
+        // The first block is a duplicate's.
+        let (mut is_repeated, mut fresh) = (false, 0);
         for (k, block) in blocks.iter().enumerate() {
             let (start, end) = unwrapped(block);
             if end <= start || end - start > FURTHEST {
@@ -172,6 +177,7 @@ impl Acknowledged {
             let is_within = second.is_some_and(|(from, to)| from <= start && end <= to);
             if k == 0 && (end <= ack.una || is_within) {
                 settling.duplicate(start, end);
+                is_repeated = true;
                 for piece in pieces.touching(start, end) {
                     piece.duplicates += 1;
                 }
@@ -205,9 +211,15 @@ impl Acknowledged {
                     });
                 }
             }
+            fresh += 1;
             self.sacked.add(start, end);
             self.sacked_top = self.sacked_top.max(end);
             found.is_new = true;
+        }
+        // Blocks come in the order of the last arrivals (RFC 2018 §4): if all are new, older ones may have found no room.
+        let room = MOST_BLOCKS - usize::from(ack.segment.stamps.is_some());
+        if blocks.len() >= room && fresh + usize::from(is_repeated) == blocks.len() {
+            self.unreported = self.sacked_top;
         }
         found
     }
@@ -240,10 +252,12 @@ impl Acknowledged {
             at = piece.end;
             if piece.again.is_empty() {
                 // Later data had arrived when it had not.
-                advance.late_packets +=
-                    u64::from(piece.cover.is_none() && piece.end <= self.sacked_before);
+                let is_reported = piece.start >= self.unreported;
+                let is_late =
+                    is_reported && piece.cover.is_none() && piece.end <= self.sacked_before;
+                advance.late_packets += u64::from(is_late);
                 if piece.cover.is_none() {
-                    if piece.end < ack.highest {
+                    if is_reported && piece.end < ack.highest {
                         late.octets += piece.end - piece.start;
                         late.beyond = late.beyond.max(ack.highest - piece.end);
                     }

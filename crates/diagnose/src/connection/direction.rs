@@ -4,14 +4,14 @@ use super::{
     account::{Account, Learned},
     acknowledged::{Incoming, News},
     counts::Counts,
-    delays::{Conditions, Delays},
+    delays::{Conditions, Delays, Peer},
     policing::Policing,
     route::{Route, Sample},
     rtt::Rtt,
     scoreboard::Scoreboard,
     sender::Sender,
     transmission::{Entry, Repeated, Transmission},
-    view::{Arrival, FURTHEST},
+    view::{Arrival, Due, FURTHEST, TOGETHER},
 };
 use crate::{
     limit::{Limit, Wait},
@@ -39,6 +39,10 @@ pub(crate) struct Direction {
     pub(crate) account: Account,
     pub(crate) counts: Counts,
     pub(crate) path: Observer,
+    /// When acknowledgments of new data passed: the last one, the first that came together with it, and the one before those.
+    acks: [Nanos; 3],
+    /// Time from one that came alone to the segment after it.
+    pub(crate) reaction: Option<Nanos>,
 }
 
 impl Direction {
@@ -53,6 +57,8 @@ impl Direction {
             account: Account::new(start),
             counts: Counts::default(),
             path: Observer::default(),
+            acks: [Nanos::MIN / 2; 3],
+            reaction: None,
         }
     }
 
@@ -91,8 +97,23 @@ impl Direction {
     pub(crate) fn policed(&self) -> Option<f64> {
         let shares = &self.account.clock.shares;
         let round_trip = self.rtt.smoothed().map_or(0, |(srtt, _)| srtt);
-        let is_busy = 4 * shares.of(Limit::Application) < shares.all();
+        let idle = shares.of(Limit::Application) + shares.of(Limit::RoundTrips);
+        let is_busy = 4 * idle < shares.all();
         self.policing.rate(round_trip).filter(|_| is_busy)
+    }
+
+    /// What the other end's account needs about this one: `since` is when the other end sent its last data.
+    pub(crate) fn as_peer(&self, since: Option<Nanos>) -> Peer {
+        Peer {
+            held: self.account.clock.held(),
+            last_data: self.counts.last_data,
+            queue: since.map_or(0, |since| self.rtt.queued_since(since)),
+        }
+    }
+
+    /// The time of the last segment that ended a wait.
+    pub(crate) fn last_sent(&self) -> Option<Nanos> {
+        self.sender.last_sent()
     }
 
     /// The sender took so long to answer an acknowledgment.
@@ -114,9 +135,18 @@ impl Direction {
     }
 
     /// A segment of this direction's sender.
-    pub(crate) fn send(&mut self, segment: &Segment, delays: Delays, budget: &mut Budget) {
+    pub(crate) fn send(
+        &mut self,
+        segment: &Segment,
+        delays: Delays,
+        peer: Peer,
+        budget: &mut Budget,
+    ) {
         self.counts.packets += 1;
         self.scoreboard.see(segment);
+        if let Some(ack) = segment.ack {
+            self.sender.prove(ack);
+        }
         self.arrive(segment.time, segment.stamps.map(|stamps| stamps.1), delays);
         self.sender.begin(self.scoreboard.next());
         self.settle(segment.time, delays, budget);
@@ -125,29 +155,49 @@ impl Direction {
             return;
         };
         if sent.end > sent.start {
-            self.transmit(&sent, delays, budget);
+            self.transmit(&sent, delays, peer, budget);
         }
     }
 
-    fn transmit(&mut self, sent: &Transmission<'_>, delays: Delays, budget: &mut Budget) {
+    fn transmit(
+        &mut self,
+        sent: &Transmission<'_>,
+        delays: Delays,
+        peer: Peer,
+        budget: &mut Budget,
+    ) {
         let segment = sent.segment;
         if self.scoreboard.is_duplicated(sent) {
             self.counts.duplicated += 1;
             return;
         }
         if segment.payload > 0 {
-            self.counts.see_data(segment);
+            self.counts.sent += u64::from(segment.payload);
+            self.counts.data_packets += 1;
             self.sender.see_data(segment);
         }
-        let conditions = Conditions::of(&self.rtt, delays);
+        let conditions = Conditions::of(&self.rtt, delays, peer.queue);
         let trigger = self.enter(sent, &conditions, budget);
         if segment.has(SYN) {
             self.scoreboard.pass(sent);
             return;
         }
+        if trigger == Some(Trigger::Keepalive) {
+            // It ends no wait: the application has sent nothing.
+            return;
+        }
+        if segment.payload > 0 {
+            self.counts.see_data(segment.time);
+            if self.sender.exceeds_window(sent.end) {
+                self.counts.beyond_window += u64::from(segment.payload);
+            }
+        }
+        self.reaction = self
+            .reacts(sent.time(), delays)
+            .filter(|_| trigger.is_none());
         let next = self.scoreboard.next();
         let interval = self.sender.interval(sent, next, trigger, &conditions);
-        let recovery = self.account.close(&interval);
+        let recovery = self.account.close(&interval, peer.held);
         if self.sender.see_pattern(sent, next, trigger.is_some()) {
             self.account.clock.start_level();
         }
@@ -164,6 +214,16 @@ impl Direction {
         });
         self.scoreboard.move_to(sent);
         self.sender.leave(segment, self.scoreboard.next());
+    }
+
+    /// How long after an acknowledgment a segment leaves, if no other one can have released it.
+    fn reacts(&self, time: Nanos, delays: Delays) -> Option<Nanos> {
+        let [last, _, before] = self.acks;
+        let is_first = self.sender.last_sent().is_some_and(|sent| sent < last);
+        // No answer takes longer than the shortest that is known.
+        let is_alone = time - before > delays.back() + delays.tolerance();
+        let is_near = delays.is_near(self.rtt.smoothed().map(|(srtt, _)| srtt));
+        (is_first && is_alone && is_near).then_some(time - last)
     }
 
     /// A retransmission begins a recovery or goes on with one, to which the time before it belongs.
@@ -273,7 +333,13 @@ impl Direction {
             .smoothed()
             .map_or(0, |(srtt, _)| srtt + delays.back());
         let (next, mss) = (self.scoreboard.next(), self.sender.mss());
-        while let Some(arrival) = self.sender.arrive(latest, echo, patience) {
+        let due = Due {
+            now,
+            latest,
+            echo,
+            patience,
+        };
+        while let Some(arrival) = self.sender.arrive(&due) {
             let is_closed = arrival.window < mss && arrival.una + arrival.window < next + mss;
             self.account.learn(&Learned {
                 now,
@@ -298,7 +364,7 @@ impl Direction {
             self.counts.implausible += 1;
             return None;
         };
-        let time = segment.time;
+        let (time, before) = (segment.time, self.scoreboard.una());
         let round_trip = delays
             .round_trip()
             .or(self.rtt.to_receiver().map(|(srtt, _)| srtt));
@@ -311,10 +377,22 @@ impl Direction {
             round_trip: round_trip.unwrap_or(0),
         });
         self.take(&news);
+        if news.advances {
+            let [last, first, _] = self.acks;
+            self.acks = if time - first > TOGETHER {
+                [time, time, last]
+            } else {
+                [time, first, self.acks[2]]
+            };
+        }
         if let Some(sample) = news.sample {
             self.sample(time, sample, delays);
         }
         let is_current = una >= self.scoreboard.una();
+        let is_prompt = segment.payload == 0 && una - before >= 2 * self.sender.mss();
+        if let Some(sample) = news.sample.filter(|_| is_prompt) {
+            self.rtt.see_prompt(time, sample);
+        }
         if segment.has(SYN) {
             if let Some(sample) = news.sample {
                 self.path.opened(sample);
@@ -338,7 +416,7 @@ impl Direction {
                 window: window.unwrap_or(FURTHEST),
                 stamp: segment.stamps.map(|stamps| stamps.0),
                 is_duplicate: news.is_duplicate,
-                has_data: segment.payload > 0,
+                data_end: (segment.payload > 0).then(|| segment.seq.wrapping_add(segment.payload)),
                 is_delayed: news
                     .sample
                     .is_some_and(|rtt| rtt > least + 30 * MILLISECOND),
@@ -400,13 +478,23 @@ impl Direction {
         self.path
             .decide(piece.start, piece.end, is_lost == Some(true));
         // Later data had arrived, and then the original did.
-        let is_late = piece.overtaken && piece.first.is_some() && is_lost == Some(false);
+        let is_late = piece.overtaken
+            && !piece.is_unreported
+            && piece.first.is_some()
+            && is_lost == Some(false);
         self.counts.late += u64::from(is_late);
         self.account.decide(self.ledger.decided.drain(..));
     }
 
+    /// The capture lacks one end: no limit but the handshake is known, and a window that the receiver closed if it has the
+    /// receiver's packets.
+    pub(crate) fn undecide(&mut self, has_receiver: bool) {
+        self.account.undecide(has_receiver);
+        self.policing = Policing::default();
+    }
+
     /// The connection has ended, or the capture has.
-    pub(crate) fn finish(&mut self, end: Nanos, delays: Delays, budget: &mut Budget) {
+    pub(crate) fn finish(&mut self, end: Nanos, delays: Delays, peer: Peer, budget: &mut Budget) {
         self.arrive(end, None, delays);
         self.settle(Nanos::MAX, delays, budget);
         while let Some(piece) = self.scoreboard.take_lowest() {
@@ -419,6 +507,11 @@ impl Direction {
             is_small: self.sender.ends_small(),
             ..Wait::default()
         };
-        self.account.finish(end, &wait, self.scoreboard.has_fin());
+        let has_fin = self.scoreboard.has_fin();
+        let asked = peer
+            .last_data
+            .filter(|time| self.counts.last_data.is_some_and(|own| own < *time));
+        let asked = asked.map(|time| (time + delays.back(), peer));
+        self.account.finish(end, &wait, has_fin, asked);
     }
 }

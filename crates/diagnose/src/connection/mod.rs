@@ -110,11 +110,22 @@ impl Connection {
             Handshake::Seen
         } else if a.syns > 0 && b.syns == 0 && b.rst.is_some() {
             Handshake::Refused
-        } else if a.syns > 0 && b.syns == 0 && self.directions[1].counts.packets == 0 {
+        } else if a.syns > 0 && self.open.is_none() && self.directions[1].counts.packets == 0 {
             Handshake::Unanswered
         } else {
             Handshake::Partial
         }
+    }
+
+    /// The end whose packets the capture lacks, although the other end shows that it sent some.
+    pub(crate) fn not_captured(&self) -> Option<usize> {
+        if matches!(self.handshake(), Handshake::Unanswered | Handshake::Refused) {
+            return None;
+        }
+        (0..2).find(|end| {
+            let other = &self.directions[1 - end].counts;
+            self.directions[*end].counts.packets == 0 || 2 * other.beyond_window > other.sent
+        })
     }
 
     /// The frame of the first RST of each end.
@@ -166,6 +177,9 @@ impl Connection {
 
     /// The model of the path of the direction with more data.
     pub(crate) fn path(&self) -> Option<Model> {
+        if self.not_captured().is_some() {
+            return None;
+        }
         let from = usize::from(self.directions[1].octets() > self.directions[0].octets());
         let (data, back) = (&self.directions[from], &self.directions[1 - from]);
         let duration = self.last - self.start;
@@ -196,6 +210,18 @@ impl Connection {
             median_rtt: data.rtt.percentile_ms(50.0).map(from_millis),
         };
         data.path.model(&facts, &back.path)
+    }
+
+    /// Time at the end in which neither application had more to send.
+    pub(crate) fn quiet(&self) -> Nanos {
+        let [one, other] = &self.directions;
+        one.account.closing.min(other.account.closing)
+    }
+
+    /// The end that sent the last data.
+    pub(crate) fn spoke_last(&self) -> Option<usize> {
+        let [one, other] = [0, 1].map(|end| self.directions[end].counts.last_data);
+        one.max(other).map(|last| usize::from(one != Some(last)))
     }
 
     /// Adds a segment of this connection, in order of time.
@@ -232,7 +258,18 @@ impl Connection {
             }
         }
         let delays = self.delays(from);
-        self.directions[from].send(segment, delays, budget);
+        let peer = self.directions[1 - from].as_peer(self.directions[from].last_sent());
+        self.directions[from].send(segment, delays, peer, budget);
+        if let Some(reaction) = self.directions[from].reaction.take()
+            && segment.stamps.is_none()
+        {
+            self.hosts[from].react(reaction);
+        }
+        if self.directions[from].counts.last_data == Some(time) {
+            for direction in &mut self.directions {
+                direction.account.clock.see_data(time);
+            }
+        }
         if let Some(took) = took.filter(|_| segment.payload > 0)
             && !self.directions[from].may_be_late()
         {
@@ -333,12 +370,18 @@ impl Connection {
 
     /// Ends the account.
     pub(crate) fn finish(&mut self, budget: &mut Budget) {
-        for from in 0..2 {
+        let peers = [1, 0].map(|other| self.directions[other].as_peer(None));
+        for (from, peer) in peers.into_iter().enumerate() {
             let delays = self.delays(from);
             if self.open.is_none() && self.is_known_from_start {
                 self.directions[from].account.opened(self.last);
             }
-            self.directions[from].finish(self.last, delays, budget);
+            self.directions[from].finish(self.last, delays, peer, budget);
+        }
+        if let Some(missing) = self.not_captured() {
+            for (from, direction) in self.directions.iter_mut().enumerate() {
+                direction.undecide(from == missing);
+            }
         }
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Rtt {
     latest: Nanos,
     /// How much neighbours differ: a queue changes more slowly.
     step: Nanos,
+    /// The last sample that no delayed acknowledgment made longer, and its time.
+    prompt: Option<(Nanos, Nanos)>,
     min: Option<Nanos>,
     most: Nanos,
     all: Histogram,
@@ -50,6 +52,20 @@ impl Rtt {
         self.most = self.most.max(whole);
         self.all
             .record(u64::try_from(whole / MICROSECOND).unwrap_or_default());
+    }
+
+    /// An acknowledgment at `time` without data covered two full segments, so that the receiver did not delay it
+    /// (RFC 9293 §3.8.6.3).
+    pub(crate) fn see_prompt(&mut self, time: Nanos, rtt: Nanos) {
+        self.prompt = Some((time, rtt));
+    }
+
+    /// How long data waited in a queue behind the capture point, by the last prompt sample since then.
+    pub(crate) fn queued_since(&self, since: Nanos) -> Nanos {
+        let recent = self.prompt.filter(|(time, _)| *time >= since);
+        recent
+            .zip(self.min)
+            .map_or(0, |((_, rtt), min)| (rtt - min).max(0))
     }
 
     /// The sender took so long to answer an acknowledgment, the way there and back included.

@@ -245,6 +245,7 @@ impl Scoreboard {
                 });
             }
             piece.overtaken |= piece.again.is_empty() && overtaken;
+            piece.is_unreported |= piece.start < self.acknowledged.unreported;
             if piece.add(again) {
                 marked.parts.pieces += 1;
             } else {
@@ -360,6 +361,7 @@ impl Scoreboard {
             cover: None,
             duplicates: 0,
             overtaken: again.is_some(),
+            is_unreported: false,
         };
         if let Some(piece) = self.pieces.insert(piece)
             && !piece.again.is_empty()

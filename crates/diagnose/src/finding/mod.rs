@@ -5,6 +5,7 @@ mod burst_loss;
 mod capture_gap;
 mod large_segments_lost;
 mod loss_place;
+mod one_sided_capture;
 mod policer;
 mod queue_overflow;
 mod random_loss;
@@ -22,7 +23,7 @@ mod tail_loss;
 mod time;
 mod unanswered;
 
-use crate::report::{Connection, Finding, OneWay, Retransmission};
+use crate::report::{self, Connection, OneWay, Retransmission};
 
 pub use crate::limit::Meta;
 
@@ -89,6 +90,27 @@ kinds! {
     LargeSegmentsLost = large_segments_lost,
     RouteChange = route_change,
     CaptureGap = capture_gap,
+    OneSidedCapture = one_sided_capture,
+}
+
+/// A cause in a direction, its share, and the evidence.
+struct Finding {
+    cause: &'static str,
+    share: f64,
+    text: String,
+    packets: Vec<u64>,
+}
+
+impl Finding {
+    fn of(self, direction: &'static str) -> report::Finding {
+        report::Finding {
+            cause: self.cause,
+            direction,
+            share: self.share,
+            text: self.text,
+            packets: self.packets,
+        }
+    }
 }
 
 /// A direction of a connection and its two ends.
@@ -107,6 +129,15 @@ impl<'a> Case<'a> {
         self.is_main.then_some(self.connection)
     }
 
+    /// The end that opened the connection asks, and the other end answers; without a handshake the end with more data does.
+    fn is_answering(&self) -> bool {
+        if self.connection.handshake == "missed" {
+            self.is_main
+        } else {
+            self.sender == self.connection.b
+        }
+    }
+
     /// The address of `a` or `b`.
     fn end(&self, name: &str) -> &'a str {
         if name == "a" {
@@ -121,10 +152,11 @@ impl<'a> Case<'a> {
         self.data.limits_s.get(limit).copied().unwrap_or(0.0)
     }
 
-    /// Of the connection's time.
+    /// Of the connection's time until its last data.
     fn share(&self, seconds: f64) -> f64 {
-        if self.connection.duration_s > 0.0 {
-            seconds / self.connection.duration_s
+        let active = self.connection.duration_s - self.connection.quiet_s;
+        if active > 0.0 {
+            (seconds / active).clamp(0.0, 1.0)
         } else {
             0.0
         }
@@ -225,12 +257,16 @@ fn end(segment: &Retransmission) -> i64 {
 }
 
 /// What stands out in a connection, the largest share first.
-pub(crate) fn all(connection: &Connection) -> Vec<Finding> {
+pub(crate) fn all(connection: &Connection) -> Vec<report::Finding> {
     let [one, other] = connection.directions.all();
     let (a, b) = (connection.a.as_str(), connection.b.as_str());
     let is_forward = one.bytes >= other.bytes;
     let mut findings = Vec::new();
-    for (data, sender, receiver, is_main) in [(one, a, b, is_forward), (other, b, a, !is_forward)] {
+    let ways = [
+        ("a_to_b", one, [a, b], is_forward),
+        ("b_to_a", other, [b, a], !is_forward),
+    ];
+    for (direction, data, [sender, receiver], is_main) in ways {
         let case = Case {
             connection,
             data,
@@ -239,9 +275,11 @@ pub(crate) fn all(connection: &Connection) -> Vec<Finding> {
             is_main,
         };
         if data.data_packets > 0 {
-            findings.extend(time::find(&case));
+            findings.extend(time::find(&case).map(|found| found.of(direction)));
         }
-        findings.extend(Kind::ALL.into_iter().filter_map(|kind| kind.find(&case)));
+        let kinds = Kind::ALL.into_iter();
+        let found = kinds.filter_map(|kind| kind.find(&case));
+        findings.extend(found.map(|found| found.of(direction)));
     }
     findings.sort_by(|one, other| other.share.total_cmp(&one.share));
     findings
@@ -257,6 +295,15 @@ fn counted(count: impl TryInto<u64>, noun: &str) -> String {
 /// The verb of so many.
 const fn were(count: usize) -> &'static str {
     if count == 1 { "was" } else { "were" }
+}
+
+/// A length of time.
+fn milliseconds(ms: f64) -> String {
+    if ms < 10.0 {
+        format!("{ms:.1} ms")
+    } else {
+        format!("{ms:.0} ms")
+    }
 }
 
 /// A share in per cent, with a digit where it is small.

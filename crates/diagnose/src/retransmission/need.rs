@@ -60,8 +60,12 @@ pub(crate) fn judge(piece: &Piece, path: Path) -> Vec<Verdict> {
         } else {
             evidence
         };
+        // The acknowledgment that would have named it may be lost.
+        let is_open = piece.is_unreported
+            && needed
+            && matches!(evidence, Evidence::Gap | Evidence::RoundTrip);
         Verdict {
-            needed: Some(needed),
+            needed: (!is_open).then_some(needed),
             evidence,
         }
     });

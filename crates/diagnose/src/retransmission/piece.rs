@@ -50,6 +50,8 @@ pub(crate) struct Piece {
     pub(crate) duplicates: u32,
     /// Data that was sent after the original had arrived when it was retransmitted first.
     pub(crate) overtaken: bool,
+    /// It may have arrived although no SACK option named it.
+    pub(crate) is_unreported: bool,
 }
 
 impl Piece {

@@ -8,6 +8,7 @@ use anabranch_diagnose::{
 pub const FIN: u8 = 1;
 pub const SYN: u8 = 2;
 pub const RST: u8 = 4;
+pub const PSH: u8 = 8;
 pub const ACK: u8 = 16;
 
 /// The segments of both ends start with these numbers.
