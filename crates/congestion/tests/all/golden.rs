@@ -5,7 +5,9 @@ use crate::support;
 use std::fmt::Write as _;
 
 use anabranch_congestion::{
-    Config, CongestionControl as _, registry,
+    Config, CongestionControl as _,
+    params::OrStack,
+    registry,
     westwood_plus::{Form, Params},
 };
 use anabranch_core::units::Duration;
@@ -72,7 +74,7 @@ fn every_control_tells_the_same_story_its_own_way() {
 #[test]
 fn westwood_plus_in_the_form_of_linux() {
     let config = Config::WestwoodPlus(Params {
-        form: Form::Linux,
+        form: OrStack::Own(Form::Linux),
         ..Params::default()
     });
     let mut path = Path::new(&config, 4, Duration::from_millis(100));

@@ -18,4 +18,5 @@ mod prague;
 mod reno;
 mod support;
 mod vegas;
+mod vegas_linux;
 mod westwood_plus;

@@ -4,7 +4,7 @@ use crate::support;
 
 use anabranch_congestion::{
     Config, CongestionControl,
-    params::Share,
+    params::{OrStack, Share},
     westwood_plus::{Counting, Form, META, Params},
 };
 use anabranch_core::units::{Bytes, Duration};
@@ -20,7 +20,7 @@ fn path(window: u64) -> Path {
 /// The form of Linux's module.
 fn linux_path(window: u64) -> Path {
     let params = Params {
-        form: Form::Linux,
+        form: OrStack::Own(Form::Linux),
         ..Params::default()
     };
     Path::new(&Config::WestwoodPlus(params), window, RTT)
