@@ -12,8 +12,8 @@ pub use self::{
     choice::{Form, ReductionBase, RenoFriendly, WindowCount},
     count::{Packets, Samples},
     number::{
-        CubicScale, DctcpGain, DecreaseFactor, EcnFactor, Gain, Lifetimes, LossThreshold, SearchStep, Share,
-        VirtualRtt,
+        CubicScale, DctcpGain, DecreaseFactor, EcnFactor, Gain, Lifetimes, LossThreshold,
+        SearchStep, Share, VirtualRtt,
     },
     number_or::{DecreaseFactorOrStack, EcnFactorOrLoss, SearchStepOrStack, ShareOrStack},
     or_stack::{OrStack, SlowStartLimit},

@@ -13,7 +13,11 @@ pub(super) struct RttSamples {
 impl RttSamples {
     pub(super) fn add(&mut self, rtt: Duration) {
         self.sum += rtt;
-        self.least = if self.count == 0 { rtt } else { self.least.min(rtt) };
+        self.least = if self.count == 0 {
+            rtt
+        } else {
+            self.least.min(rtt)
+        };
         self.count += 1;
     }
 

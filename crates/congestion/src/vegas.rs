@@ -267,7 +267,11 @@ impl Law for VegasLaw {
 
     #[inline]
     fn measure(&mut self, ack: &Ack) {
-        if let Some(rtt) = ack.rtt {
+        let rtt = match self.form {
+            Form::Published => ack.rtt,
+            Form::Linux => ack.rtt.or(ack.rtt_by_timestamp),
+        };
+        if let Some(rtt) = rtt {
             self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
             self.samples.add(rtt);
         }

@@ -13,6 +13,7 @@
 //! | the first sample begins | with the first acknowledgment | with the data that it acknowledges |
 //! | a sample ends | with the round trip | after more than a round-trip time, 50 ms at least |
 //! | times | real numbers | ticks of the stack's clock |
+//! | a duplicate ACK counts | all that it reports | a segment; the rest counts with the next cumulative one |
 //! | filter | one stage | two stages |
 //! | a loss leaves | `BWE · RTT_min` (§2) | half of the window |
 //! | the recovery's end leaves | what the loss left | `BWE · RTT_min` |
@@ -130,6 +131,7 @@ pub type WestwoodPlus = Classic<WestwoodLaw>;
 pub struct WestwoodLaw {
     form: Form,
     reno: RenoLaw,
+    smss: Bytes,
     filter: f64,
     counting: Counting,
     /// The clock of [`Form::Linux`]; zero for real numbers.
@@ -144,6 +146,8 @@ pub struct WestwoodLaw {
     round: u64,
     began: Option<Instant>,
     delivered: Bytes,
+    /// Reported by duplicate ACKs and not counted yet ([`Form::Linux`]).
+    deferred: Bytes,
     /// The estimate is due at the end of the recovery under way.
     due: bool,
     /// The next round-trip time replaces the smallest.
@@ -205,7 +209,8 @@ impl WestwoodLaw {
 
     /// The sample ends when the clock shows more than a round-trip time, as known before this acknowledgment.
     fn measure_as_linux(&mut self, ack: &Ack, delivered: Bytes) {
-        let rtt = ack.rtt.map(|rtt| ticks::rounded_up(rtt, self.tick));
+        let rtt = ack.rtt.or(ack.rtt_by_timestamp);
+        let rtt = rtt.map(|rtt| ticks::rounded_up(rtt, self.tick));
         match self.began {
             None => {
                 let sent = ack.now.as_picos() - ack.rtt.map_or(0, Duration::as_picos);
@@ -218,7 +223,13 @@ impl WestwoodLaw {
                 }
             }
         }
-        self.delivered += delivered;
+        if ack.acked == Bytes::ZERO {
+            let counted = delivered.min(self.smss);
+            self.delivered += counted;
+            self.deferred += delivered - counted;
+        } else {
+            self.delivered += delivered + std::mem::take(&mut self.deferred);
+        }
         if let Some(rtt) = rtt {
             self.rtt = rtt;
             let first = self.min_rtt.is_zero() || std::mem::take(&mut self.forgets_min_rtt);
@@ -242,6 +253,7 @@ impl Law for WestwoodLaw {
         let law = Self {
             form: params.form.or(init.stack.form),
             reno: RenoLaw::with(params.avoidance, init),
+            smss: init.smss,
             filter: params.filter.get(),
             counting: params.counting,
             tick: init.stack.clock_tick,
@@ -251,6 +263,7 @@ impl Law for WestwoodLaw {
             round: 0,
             began: None,
             delivered: Bytes::ZERO,
+            deferred: Bytes::ZERO,
             due: false,
             forgets_min_rtt: false,
         };

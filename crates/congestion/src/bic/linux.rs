@@ -4,8 +4,8 @@
 //! - Below the maximum a round trip adds a quarter of the distance; within four segments of it, on either side, a segment takes
 //!   five round trips. From there on a round trip adds a third of the way covered since the maximum.
 //! - Without a maximum a round trip adds a twentieth of the window at least.
-//! - The module halves these steps' counts where an acknowledgment is for two segments, and counts segments: growth is
-//!   twice as fast as above with delayed acknowledgments.
+//! - These steps assume an acknowledgment for each segment. The module divides its counts by the mean number of segments of an
+//!   acknowledgment, which begins at two and in its integers hardly falls, and it counts segments: growth is twice as fast.
 //! - Windows are whole segments. A timeout discards the maximum.
 
 use super::{SegmentCount, Window};

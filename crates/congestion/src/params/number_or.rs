@@ -102,9 +102,7 @@ impl<'de, W: Word, T: TryFrom<f64, Error = String>> Deserialize<'de> for NumberO
                 }
             }
             fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
-                T::try_from(number)
-                    .map(NumberOr::from)
-                    .map_err(E::custom)
+                T::try_from(number).map(NumberOr::from).map_err(E::custom)
             }
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
                 self.visit_f64(number as f64)

@@ -15,7 +15,7 @@
 
 use anabranch_core::units::Bytes;
 
-use super::{Ack, RttSamples, SegmentCount, VegasLaw, Window};
+use super::{Ack, RttSamples, SegmentCount, VegasLaw, Window, whole_segments};
 
 /// Samples of a round trip up to which it counts as Reno.
 const FEW_SAMPLES: u32 = 2;
@@ -100,10 +100,10 @@ impl VegasLaw {
     /// Moves the window, given `BaseRTT` and `RTT` in seconds.
     fn end_round_as_linux(&mut self, window: &mut Window<f64>, base: f64, rtt: f64) {
         let cwnd = window.cwnd;
-        self.queued = (cwnd * (rtt - base).max(0.0) / base).floor();
+        self.queued = whole_segments(cwnd * (rtt - base).max(0.0) / base);
         if window.in_slow_start() {
             if self.queued > self.gamma {
-                window.cwnd = cwnd.min((cwnd * base / rtt).floor() + 1.0).max(2.0);
+                window.cwnd = cwnd.min(whole_segments(cwnd * base / rtt) + 1.0).max(2.0);
                 window.ssthresh = window.ssthresh.min(window.cwnd);
             }
         } else if self.queued > self.beta {

@@ -49,7 +49,10 @@ fn avoiding(params: Params, window: u64, acks: u64) -> Path {
     path.ack_as(|ack| ack.in_recovery = true);
     path.recovered();
     ack(&mut path, 1, acks - 1, Duration::ZERO);
-    round_trip(&mut path, &vec![Duration::ZERO; usize::try_from(acks).expect("few")]);
+    round_trip(
+        &mut path,
+        &vec![Duration::ZERO; usize::try_from(acks).expect("few")],
+    );
     assert_near(path.cwnd(), window as f64 + 1.0, 0.0);
     path
 }
@@ -124,7 +127,12 @@ fn a_round_trip_with_two_samples_counts_as_reno() {
         for _ in 0..2 {
             for n in 1..=samples {
                 let outstanding = 2 * (samples - 1);
-                ack(&mut path, 2, if n == samples { outstanding } else { 0 }, RTT * 2);
+                ack(
+                    &mut path,
+                    2,
+                    if n == samples { outstanding } else { 0 },
+                    RTT * 2,
+                );
             }
         }
         assert!(
