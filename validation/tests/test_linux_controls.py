@@ -10,7 +10,7 @@ from comparison.rows import Row
 
 NAME = "linux-controls"
 LINUX = every.described(NAME)
-CONTROLS = ["vegas", "westwood-plus", "bic"]
+CONTROLS = ["vegas", "westwood", "bic"]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_goodput_is_the_kernels(rows: list[Row], control: str) -> None:
     [
         ("vegas", '{ kind = "vegas", rtt = "mean" }'),
         ("vegas", '{ kind = "vegas", form = "published" }'),
-        ("westwood-plus", '{ kind = "westwood-plus", form = "published" }'),
+        ("westwood", '{ kind = "westwood-plus", form = "published" }'),
     ],
 )
 def test_a_wrong_control_misses_the_goodput(control: str, wrong: str) -> None:
