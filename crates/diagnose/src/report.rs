@@ -216,6 +216,8 @@ pub struct OneWay {
     pub stalls: Vec<Stall>,
     /// Pauses that are not listed.
     pub stalls_not_listed: u64,
+    /// A queue before the capture point shows in no round trip.
+    pub hides_queue: bool,
 }
 
 /// Round trips as the sender measures them.
@@ -457,6 +459,7 @@ impl OneWay {
             policed_mbit_s: from.policed().map(|rate| rate * 8e-6),
             stalls: from.account.clock.stalls.iter().map(Stall::of).collect(),
             stalls_not_listed: from.account.clock.stalls_not_kept,
+            hides_queue: from.rtt.hides_queue(),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::{
         Retransmission, Trigger,
         ledger::{Budget, Ledger},
         need::Path,
-        piece::Piece,
+        piece::{Piece, Room},
     },
     segment::{SYN, Segment},
     time::{MICROSECOND, MILLISECOND, Nanos},
@@ -479,7 +479,7 @@ impl Direction {
             .decide(piece.start, piece.end, is_lost == Some(true));
         // Later data had arrived, and then the original did.
         let is_late = piece.overtaken
-            && !piece.is_unreported
+            && piece.room == Room::Enough
             && piece.first.is_some()
             && is_lost == Some(false);
         self.counts.late += u64::from(is_late);
