@@ -100,15 +100,19 @@ class Diagnosis(dict[str, Any]):
         """Draw segments, retransmissions by verdict, SACK blocks and the edge of the window over time."""
         return self.plot("sequence", connection=connection, ax=ax)
 
-    def annotate(self, target: str | Path) -> None:
+    def annotate(self, target: str | Path, *, force: bool = False) -> None:
         """Write the capture as pcapng with the findings as packet comments.
+
+        Args:
+            target: The file.
+            force: Also replace a file that anabranch did not make.
 
         Raises:
             UserError: The capture cannot be read any more, or the place cannot be written.
         """
-        from anabranch.diagnosis_comments import write_annotated
+        from anabranch.diagnosis_comments import annotated_file, write_annotated
 
-        write_annotated(self, Path(target))
+        write_annotated(self, annotated_file(Path(target), Path(self["file"]), force=force))
 
     def write(self, directory: str | Path) -> None:
         """Write the document, its tables and the report, as ``anabranch diagnose --out`` does without a scenario.
@@ -145,10 +149,10 @@ def diagnose_run(result: RunResult, capture: str, file: Path) -> Diagnosis:
         NotRecordedError: It was not captured.
         UserError: There is no such link, or a flow has several connections.
     """
-    from anabranch.output import refused, write_whole
+    from anabranch.capture_file import is_capture_of_ours
+    from anabranch.output_file import output_file
 
-    with refused():
-        write_whole(file, result.pcapng(capture))
+    output_file(file, argument("file"), is_ours=is_capture_of_ours).write(result.pcapng(capture))
     found = diagnose(file)
     flows = list(result.flows)
     for connection in found["connections"]:

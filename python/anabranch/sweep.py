@@ -241,7 +241,7 @@ class SweepResult:
 
         return plot_sweep(self, y, x=x, hue=hue, ax=ax)
 
-    def report(self, path: str | Path) -> None:
+    def report(self, path: str | Path, *, force: bool = False) -> None:
         """Write one HTML page: each measure in small multiples with intervals, heat maps, parallel coordinates.
 
             >>> from anabranch import Scenario
@@ -249,14 +249,15 @@ class SweepResult:
             >>> base.sweep({"flow.main.cc": ["reno", "cubic"]}).report("sweep.html")
 
         Args:
-            path: A file whose name ends in ``.html``; one that exists is replaced.
+            path: A file whose name ends in ``.html``; an earlier report is replaced.
+            force: Also replace a file that anabranch did not make.
 
         Raises:
-            UserError: The place cannot be written.
+            UserError: There is a foreign file, or the place cannot be written.
         """
         from anabranch.report.sweep_output import write_report
 
-        write_report(self, Path(path))
+        write_report(self, Path(path), force=force)
 
     def __repr__(self) -> str:
         from anabranch.report.format import sweep_text

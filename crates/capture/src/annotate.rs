@@ -83,7 +83,10 @@ fn write(out: &mut impl Write, octets: &[u8]) -> Result<(), Error> {
 }
 
 fn unwritable(error: &std::io::Error) -> Error {
-    Error::Unwritable(error.to_string())
+    Error::Unwritable {
+        number: error.raw_os_error(),
+        why: error.to_string(),
+    }
 }
 
 fn section(out: &mut Vec<u8>, title: &str) {

@@ -39,8 +39,13 @@ pub enum Error {
     #[error("it cannot be read: {0}; expected a file that can be read")]
     System(String),
     /// The writer of a copy fails.
-    #[error("it cannot be written: {0}; expected a file that can be written")]
-    Unwritable(String),
+    #[error("it cannot be written: {why}; expected a file that can be written")]
+    Unwritable {
+        /// The system's error number, if the system refuses.
+        number: Option<i32>,
+        /// The reason in words.
+        why: String,
+    },
     /// Reading was to stop.
     #[error("reading was interrupted; expected time to read it")]
     Interrupted,

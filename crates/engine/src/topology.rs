@@ -537,6 +537,7 @@ fn link_spec(
     );
     spec.queue = part.queue.clone();
     spec.reorder = part.reorder;
+    spec.held_limit = part.held_limit;
     spec.impairments = part
         .impair
         .iter()

@@ -3,11 +3,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
-    io::BufWriter,
+    io::{self, BufWriter},
     path::PathBuf,
 };
 
-use anabranch_capture::annotate;
+use anabranch::system::words;
+use anabranch_capture::{Error, annotate};
 use anabranch_diagnose::{
     Bounds, Watch, diagnose as read,
     finding::Kind,
@@ -15,7 +16,11 @@ use anabranch_diagnose::{
     trace as follow,
 };
 use anabranch_files::Files;
-use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
+use pyo3::{
+    create_exception,
+    exceptions::{PyOSError, PyValueError},
+    prelude::*,
+};
 use serde_json::json;
 
 use crate::interruptible::quietly;
@@ -68,7 +73,8 @@ pub fn diagnose_trace(
     found.map_err(CaptureError::new_err)
 }
 
-/// Writes a capture as pcapng, with comments at some frames and one on the whole. Raises `CaptureError`.
+/// Writes a capture as pcapng, with comments at some frames and one on the whole. Raises `CaptureError`, and `OSError` if
+/// the system refuses to write (a full disk).
 #[pyfunction]
 pub fn annotate_capture(
     py: Python<'_>,
@@ -77,19 +83,27 @@ pub fn annotate_capture(
     comments: BTreeMap<u64, String>,
     title: String,
 ) -> PyResult<()> {
-    let found = quietly(py, move |interrupt| {
+    quietly(py, move |interrupt| {
         let file = Files::default()
             .open(&path)
-            .map_err(|error| error.to_string())?;
-        let out =
-            File::create(&target).map_err(|error| format!("it cannot be written: {error}"))?;
+            .map_err(|error| CaptureError::new_err(error.to_string()))?;
+        let out = File::create(&target).map_err(|error| unwritable(&error))?;
         let stop = interrupt.clone();
         annotate(file, BufWriter::new(out), &title, &comments, move || {
             stop.is_raised()
         })
-        .map_err(|error| error.to_string())
-    })?;
-    found.map_err(CaptureError::new_err)
+        .map_err(|error| match error {
+            Error::Unwritable {
+                number: Some(number),
+                ..
+            } => unwritable(&io::Error::from_raw_os_error(number)),
+            other => CaptureError::new_err(other.to_string()),
+        })
+    })?
+}
+
+fn unwritable(error: &io::Error) -> PyErr {
+    PyOSError::new_err((error.raw_os_error(), words(error)))
 }
 
 /// Every limit, in the order in which rules are asked, and every other finding: meaning, evidence and what looks the same, as

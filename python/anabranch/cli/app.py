@@ -56,6 +56,7 @@ Out = Annotated[
         help="Write results into this directory; nothing is written when left out.",
     ),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Also replace files that anabranch did not make.")]
 StoreOption = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option(
@@ -215,6 +216,7 @@ def run(
         ),
     ] = False,
     untrusted: Untrusted = False,
+    force: Force = False,
 ) -> None:
     """Run one scenario once.
 
@@ -245,6 +247,7 @@ def run(
                 wide,
                 figures,
                 all_links,
+                force,
             ),
         )
 
@@ -361,6 +364,7 @@ def sweep(
     ] = None,
     digest: Digest = True,
     untrusted: Untrusted = False,
+    force: Force = False,
 ) -> None:
     """Run a scenario over a grid, on all cores.
 
@@ -389,6 +393,7 @@ def sweep(
             refine,
             ray,
             report,
+            force,
         )
         if files[0] == Path("merge") and (len(files) > 1 or not files[0].is_file()):
             run_merge(files[1:], set_ or [], grid or [], options)
@@ -496,6 +501,7 @@ def diagnose(
         Optional[Path],  # noqa: UP045 - see above
         typer.Option("--annotate", metavar="FILE", help="Write the capture as pcapng, with the findings as comments."),
     ] = None,
+    force: Force = False,
     follow: Annotated[
         Optional[str],  # noqa: UP045 - see above
         typer.Option(
@@ -525,7 +531,7 @@ def diagnose(
         from anabranch.diagnosis_choice import Choice
 
         choice = Choice(tuple(host or ()), port, around)
-        options = DiagnoseOptions(connection, json, replay, advise, live, out, annotate, choice)
+        options = DiagnoseOptions(connection, json, replay, advise, live, out, annotate, force, choice)
         if follow is None:
             run_diagnose(capture, options)
         else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch import interrupt
 from anabranch.cli.common import console, note, print_json
 from anabranch.diagnosis_choice import Choice
 
@@ -25,6 +27,7 @@ class DiagnoseOptions:
     live: bool = False
     out: Path | None = None
     annotate: Path | None = None
+    force: bool = False
     choice: Choice = field(default_factory=Choice)
 
     @property
@@ -56,7 +59,8 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
     if capture is not None:
         raise UserError(f"--follow {interface}: expected no capture beside it", hint=f"leave out {capture}")
     files = (options.out, options.annotate, options.connection)
-    if options.is_simulated or not options.choice.is_empty or any(value is not None for value in files):
+    chosen = options.is_simulated or options.force or not options.choice.is_empty
+    if chosen or any(value is not None for value in files):
         raise UserError(
             "--follow goes with --json, --ring, --save-on and --save-to", hint="save a capture, and diagnose it"
         )
@@ -65,6 +69,10 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
         check_cause(follow.save_on)
     if not follow.save_to.is_dir():
         raise UserError(f"--save-to {follow.save_to}: there is no such directory", hint="make it first")
+    if follow.save_on is not None:
+        from anabranch.output import check_folder
+
+        check_folder(follow.save_to, "save_to")
     out = console()
 
     def say(line: str) -> None:
@@ -77,19 +85,23 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
     try:
         ring = Ring(seconds, place.link_type)
         follower = Follower(place, ring, follow.save_on, follow.save_to, say)
-        with until_interrupted(follower):
+        with contextlib.closing(follower), until_interrupted(follower):
             note(f"following {interface}, {follow.ring} are kept; Ctrl-C ends it")
-            found = follower.follow()
+            summary = follower.follow()
         missed = place.statistics()
     finally:
         place.close()
+    # The reader of the output may take nothing any more: the next Ctrl-C ends the process.
+    interrupt.watch()
+    if summary.behind_s > 0:
+        note(f"the last {summary.behind_s:.1f} s are not in it: their diagnosis was not finished")
     if options.json:
-        print_json(found)
+        print_json(summary.found)
         return
-    told = f"{ring.seen:,} packets passed; the last {ring.packets:,} are summed up"
+    told = f"{ring.seen:,} packets passed; the last {summary.packets:,} are summed up"
     told += f"; {ring.left_out:,} did not fit into the ring" if ring.left_out else ""
     out.print(told + (f"; {missed:,} were missed" if missed else ""), soft_wrap=True)
-    for line in overview(found):
+    for line in overview(summary.found):
         if not line.startswith("--connection"):
             out.print(line, soft_wrap=True)
 
@@ -111,6 +123,18 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
         from anabranch.output import check_target
 
         check_target(options.out, "diagnose")
+    annotated = None
+    if options.annotate is not None:
+        from anabranch.diagnosis_comments import annotated_file
+
+        annotated = annotated_file(options.annotate, capture, force=options.force)
+        if annotated.is_standard_output and options.json:
+            raise UserError(
+                f"--annotate {options.annotate} and --json both write standard output",
+                hint="give one of them another place",
+            )
+    elif options.force:
+        raise UserError("--force is for the file of --annotate, and none is given", hint="leave it out")
     if options.live:
         from anabranch.live import prepare
 
@@ -122,16 +146,17 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
     if options.json:
         print_json({**found, "connections": [one]} if one else found)
     else:
-        out = console()
+        # A capture on standard output has it for itself.
+        out = console(error=annotated is not None and annotated.is_standard_output)
         moment = time_of(found, options.choice.around)
         for line in overview(found, moment) if one is None else detail(one):
             out.print(line, soft_wrap=True)
         for line in made.lines() if made else ():
             out.print(line, soft_wrap=True)
-    if options.annotate is not None:
+    if annotated is not None:
         from anabranch.diagnosis_comments import write_annotated
 
-        write_annotated(whole, options.annotate)
+        write_annotated(whole, annotated)
         note(f"wrote {options.annotate}")
     if options.out is not None:
         from anabranch.report.capture_output import write_diagnosis

@@ -48,6 +48,7 @@ class SweepOptions:
     refine: str | None = None
     ray: str | None = None
     report: Path | None = None
+    force: bool = False
 
 
 def run_merge(directories: list[Path], sets: list[str], grids: list[str], options: SweepOptions) -> None:
@@ -59,7 +60,8 @@ def run_merge(directories: list[Path], sets: list[str], grids: list[str], option
     from anabranch.errors import UserError
     from anabranch.sweep import SweepResult
 
-    if sets or grids or options != SweepOptions(None, None, options.json, options.out, True, report=options.report):
+    allowed = SweepOptions(None, None, options.json, options.out, True, report=options.report, force=options.force)
+    if sets or grids or options != allowed:
         raise UserError(
             "merge takes directories, --out, --report and --json", hint="other options belong to the shards' sweeps"
         )
@@ -163,9 +165,13 @@ def command_line(file: Path, sets: list[str], grids: list[str], options: SweepOp
 
 def _check_report(options: SweepOptions) -> None:
     if options.report is not None:
-        from anabranch.report.sweep_output import check_report
+        from anabranch.report.sweep_output import report_file
 
-        check_report(options.report)
+        report_file(options.report, force=options.force)
+    elif options.force:
+        from anabranch.errors import UserError
+
+        raise UserError("--force is for the file of --report, and none is given", hint="leave it out")
 
 
 def _report(result: SweepResult, options: SweepOptions, command: str) -> None:
@@ -173,7 +179,7 @@ def _report(result: SweepResult, options: SweepOptions, command: str) -> None:
     if options.report is not None:
         from anabranch.report.sweep_output import write_report
 
-        write_report(result, options.report, command)
+        write_report(result, options.report, command, force=options.force)
         note(f"wrote {options.report}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +12,15 @@ from anabranch.compare.difference import Sample
 from anabranch.compare.measures import COPIES, columns_of, copies_of
 from anabranch.design import Design
 from anabranch.errors import UserError, nearest
-from anabranch.files import MAX_RESULT_BYTES, read_bytes, read_head, read_json
+from anabranch.files import MAX_RESULT_BYTES, read_bytes, read_head
 from anabranch.grid import MAX_POINTS
 from anabranch.limits import MAX_SEED
 from anabranch.maker import FailedRunError, Here, Jobs, Maker, Order
 from anabranch.output import MANIFEST, read_manifest
 from anabranch.points import Keys, Points, shared
 from anabranch.spoken import argument
+from anabranch.stored import StoredKind
+from anabranch.summary import LiveRunSummary, Summary
 from anabranch.sweep import Point, SweepResult, SweptScenario, runs_frame
 from anabranch.sweep_file import SWEEP_FILE
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from anabranch.scenario import Scenario
-    from anabranch.summary import Summary
 
 SUMMARY = "summary.json"
 SAMPLES = "samples.parquet"
@@ -330,15 +330,7 @@ def read_summary(path: Path) -> Summary:
     Raises:
         UserError: The file is something else.
     """
-    content = read_json(path)
-    try:
-        json.dumps(content, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise UserError(f"{path} is JSON, but has half a character in a text") from None
-    wrong = _foreign(content)
-    if wrong:
-        raise UserError(f"{path} {wrong}; the summary of a run was expected", hint="`anabranch run … --json` prints it")
-    return cast("Summary", content)
+    return _SUMMARY.read(path)
 
 
 def _foreign(content: Any) -> str:
@@ -370,6 +362,11 @@ def _foreign(content: Any) -> str:
 
 def _is_table_of_tables(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(inner, dict) for inner in value.values())
+
+
+_SUMMARY = StoredKind(
+    LiveRunSummary, "the summary of a run", "`anabranch run … --json` prints it", is_partial=True, other=_foreign
+)
 
 
 def _samples(summary: Path) -> pl.DataFrame | None:

@@ -153,7 +153,7 @@ def copies_of(columns: Iterable[Column]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for column in columns:
         flow, slash, copy = column.element.rpartition("/")
-        if column.measure.section == "flow" and slash and copy.isdigit():
+        if column.measure.section == "flow" and slash and copy.isascii() and copy.isdigit():
             found.setdefault(f"flow.{flow}{COPIES}.{column.measure.name}", []).append(column.figure)
     return {name: own for name, own in found.items() if len(own) > 1}
 

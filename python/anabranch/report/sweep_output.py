@@ -12,12 +12,12 @@ from anabranch.charts import Chart, SeriesColumns, place
 from anabranch.charts.heat import heat_map
 from anabranch.charts.parallel import Upright, parallel
 from anabranch.compare.measures import MOST_COPIES, Column, columns_of, copies_of, shown_by_default, without_copies
-from anabranch.errors import RunFailedError, UserError
+from anabranch.errors import UserError
 from anabranch.grid import short_names
-from anabranch.output import refused, write_whole
+from anabranch.output_file import OutputFile, output_file
 from anabranch.plot.compare import Scale, scale_of
 from anabranch.report.format import NONE, figure, spread
-from anabranch.report.page import page, table, text
+from anabranch.report.page import is_page_of_ours, page, table, text
 from anabranch.spoken import argument
 from anabranch.sweep import SweepResult, value_text
 
@@ -95,40 +95,37 @@ class _Measured:
         return found.interval.lower * self.column.measure.scale, found.interval.upper * self.column.measure.scale
 
 
-def write_report(result: SweepResult, path: Path, command: str = "") -> None:
+def write_report(result: SweepResult, path: Path, command: str = "", *, force: bool | None = None) -> None:
     """Write the report as one file, which appears whole or not at all.
 
     Args:
         result: The sweep.
-        path: Where; an existing report is replaced.
-        command: What made the sweep, as it is typed.
+        path: The file; an existing report is replaced.
+        command: The command that made the sweep, as it is typed.
+        force: A file that anabranch did not make is replaced, too.
 
     Raises:
-        UserError: There is a directory, or the place cannot be written.
+        UserError: There is a directory or a foreign file, or the place cannot be written.
         RunFailedError: The disk is full, or fails otherwise.
     """
-    check_report(path)
-    content = html_report(result, command).encode()
-    try:
-        with refused():
-            write_whole(path, content)
-    except OSError as error:
-        raise RunFailedError(f"{path}: cannot be written: {error.strerror or error}") from None
+    report_file(path, force=force).write(html_report(result, command).encode())
 
 
-def check_report(path: Path) -> None:
-    """Refuse a place for the report before any work is done.
+def report_file(path: Path, *, force: bool | None = None) -> OutputFile:
+    """The file of the report, checked before any work is done.
 
     Raises:
-        UserError: It is a directory, no page by its name, or in a directory that does not exist.
+        UserError: It is a directory, a foreign file, no page by its name, or in a directory that does not exist.
     """
     told = argument("report", path)
-    if path.suffix not in (".html", ".htm"):
-        raise UserError(f"{told}: a name that ends in .html was expected", hint=f"{path}.html")
-    if path.is_dir():
-        raise UserError(f"{told} is a directory; a file was expected")
     if not path.parent.is_dir():
         raise UserError(f"{told}: there is no directory {path.parent}", hint="make it, or choose another place")
+    file = output_file(path, argument("report"), is_ours=is_page_of_ours, force=force)
+    if path.suffix not in (".html", ".htm") and not file.is_stream:
+        raise UserError(f"{told}: a name that ends in .html was expected", hint=f"{path}.html")
+    if file.is_standard_output:
+        raise UserError(f"{told}: standard output has the printed results", hint="choose a file")
+    return file
 
 
 def html_report(result: SweepResult, command: str = "") -> str:

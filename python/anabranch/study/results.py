@@ -205,7 +205,14 @@ class Pool:
         if job.samples_ms is not None:
             return kept.outcome(key)
         found = kept.summary(key)
-        return None if found is None else self._of_summary(found[0], {}, found[1])
+        if found is None:
+            return None
+        try:
+            return self._of_summary(found[0], {}, found[1])
+        except (LookupError, TypeError, ValueError, AttributeError):
+            # The resolved scenario inside has no type here: it is the engine's.
+            kept.reject("its resolved scenario is not as it was written")
+            return None
 
     def _kept_key(self, kept: Kept, job: Job) -> bytes:
         from anabranch.study.keep import FORMAT

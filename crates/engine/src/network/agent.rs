@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc};
 use anabranch_congestion::{self as cc};
 use anabranch_core::{
     body::Body,
-    packet::{ConnectionId, Direction, Ecn, FlowId, Packet, PacketId},
+    packet::{ConnectionId, Direction, Ecn, FlowId, Packet, PacketId, WaitAccount},
     reordering::Arrival,
     trace::{ElementId, Fate},
     trail::Trail,
@@ -534,7 +534,7 @@ impl<B: Body> Way<'_, B> {
         let Fabric {
             now, probe, pool, ..
         } = self.fabric;
-        let packet = &pool[id];
+        let packet = &mut pool[id];
         // The numbers that travel have 32 bits; a stream may be longer.
         let last = probe
             .last_sent(packet.connection, packet.direction)
@@ -621,6 +621,7 @@ fn blank<B: Body>() -> Packet<Transport<B>> {
         ecn: Ecn::NotEct,
         dscp: 0,
         trail: Trail::default(),
+        waits: WaitAccount::NONE,
         tunnel: Header::default(),
         payload: Transport::Tcp(Segment::default()),
     }

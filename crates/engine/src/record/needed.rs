@@ -135,7 +135,7 @@ mod tests {
     use anabranch_core::{
         packet::{ConnectionId, Direction, FlowId},
         trace::{ElementId, Fate},
-        units::{Duration, Instant},
+        units::Instant,
     };
 
     use super::*;
@@ -155,7 +155,7 @@ mod tests {
             sent: Instant::START,
             received: (fate == '+').then_some(Instant::START),
             lost: (fate == '-').then_some((ElementId(0), Fate::Lost)),
-            queue_delay: Duration::ZERO,
+            queue_delay: None,
             reordered: false,
             extent: 0,
         }

@@ -485,7 +485,7 @@ mod tests {
             sent: micros(sent),
             received: None,
             lost: None,
-            queue_delay: Duration::ZERO,
+            queue_delay: None,
             reordered: false,
             extent: 0,
         });

@@ -156,6 +156,9 @@ impl ServedLink {
                 if !self.reorders {
                     self.count_order(item.order, at);
                 }
+                if let Some(held) = &mut self.held {
+                    held.add(at, item.size, 1 + u8::from(duplicate));
+                }
                 Completed::Exit(Exit {
                     packet: item.packet,
                     order: item.order,

@@ -117,7 +117,7 @@ impl ServedLink {
     fn start_on(&mut self, now: Instant, member: usize, load: Load) {
         let begin = self.group().ready(member, now);
         if let Load::Packet(item) = &load {
-            self.statistics.waited(self.window, item.arrived, begin);
+            self.count_wait(item, begin);
         }
         let done = self.service.finish(begin, u64::from(load.size()) * 8);
         self.group().start(member, load, begin, done);

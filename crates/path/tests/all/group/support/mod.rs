@@ -142,6 +142,8 @@ impl Rig {
                 may_change: false,
                 stream: Stream::new(setup.seed, "link"),
                 window,
+                held_limit: Limit::Unlimited,
+                records_waits: false,
                 group: Some(Members::new(
                     setup.members,
                     setup.spread,

@@ -363,6 +363,9 @@ impl Bench {
                 self.fates[item.order as usize].marked = true;
             }
             Outcome::Moved(item) => return Err(format!("{} was moved", item.order)),
+            Outcome::Waited { packet, .. } => {
+                return Err(format!("a queue reported the wait of {packet:?}"));
+            }
         }
         Ok(())
     }
