@@ -147,9 +147,10 @@ impl Account {
     }
 
     /// The wait for a request: the data that it answers travels, the peer's application thinks, the request travels.
-    /// How long they travelled.
+    /// The time that this gives to round trips.
     fn spend_turn(&mut self, asked: Nanos, back: Nanos, wait: &Wait, thought: Nanos) -> Nanos {
         let start = self.clock.at();
+        let before = self.clock.shares.of(Limit::RoundTrips);
         let whole = (asked - start).max(0);
         let thought = thought.clamp(0, whole);
         let travel = whole - thought;
@@ -165,7 +166,7 @@ impl Account {
         self.clock.spend(start + there, &turn);
         self.clock.spend(start + there + thought, &peers);
         self.clock.spend(asked, &turn);
-        travel
+        self.clock.shares.of(Limit::RoundTrips) - before
     }
 
     /// The capture does not show what the sender waited for.
