@@ -128,6 +128,7 @@ impl Account {
     /// The part of a wait that has a reason of its own. Only what follows may be the application's.
     fn spend_first(&mut self, interval: &Interval, wait: &Wait, thought: Nanos) {
         if let Some(asked) = interval.asked {
+            self.spend_drain(asked, interval);
             let travel = self.spend_turn(asked, interval.back, wait, thought);
             // A message that the peer sends at its own pace costs no round trip.
             let is_turn = interval.since.is_none() || 2 * travel > interval.least.unwrap_or(0);
@@ -143,6 +144,19 @@ impl Account {
                 ..*wait
             };
             self.clock.spend(opened, &wait);
+        }
+    }
+
+    /// The sender's data leaves the queue of the path before the peer has it.
+    fn spend_drain(&mut self, asked: Nanos, interval: &Interval) {
+        let full = Wait {
+            is_blocked: true,
+            is_queued: true,
+            ..Wait::default()
+        };
+        if interval.drain > interval.least.unwrap_or(Nanos::MAX) / 4 {
+            let end = self.clock.at() + interval.drain;
+            self.clock.spend(end.min(asked), &full);
         }
     }
 
@@ -213,14 +227,14 @@ impl Account {
         has_fin: bool,
         asked: Option<(Nanos, Peer)>,
     ) {
-        let before = self.clock.shares.of(Limit::Application);
+        let before = self.clock.own();
         if let Some((asked, peer)) = asked {
             self.spend_turn(asked.min(end), 0, wait, peer.held - self.peer);
         }
         self.clock.spend(end, wait);
         self.closing = self.clock.quiet();
         if has_fin {
-            let after = self.clock.shares.of(Limit::Application) - before;
+            let after = self.clock.own() - before;
             self.closing = self.closing.max(after);
         }
     }

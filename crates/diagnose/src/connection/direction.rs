@@ -176,7 +176,11 @@ impl Direction {
             self.counts.data_packets += 1;
             self.sender.see_data(segment);
         }
-        let conditions = Conditions::of(&self.rtt, delays, peer.queue);
+        let drain = self.sender.last_sent();
+        let conditions = Conditions {
+            drain: drain.map_or(0, |since| self.rtt.queued_since(since)),
+            ..Conditions::of(&self.rtt, delays, peer.queue)
+        };
         let trigger = self.enter(sent, &conditions, budget);
         if segment.has(SYN) {
             self.scoreboard.pass(sent);
