@@ -21,6 +21,7 @@ pub(crate) mod pattern;
 pub(crate) mod pieces;
 pub(crate) mod policing;
 pub(crate) mod ranges;
+pub(crate) mod reaction;
 pub(crate) mod refills;
 pub(crate) mod releases;
 pub(crate) mod route;

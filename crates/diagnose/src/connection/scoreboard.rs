@@ -16,7 +16,7 @@ use super::{
 use crate::{
     retransmission::{
         ledger::Parts,
-        piece::{Copy, Piece},
+        piece::{Copy, Piece, Room},
         recognition::{Filler, is_reordered},
     },
     segment::{FIN, SYN, Segment},
@@ -337,7 +337,7 @@ impl Scoreboard {
                 });
             }
             piece.overtaken |= piece.again.is_empty() && overtaken;
-            piece.is_unreported |= piece.start < self.acknowledged.unreported;
+            piece.room = piece.room.max(self.acknowledged.room(piece.start));
             if piece.add(again) {
                 marked.parts.pieces += 1;
             } else {
@@ -455,7 +455,7 @@ impl Scoreboard {
             cover: None,
             duplicates: 0,
             overtaken: again.is_some(),
-            is_unreported: false,
+            room: Room::Enough,
         };
         if let Some(piece) = self.pieces.insert(piece)
             && !piece.again.is_empty()
