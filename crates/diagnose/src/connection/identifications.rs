@@ -96,7 +96,7 @@ impl Identifications {
 
     /// The sender counts its packets: of random identifications one step in 500 is short.
     pub(crate) fn grow(&self) -> bool {
-        self.steps >= 3 && self.steps > 4 * self.jumps
+        self.steps >= 2 && self.steps > 4 * self.jumps
     }
 
     /// Packets of this connection that the last packet shows to be missing before it, at least `timer` ago.

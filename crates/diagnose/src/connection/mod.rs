@@ -291,7 +291,8 @@ impl Connection {
         };
         if segment.has(RST) {
             // The answer to a segment of an older connection.
-            return own > 0 && peer == 0 && is_far(firsts[from], Some(segment.seq));
+            let is_opening = own > 0 && self.open.is_none();
+            return is_opening && is_far(firsts[from], Some(segment.seq));
         }
         // In SYN-SENT only an acknowledgment of the SYN is acceptable (RFC 9293 §3.10.7.3).
         own == 0 && peer > 0 && self.open.is_none() && is_far(firsts[1 - from], segment.ack)
