@@ -214,6 +214,12 @@ impl Connection {
         data.path.model(&facts, &back.path)
     }
 
+    /// The host that sent a segment shares its counter of identifications among connections.
+    pub(crate) fn share_counter(&mut self, segment: &Segment) {
+        let from = self.from(segment);
+        self.directions[from].share_counter();
+    }
+
     /// Adds a segment of this connection, in order of time.
     pub(crate) fn add(&mut self, segment: &Segment, budget: &mut Budget) {
         let from = self.from(segment);
