@@ -107,6 +107,11 @@ impl Direction {
         self.counts.data_packets > 0 || self.scoreboard.una() >= 0
     }
 
+    /// The sender shares its counter of identifications among connections.
+    pub(crate) fn share_counter(&mut self) {
+        self.scoreboard.share_counter();
+    }
+
     /// Octets of data that the capture has, each counted once.
     pub(crate) fn captured(&self) -> i64 {
         self.scoreboard.captured()

@@ -136,6 +136,10 @@ impl Scoreboard {
         self.pass(&sent);
     }
 
+    pub(crate) fn share_counter(&mut self) {
+        self.ids.share();
+    }
+
     /// Notes the identification of a packet of the sender.
     pub(crate) fn see(&mut self, segment: &Segment) {
         self.ids.see(segment);
@@ -223,9 +227,6 @@ impl Scoreboard {
     ) -> Entry {
         let (start, end, copy) = (sent.start, sent.end, sent.copy());
         let is_tail = timer.is_some_and(|timer| self.is_behind_lost_tail(start, mss, timer));
-        if is_tail {
-            self.ids.explain();
-        }
         if start > self.next {
             self.gaps.note(self.next, start, &copy, false);
         }
