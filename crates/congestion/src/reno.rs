@@ -29,9 +29,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Ack, ControlParams, Family, HyStartUse, Init, Signal,
     classic::{Classic, Count as _, Law, Setup, Window},
-    params::{
-        EcnFactor, EcnFactorOrLoss, OrStack, ReductionBase, SlowStartLimit, WindowCount,
-    },
+    params::{EcnFactor, EcnFactorOrLoss, OrStack, ReductionBase, SlowStartLimit, WindowCount},
 };
 
 /// Description for registry, docs and command line.

@@ -195,7 +195,11 @@ fn parameters_out_of_range_are_refused() {
             json!("4 packets"),
             "`alpha` (4 packets) is above `beta` (3 packets)",
         ),
-        ("beta", json!(3), "\"stack\" or a value of the control's own"),
+        (
+            "beta",
+            json!(3),
+            "\"stack\" or a value of the control's own",
+        ),
         ("gamma", json!("1 byte"), "a number of packets"),
         ("beta_loss", json!(0.2), "0.5 to 0.99"),
     ] {
