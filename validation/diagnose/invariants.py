@@ -27,8 +27,6 @@ def violations(document: Table) -> Iterator[str]:
     connections = document["connections"]
     counted = sum(one["packets"] for one in connections) + document["omitted"]["packets"]
     counted += sum(document["passed_over"].values())
-    # Copies by a mirror port belong to no connection.
-    counted += document.get("mirrored_packets", 0)
     if counted != packets:
         yield f"packets: {packets}, of which {counted} are counted"
     if not all(one["id"] < other["id"] for one, other in pairwise(connections)):
