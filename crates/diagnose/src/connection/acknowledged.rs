@@ -19,6 +19,8 @@ use crate::{
 pub(crate) struct Acknowledged {
     /// [`UNKNOWN`] until an acknowledgment has passed.
     pub(crate) una: i64,
+    /// When it advanced, and its value before.
+    pub(crate) advanced: Option<(Nanos, i64)>,
     /// Duplicate acknowledgments since then, and when the last one of all passed.
     pub(crate) duplicates: u32,
     last_duplicate: Option<Nanos>,
@@ -40,6 +42,7 @@ impl Default for Acknowledged {
     fn default() -> Self {
         Self {
             una: UNKNOWN,
+            advanced: None,
             duplicates: 0,
             last_duplicate: None,
             sacked: Ranges::default(),
@@ -145,7 +148,8 @@ impl Acknowledged {
     }
 
     /// The cumulative acknowledgment has been gone through: it is `una` from now on.
-    pub(crate) fn move_to(&mut self, una: i64) {
+    pub(crate) fn move_to(&mut self, una: i64, time: Nanos) {
+        self.advanced = Some((time, self.una));
         self.una = una;
         self.duplicates = 0;
         self.sacked.remove(UNKNOWN, una);

@@ -17,7 +17,7 @@ use crate::{
     retransmission::{
         ledger::Parts,
         piece::{Copy, Piece, Room},
-        recognition::{Filler, is_reordered},
+        recognition::{Filler, SOON, is_reordered},
     },
     segment::{FIN, SYN, Segment},
     sequence::Sequence,
@@ -45,6 +45,8 @@ pub(crate) struct Scoreboard {
     gaps: Gaps,
     ids: Identifications,
     octets: Octets,
+    /// Octets of the segment at hand that the capture has for the first time.
+    first_captured: i64,
     /// Leaps of the data, and of its acknowledgments.
     leaps: [Leap; 2],
     /// The largest window of the receiver.
@@ -155,8 +157,10 @@ impl Scoreboard {
             self.next - end <= FURTHEST && self.leaps[0].is_accepted(start, self.next, self.window);
         if is_plausible {
             let data = start + i64::from(segment.has(SYN));
+            let captured = self.octets.captured();
             self.octets
                 .send(data, data + i64::from(segment.payload), self.next);
+            self.first_captured = self.octets.captured() - captured;
         }
         is_plausible.then_some(Transmission {
             segment,
@@ -240,6 +244,10 @@ impl Scoreboard {
             self.insert(self.next, end, Some(copy), None);
             return Entry::New;
         }
+        if self.is_behind_its_acknowledgment(sent) {
+            self.insert(self.next, end, Some(copy), None);
+            return Entry::New;
+        }
         // The capture has no copy of a tail that was lost before it.
         let known = if start >= self.next { end } else { self.next };
         let old = (start.max(self.acknowledged.una), end.min(known));
@@ -281,6 +289,16 @@ impl Scoreboard {
             is_acknowledged,
             ends_tail: is_tail && start > self.next,
         })
+    }
+
+    /// Whether the capture has data just after its acknowledgment, and for the first time: the two directions were captured with
+    /// different clocks or queues.
+    fn is_behind_its_acknowledgment(&self, sent: &Transmission<'_>) -> bool {
+        let is_new = self.first_captured > 0 && self.first_captured == sent.end - sent.start;
+        is_new
+            && self.acknowledged.advanced.is_some_and(|(time, before)| {
+                sent.time() - time <= SOON && (before..self.acknowledged.una).contains(&sent.start)
+            })
     }
 
     /// The segment was one octet against a closed window.
@@ -534,7 +552,7 @@ impl Scoreboard {
             self.settling.push(piece, ack.segment.time, round_trip);
         }
         self.gaps.acknowledge(ack.una);
-        self.acknowledged.move_to(ack.una);
+        self.acknowledged.move_to(ack.una, ack.segment.time);
         if ack.una > self.next {
             self.reach(ack.una);
         }

@@ -35,7 +35,7 @@ pub(crate) struct Filler {
 /// How far a packet may be displaced, in packets of its sender.
 const MOST_DISPLACED: i16 = 256;
 /// With no round trip known, packets that are displaced by more are rare (RFC 5236's measurements).
-const SOON: Nanos = 3 * MILLISECOND;
+pub(crate) const SOON: Nanos = 3 * MILLISECOND;
 
 /// Whether the sender made a segment before the packet behind a gap: by its clock (RFC 7323 §3), by its acknowledgments, which
 /// never go back (RFC 9293 §3.4), or by its identifications.

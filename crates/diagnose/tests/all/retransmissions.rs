@@ -414,3 +414,24 @@ fn a_later_acknowledgment_tells_a_retransmission_from_a_late_original() {
     assert_eq!(filled(900), (1, 0));
     assert_eq!(filled(100), (0, 1));
 }
+
+#[test]
+fn data_that_is_captured_just_after_its_acknowledgment_is_new() {
+    let mut script = Script::opened();
+    for k in 0..10 {
+        let ms = 30 + 20 * u64::from(k);
+        script
+            .data(ms, k * MSS, MSS)
+            .ack(ms + 10, (k + 1) * MSS, &[]);
+        let length = script.packets.len();
+        if k % 3 == 0 {
+            script.packets[length - 2].micros += 10_100;
+            script.packets.swap(length - 2, length - 1);
+        }
+    }
+    let sent = script.sent();
+    assert_eq!(
+        (sent.retransmissions.len(), sent.captured_bytes),
+        (0, 10_000)
+    );
+}
