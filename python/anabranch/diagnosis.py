@@ -160,7 +160,7 @@ def diagnose_run(result: RunResult, capture: str, file: Path) -> Diagnosis:
     from anabranch.capture_file import is_capture_of_ours
     from anabranch.output_file import output_file
 
-    output_file(file, argument("file"), is_ours=is_capture_of_ours).write(result.pcapng(capture))
+    output_file(file, is_ours=is_capture_of_ours).write(result.pcapng(capture))
     found = diagnose(file)
     flows = list(result.flows)
     for connection in found["connections"]:

@@ -13,7 +13,6 @@ from anabranch.diagnosis_text import cause_text, overview
 from anabranch.errors import UserError
 from anabranch.output_file import OutputFile, output_file
 from anabranch.progress import Progress
-from anabranch.spoken import argument
 
 MOST_IN_COMMENT = 10
 """Sentences at one frame."""
@@ -39,7 +38,7 @@ def annotated_file(target: Path, capture: Path, *, force: bool | None = None) ->
     Raises:
         UserError: The target must not or cannot be written.
     """
-    return output_file(target, argument("annotate"), is_ours=is_capture_of_ours, force=force, reads=[capture])
+    return output_file(target, is_ours=is_capture_of_ours, force=force, reads=[capture])
 
 
 def write_annotated(document: Diagnosis, target: OutputFile) -> None:
@@ -58,7 +57,7 @@ def write_annotated(document: Diagnosis, target: OutputFile) -> None:
     try:
         target.fill(make)
     except _engine.CaptureError as error:
-        raise UserError(f"{target.name}: {error}") from None
+        raise UserError(f"{target.given}: {error}") from None
 
 
 def _sentences(connection: dict[str, Any]) -> Iterator[tuple[int, str]]:

@@ -14,7 +14,7 @@ FINDINGS = {
     "one-sided-capture": "capture where the packets of both ends pass: at one of the hosts, or on both of their ways",
     "syn-loss": "find out whether {receiver} accepts fast enough (ss -lnt, ListenOverflows), or the path loses",
     "reset-by-middlebox": "look for a firewall or proxy between the hosts; capture on both sides of it",
-    "sequence-randomiser": "let the firewall before {receiver} leave sequence numbers alone, or rewrite SACK options as well",
+    "sequence-randomiser": "let the firewall before {receiver} keep sequence numbers, or rewrite SACK options as well",
     "large-segments-lost": "let ICMP pass, or clamp the MSS to what the path carries",
     "window-scaling-ignored": "look for a firewall between the hosts that ignores window scaling (RFC 7323 §2.3)",
     "policer": "ask for the contract's rate; a sender that shapes to it loses nothing",

@@ -18,10 +18,8 @@ is not one that may be replaced.
 from __future__ import annotations
 
 import contextlib
-import enum
 import errno
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -34,49 +32,21 @@ from anabranch import owner, shown
 from anabranch.errors import RunFailedError, UserError
 from anabranch.files import read_head
 from anabranch.interrupt import whole_step
+from anabranch.output_target import Kind, Target, find, identity_of
 from anabranch.spoken import in_command
 
 HEAD_BYTES = 256 * 1024
 """First bytes of a file that show who made it: a pcapng section header's options have at most 64 KiB each."""
 
 _FORCE = {True: "--force", False: "force=True"}
-_MOST_LINKS = 40
-"""As the kernel follows in one path (path_resolution(7))."""
 _MOST_TRIES = 8
 """Times that the target may appear and vanish while it is replaced."""
 _CHUNK = 1 << 20
-_DESCRIPTORS = re.compile(r"/proc/(?P<process>\d+)(?:/task/\d+)?/fd")
 _REFUSALS = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EBUSY, errno.ENXIO, errno.ENAMETOOLONG,
      errno.ELOOP, errno.EISDIR, errno.ETXTBSY}
 )  # fmt: skip
 """The place is wrong. Any other error (a full disk) is a failure of the work."""
-
-
-class Kind(enum.Enum):
-    """How a target is written."""
-
-    ABSENT = "absent"
-    REGULAR = "a file"
-    STREAM = "a pipe or a device"
-    DESCRIPTOR = "a descriptor"
-
-
-@dataclass(frozen=True)
-class Target:
-    """The end of a path's symbolic links.
-
-    Attributes:
-        place: The path without links; there or not yet.
-        kind: How it is written.
-        identity: Device, inode and type of a stream, which must be the same when it is opened.
-        descriptor: The number, if it is a descriptor of this process.
-    """
-
-    place: Path
-    kind: Kind
-    identity: tuple[int, int, int] | None = None
-    descriptor: int | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +55,7 @@ class OutputFile:
 
     Attributes:
         given: The path as it was given.
-        name: The option, as messages begin.
+        name: The option as it was given, where the path is a part of it: messages begin with it.
         target: Where the path leads.
         is_ours: Whether anabranch made the content that begins with these bytes; ``None`` if content has no mark.
         force: Foreign content is replaced, too; ``None`` if the command has no ``--force``.
@@ -161,10 +131,7 @@ class OutputFile:
                 if not os.access(place, os.W_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             if not place.parent.is_dir():
-                raise UserError(
-                    f"{self.name}: the directory {self._shown_parent()} does not exist",
-                    hint="make it, or choose another place",
-                )
+                raise _refusal(self.given, self.name, f"the directory {self._shown_parent()} does not exist")
             owner.remove_dead(place.parent)
             with tempfile.NamedTemporaryFile(dir=place.parent, prefix=f".{owner.PREFIX}"):
                 pass
@@ -186,8 +153,9 @@ class OutputFile:
             return
         if self.is_ours is not None and self.is_ours(read_head(path, HEAD_BYTES)):
             return
+        why = "was not made by anabranch" if self.is_ours is not None else "has another content"
         raise UserError(
-            f"{self.name}: {self.given} exists and was not made by anabranch; it is left as it is",
+            f"{_start(self.name)}{self.given} exists and {why}; it is left as it is",
             hint="choose another name" if self.force is None else f"{_FORCE[in_command()]} replaces it",
         )
 
@@ -213,28 +181,38 @@ class OutputFile:
         follow = 0 if place.is_symlink() else os.O_NOFOLLOW
         # Neither O_CREAT nor O_TRUNC: opening a file that took the stream's place since changes nothing.
         descriptor = os.open(place, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC | follow)
-        if _identity(os.fstat(descriptor)) != self.target.identity:
+        if identity_of(os.fstat(descriptor)) != self.target.identity:
             os.close(descriptor)
             self._refuse_change()
         return descriptor
 
     def _refuse_change(self) -> NoReturn:
-        raise UserError(f"{self.name}: {self.given} has become another kind of file meanwhile; it is left as it is")
+        raise _refusal(self.given, self.name, "it has become another kind of file meanwhile; it is left as it is")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            told = f"{self.name}: {self.given} cannot be written: {error.strerror or error}"
+            refusal = _refusal(self.given, self.name, error.strerror or str(error))
             if error.errno in _REFUSALS:
-                raise UserError(told) from None
-            raise RunFailedError(told) from None
+                raise refusal from None
+            raise RunFailedError(refusal.message) from None
+
+
+def _start(name: str) -> str:
+    return f"{name}: " if name else ""
+
+
+def _refusal(given: Path, name: str, why: str) -> UserError:
+    if name:
+        return UserError(f"{name}: {given} cannot be written: {why}")
+    return UserError(f"{given}: cannot be written: {why}", hint="choose another place")
 
 
 def output_file(
     given: Path,
-    name: str,
+    name: str = "",
     *,
     is_ours: Callable[[bytes], bool] | None = None,
     force: bool | None = None,
@@ -244,7 +222,7 @@ def output_file(
 
     Args:
         given: The path.
-        name: The option, as messages begin.
+        name: The option as it was given, where the path is a part of it: messages begin with it.
         is_ours: Whether anabranch made the content that begins with these bytes; ``None`` if content has no mark.
         force: Foreign content is replaced, too; ``None`` if the command has no ``--force``.
         reads: Files that the command reads, which it must not replace.
@@ -256,15 +234,15 @@ def output_file(
         target = find(given)
         for read in reads:
             if same_file(given, read):
-                raise UserError(f"{name}: {given} is {read}, which this command reads", hint="choose another name")
+                raise _refusal(given, name, f"it is {read}, which this command reads")
         _check_kind(given, name, target, force=bool(force))
     except OSError as error:
-        raise UserError(f"{name}: {given} cannot be written: {error.strerror or error}") from None
+        raise _refusal(given, name, error.strerror or str(error)) from None
     except ValueError as error:
         if isinstance(error, UserError):
             raise
         # A NUL byte, or half a character.
-        raise UserError(f"{name}: {str(given)!r} cannot be a file's name") from None
+        raise UserError(f"{_start(name)}{str(given)!r} cannot be a file's name") from None
     output = OutputFile(given, name, target, is_ours, force)
     output.check()
     return output
@@ -279,79 +257,18 @@ def _check_kind(given: Path, name: str, target: Target, *, force: bool) -> None:
     else:
         mode = os.stat(target.place).st_mode
     if stat.S_ISDIR(mode):
-        raise UserError(f"{name}: {given} is a directory; a file was expected", hint=f"for example {given / 'NAME'}")
+        raise _refusal(given, name, "it is a directory; a file was expected")
     if stat.S_ISSOCK(mode) and target.descriptor is None:
-        raise UserError(f"{name}: {given} is a socket; a file was expected", hint="choose another name")
+        raise _refusal(given, name, "it is a socket; a file was expected")
     if stat.S_ISBLK(mode) and not force:
-        raise UserError(
-            f"{name}: {given} is a block device, whose content was not made by anabranch; it is left as it is",
-            hint="choose another name",
-        )
+        why = "it is a block device, whose content was not made by anabranch; it is left as it is"
+        raise _refusal(given, name, why)
     if target.kind is Kind.REGULAR:
         for number, stream in ((1, "standard output"), (2, "standard error")):
             with contextlib.suppress(OSError):
                 if os.path.samestat(os.fstat(number), os.stat(target.place)):
                     # The printed text would go into the file that is replaced, which then has no name.
-                    raise UserError(
-                        f"{name}: {given} is where {stream} goes", hint=f"/dev/std{'out' if number == 1 else 'err'}"
-                    )
-
-
-def find(path: Path) -> Target:
-    """Where a path leads, through symbolic links, and what is there.
-
-    Raises:
-        OSError: It leads in a circle, or cannot be examined.
-        UserError: A link that another user left in a shared directory, or a descriptor that is not open for writing.
-    """
-    place = path
-    for _ in range(_MOST_LINKS):
-        place = Path(os.path.realpath(place.parent)) / place.name
-        found = _DESCRIPTORS.fullmatch(str(place.parent))
-        if found and place.name.isascii() and place.name.isdigit():
-            if int(found["process"]) == os.getpid():
-                return _descriptor(place, int(place.name))
-            status = os.stat(place)
-            if not stat.S_ISREG(status.st_mode):
-                return Target(place, Kind.STREAM, _identity(status))
-        try:
-            status = os.lstat(place)
-        except FileNotFoundError:
-            return Target(place, Kind.ABSENT)
-        if stat.S_ISREG(status.st_mode):
-            return Target(place, Kind.REGULAR)
-        if not stat.S_ISLNK(status.st_mode):
-            return Target(place, Kind.STREAM, _identity(status))
-        _check_link(place, status)
-        place = place.parent / os.readlink(place)
-    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-
-
-def _descriptor(place: Path, number: int) -> Target:
-    import fcntl
-
-    try:
-        flags = fcntl.fcntl(number, fcntl.F_GETFL)
-    except OSError:
-        raise UserError(f"{place}: this process has no descriptor {number}") from None
-    if flags & os.O_ACCMODE == os.O_RDONLY:
-        raise UserError(f"{place}: descriptor {number} is not open for writing")
-    return Target(place, Kind.DESCRIPTOR, descriptor=number)
-
-
-def _check_link(link: Path, status: os.stat_result) -> None:
-    """Refuse a link that another user left in a directory like /tmp, as the kernel does (proc(5), protected_symlinks).
-
-    Replacing the file at its end would let that user choose the file.
-    """
-    folder = os.stat(link.parent)
-    shared = stat.S_ISVTX | stat.S_IWOTH
-    if folder.st_mode & shared == shared and status.st_uid not in (os.geteuid(), folder.st_uid):
-        raise PermissionError(errno.EACCES, "a symbolic link of another user in a shared directory")
-
-
-def _identity(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_dev, status.st_ino, stat.S_IFMT(status.st_mode)
+                    raise _refusal(given, name, f"{stream} goes there")
 
 
 def same_file(one: Path, other: Path) -> bool:
@@ -441,6 +358,12 @@ def _put(aside: Path, place: Path, check: Callable[[Path], None]) -> None:
                     return
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                # A lower layer of an overlay.
+                if error.errno != errno.EXDEV:
+                    raise
+                aside.replace(place)
+                return
             try:
                 # Another process may have put something else there since.
                 check(aside)
@@ -472,18 +395,3 @@ def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
     except OSError as error:
         # The error names the target, not the file beside it.
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
-
-
-@contextmanager
-def refused() -> Iterator[None]:
-    """Turn the system's refusal to write a file at a place into bad input; a full disk stays a failure.
-
-    Raises:
-        UserError: The place is not there, or may not be written.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _REFUSALS:
-            raise
-        raise UserError(f"{error.filename}: cannot be written: {error.strerror}", hint="choose another place") from None

@@ -20,14 +20,13 @@ from anabranch import Scenario, UserError, diagnose, diagnosis_follow
 from anabranch.diagnosis import Diagnosis
 from anabranch.diagnosis_follow import (
     Follower,
-    Interface,
-    PacketClock,
     Ring,
     Summary,
     causes,
     ring_seconds,
     until_interrupted,
 )
+from anabranch.diagnosis_interface import Interface, PacketClock
 from anabranch.errors import RunFailedError
 
 from .command import Call
@@ -216,7 +215,7 @@ def followed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., F
 
 
 def stopped_after(follower: Follower, seconds: float, number: int = signal.SIGINT) -> tuple[Summary, float]:
-    """What following gives after a signal, and how long it took to end."""
+    """The summary after a signal, and the seconds until following ended."""
     at = [0.0]
 
     def stop() -> None:

@@ -25,7 +25,8 @@ import typer
 from anabranch import Scenario, _engine, output_file
 from anabranch.cli.app import app
 from anabranch.errors import RunFailedError, UserError
-from anabranch.output_file import Kind, OutputFile, find, write_whole
+from anabranch.output_file import OutputFile, write_whole
+from anabranch.output_target import Kind, find
 
 from .command import Call
 
@@ -41,7 +42,7 @@ FOREIGN = b"years of work\n"
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the commands read."""
+    """Files that the commands read."""
 
     scenario: Path
     capture: Path
@@ -83,7 +84,7 @@ INPUTS = {
     *(("gateway plan", "--status"), ("validate", "FILE..."), ("validate", "--host-times"), ("shell", "FILE")),
     ("cc load", "NAME|FILE"),
 }
-"""Options and arguments that name what is read."""
+"""Options and arguments that name an input."""
 
 
 def parameters(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -134,7 +135,7 @@ def device(path: Path) -> Path:
 
 
 def sight(path: Path) -> tuple[object, ...]:
-    """What must not change of what is there."""
+    """The parts of a file that must stay."""
     found = path.lstat()
     content = path.read_bytes() if stat.S_ISREG(found.st_mode) else b""
     link = os.readlink(path) if path.is_symlink() else ""
@@ -245,7 +246,7 @@ def test_a_pipe_is_written_and_stays(write: Callable[..., Any], tmp_path: Path, 
 
 @pytest.mark.parametrize("force", [[], ["--force"]], ids=["plain", "forced"])
 @pytest.mark.parametrize("kind", ["directory", "socket", "circle", "no folder", "file as folder"])
-def test_what_cannot_be_a_file_is_refused(
+def test_directories_sockets_and_missing_folders_are_refused(
     write: Callable[..., Any], tmp_path: Path, kind: str, force: list[str]
 ) -> None:
     path = tmp_path / write.name  # type: ignore[attr-defined]
@@ -350,7 +351,7 @@ SWAPS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("kind", SWAPS)
 @pytest.mark.parametrize("before", ["absent", "ours"])
 @pytest.mark.parametrize("moment", ["before", "within"])
-def test_what_takes_the_place_meanwhile_is_left(
+def test_a_target_that_changes_meanwhile_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, before: str, moment: str
 ) -> None:
     path = tmp_path / "x"

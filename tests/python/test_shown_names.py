@@ -117,7 +117,7 @@ def test_a_name_controls_no_terminal(
 
 
 def on_a_terminal(*words: object) -> tuple[int, str]:
-    """What a command prints on a terminal, and its exit status."""
+    """The exit status of a command, and its output on a terminal."""
     return printed_on_a_terminal(sys.executable, "-m", "anabranch", *words)
 
 
@@ -136,11 +136,11 @@ def printed_on_a_terminal(*words: object) -> tuple[int, str]:
 
 
 STYLES = ("\x1b[0m", "\x1b[1m", "\x1b[22m", "\x1b[?25l", "\x1b[?25h", "\x1b[2K", "\x1b[1A", "\r")
-"""What our own tables and progress bars need."""
+"""Control sequences of our tables and progress bars."""
 
 
 @pytest.mark.parametrize("command", ["run", "convert", "convert --out", "diagnose", "new", "sweep merge"])
-def test_nor_on_a_terminal(tmp_path: Path, capture: bytes, command: str) -> None:
+def test_a_terminal_gets_names_as_text(tmp_path: Path, capture: bytes, command: str) -> None:
     suffix, make = COMMANDS[command]
     file = tmp_path / f"{NAME}{suffix}"
     if suffix:

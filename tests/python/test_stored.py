@@ -109,7 +109,7 @@ def test_a_wrong_value_has_its_place(tmp_path: Path, change: dict[str, Any], say
         (b'{"unknown": 1e999}', "unknown: a number beyond all bounds"),
     ],
 )
-def test_what_no_document_has_is_refused(content: bytes, says: str) -> None:
+def test_values_outside_json_are_refused(content: bytes, says: str) -> None:
     with pytest.raises(UserError, match=says):
         StoredKind(Small, "a small file", is_partial=True).parse("x.json", content)
 
@@ -236,7 +236,7 @@ def test_a_malformed_shard_is_one_message(
 
 
 def rewrite(directory: Path, change: Callable[[Any], Any]) -> None:
-    """Write every point of a directory anew, changed, with valid checksums."""
+    """Replace every point of a directory by a changed one, with valid checksums."""
     points = kept_points(directory)
     (segment,) = (directory / "points").glob(f"*{SUFFIX}")
     lines = [(key, json.dumps(change(json.loads(line))).encode()) for key, line in points.items()]

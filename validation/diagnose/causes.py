@@ -380,3 +380,9 @@ CAUSES = (
           hidden={"large-segments-lost"}),
     cause("none", clean, set(), {"queue-overflow"}, WINDOW),
 )  # fmt: skip
+
+LIVE = (
+    cause("thinned acknowledgments", clean, set(), {"queue-overflow"}, WINDOW),
+    cause("pacing", clean, set(), stalls={"pacing"}),
+)
+"""Causes that only the wire of ``wire.py`` can plant."""

@@ -250,6 +250,8 @@ pub struct OneWay {
     pub stalls: Vec<Stall>,
     /// Pauses that are not listed.
     pub stalls_not_listed: u64,
+    /// A queue before the capture point shows in no round trip.
+    pub hides_queue: bool,
 }
 
 /// Segments with data by where they ended: within the receiver's window as the header has it, without its scale, or beyond.
@@ -520,6 +522,7 @@ impl OneWay {
             policed_mbit_s: from.policed().map(|rate| rate * 8e-6),
             stalls: from.account.clock.stalls.iter().map(Stall::of).collect(),
             stalls_not_listed: from.account.clock.stalls_not_kept,
+            hides_queue: from.rtt.hides_queue(),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::{
 use crate::{
     Bounds,
     connection::Connection,
+    counters::Counters,
     finding,
     order::LONGEST,
     report::{self, Omitted},
@@ -53,6 +54,7 @@ pub(crate) struct Table {
     /// The last key and its slot: packets of a connection follow each other.
     recent: Option<((End, End), usize)>,
     next_id: u64,
+    counters: Counters,
     /// The connections that are kept, those with the fewest packets first.
     kept: BinaryHeap<Reverse<Kept>>,
     pub(crate) omitted: Omitted,
@@ -104,6 +106,7 @@ impl Table {
             queue: VecDeque::new(),
             recent: None,
             next_id: 1,
+            counters: Counters::default(),
             kept: BinaryHeap::new(),
             omitted: Omitted::default(),
             evicted: 0,
@@ -136,6 +139,9 @@ impl Table {
         };
         self.recent = Some((key, slot));
         if let Some(Some(connection)) = self.open.get_mut(slot) {
+            if self.counters.see(segment) {
+                connection.share_counter(segment);
+            }
             connection.add(segment, &mut self.budget);
             connection.note(segment);
         }

@@ -159,10 +159,6 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it with a reference"
-)]
 fn is_unlimited(limit: &Limit) -> bool {
     *limit == Limit::Unlimited
 }

@@ -56,10 +56,10 @@ class Tables:
                 is the one at which they left. Otherwise it waits for them: the link keeps order.
             queue: What waits for the link; without one an unlimited drop-tail queue. (a name, or a table of
                 :mod:`anabranch.builders.queue`; default ``{"kind": "drop-tail", "limit": "unlimited"}``)
-            held_limit: How much it holds at most in all: packets that wait, are being sent and propagate, in packets,
-                bytes or bandwidth-delay products. What comes while it is full is dropped. netem's ``limit`` is such a
-                bound: 1000 packets by default, whatever the delay. (limit in packet (packets), bdp, bytes (byte, B),
-                kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
+            held_limit: The most that it holds in all: packets that wait, are being sent and propagate, in packets,
+                bytes or bandwidth-delay products. A packet that finds it full is dropped. The ``limit`` of netem is
+                such a bound, by default 1000 packets whatever the delay. (limit in packet (packets), bdp, bytes (byte,
+                B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
             impair: What befalls packets in flight, in this order. (each a name, or a table of
                 :mod:`anabranch.builders.impair`; default ``[]``)
             service: How the capacity behaves. (a name, or a table of :mod:`anabranch.builders.service`; default
@@ -134,10 +134,10 @@ class Tables:
                 9223372.036854775807 s; default ``"0 s"``)
             queue: What waits for the members, shared by all. (a name, or a table of :mod:`anabranch.builders.queue`;
                 default ``{"kind": "drop-tail", "limit": "unlimited"}``)
-            held_limit: How much it holds at most in all: packets that wait, are being sent and propagate, in packets,
-                bytes or bandwidth-delay products. What comes while it is full is dropped. netem's ``limit`` is such a
-                bound: 1000 packets by default, whatever the delay. (limit in packet (packets), bdp, bytes (byte, B),
-                kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
+            held_limit: The most that it holds in all: packets that wait, are being sent and propagate, in packets,
+                bytes or bandwidth-delay products. A packet that finds it full is dropped. The ``limit`` of netem is
+                such a bound, by default 1000 packets whatever the delay. (limit in packet (packets), bdp, bytes (byte,
+                B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
             impair: What befalls packets in flight, in this order. (each a name, or a table of
                 :mod:`anabranch.builders.impair`; default ``[]``)
             service: How the capacity behaves. (a name, or a table of :mod:`anabranch.builders.service`; default

@@ -90,7 +90,7 @@ def _write(source: Path, out: Path, files: dict[str, bytes], *, force: bool) -> 
     from anabranch.errors import UserError
     from anabranch.output_file import output_file
 
-    main = output_file(out, "--out", force=True, reads=[source])
+    main = output_file(out, force=True, reads=[source])
     if main.is_stream and len(files) > 1:
         others = [name for name in files if name != out.name]
         raise UserError(
@@ -98,7 +98,7 @@ def _write(source: Path, out: Path, files: dict[str, bytes], *, force: bool) -> 
             hint="--out FILE says where",
         )
     changed = {name: content for name, content in files.items() if not _holds(out.parent / name, content)}
-    targets = {name: output_file(out.parent / name, "--out", force=force, reads=[source]) for name in reversed(changed)}
+    targets = {name: output_file(out.parent / name, force=force, reads=[source]) for name in reversed(changed)}
     for name, target in targets.items():
         target.write(changed[name])
     others = [name for name in files if name != out.name]

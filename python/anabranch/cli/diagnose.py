@@ -53,7 +53,8 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
         UserError: There is no such interface or cause, or an option does not fit.
         RunFailedError: Capturing is not permitted, or ends.
     """
-    from anabranch.diagnosis_follow import Follower, Interface, Ring, check_cause, ring_seconds, until_interrupted
+    from anabranch.diagnosis_follow import Follower, Ring, check_cause, ring_seconds, until_interrupted
+    from anabranch.diagnosis_interface import Interface
     from anabranch.diagnosis_text import overview
     from anabranch.errors import UserError
 

@@ -45,6 +45,6 @@ def write_new(directory: Path, name: str) -> None:
     schema = json.dumps(json.loads(_engine.schema()), indent=2, ensure_ascii=False) + "\n"
     text = text if text.startswith("#:schema") else _DIRECTIVE + text
     files = {directory / SCHEMA: schema, target: text}
-    for output, content in [(output_file(path, "new"), content) for path, content in files.items()]:
+    for output, content in [(output_file(path), content) for path, content in files.items()]:
         output.write(content.encode())
     note(f"wrote {target}; run it: anabranch run {shown.plain(shlex.quote(str(target)))}")

@@ -120,7 +120,7 @@ def report_file(path: Path, *, force: bool | None = None) -> OutputFile:
     told = argument("report", path)
     if not path.parent.is_dir():
         raise UserError(f"{told}: there is no directory {path.parent}", hint="make it, or choose another place")
-    file = output_file(path, argument("report"), is_ours=is_page_of_ours, force=force)
+    file = output_file(path, is_ours=is_page_of_ours, force=force)
     if path.suffix not in (".html", ".htm") and not file.is_stream:
         raise UserError(f"{told}: a name that ends in .html was expected", hint=f"{path}.html")
     if file.is_standard_output:

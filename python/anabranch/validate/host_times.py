@@ -113,11 +113,13 @@ class HostTimes:
             UserError: It cannot be read, or is something else.
         """
         from anabranch.errors import UserError
-        from anabranch.files import MAX_TEXT_BYTES, read_json
+        from anabranch.files import MAX_TEXT_BYTES, NoSuchFileError, read_json
 
         hint = "`anabranch validate --out DIR` writes one, DIR/host_times.json"
         try:
             return cls.of(read_json(file, most=MAX_TEXT_BYTES))
+        except NoSuchFileError:
+            raise
         except UserError as error:
             raise UserError(error.message, file=error.file, line=error.line, column=error.column, hint=hint) from None
         except ValueError as error:

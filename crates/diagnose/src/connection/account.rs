@@ -128,6 +128,7 @@ impl Account {
     /// The part of a wait that has a reason of its own. Only what follows may be the application's.
     fn spend_first(&mut self, interval: &Interval, wait: &Wait, thought: Nanos) {
         if let Some(asked) = interval.asked {
+            self.spend_drain(asked, interval);
             let travel = self.spend_turn(asked, interval.back, wait, thought);
             // A message that the peer sends at its own pace costs no round trip.
             let is_turn = interval.since.is_none() || 2 * travel > interval.least.unwrap_or(0);
@@ -146,10 +147,24 @@ impl Account {
         }
     }
 
+    /// The sender's data leaves the queue of the path before the peer has it.
+    fn spend_drain(&mut self, asked: Nanos, interval: &Interval) {
+        let full = Wait {
+            is_blocked: true,
+            is_queued: true,
+            ..Wait::default()
+        };
+        if interval.drain > interval.least.unwrap_or(Nanos::MAX) / 4 {
+            let end = self.clock.at() + interval.drain;
+            self.clock.spend(end.min(asked), &full);
+        }
+    }
+
     /// The wait for a request: the data that it answers travels, the peer's application thinks, the request travels.
-    /// How long they travelled.
+    /// The time that this gives to round trips.
     fn spend_turn(&mut self, asked: Nanos, back: Nanos, wait: &Wait, thought: Nanos) -> Nanos {
         let start = self.clock.at();
+        let before = self.clock.shares.of(Limit::RoundTrips);
         let whole = (asked - start).max(0);
         let thought = thought.clamp(0, whole);
         let travel = whole - thought;
@@ -165,7 +180,7 @@ impl Account {
         self.clock.spend(start + there, &turn);
         self.clock.spend(start + there + thought, &peers);
         self.clock.spend(asked, &turn);
-        travel
+        self.clock.shares.of(Limit::RoundTrips) - before
     }
 
     /// The capture does not show what the sender waited for.
@@ -212,14 +227,14 @@ impl Account {
         has_fin: bool,
         asked: Option<(Nanos, Peer)>,
     ) {
-        let before = self.clock.shares.of(Limit::Application);
+        let before = self.clock.own();
         if let Some((asked, peer)) = asked {
             self.spend_turn(asked.min(end), 0, wait, peer.held - self.peer);
         }
         self.clock.spend(end, wait);
         self.closing = self.clock.quiet();
         if has_fin {
-            let after = self.clock.shares.of(Limit::Application) - before;
+            let after = self.clock.own() - before;
             self.closing = self.closing.max(after);
         }
     }

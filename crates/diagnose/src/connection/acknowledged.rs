@@ -8,7 +8,7 @@ use super::{
     view::UNKNOWN,
 };
 use crate::{
-    retransmission::piece::{Cover, Piece},
+    retransmission::piece::{Cover, Piece, Room},
     segment::{MOST_BLOCKS, Segment},
     sequence::Sequence,
     time::Nanos,
@@ -28,7 +28,9 @@ pub(crate) struct Acknowledged {
     sacked_top: i64,
     sacked_before: i64,
     /// Below it data may have arrived that no SACK option names, because acknowledgments were lost or left out.
-    pub(crate) unreported: i64,
+    exceeded: i64,
+    /// The same wherever an option had no room for more blocks.
+    full: i64,
     /// When the last acknowledgment passed that says what has arrived.
     pub(crate) last: Option<Nanos>,
     pub(crate) sack_check: SackCheck,
@@ -44,7 +46,8 @@ impl Default for Acknowledged {
             has_sack: false,
             sacked_top: UNKNOWN,
             sacked_before: UNKNOWN,
-            unreported: UNKNOWN,
+            exceeded: UNKNOWN,
+            full: UNKNOWN,
             last: None,
             sack_check: SackCheck::default(),
         }
@@ -153,6 +156,17 @@ impl Acknowledged {
         self.last_duplicate = Some(time);
     }
 
+    /// Whether options had room to name data at `start`.
+    pub(crate) fn room(&self, start: i64) -> Room {
+        if start < self.exceeded {
+            Room::Exceeded
+        } else if start < self.full {
+            Room::Full
+        } else {
+            Room::Enough
+        }
+    }
+
     /// SACK blocks.
     pub(crate) fn selective(
         &mut self,
@@ -236,8 +250,11 @@ impl Acknowledged {
         }
         // Blocks come in the order of the last arrivals (RFC 2018 §4): if all are new, older ones may have found no room.
         let room = MOST_BLOCKS - usize::from(ack.segment.stamps.is_some());
-        if blocks.len() >= room && fresh + usize::from(is_repeated) == blocks.len() {
-            self.unreported = self.sacked_top;
+        if blocks.len() >= room {
+            self.full = self.sacked_top;
+            if fresh + usize::from(is_repeated) == blocks.len() {
+                self.exceeded = self.sacked_top;
+            }
         }
         found
     }
@@ -270,7 +287,7 @@ impl Acknowledged {
             at = piece.end;
             if piece.again.is_empty() {
                 // Later data had arrived when it had not.
-                let is_reported = piece.start >= self.unreported;
+                let is_reported = self.room(piece.start) == Room::Enough;
                 let is_late =
                     is_reported && piece.cover.is_none() && piece.end <= self.sacked_before;
                 advance.late_packets += u64::from(is_late);

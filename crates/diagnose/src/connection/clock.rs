@@ -84,7 +84,12 @@ impl Clock {
         if limit == Limit::SendBuffer && !wait.is_refill {
             self.settle_level();
         }
+        let quiet = self.quiet;
         self.give(until, limit);
+        if wait.is_peers {
+            // It is the peer's, wherever in the wait it is.
+            self.quiet = quiet;
+        }
         limit
     }
 

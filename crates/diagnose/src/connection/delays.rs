@@ -56,6 +56,8 @@ pub(crate) struct Conditions {
     pub(crate) is_queued: bool,
     /// Delay of the peer's last data in a queue before it reached the sender.
     pub(crate) queue: Nanos,
+    /// The same of the sender's last data on its way to the peer.
+    pub(crate) drain: Nanos,
 }
 
 impl Conditions {
@@ -66,6 +68,7 @@ impl Conditions {
             rtt: rtt.smoothed().map(|(srtt, var)| (srtt + back, var)),
             is_queued: rtt.is_queued(back),
             queue,
+            drain: 0,
         }
     }
 

@@ -7,13 +7,14 @@ use super::{
     delays::{Conditions, Delays, Peer},
     delivered::Delivered,
     policing::Policing,
+    reaction::Acks,
     route::{Route, Sample},
     rtt::Rtt,
     sack_check::SackCheck,
     scoreboard::Scoreboard,
     sender::Sender,
     transmission::{Entry, Repeated, Transmission},
-    view::{Arrival, Due, FURTHEST, TOGETHER},
+    view::{Arrival, Due, FURTHEST},
 };
 use crate::{
     limit::{Limit, Wait},
@@ -22,7 +23,7 @@ use crate::{
         Retransmission, Trigger,
         ledger::{Budget, Ledger},
         need::Path,
-        piece::Piece,
+        piece::{Piece, Room},
     },
     segment::{SYN, Segment},
     time::{MICROSECOND, MILLISECOND, Nanos},
@@ -41,8 +42,7 @@ pub(crate) struct Direction {
     pub(crate) account: Account,
     pub(crate) counts: Counts,
     pub(crate) path: Observer,
-    /// When acknowledgments of new data passed: the last one, the first that came together with it, and the one before those.
-    acks: [Nanos; 3],
+    acks: Acks,
     /// Time from one that came alone to the segment after it.
     pub(crate) reaction: Option<Nanos>,
     pub(crate) delivered: Delivered,
@@ -60,7 +60,7 @@ impl Direction {
             account: Account::new(start),
             counts: Counts::default(),
             path: Observer::default(),
-            acks: [Nanos::MIN / 2; 3],
+            acks: Acks::default(),
             reaction: None,
             delivered: Delivered::default(),
         }
@@ -105,6 +105,11 @@ impl Direction {
     /// Data or an acknowledgment belongs to the SYN that opened this direction.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.counts.data_packets > 0 || self.scoreboard.una() >= 0
+    }
+
+    /// The sender shares its counter of identifications among connections.
+    pub(crate) fn share_counter(&mut self) {
+        self.scoreboard.share_counter();
     }
 
     /// Octets of data that the capture has, each counted once.
@@ -205,7 +210,11 @@ impl Direction {
             self.delivered
                 .send(sent.start, sent.start + i64::from(segment.payload));
         }
-        let conditions = Conditions::of(&self.rtt, delays, peer.queue);
+        let drain = self.sender.last_sent();
+        let conditions = Conditions {
+            drain: drain.map_or(0, |since| self.rtt.queued_since(since)),
+            ..Conditions::of(&self.rtt, delays, peer.queue)
+        };
         let trigger = self.enter(sent, &conditions, budget);
         if segment.has(SYN) {
             self.scoreboard.pass(sent);
@@ -221,9 +230,10 @@ impl Direction {
                 self.counts.beyond_window += u64::from(segment.payload);
             }
         }
-        self.reaction = self
-            .reacts(sent.time(), delays)
-            .filter(|_| trigger.is_none());
+        let (last, round_trip) = (self.sender.last_sent(), self.rtt.smoothed());
+        let round_trip = round_trip.map(|(srtt, _)| srtt);
+        let reaction = self.acks.reaction(sent.time(), last, delays, round_trip);
+        self.reaction = reaction.filter(|_| trigger.is_none());
         let next = self.scoreboard.next();
         let interval = self.sender.interval(sent, next, trigger, &conditions);
         let recovery = self.account.close(&interval, peer.held);
@@ -243,16 +253,6 @@ impl Direction {
         });
         self.scoreboard.move_to(sent);
         self.sender.leave(segment, self.scoreboard.next());
-    }
-
-    /// How long after an acknowledgment a segment leaves, if no other one can have released it.
-    fn reacts(&self, time: Nanos, delays: Delays) -> Option<Nanos> {
-        let [last, _, before] = self.acks;
-        let is_first = self.sender.last_sent().is_some_and(|sent| sent < last);
-        // No answer takes longer than the shortest that is known.
-        let is_alone = time - before > delays.back() + delays.tolerance();
-        let is_near = delays.is_near(self.rtt.smoothed().map(|(srtt, _)| srtt));
-        (is_first && is_alone && is_near).then_some(time - last)
     }
 
     /// A retransmission begins a recovery or goes on with one, to which the time before it belongs.
@@ -410,12 +410,7 @@ impl Direction {
         });
         self.take(&news);
         if news.advances {
-            let [last, first, _] = self.acks;
-            self.acks = if time - first > TOGETHER {
-                [time, time, last]
-            } else {
-                [time, first, self.acks[2]]
-            };
+            self.acks.see(time);
         }
         if let Some(sample) = news.sample {
             self.sample(time, sample, delays);
@@ -529,7 +524,7 @@ impl Direction {
             .decide(piece.start, piece.end, is_lost == Some(true));
         // Later data had arrived, and then the original did.
         let is_late = piece.overtaken
-            && !piece.is_unreported
+            && piece.room == Room::Enough
             && piece.first.is_some()
             && is_lost == Some(false);
         self.counts.late += u64::from(is_late);

@@ -47,6 +47,8 @@ pub(crate) struct Identifications {
     has_other_hops: bool,
     /// The SYN or SYN-ACK has 0: Linux sends these before it starts the connection's counter.
     starts_at_zero: bool,
+    /// Packets of other connections show that the counter is the host's.
+    is_shared: bool,
 }
 
 impl Identifications {
@@ -96,7 +98,7 @@ impl Identifications {
 
     /// The sender counts its packets: of random identifications one step in 500 is short.
     pub(crate) fn grow(&self) -> bool {
-        self.steps >= 3 && self.steps > 4 * self.jumps
+        self.steps >= 2 && self.steps > 4 * self.jumps
     }
 
     /// Packets of this connection that the last packet shows to be missing before it, at least `timer` ago.
@@ -104,15 +106,16 @@ impl Identifications {
         let is_quiet = (self.foreign + 1).saturating_mul(QUIET * self.pause) <= self.watched;
         let is_exclusive = self.starts_at_zero || is_quiet;
         let is_rare = self.ones > RARE * (self.steps + self.jumps - self.ones);
-        if self.grow() && is_rare && is_exclusive && self.pause >= timer && !self.has_other_hops {
+        let is_own = is_rare && is_exclusive && !self.is_shared && !self.has_other_hops;
+        if self.grow() && is_own && self.pause >= timer {
             self.missing
         } else {
             0
         }
     }
 
-    /// The packets that the last step left out were of this connection.
-    pub(crate) fn explain(&mut self) {
-        self.missing = 0;
+    /// Other connections of the host take identifications between.
+    pub(crate) fn share(&mut self) {
+        self.is_shared = true;
     }
 }

@@ -21,6 +21,7 @@ pub(crate) mod pattern;
 pub(crate) mod pieces;
 pub(crate) mod policing;
 pub(crate) mod ranges;
+pub(crate) mod reaction;
 pub(crate) mod refills;
 pub(crate) mod releases;
 pub(crate) mod route;
@@ -245,6 +246,12 @@ impl Connection {
         data.path.model(&facts, &back.path)
     }
 
+    /// The host that sent a segment shares its counter of identifications among connections.
+    pub(crate) fn share_counter(&mut self, segment: &Segment) {
+        let from = self.from(segment);
+        self.directions[from].share_counter();
+    }
+
     /// Time at the end in which neither application had more to send.
     pub(crate) fn quiet(&self) -> Nanos {
         let [one, other] = &self.directions;
@@ -348,7 +355,8 @@ impl Connection {
         };
         if segment.has(RST) {
             // The answer to a segment of an older connection.
-            return own > 0 && peer == 0 && is_far(firsts[from], Some(segment.seq));
+            let is_opening = own > 0 && self.open.is_none();
+            return is_opening && is_far(firsts[from], Some(segment.seq));
         }
         // In SYN-SENT only an acknowledgment of the SYN is acceptable (RFC 9293 §3.10.7.3).
         own == 0 && peer > 0 && self.open.is_none() && is_far(firsts[1 - from], segment.ack)

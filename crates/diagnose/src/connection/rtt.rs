@@ -81,6 +81,11 @@ impl Rtt {
         self.least_answer = Some(self.least_answer.map_or(took, |least| least.min(took)));
     }
 
+    /// No timestamp shows how long the sender takes to answer, so that a queue before the capture point is hidden.
+    pub(crate) fn hides_queue(&self) -> bool {
+        self.answered == 0
+    }
+
     /// What a queue between the sender and the capture point adds to the round trip.
     pub(crate) fn queued_before(&self) -> Nanos {
         let recent = &self.answers[..self.answered.min(ANSWERS)];

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     retransmission::{
         ledger::Parts,
-        piece::{Copy, Piece},
+        piece::{Copy, Piece, Room},
         recognition::{Filler, is_reordered},
     },
     segment::{FIN, SYN, Segment},
@@ -136,6 +136,10 @@ impl Scoreboard {
         self.pass(&sent);
     }
 
+    pub(crate) fn share_counter(&mut self) {
+        self.ids.share();
+    }
+
     /// Notes the identification of a packet of the sender.
     pub(crate) fn see(&mut self, segment: &Segment) {
         self.ids.see(segment);
@@ -223,9 +227,6 @@ impl Scoreboard {
     ) -> Entry {
         let (start, end, copy) = (sent.start, sent.end, sent.copy());
         let is_tail = timer.is_some_and(|timer| self.is_behind_lost_tail(start, mss, timer));
-        if is_tail {
-            self.ids.explain();
-        }
         if start > self.next {
             self.gaps.note(self.next, start, &copy, false);
         }
@@ -337,7 +338,7 @@ impl Scoreboard {
                 });
             }
             piece.overtaken |= piece.again.is_empty() && overtaken;
-            piece.is_unreported |= piece.start < self.acknowledged.unreported;
+            piece.room = piece.room.max(self.acknowledged.room(piece.start));
             if piece.add(again) {
                 marked.parts.pieces += 1;
             } else {
@@ -455,7 +456,7 @@ impl Scoreboard {
             cover: None,
             duplicates: 0,
             overtaken: again.is_some(),
-            is_unreported: false,
+            room: Room::Enough,
         };
         if let Some(piece) = self.pieces.insert(piece)
             && !piece.again.is_empty()

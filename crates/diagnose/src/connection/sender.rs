@@ -41,6 +41,8 @@ pub(crate) struct Interval {
     pub(crate) asked: Option<Nanos>,
     /// Least time from the capture point to the sender and back, and the same to both ends.
     pub(crate) back: Nanos,
+    /// How long the sender's last data waited in a queue.
+    pub(crate) drain: Nanos,
     pub(crate) least: Option<Nanos>,
     /// The round trip as the sender measures it.
     pub(crate) whole: Option<Nanos>,
@@ -340,6 +342,7 @@ impl Sender {
             wait,
             asked,
             back: delays.back(),
+            drain: conditions.drain,
             least: delays.round_trip(),
             whole: round_trip,
             opened: self.opened_full(is_idle).map(|opened| opened.min(time)),

@@ -224,9 +224,12 @@ impl<'a> Case<'a> {
     /// Those while no queue was full, if there are enough to tell their kind.
     fn unexplained_losses(&self) -> Option<Vec<Vec<&'a Retransmission>>> {
         let (_, runs) = self.runs();
-        let (full, runs): (Vec<_>, Vec<_>) = runs
-            .into_iter()
-            .partition(|run| run.iter().any(|one| one.queue_full));
+        let is_hidden = |run: &&Vec<&Retransmission>| {
+            self.data.hides_queue && run.iter().any(|one| one.lost == "before")
+        };
+        let runs = runs.into_iter().filter(|run| !is_hidden(&run));
+        let (full, runs): (Vec<_>, Vec<_>) =
+            runs.partition(|run| run.iter().any(|one| one.queue_full));
         let queued: usize = full.iter().map(Vec::len).sum();
         let is_known = self.data.policed_mbit_s.is_some() || large_segments_lost::is_stuck(self);
         let count: usize = runs.iter().map(Vec::len).sum();

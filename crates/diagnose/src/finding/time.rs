@@ -56,7 +56,14 @@ fn turns(case: &Case<'_>, seconds: f64) -> String {
 
 /// How long the program took for its answers.
 fn answers(case: &Case<'_>) -> String {
-    let mean = case.data.answering_s * 1e3 / case.data.turns.max(1) as f64;
+    if case.data.turns <= 1 {
+        let took = milliseconds(case.data.answering_s * 1e3);
+        return format!(
+            "{} to {}: The application took {took} to answer a request.",
+            case.sender, case.receiver
+        );
+    }
+    let mean = case.data.answering_s * 1e3 / case.data.turns as f64;
     format!(
         "{} to {}: The application took {} on average to answer {}.",
         case.sender,

@@ -7,7 +7,7 @@
 
 use super::{
     Evidence,
-    piece::{Copy, Piece},
+    piece::{Copy, Piece, Room},
 };
 use crate::time::{MICROSECOND, Nanos};
 
@@ -61,7 +61,7 @@ pub(crate) fn judge(piece: &Piece, path: Path) -> Vec<Verdict> {
             evidence
         };
         // The acknowledgment that would have named it may be lost.
-        let is_open = piece.is_unreported
+        let is_open = piece.room == Room::Exceeded
             && needed
             && matches!(evidence, Evidence::Gap | Evidence::RoundTrip);
         Verdict {

@@ -52,8 +52,19 @@ pub(crate) struct Piece {
     pub(crate) duplicates: u32,
     /// Data that was sent after the original had arrived when it was retransmitted first.
     pub(crate) overtaken: bool,
-    /// It may have arrived although no SACK option named it.
-    pub(crate) is_unreported: bool,
+    /// Whether a SACK option would have named it, had it arrived.
+    pub(crate) room: Room,
+}
+
+/// Room for data in the SACK options that name later data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Room {
+    #[default]
+    Enough,
+    /// An option was full.
+    Full,
+    /// An option was full of blocks that no option before had.
+    Exceeded,
 }
 
 impl Piece {

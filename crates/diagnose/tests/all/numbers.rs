@@ -330,3 +330,31 @@ fn data_after_a_window_opens_is_new() {
         .ack(15_620, 62 * MSS, &[]);
     assert_eq!(script.sent().retransmissions, []);
 }
+
+#[test]
+fn another_connection_shows_that_a_counter_is_the_hosts() {
+    // Packets to port 81 take the numbers between: before the pauses that miss one, a few others show it.
+    let mut script = bursts(60, 0, 60);
+    let mut others = Vec::new();
+    let mut taken = 0;
+    for packet in &mut script.packets {
+        let since = packet.micros - 1_000_000_000;
+        packet.id += taken;
+        if packet.from == 0 && since > 10_000_000 && since % 500_000 < 31_000 {
+            let mut other = packet.clone();
+            (other.ports, other.micros) = ((6000, 81), packet.micros - 100);
+            others.push(other);
+            packet.id += 1;
+            taken += 1;
+        }
+    }
+    script.packets.extend(others);
+    script.packets.sort_by_key(|packet| packet.micros);
+    let report = script.report();
+    let found = report
+        .connections
+        .iter()
+        .find(|one| one.b.ends_with(":80"))
+        .map(|one| one.directions.a_to_b.retransmission_counts.all);
+    assert!(found.is_some_and(|count| count <= 1), "{found:?}");
+}

@@ -303,3 +303,34 @@ fn a_long_request_is_no_round_trip() {
     assert!(way.turns <= 1 && way.turns_s < 0.15, "{way:?}");
     assert!(way.receiver_application_s < 0.1, "{way:?}");
 }
+
+#[test]
+fn the_queue_of_a_long_answer_is_the_bottlenecks() {
+    // Near the server: 29 segments leave at once, and a queue of the path delivers one each 2 ms.
+    let ways = [49, 1];
+    let mut wire = Wire::new(Chat {
+        ways,
+        ..Chat::default()
+    });
+    let mut ms = 100;
+    for turn in 0..30 {
+        wire.add(0, ms, 200, ACK | PSH);
+        let answer = ms + 50;
+        for k in 0..29 {
+            wire.add(1, answer, MSS, if k == 28 { ACK | PSH } else { ACK });
+        }
+        for k in 1..15 {
+            wire.add(0, answer + 50 + 4 * u64::from(k), 0, ACK);
+            let acknowledged = (29 * turn + 2 * k) * MSS;
+            wire.packets.last_mut().expect("a packet").ack = 70_001 + acknowledged;
+        }
+        // The last segment arrives 60 ms after it would without the queue.
+        ms = answer + 50 + 60;
+    }
+    let connection = wire.connection();
+    let way = &connection.directions.b_to_a;
+    let [travel, peer, own] = split(way);
+    assert!((2.5..3.5).contains(&travel), "{way:?}");
+    assert!((1.2..2.0).contains(&way.limits_s["bottleneck"]), "{way:?}");
+    assert!(peer < 0.3 && own < 0.1, "{way:?}");
+}

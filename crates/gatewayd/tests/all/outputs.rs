@@ -3,6 +3,7 @@
 use std::{
     fs,
     os::unix::fs::{FileTypeExt, symlink},
+    process::Command,
     thread,
 };
 
@@ -47,6 +48,21 @@ fn a_key_goes_into_a_pipe() {
     assert_eq!(reader.join().expect("no panic").len(), 45);
     let about = fs::symlink_metadata(pipe).expect("it is there");
     assert!(about.file_type().is_fifo());
+}
+
+#[test]
+fn a_key_goes_to_standard_output_by_its_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, name) = (folder.path().join("file"), "/dev/stdout");
+    let opened = fs::File::create(&file).expect("it is made");
+    let done = Command::new(env!("CARGO_BIN_EXE_anabranch-gateway"))
+        .args(["keygen", "--out", name])
+        .stdout(opened)
+        .status();
+    assert!(done.expect("it starts").success());
+    let content = fs::read_to_string(&file).expect("it is text");
+    assert_eq!(content.lines().count(), 2, "{content}");
+    assert!(content.contains("\npublic "), "{content}");
 }
 
 /// Whether a terminal would obey nothing in it.
