@@ -108,9 +108,7 @@ impl Connection {
     /// Whether retransmissions have left that [`Self::compare_resent`] has not seen.
     #[inline]
     pub(super) fn has_fresh_resent(&self) -> bool {
-        self.resent
-            .as_deref()
-            .is_some_and(|resent| resent.has_fresh())
+        self.resent.as_deref().is_some_and(Resent::has_fresh)
     }
 
     /// The retransmissions that have left at this time are compared with the data that the receiver has.

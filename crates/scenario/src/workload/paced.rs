@@ -64,6 +64,9 @@ impl Pace {
         (least > 0 && pace.time_of(least.into()) >= SHORTEST).then_some(pace)
     }
     /// Bytes of write `n`, from 0.
+    ///
+    /// # Panics
+    /// Never: sizes are given in 32 bits.
     #[must_use]
     pub fn payload(&self, n: u64) -> u32 {
         let (_, place) = self.place(n);
