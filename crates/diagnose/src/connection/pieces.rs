@@ -108,7 +108,11 @@ impl Pieces {
                 .filter(|_| all_covered),
             duplicates: 0,
             overtaken: joined.iter().any(|piece| piece.overtaken),
-            is_unreported: joined.iter().any(|piece| piece.is_unreported),
+            room: joined
+                .iter()
+                .map(|piece| piece.room)
+                .max()
+                .unwrap_or_default(),
         };
         self.pieces.insert(first, Box::new(piece));
         joined
