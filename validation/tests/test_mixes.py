@@ -81,8 +81,11 @@ def test_shares_of_a_pair_add_up_to_one(shares: Shares) -> None:
 
 
 def test_the_order_in_the_file_decides_nothing(shares: Shares) -> None:
-    """Run the other way round. A group counted for the other one, or one that gains by standing first, is told."""
-    pairs = [("vegas", "reno"), ("bbr", "cubic"), ("cubic", "reno")]
+    """Detects a group that is counted for the other one, or that gains by being first: each pair is swapped.
+
+    Vegas beside Reno is left out: in the form of Linux its share depends on the seed (0.02 or 0.33).
+    """
+    pairs = [("reno", "bic"), ("bbr", "cubic"), ("cubic", "reno")]
     for mix in mixes.run([(*pair, SHALLOW_PAIR) for pair in pairs] + [(b, a, SHALLOW_PAIR) for a, b in pairs]):
         assert abs(mix.share - shares[mix.first, mix.second, mix.setting]) <= expectations.TOLERANCE
 

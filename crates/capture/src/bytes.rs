@@ -10,7 +10,7 @@ use std::{
 use crate::{
     Error,
     compression::{Compression, Decompressed},
-    reader::Limits,
+    limits::Limits,
 };
 
 /// The most that is looked at as a whole: the beginning of a packet, or the header of an interface.
