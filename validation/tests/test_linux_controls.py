@@ -37,7 +37,7 @@ def answered(control: str, value: str) -> list[Row]:
 def retransmissions_off(rows: list[Row]) -> float:
     """The mean distance of retransmissions from the kernel's, as a share."""
     shares = [abs(row.ours["retransmitted"].mean / row.theirs["retransmitted"] - 1) for row in rows]
-    return sum(shares) / len(shares)
+    return float(sum(shares) / len(shares))
 
 
 def test_every_row_is_there(rows: list[Row]) -> None:
