@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -184,14 +183,3 @@ def test_a_fault_and_a_warning_show_names_as_text(capsys: pytest.CaptureFixture[
     said = capsys.readouterr().err
     assert "UserWarning" in said
     check(said)
-
-
-def test_the_output_of_another_program_is_shown_as_text(tmp_path: Path) -> None:
-    """`anabranch gateway` hands over to the daemon, which is tried in its own tests."""
-    if shutil.which("anabranch-gateway") is None:
-        pytest.skip("anabranch-gateway is not on the path")
-    done = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "anabranch", "gateway", "check", str(tmp_path / NAME)], capture_output=True, check=False
-    )
-    assert done.returncode == 2
-    check(done.stderr.decode())
