@@ -19,8 +19,8 @@ from anabranch import RunResult, Scenario, diagnose, shown, toml_text
 from anabranch.charts import Chart, SeriesColumns, embed, place
 from anabranch.charts.heat import heat_map
 from anabranch.charts.pack import thinned
+from anabranch.diagnosis import main_direction
 from anabranch.diagnosis_points import points
-from anabranch.diagnosis_text import main_direction
 from anabranch.report.capture_charts import CaptureColumns
 from anabranch.report.columns import RunColumns
 from anabranch.report.topology import drawing

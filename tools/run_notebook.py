@@ -57,6 +57,8 @@ def _elsewhere() -> Iterator[None]:
     """Run in a new directory and without windows."""
     here, backend = Path.cwd(), mpl.get_backend()
     mpl.use("agg")
+    # Figures of the caller are no outputs of a cell.
+    pyplot.close("all")
     try:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)

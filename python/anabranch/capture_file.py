@@ -1,21 +1,51 @@
-"""Where captures go: a file that appears whole, or what reads as it is written; never in place of anything else."""
+"""Where captures of a run go: a file that an option names, or a file in the directory of ``--out``."""
 
 from __future__ import annotations
 
-import os
-import stat
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.capture import parse_option
-from anabranch.errors import RunFailedError, UserError
-from anabranch.files import read_head
-from anabranch.output import MANIFEST, follow, write_whole
+from anabranch.errors import UserError
+from anabranch.output import MANIFEST, follow
+from anabranch.output_file import OutputFile, output_file, same_file
 
-_PCAPNG = b"\x0a\x0d\x0d\x0a"
-"""A pcapng file's first octets: the type of its section header block (draft-ietf-opsawg-pcapng §4.1)."""
+_SECTION_HEADER = b"\x0a\x0d\x0d\x0a"
+_BYTE_ORDER = bytes.fromhex("1a2b3c4d")
+_APPLICATION = 4
+"""Option ``shb_userappl``: the program that wrote the section."""
+_FIRST_OPTION = 24
+"""Octets of a section header before its options."""
+_OURS = b"Anabranch "
+
+
+def is_capture_of_ours(head: bytes) -> bool:
+    """Whether a file that begins with these bytes is a pcapng capture that anabranch wrote.
+
+    The section header block names the program (draft-ietf-opsawg-pcapng §4.1).
+    """
+    return any(code == _APPLICATION and value.startswith(_OURS) for code, value in _options(head))
+
+
+def _options(head: bytes) -> Iterator[tuple[int, bytes]]:
+    """The options of a section header block; none if ``head`` is another block."""
+    if head[:4] != _SECTION_HEADER or len(head) < _FIRST_OPTION:
+        return
+    if head[8:12] not in (_BYTE_ORDER, _BYTE_ORDER[::-1]):
+        return
+    is_big = head[8:12] == _BYTE_ORDER
+
+    def number(at: int, octets: int) -> int:
+        return int.from_bytes(head[at : at + octets], "big" if is_big else "little")
+
+    at, end = _FIRST_OPTION, min(number(4, 4) - 4, len(head))
+    while at + 4 <= end:
+        code, length = number(at, 2), number(at + 2, 2)
+        if code == 0:
+            return
+        yield code, head[at + 4 : at + 4 + length]
+        at += 4 + (length + 3) // 4 * 4
 
 
 @dataclass(frozen=True)
@@ -25,56 +55,40 @@ class CaptureFile:
     Attributes:
         capture: What is captured: a link, or one direction of it.
         given: The path as it was given.
-        stream: It is a FIFO or a character device, and is written as it is.
-        inside: Its path in the directory of ``--out``, if it belongs there.
+        file: The file that is written; ``None`` for one in the directory of ``--out``.
+        inside: Its path in that directory.
     """
 
     capture: str
     given: Path
-    stream: bool
+    file: OutputFile | None
     inside: Path | None
 
     @property
     def is_standard_output(self) -> bool:
-        """What is written there and what is printed would be one stream."""
-        if not self.stream:
-            return False
-        try:
-            there, printed = os.stat(self.given), os.fstat(1)
-        except OSError:
-            return False
-        nowhere = stat.S_ISCHR(there.st_mode) and there.st_rdev == os.stat(os.devnull).st_rdev
-        return os.path.samestat(there, printed) and not nowhere
+        """Whether the capture and the printed text would be one stream."""
+        return self.file is not None and self.file.is_standard_output
 
     def write(self, content: bytes) -> bool:
-        """Write it, unless it is inside ``--out``; whether all of it was wanted by who reads a stream.
+        """Write it, unless it is inside ``--out``; whether the reader of a stream took all of it.
 
         Raises:
+            UserError: The place cannot be written any more.
             RunFailedError: The disk is full, or fails otherwise.
         """
-        try:
-            if not self.stream:
-                write_whole(follow(self.given), content)
-                return True
-            # No buffer: what a reader that went away left in it would be tried again when it is closed.
-            with open(self.given, "wb", buffering=0) as stream:
-                rest = memoryview(content)
-                while rest:
-                    rest = rest[stream.write(rest) or 0 :]
-        except BrokenPipeError:
-            return False
-        except OSError as error:
-            raise RunFailedError(f"{self.given}: {error.strerror or error}") from None
-        return True
+        return self.file is None or self.file.write(content)
 
 
-def capture_files(options: Sequence[str], inputs: Iterable[Path], out: Path | None) -> list[CaptureFile]:
+def capture_files(
+    options: Sequence[str], inputs: Iterable[Path], out: Path | None, *, force: bool | None = None
+) -> list[CaptureFile]:
     """Read every ``--pcap``, and refuse what would destroy something.
 
     Args:
         options: As they were given.
         inputs: The files that the run reads.
         out: The directory of ``--out``.
+        force: Foreign files are replaced.
 
     Raises:
         UserError: An option is wrong, or its file is one of ``inputs``, of another option, of the results or foreign.
@@ -84,63 +98,23 @@ def capture_files(options: Sequence[str], inputs: Iterable[Path], out: Path | No
     for option in options:
         capture, path = parse_option(option)
         wrong = f"--pcap {option!r}"
-        found = _look(path, wrong)
         for read in inputs:
-            if _same(path, read):
+            if same_file(path, read):
                 raise UserError(f"{wrong}: {path} is {read}, which this run reads", hint="name another file")
         for other in files:
-            if _same(path, other.given):
+            if same_file(path, other.given):
                 raise UserError(
                     f"{wrong}: --pcap {other.capture}={other.given} writes the same file",
                     hint="give each capture a file of its own",
                 )
         inside = _inside(path, out, wrong)
-        stream = found is not None and not stat.S_ISREG(found.st_mode)
-        if not stream:
-            _check_file(path, found, wrong, makes_directory=inside is not None)
-        files.append(CaptureFile(capture, path, stream, None if stream else inside))
+        if inside is not None and path.exists() and not path.is_file():
+            raise UserError(f"{wrong}: {path} is no regular file; --out {out} makes one", hint="name another file")
+        file = None
+        if inside is None:
+            file = output_file(path, wrong, is_ours=is_capture_of_ours, force=force)
+        files.append(CaptureFile(capture, path, file, inside))
     return files
-
-
-def _look(path: Path, wrong: str) -> os.stat_result | None:
-    """What is there now; ``None`` for nothing."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UserError(f"{wrong}: {path} cannot be written: {error.strerror or error}") from None
-    mode = found.st_mode
-    if stat.S_ISDIR(mode):
-        raise UserError(f"{wrong}: {path} is a directory; a file was expected")
-    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):
-        raise UserError(f"{wrong}: {path} is no file, no FIFO and no character device; it is left as it is")
-    if not stat.S_ISREG(mode) and not os.access(path, os.W_OK):
-        raise UserError(f"{wrong}: {path} cannot be written: Permission denied")
-    return found
-
-
-def _check_file(path: Path, found: os.stat_result | None, wrong: str, *, makes_directory: bool) -> None:
-    """It is to appear whole: its directory can be written, and what is replaced is a capture."""
-    if found is not None and found.st_size > 0:
-        try:
-            first = read_head(path, len(_PCAPNG))
-        except UserError as error:
-            raise UserError(f"{wrong}: cannot be replaced: {error.message}") from None
-        if first != _PCAPNG:
-            raise UserError(
-                f"{wrong}: {path} is there and is no pcapng capture; it is left as it is", hint="name another file"
-            )
-    if makes_directory:
-        return
-    parent = follow(path).parent
-    if not parent.is_dir():
-        raise UserError(f"{wrong}: the directory {path.parent} does not exist")
-    try:
-        with tempfile.NamedTemporaryFile(dir=parent, prefix=f".{path.name[:100]}."):
-            pass
-    except OSError as error:
-        raise UserError(f"{wrong}: {path} cannot be written: {error.strerror or error}") from None
 
 
 def _inside(path: Path, out: Path | None, wrong: str) -> Path | None:
@@ -163,13 +137,3 @@ def _inside(path: Path, out: Path | None, wrong: str) -> Path | None:
     if inside.parts[0] in ours:
         raise UserError(f"{wrong}: --out {out} writes {inside.parts[0]} there itself", hint="name another file")
     return inside
-
-
-def _same(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, there or not yet."""
-    if follow(one) == follow(other):
-        return True
-    try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,15 +100,19 @@ class Diagnosis(dict[str, Any]):
         """Draw segments, retransmissions by verdict, SACK blocks and the edge of the window over time."""
         return self.plot("sequence", connection=connection, ax=ax)
 
-    def annotate(self, target: str | Path) -> None:
+    def annotate(self, target: str | Path, *, force: bool = False) -> None:
         """Write the capture as pcapng with the findings as packet comments.
+
+        Args:
+            target: The file.
+            force: Also replace a file that anabranch did not make.
 
         Raises:
             UserError: The capture cannot be read any more, or the place cannot be written.
         """
-        from anabranch.diagnosis_comments import write_annotated
+        from anabranch.diagnosis_comments import annotated_file, write_annotated
 
-        write_annotated(self, Path(target))
+        write_annotated(self, annotated_file(Path(target), Path(self["file"]), force=force))
 
     def write(self, directory: str | Path) -> None:
         """Write the document, its tables and the report, as ``anabranch diagnose --out`` does without a scenario.
@@ -121,14 +125,22 @@ class Diagnosis(dict[str, Any]):
         write_diagnosis(self, Path(directory))
 
 
-def diagnose(path: str | Path) -> Diagnosis:
+def diagnose(
+    path: str | Path, *, any_expansion: bool = False, progress: Callable[[float], None] | None = None
+) -> Diagnosis:
     """Diagnose the TCP connections of a capture, pcap or pcapng, compressed or not.
+
+    Args:
+        path: The capture.
+        any_expansion: Whether a compressed capture may expand to more than 256 times its size.
+        progress: Called many times a second with the share that has been read, 0 to 1. It begins again if the
+            packets are far out of order, so that the capture is read again.
 
     Raises:
         UserError: It is no capture, or cannot be read.
     """
     try:
-        document = _engine.diagnose(str(path), str(path))
+        document = _engine.diagnose(str(path), str(path), any_expansion, progress)
     except _engine.CaptureError as error:
         raise UserError(str(error), file=shown.plain(str(path))) from None
     return Diagnosis(json.loads(document))
@@ -145,10 +157,10 @@ def diagnose_run(result: RunResult, capture: str, file: Path) -> Diagnosis:
         NotRecordedError: It was not captured.
         UserError: There is no such link, or a flow has several connections.
     """
-    from anabranch.output import refused, write_whole
+    from anabranch.capture_file import is_capture_of_ours
+    from anabranch.output_file import output_file
 
-    with refused():
-        write_whole(file, result.pcapng(capture))
+    output_file(file, is_ours=is_capture_of_ours).write(result.pcapng(capture))
     found = diagnose(file)
     flows = list(result.flows)
     for connection in found["connections"]:
@@ -161,10 +173,30 @@ def diagnose_run(result: RunResult, capture: str, file: Path) -> Diagnosis:
     return found
 
 
-def directions(connection: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def directions(connection: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Both directions of a connection, by name."""
     for name in DIRECTIONS:
         yield name, connection["directions"][name]
+
+
+def main_direction(connection: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The direction with more data."""
+    return max(directions(connection), key=lambda one: one[1]["bytes"])
+
+
+def ends_of(connection: Mapping[str, Any], direction: str) -> tuple[str, str]:
+    """Sender and receiver of a direction."""
+    ends = (connection["a"], connection["b"])
+    return ends if direction == "a_to_b" else ends[::-1]
+
+
+def shares(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, float]:
+    """The limits of a direction as shares of the time until the last data, the largest first."""
+    active = connection["duration_s"] - connection["quiet_s"]
+    times = dict(direction["limits_s"])
+    times["application"] -= direction["closing_s"]
+    ranked = sorted(times.items(), key=lambda one: -one[1])
+    return {limit: min(1.0, max(0.0, time) / active) if active > 0 else 0.0 for limit, time in ranked}
 
 
 def _connections(document: Diagnosis) -> Iterator[dict[str, Any]]:

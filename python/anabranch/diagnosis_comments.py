@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from anabranch import _engine, owner
+from anabranch import _engine
+from anabranch.capture_file import is_capture_of_ours
 from anabranch.diagnosis import Diagnosis, directions
 from anabranch.diagnosis_text import cause_text, overview
 from anabranch.errors import UserError
+from anabranch.output_file import OutputFile, output_file
+from anabranch.progress import Progress
 
 MOST_IN_COMMENT = 10
 """Sentences at one frame."""
@@ -24,25 +27,37 @@ def comments(document: Diagnosis) -> dict[int, str]:
     return {frame: "\n".join(dict.fromkeys(lines[:MOST_IN_COMMENT])) for frame, lines in told.items()}
 
 
-def write_annotated(document: Diagnosis, target: Path) -> None:
+def annotated_file(target: Path, capture: Path, *, force: bool | None = None) -> OutputFile:
+    """The file of the annotated capture, checked before any work is done.
+
+    Args:
+        target: The file.
+        capture: The capture, which is not replaced.
+        force: A file that anabranch did not make is replaced.
+
+    Raises:
+        UserError: The target must not or cannot be written.
+    """
+    return output_file(target, is_ours=is_capture_of_ours, force=force, reads=[capture])
+
+
+def write_annotated(document: Diagnosis, target: OutputFile) -> None:
     """Write the capture of a diagnosis as pcapng with comments; the file appears whole or not at all.
 
     Raises:
         UserError: The capture cannot be read any more, or the place cannot be written.
+        RunFailedError: The disk is full, or fails otherwise.
     """
-    if not target.parent.is_dir():
-        raise UserError(f"{target}: cannot be written: {target.parent} is no directory", hint="choose another place")
-    if target.is_dir() or (target.exists() and target.samefile(document["file"])):
-        raise UserError(f"{target}: cannot be written: it is the capture or a directory", hint="choose another place")
-    aside = owner.beside(target)
+
+    def make(aside: Path) -> None:
+        title = "\n".join(overview(document))
+        with Progress(target.name, 1) as bar:
+            _engine.annotate_capture(document["file"], str(aside), comments(document), title, bar.update)
+
     try:
-        _engine.annotate_capture(document["file"], str(aside), comments(document), "\n".join(overview(document)))
-        aside.replace(target)
+        target.fill(make)
     except _engine.CaptureError as error:
-        raise UserError(f"{target}: {error}") from None
-    finally:
-        aside.unlink(missing_ok=True)
-        owner.forget(aside)
+        raise UserError(f"{target.given}: {error}") from None
 
 
 def _sentences(connection: dict[str, Any]) -> Iterator[tuple[int, str]]:

@@ -10,9 +10,7 @@ import contextlib
 import json
 import os
 import re
-import select
 import signal
-import socket
 import struct
 import threading
 import time
@@ -21,39 +19,32 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
-from anabranch import _engine
+from anabranch import _engine, interrupt
 from anabranch.diagnosis import Diagnosis, diagnose, directions
+from anabranch.diagnosis_interface import SNAP, Interface
 from anabranch.errors import RunFailedError, UserError, nearest
 
-SNAP = 160
-"""Octets of each packet that are kept: link, network and TCP headers."""
 MOST_BYTES = 256 << 20
 """Of the ring, whatever its time."""
 RING_S = 120.0
 CHUNK_S = 1.0
+FIRST_CHECK_S = 0.5
 CHECK_S = 3.0
-"""Between two diagnoses at least; a diagnosis takes a tenth of the time at most."""
+"""Between two diagnoses at least, after a while; a diagnosis takes a tenth of the time at most."""
 MOST_SAVED = 100
 """Captures that one command saves."""
 MOST_REMEMBERED = 10_000
 """Connections and causes that are not said again."""
 
-_ETH_P_ALL = 3
-_SO_TIMESTAMPNS = 35
-_SO_RCVBUFFORCE = 33
-_SOL_PACKET = 263
-_PACKET_STATISTICS = 6
-_PACKET_OUTGOING = 4
-_BUFFER = 32 << 20
-_LINK_TYPES = {1: 1, 772: 1, 65534: 101}
-"""Hardware types of Linux (if_arp.h) and what a capture calls them: Ethernet, loopback, raw IP."""
-_LOOPBACK = 772
-_TIME = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)")
+_TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(s|min|h)")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _LONGEST_S = 24 * 3600.0
 _NANOSECOND_PCAP = 0xA1B23C4D
+PATIENCE_S = 0.08
+"""Seconds that Ctrl-C leaves for a diagnosis of the last packets; then the last finished one is shown."""
+LIMIT_S = 0.15
+"""Seconds after which Ctrl-C ends the process, whatever it waits for."""
 
 
 def ring_seconds(text: str) -> float:
@@ -99,6 +90,8 @@ class Ring:
         self._most = most
         self._chunks: deque[Chunk] = deque()
         self._lock = threading.Lock()
+        self._latest = 0
+        self._shift = 0
         self.octets = 0
         self.packets = 0
         self.seen = 0
@@ -106,7 +99,16 @@ class Ring:
         """Packets that went before their time, because there were too many."""
 
     def add(self, nanoseconds: int, length: int, captured: bytes | memoryview) -> None:
-        """Add a packet, and let go of what is too old."""
+        """Add a packet, and let go of what is too old.
+
+        A time far before the last packet's comes from a clock that was set back: the ring's time goes on from the last
+        packet, because packets of the time to come would otherwise all be of one chunk, or older than those before.
+        """
+        nanoseconds += self._shift
+        if self._latest - nanoseconds > CHUNK_S * 1e9:
+            self._shift += self._latest - nanoseconds
+            nanoseconds = self._latest
+        self._latest = max(self._latest, nanoseconds)
         now = nanoseconds / 1e9
         record = struct.pack("<IIII", *divmod(nanoseconds, 1_000_000_000), len(captured), length)
         with self._lock:
@@ -155,83 +157,6 @@ class Ring:
         return found
 
 
-class Interface:
-    """A raw socket at an interface: what passes there, both ways.
-
-    Raises:
-        UserError: There is no such interface, or its frames cannot be read.
-        RunFailedError: The user may not capture.
-    """
-
-    def __init__(self, name: str) -> None:
-        present = sorted(other for _, other in socket.if_nameindex())
-        if name not in present:
-            hint = nearest(name, present) or f"there are: {', '.join(present)}"
-            raise UserError(f"--follow {name}: there is no such interface", hint=hint)
-        kind = int((Path("/sys/class/net") / name / "type").read_text(encoding="ascii"))
-        if kind not in _LINK_TYPES:
-            raise UserError(
-                f"--follow {name}: frames of hardware type {kind} are not read", hint="expected Ethernet or IP"
-            )
-        self.name = name
-        self.link_type = _LINK_TYPES[kind]
-        # The loopback interface has each packet twice: as it is sent, and as it arrives.
-        self._is_loopback = kind == _LOOPBACK
-        try:
-            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
-        except PermissionError:
-            raise RunFailedError(
-                f"--follow {name}: capturing is not permitted; it takes CAP_NET_RAW (run it as root)"
-            ) from None
-        self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-        with contextlib.suppress(PermissionError):
-            self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)
-        self._socket.bind((name, 0))
-        self._socket.setblocking(False)
-        self._buffer = bytearray(SNAP)
-        self.missed = 0
-        """Packets for which the socket had no room."""
-
-    def read(self, ring: Ring, wait_s: float) -> None:
-        """Wait for packets, and add those that are there.
-
-        Raises:
-            RunFailedError: The interface is gone or down.
-        """
-        if not select.select([self._socket], [], [], wait_s)[0]:
-            return
-        for _ in range(4096):
-            try:
-                length, control, _, address = self._socket.recvmsg_into([self._buffer], 64, socket.MSG_TRUNC)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                raise RunFailedError(f"--follow {self.name}: {error.strerror or error}") from None
-            if self._is_loopback and address[2] == _PACKET_OUTGOING:
-                continue
-            ring.add(_stamp(control), length, memoryview(self._buffer)[: min(length, SNAP)])
-
-    def statistics(self) -> int:
-        """Packets that were missed so far."""
-        found = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
-        # Reading sets the kernel's counters to zero.
-        self.missed += struct.unpack("II", found)[1]
-        return self.missed
-
-    def close(self) -> None:
-        """Stop capturing."""
-        self._socket.close()
-
-
-def _stamp(control: list[tuple[int, int, bytes]]) -> int:
-    """When the kernel saw the packet, in nanoseconds."""
-    for level, kind, value in control:
-        if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and len(value) >= 16:
-            seconds, nanoseconds = struct.unpack_from("qq", value)
-            return int(seconds * 1_000_000_000 + nanoseconds)
-    return time.time_ns()
-
-
 @dataclass(frozen=True)
 class Event:
     """A cause that a connection shows, and since when."""
@@ -258,16 +183,63 @@ def events(found: Diagnosis) -> Iterator[Event]:
                     yield Event(ends, stall["cause"], f"{pause}, cause {stall['cause'].replace('-', ' ')}.")
 
 
+class _Check:
+    """A diagnosis of the ring in a thread, which is left alone when nothing waits for it any more."""
+
+    def __init__(self, ring: Ring, name: str) -> None:
+        self.packets = ring.packets
+        self.begin = time.monotonic()
+        self.taken = 0.0
+        self.found: Diagnosis | BaseException | None = None
+        self._ring = ring
+        self._name = name
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def is_over(self, wait_s: float = 0.0) -> bool:
+        """Whether it has ended, within this time."""
+        if wait_s > 0:
+            self._thread.join(wait_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        # Whatever it is, the main thread reports it.
+        try:
+            self.found = self._ring.diagnose(self._name)
+        except BaseException as error:
+            self.found = error
+        self.taken = time.monotonic() - self.begin
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The last finished diagnosis.
+
+    Attributes:
+        found: The diagnosis.
+        packets: Packets that it has seen.
+        behind_s: Seconds before the end that are not in it.
+    """
+
+    found: Diagnosis
+    packets: int
+    behind_s: float
+
+
+class _StoppedError(Exception):
+    """The user ended following while a capture was written."""
+
+
 @dataclass
 class Follower:
     """Follows an interface.
 
     Attributes:
-        interface: Where.
-        ring: What is kept.
+        interface: The interface.
+        ring: Its last packets.
         save_on: The cause at which the ring is saved; none when ``None``.
-        save_to: The directory for what is saved.
-        say: Takes each line that there is to say.
+        save_to: The directory of saved captures.
+        say: Takes each line for the user.
     """
 
     interface: Interface
@@ -277,50 +249,84 @@ class Follower:
     say: Callable[[str], None]
     _said: dict[tuple[tuple[str, str], str], None] = field(default_factory=dict)
     _saved: int = 0
-    _stopped: bool = False
+    _stopped_at: float | None = None
+    _number: int = signal.SIGINT
+    _wake: tuple[int, int] = field(default_factory=os.pipe)
+    _last: _Check | None = None
 
-    def stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
-        """End :meth:`follow` soon; a handler of signals."""
-        self._stopped = True
+    def stop(self, number: int = signal.SIGINT, _frame: FrameType | None = None) -> None:
+        """End :meth:`follow` soon; a handler of signals.
 
-    def follow(self) -> Diagnosis:
-        """Follow until it is stopped; the diagnosis of what the ring has then.
+        The second signal ends the process at once, and so does time: the reader of the output may have stopped reading.
+        """
+        if self._stopped_at is not None:
+            interrupt.end(self._number)
+            return
+        self._number = number
+        self._stopped_at = time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, LIMIT_S, LIMIT_S)
+        os.write(self._wake[1], b"s")
+
+    def close(self) -> None:
+        """Close the pipe that :meth:`stop` writes to."""
+        for end in self._wake:
+            os.close(end)
+
+    def follow(self) -> Summary:
+        """Follow until it is stopped; the diagnosis of the ring then, or the last one that was finished.
 
         Raises:
-            RunFailedError: The interface is gone, or a capture cannot be saved.
+            RunFailedError: The interface is gone, a diagnosis fails, or a capture cannot be saved.
+            KeyboardInterrupt: It is stopped before the first diagnosis is finished.
         """
         start = time.monotonic()
-        worker: threading.Thread | None = None
-        due = start + CHECK_S
-        results: list[tuple[float, Any]] = []
-        while not self._stopped:
-            self.interface.read(self.ring, 0.1)
+        check: _Check | None = None
+        due = start + FIRST_CHECK_S
+        while self._stopped_at is None:
+            self.interface.read(self.ring, 0.1, self._wake[0])
             now = time.monotonic()
-            if worker is None and now >= due and self.ring.packets:
-                worker = threading.Thread(target=self._check, args=(results,), daemon=True)
-                worker.start()
-            elif worker is not None and not worker.is_alive():
-                worker = None
-                taken, found = results.pop()
-                due = time.monotonic() + max(CHECK_S, 10 * taken)
-                self._tell(found, now - start)
-        if worker is not None:
-            worker.join()
-        found = self.ring.diagnose(self.interface.name)
-        self._tell(found, time.monotonic() - start)
-        return found
+            if check is None and now >= due and self.ring.packets:
+                check = self._begin()
+            elif check is not None and check.is_over():
+                self._take(check, now - start)
+                due = time.monotonic() + max(min(CHECK_S, now - start), 10 * check.taken)
+                check = None
+        self._finish(check, start)
+        if self._last is None or not isinstance(self._last.found, dict):
+            raise KeyboardInterrupt
+        behind = self._stopped_at - self._last.begin
+        return Summary(self._last.found, self._last.packets, max(behind, 0.0))
 
-    def _check(self, results: list[tuple[float, Any]]) -> None:
-        begin = time.monotonic()
+    def _finish(self, check: _Check | None, start: float) -> None:
+        """Diagnose the last packets, if there is time."""
+        until = (self._stopped_at or 0.0) + PATIENCE_S
+        if check is None:
+            check = self._begin()
+        while check.is_over(until - time.monotonic()):
+            self._take(check, time.monotonic() - start)
+            left = until - time.monotonic()
+            if check.begin >= (self._stopped_at or 0.0) or check.taken > left:
+                return
+            check = self._begin()
+
+    def _begin(self) -> _Check:
         try:
-            found: Any = self.ring.diagnose(self.interface.name)
-        except (OSError, UserError) as error:
-            found = error
-        results.append((time.monotonic() - begin, found))
+            return _Check(self.ring, self.interface.name)
+        except RuntimeError as error:
+            raise RunFailedError(f"--follow {self.interface.name}: {error}") from None
 
-    def _tell(self, found: Any, since: float) -> None:
-        if isinstance(found, Exception):
-            raise RunFailedError(f"--follow {self.interface.name}: {found}")
+    def _take(self, check: _Check, since: float) -> None:
+        """Report a finished diagnosis."""
+        found = check.found
+        if not isinstance(found, dict):
+            raise RunFailedError(f"--follow {self.interface.name}: {str(found) or type(found).__name__}")
+        self._last = check
+        try:
+            self._tell(found, since)
+        except _StoppedError:
+            self.say("interrupted: the capture is not saved")
+
+    def _tell(self, found: Diagnosis, since: float) -> None:
         for event in events(found):
             key = (event.ends, event.cause)
             if key in self._said:
@@ -333,27 +339,33 @@ class Follower:
                 self._save(event.cause)
 
     def _save(self, cause: str) -> None:
-        from anabranch.output import write_whole
+        from anabranch.output_file import output_file
 
         while True:
             self._saved += 1
             target = self.save_to / f"{self.interface.name}-{cause}-{self._saved}.pcap"
-            if not target.exists():
+            if not os.path.lexists(target):
                 break
-        try:
-            write_whole(target, self.ring.capture())
-        except OSError as error:
-            raise RunFailedError(f"{target}: cannot be written: {error.strerror or error}") from None
-        self.say(f"wrote {target}: {self.ring.packets:,} packets")
+        packets = self.ring.packets
+        output_file(target).write(self._until_stopped(self.ring.capture()))
+        self.say(f"wrote {target}: {packets:,} packets")
+
+    def _until_stopped(self, parts: Iterator[bytes]) -> Iterator[bytes]:
+        for part in parts:
+            if self._stopped_at is not None and time.monotonic() > self._stopped_at + PATIENCE_S:
+                raise _StoppedError
+            yield part
 
 
 @contextlib.contextmanager
 def until_interrupted(follower: Follower) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end following, not the command."""
-    before = {number: signal.signal(number, follower.stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    """Let the first Ctrl-C or SIGTERM end following, not the command."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+    before = {number: signal.signal(number, follower.stop) for number in numbers}
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -10,6 +10,7 @@ from typing import Any
 from anabranch import _engine
 from anabranch.diagnosis import Diagnosis, directions
 from anabranch.errors import UserError
+from anabranch.progress import Progress
 
 MOST_POINTS = 20_000
 """Points of one kind and direction of a connection."""
@@ -55,8 +56,10 @@ def points(document: Diagnosis, connections: Iterable[dict[str, Any]]) -> dict[i
     """
     chosen = list(connections)
     frames = {frame for one in chosen for moment in moments(one) for frame in moment.frames}
+    numbers = [one["id"] for one in chosen]
     try:
-        found = _engine.diagnose_trace(document["file"], [one["id"] for one in chosen], frames, MOST_POINTS)
+        with Progress("charts", 1) as bar:
+            found = _engine.diagnose_trace(document["file"], numbers, frames, MOST_POINTS, bar.update)
     except _engine.CaptureError as error:
         raise UserError(str(error), file=document["file"]) from None
     return {one["id"]: one for one in json.loads(found)}

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from anabranch import shown
-from anabranch.diagnosis import Diagnosis, directions
-from anabranch.diagnosis_next import FAILURES, next_step
+from anabranch.diagnosis import Diagnosis, directions, ends_of, main_direction, shares
+from anabranch.diagnosis_choice import pause_around
+from anabranch.diagnosis_next import FAILURES, lost_s, next_step
 
 MOST_ROWS = 10
 """Connections of the overview."""
 MOST_LISTED = 20
 """Retransmissions and pauses that the detail of a connection lists."""
 
-NETWORK = ("congestion-window", "bottleneck", "retransmission-timeout", "fast-recovery", "reordering")
+NETWORK = ("round-trips", "congestion-window", "bottleneck", "retransmission-timeout", "fast-recovery", "reordering")
 SENDER = ("application", "send-buffer", "pacing")
 RECEIVER = ("receive-window", "zero-window")
 MOST_NAMED = 10
 """Numbers of connections that a line names."""
 LEAST_SHARE = 0.01
 """Limits with a smaller share of the time are left out."""
+LEAST_QUIET_S, LEAST_QUIET_SHARE = 1.0, 0.05
+"""A shorter time after the last data is left out, as is a smaller share of the connection."""
 
 
-def overview(document: Diagnosis) -> Iterator[str]:
-    """The capture in one screen: its connections, and what is to be said of the largest."""
+def overview(document: Diagnosis, around_s: float | None = None) -> Iterator[str]:
+    """The capture in one screen: its connections, the one that fared worst (around a time), and the largest."""
     connections = document["connections"]
     count = len(connections) + document["omitted"]["connections"]
     yield f"{shown.plain(document['file'])}: {document['packets']:,} frames, {plural(count, 'TCP connection')}"
@@ -39,10 +41,25 @@ def overview(document: Diagnosis) -> Iterator[str]:
     if len(ranked) > MOST_ROWS or document["omitted"]["connections"]:
         yield f"       {count - min(len(ranked), MOST_ROWS):,} more; --json lists {len(connections):,}"
     yield ""
-    yield from _summary(ranked[0])
-    yield from _others(ranked[1:])
+    worst = fared_worst(ranked, around_s)
+    yield from _summary(worst)
+    if around_s is not None and (pause := pause_around(worst, around_s)):
+        yield f"  then: {pause_text(pause, worst['start_s'])}"
+    if worst is not ranked[0]:
+        yield from _briefly(ranked[0])
+    yield from _others([one for one in ranked[1:] if one is not worst])
     yield ""
-    yield f"--connection {ranked[0]['id']} lists its retransmissions and pauses; --advise simulates what would help."
+    yield f"--connection {worst['id']} lists its retransmissions and pauses; --advise simulates what would help."
+
+
+def fared_worst(ranked: Sequence[dict[str, Any]], around_s: float | None = None) -> dict[str, Any]:
+    """The connection that troubles cost most time, or that had the longest pause then; else the first."""
+
+    def trouble(connection: dict[str, Any]) -> tuple[float, float]:
+        pause = None if around_s is None else pause_around(connection, around_s)
+        return (pause["duration_s"] if pause else 0.0, lost_s(connection))
+
+    return max(ranked, key=trouble)
 
 
 def detail(connection: dict[str, Any]) -> Iterator[str]:
@@ -85,27 +102,29 @@ def remarks(document: Diagnosis) -> Iterator[str]:
     passed = {name: number for name, number in document["passed_over"].items() if number}
     if passed:
         yield f"  passed over: {', '.join(f'{number:,} {name}' for name, number in passed.items())}"
-    if document["time_went_back"]:
-        told = f"  {plural(document['time_went_back'], 'packet')} out of order in the file, put in order by time"
-        late = document["not_put_in_order"]
-        yield told + (f" but for {late:,}" if late else "")
+    yield from _order(document)
     if document["cut_off"]:
         yield "  the capture is cut off within its last record"
     if document["damaged"]:
-        yield f"  {shown.plain(document['damaged'])}; what stands before is diagnosed"
+        yield f"  {shown.plain(document['damaged'])}; the part before is diagnosed"
     if document["ended_early"]:
         yield f"  {plural(document['ended_early'], 'connection')} ended early: more were open than are followed"
 
 
-def main_direction(connection: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The direction with more data."""
-    return max(directions(dict(connection)), key=lambda one: one[1]["bytes"])
-
-
-def ends_of(connection: Mapping[str, Any], direction: str) -> tuple[str, str]:
-    """Sender and receiver of a direction."""
-    ends = (connection["a"], connection["b"])
-    return ends if direction == "a_to_b" else ends[::-1]
+def _order(document: Diagnosis) -> Iterator[str]:
+    """How packets that were not in order of time were put in order."""
+    if not document["time_went_back"]:
+        return
+    told = f"  {plural(document['time_went_back'], 'packet')} out of order in the file"
+    match document["order"]:
+        case "sorted":
+            yield f"{told} (files, interfaces or queues that were joined): all packets were sorted by time"
+        case "clock-set-back":
+            steps = plural(document["clock_set_back"], "time")
+            yield f"{told}: the clock was set back {steps}; the order of the file is kept, and times go on from there"
+        case _:
+            late = document["not_put_in_order"]
+            yield f"{told}, put in order by time" + (f" but for {late:,}" if late else "")
 
 
 _HEADINGS = ("#", "sender > receiver", "bytes", "time", "Mbit/s", "RTT ms", "retr.", "limited by")
@@ -123,17 +142,16 @@ def _table(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _row(connection: Mapping[str, Any]) -> tuple[str, ...]:
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
-    limit, share = max(direction["limits_s"].items(), key=lambda one: one[1])
-    part = share / connection["duration_s"] if connection["duration_s"] else 0
+    limit, part = next(iter(shares(connection, direction).items()))
     return (
         str(connection["id"]),
         f"{sender} > {receiver}",
-        amount(direction["bytes"]),
+        amount(direction["captured_bytes"]) + ("+" if direction["uncaptured_bytes"] else ""),
         f"{connection['duration_s']:.3g} s",
         _number(direction["goodput_mbit_s"]),
         _number(direction["rtt_ms"]["median"]),
         str(direction["retransmission_counts"]["all"]),
-        f"{limit.replace('-', ' ')} {part:.0%}",
+        f"{limit.replace('-', ' ')} {part:.0%}" if part > 0 else "-",
     )
 
 
@@ -141,23 +159,47 @@ def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
     """What is to be said of a connection: whose time it was, limits, retransmissions, findings."""
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
-    data, time = amount(direction["bytes"]), f"{connection['duration_s']:.3f} s"
-    yield f"Connection {connection['id']}: {sender} sends {data} to {receiver} in {time}"
+    time = f"{connection['duration_s']:.3f} s"
+    yield f"Connection {connection['id']}: {sender} sends {bytes_text(direction)} to {receiver} in {time}"
     point, times = point_text(connection, name), round_trips_text(direction)
     yield f"  capture point {point}, handshake {connection['handshake']}, {times}"
-    yield f"  time: {parties_text(direction, sender, receiver)}"
-    duration = connection["duration_s"] or math.inf
-    limits = sorted(direction["limits_s"].items(), key=lambda one: -one[1])
-    told = [
-        f"{limit.replace('-', ' ')} {time / duration:.0%}" for limit, time in limits if time / duration >= LEAST_SHARE
-    ]
-    yield f"  limits: {', '.join(told) or 'none'}"
+    yield f"  time: {parties_text(connection, name)}"
+    yield f"  limits: {limits_text(connection, direction)}"
     yield f"  {counts_text(direction)}"
     for finding in connection["findings"]:
         packets = f" Frames {', '.join(map(str, finding['packets']))}." if finding["packets"] else ""
         yield f"  - {finding_text(finding, sender, receiver)}{packets}"
-    if step := next_step(connection, direction, sender, receiver):
+    if step := next_step(connection):
         yield f"  next: {step}"
+
+
+def _briefly(connection: Mapping[str, Any]) -> Iterator[str]:
+    """Limits and next step of a connection that did not fare worst."""
+    name, direction = main_direction(connection)
+    sender, receiver = ends_of(connection, name)
+    data = f"{bytes_text(direction)} to {receiver}, the most data"
+    yield f"Connection {connection['id']}: {sender} sends {data}"
+    yield f"  limits: {limits_text(connection, direction)}"
+    if step := next_step(connection):
+        yield f"  next: {step}"
+
+
+def limits_text(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> str:
+    """The limits of a direction, the largest first, and the time after its data."""
+    limits = shares(connection, direction).items()
+    named = ", ".join(f"{limit.replace('-', ' ')} {share:.0%}" for limit, share in limits if share >= LEAST_SHARE)
+    quiet: float = connection["quiet_s"]
+    if quiet < max(LEAST_QUIET_S, LEAST_QUIET_SHARE * connection["duration_s"]):
+        return named or "none"
+    last = connection[connection["spoke_last"]] if connection["spoke_last"] else "none"
+    return f"{named or 'none'}; idle for {quiet:.3g} s after the last data, from {last}"
+
+
+def bytes_text(direction: Mapping[str, Any]) -> str:
+    """The data of a direction: the bytes of the capture, and those that it lacks."""
+    captured = amount(direction["captured_bytes"])
+    lacking = direction["uncaptured_bytes"]
+    return f"{captured}, and {amount(lacking)} that the capture lacks," if lacking else captured
 
 
 def finding_text(finding: Mapping[str, Any], sender: str, receiver: str) -> str:
@@ -185,15 +227,17 @@ def round_trips_text(direction: Mapping[str, Any]) -> str:
     )
 
 
-def parties_text(direction: Mapping[str, Any], sender: str, receiver: str) -> str:
-    """Whose time it was: the network's, the sender's, the receiver's."""
-    limits = direction["limits_s"]
-    whole = sum(limits.values()) or 1.0
-    asking = direction["receiver_application_s"]
+def parties_text(connection: Mapping[str, Any], name: str) -> str:
+    """Whose time it was until the last data: the network's, the sender's, the receiver's."""
+    direction = connection["directions"][name]
+    sender, receiver = ends_of(connection, name)
+    limits = shares(connection, direction)
+    active = connection["duration_s"] - connection["quiet_s"]
+    asking = direction["receiver_application_s"] / active if active > 0 else 0.0
     parties = {
-        "network": sum(limits[name] for name in NETWORK) / whole,
-        f"sender {sender}": (sum(limits[name] for name in SENDER) - asking) / whole,
-        f"receiver {receiver}": (sum(limits[name] for name in RECEIVER) + asking) / whole,
+        "network": sum(limits[name] for name in NETWORK),
+        f"sender {sender}": max(0.0, sum(limits[name] for name in SENDER) - asking),
+        f"receiver {receiver}": sum(limits[name] for name in RECEIVER) + asking,
     }
     parties["undecided or other"] = 1 - sum(parties.values())
     return ", ".join(f"{name} {share:.0%}" for name, share in parties.items() if share >= LEAST_SHARE)
@@ -234,13 +278,16 @@ def octets_text(retransmission: Mapping[str, Any]) -> str:
 def _stalls(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
     found = sorted(direction["stalls"], key=lambda one: -one["duration_s"])
     for one in found[:MOST_LISTED]:
-        frames = " and ".join(map(str, one["packets"]))
-        yield (
-            f"  pause of {one['duration_s'] * 1e3:.1f} ms at {one['start_s'] - start_s:.6f} s, "
-            f"between frames {frames}: {cause_text(one)}"
-        )
+        yield f"  {pause_text(one, start_s)}"
     if len(found) > MOST_LISTED:
         yield f"  {len(found) - MOST_LISTED:,} shorter pauses; --json lists them"
+
+
+def pause_text(stall: Mapping[str, Any], start_s: float) -> str:
+    """A pause, from the start of its connection on, its frames and its cause."""
+    frames = " and ".join(map(str, stall["packets"]))
+    at = f"{stall['duration_s'] * 1e3:.1f} ms at {stall['start_s'] - start_s:.6f} s"
+    return f"pause of {at}, between frames {frames}: {cause_text(stall)}"
 
 
 def cause_text(stall: Mapping[str, Any]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anabranch import toml_text
@@ -28,17 +29,38 @@ _SECTIONS = (
 )
 
 
-def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float | None]:
+_COPY = re.compile(r"(?P<flow>[^/]+)/[0-9]+(?P<rest>\.[^/]*)?", re.DOTALL)
+"""The name of one copy of a flow, or of a figure of it. Names of flows have no slashes."""
+
+Flat = dict[str, "float | None"]
+"""Figures by dotted name."""
+
+
+def flow_of_copy(name: str) -> str | None:
+    """The flow of which ``name`` is one copy (``main`` for ``main/0``); ``None`` if it is no copy."""
+    parts = _COPY.fullmatch(name)
+    return parts["flow"] if parts and parts["rest"] is None else None
+
+
+def without_copy(figure: str) -> str:
+    """``flow.main.goodput_mbit_s`` for ``flow.main/0.goodput_mbit_s``; any other figure as it is."""
+    parts = _COPY.fullmatch(figure)
+    return f"{parts['flow']}{parts['rest'] or ''}" if parts else figure
+
+
+def flatten(summary: Summary, *, distributions: bool = False, means: bool = False) -> Flat:
     """Every figure of a summary under one dotted name each: ``flow.main.goodput_mbit_s``.
 
     Args:
         summary: A run's summary.
         distributions: Also the reordering distributions, one figure per bin.
+        means: Also the mean of each figure over the copies of a flow, under the flow's name: ``flow.main`` for
+            ``flow.main/0``, ``flow.main/1``, …. Copies without the figure are left out of its mean.
     """
-    flat: dict[str, float | None] = {}
+    flat: Flat = {}
 
     # Called for every run of a sweep: the exact types that JSON gives are looked at, which takes a third of the time.
-    def walk(prefix: str, table: Mapping[str, Any]) -> None:
+    def walk(flat: Flat, prefix: str, table: Mapping[str, Any]) -> None:
         for key, inner in table.items():
             kind = type(inner)
             if kind is float:
@@ -50,13 +72,43 @@ def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float
                 if key not in PARTS:
                     flat[f"{prefix}.{key}"] = None
             elif kind is dict and (distributions or key != "reordering"):
-                walk(f"{prefix}.{key}", inner)
+                walk(flat, f"{prefix}.{key}", inner)
 
     for section, singular in _SECTIONS:
         table: Any = summary.get(section)
-        if isinstance(table, dict):
-            walk(singular, table)
+        if not isinstance(table, dict):
+            continue
+        if means and section == "flows":
+            _flatten_flows(flat, table, walk)
+        else:
+            walk(flat, singular, table)
     return flat
+
+
+def _flatten_flows(flat: Flat, flows: Mapping[str, Any], walk: Callable[[Flat, str, Mapping[str, Any]], None]) -> None:
+    """The figures of all flows, those of a flow with several copies preceded by their means."""
+    groups: dict[str, list[str]] = {}
+    for name in flows:
+        groups.setdefault(flow_of_copy(name) or name, []).append(name)
+    for flow, names in groups.items():
+        if names == [flow]:
+            walk(flat, f"flow.{flow}", flows[flow])
+            continue
+        copies: list[Flat] = [{} for _ in names]
+        for name, own in zip(names, copies, strict=True):
+            walk(own, "", flows[name])
+        flat.update((f"flow.{flow}{key}", value) for key, value in _means(copies).items())
+        for name, own in zip(names, copies, strict=True):
+            flat.update((f"flow.{name}{key}", value) for key, value in own.items())
+
+
+def _means(copies: Sequence[Flat]) -> Flat:
+    """The mean of each figure over the copies that have it; a count that a copy does not list is 0."""
+    means: Flat = {}
+    for key in dict.fromkeys(key for one in copies for key in one):
+        known = [value for one in copies if (value := one.get(key, 0.0)) is not None]
+        means[key] = math.fsum(known) / len(known) if known else None
+    return means
 
 
 def read_summary(raw: str) -> Summary:
@@ -119,7 +171,7 @@ class Figures:
 
     def add(self, run: int, summary: Summary) -> None:
         """Take the figures of run number ``run``; of one that is there already they are the same."""
-        flat = flatten(summary)
+        flat = flatten(summary, means=True)
         shape = tuple(flat)
         before = self._shapes.get(shape)
         if before is None or run < before:

@@ -68,16 +68,39 @@ def read_json(path: str | Path, *, most: int = MAX_RESULT_BYTES) -> Any:
     Raises:
         UserError: It is not JSON; the message has line and column.
     """
-    content = read_bytes(path, most=most)
+    return parse_json(read_bytes(path, most=most), str(path))
+
+
+def parse_json(content: bytes | str, file: str) -> Any:
+    """The value of a JSON document.
+
+    Args:
+        content: The document.
+        file: Its name in messages.
+
+    Raises:
+        UserError: It is not JSON (RFC 8259); the message has line and column.
+    """
     try:
-        return json.loads(content)
+        return json.loads(content, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        raise UserError(f"not JSON: {error.msg}", file=str(path), line=error.lineno, column=error.colno) from None
+        raise UserError(f"not JSON: {error.msg}", file=file, line=error.lineno, column=error.colno) from None
     except UnicodeDecodeError:
-        raise UserError(f"{path} is not JSON: it is not UTF-8 text") from None
+        raise UserError(f"{file} is not JSON: it is not UTF-8 text") from None
+    except RecursionError:
+        raise UserError(f"{file}: the JSON is nested too deeply") from None
     except ValueError as error:
-        # A whole number with thousands of digits.
-        raise UserError(f"{path}: {error}") from None
+        # A whole number with thousands of digits, or not a number.
+        raise UserError(f"{file}: {error}") from None
+
+
+def _refuse_constant(name: str) -> None:
+    """JSON has neither infinity nor NaN; Python's reader takes them.
+
+    Raises:
+        ValueError: Always.
+    """
+    raise ValueError(f"not JSON: {name} is no number")
 
 
 def read_standard_input(*, most: int) -> bytes:

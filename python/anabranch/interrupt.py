@@ -88,6 +88,12 @@ def whole_step() -> Iterator[None]:
             _raise(number, None)
 
 
+def end(number: int) -> None:
+    """End the process now, as a command that had no time to unwind; not inside of :func:`whole_step`."""
+    if not _state.swaps:
+        _end(number)
+
+
 def _raise(number: int, _frame: FrameType | None) -> None:
     """The handler of signals.
 

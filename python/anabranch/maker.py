@@ -7,16 +7,16 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from anabranch.figures import Figures, read_summary
 from anabranch.limits import thread_count
 from anabranch.points import Depends, Job, Keys, Points
+from anabranch.summary import Summary
 
 if TYPE_CHECKING:
     from anabranch._engine import ScenarioError
     from anabranch.design import Point
-    from anabranch.summary import Summary
 
 CHUNK_S = 0.5
 """Seconds of one call into the engine: what a kill can lose, and what the call itself takes is little beside it."""
@@ -208,11 +208,11 @@ class Maker:
             return range(total)
         missing = array("q")
         for run in range(total):
-            summary = self.kept.read(self._key(run))
+            summary = self.kept.read(self._key(run), Summary)
             if summary is None:
                 missing.append(run)
             else:
-                self.figures.add(self._base + run, cast("Summary", summary))
+                self.figures.add(self._base + run, summary)
         return missing
 
     def _make(self, parts: Iterator[tuple[Sequence[int], list[Made]]]) -> None:

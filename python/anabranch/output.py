@@ -21,17 +21,19 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from anabranch import owner
 from anabranch.errors import RunFailedError, UserError
-from anabranch.files import MAX_RESULT_BYTES, read_bytes
 from anabranch.interrupt import whole_step
+from anabranch.output_file import write_whole
 from anabranch.spoken import argument
+from anabranch.stored import StoredKind
 
 if TYPE_CHECKING:
     import polars as pl
@@ -103,6 +105,27 @@ def check_parent(parent: Path) -> None:
         raise _of_another(parent, manifest)
 
 
+def check_folder(folder: Path, name: str) -> None:
+    """Refuse a place for single files, which may hold other files and is made if need be, before any work is done.
+
+    Args:
+        folder: The directory.
+        name: The argument that names it.
+
+    Raises:
+        UserError: It is no directory, or cannot be written.
+    """
+    told = argument(name, folder)
+    try:
+        if folder.is_symlink() and not folder.exists():
+            raise UserError(f"{told} is a symbolic link to {folder.readlink()}, which does not exist")
+        if folder.exists() and not folder.is_dir():
+            raise UserError(f"{told} is {_what(folder)}; a directory was expected")
+    except OSError as error:
+        raise UserError(f"{told}: cannot be written: {error.strerror or error}") from None
+    _check_writable(folder, name, inside=folder.exists())
+
+
 def follow(target: Path) -> Path:
     """Where ``target`` leads, through symbolic links."""
     return Path(os.path.realpath(target))
@@ -136,13 +159,33 @@ def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
     tops = {PurePosixPath(file).parts[0] for file in ours} | ({"points"} if kind == "study" else set())
     foreign = names - tops
     if not foreign:
-        inside = (p for top in tops for p in (target / top).rglob("*") if not p.is_dir())
-        foreign = {str(p.relative_to(target)) for p in inside if not (kind == "study" and _is_point(p))} - ours
+        foreign = _foreign_inside(target, names, kind, ours)
     if foreign:
         raise UserError(
             f"{name} holds files that are not ours ({', '.join(sorted(foreign)[:3])}); it is left as it is",
             hint="move them, or choose a new directory",
         )
+
+
+def _foreign_inside(target: Path, names: Iterable[str], kind: str, ours: set[str]) -> set[str]:
+    """Files that the manifest does not list, and anything in a name of ours that is neither file nor directory.
+
+    Links, pipes and devices are foreign: we make none, and replacing the directory would remove them.
+    """
+    foreign = set()
+    for folder, folders, files in os.walk(target):
+        is_top = folder == str(target)
+        if is_top:
+            folders[:] = [name for name in folders if name in names]
+        linked = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        for name in [*files, *linked]:
+            if is_top and name not in names:
+                continue
+            path = Path(folder, name)
+            is_ours = str(path.relative_to(target)) in ours or (kind == "study" and _is_point(path))
+            if not is_ours or not stat.S_ISREG(path.lstat().st_mode):
+                foreign.add(str(path.relative_to(target)))
+    return foreign
 
 
 def _is_point(path: Path) -> bool:
@@ -153,7 +196,9 @@ def _is_point(path: Path) -> bool:
 
 def _argument(kind: str, value: object = None) -> str:
     """What the caller calls the directory: ``directory`` of a result's ``write``, ``out`` of a sweep."""
-    return argument({"sweep": "out", "store": "store"}.get(kind, "directory"), value)
+    return argument(
+        {"sweep": "out", "store": "store", "keep": "keep", "save_to": "save_to"}.get(kind, "directory"), value
+    )
 
 
 def _what(path: Path) -> str:
@@ -217,38 +262,6 @@ def whole_directory(target: Path, kind: str) -> Iterator[Path]:
         owner.forget(aside)
 
 
-@contextmanager
-def refused() -> Iterator[None]:
-    """Turn the system's refusal to write a file at a place into bad input; a full disk stays a failure.
-
-    Raises:
-        UserError: The place is not there, or may not be written.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR):
-            raise
-        raise UserError(f"{error.filename}: cannot be written: {error.strerror}", hint="choose another place") from None
-
-
-def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write one file, at once or in parts, so that it appears whole: aside, then renamed over."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    owner.remove_dead(path.parent)
-    aside = owner.beside(path)
-    try:
-        with aside.open("wb") as file:
-            file.writelines([content] if isinstance(content, bytes) else content)
-        aside.replace(path)
-    except OSError as error:
-        # Told of the file that was wanted, not of the one beside it.
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
-    finally:
-        aside.unlink(missing_ok=True)
-        owner.forget(aside)
-
-
 def write_parquet(path: Path, frame: pl.DataFrame) -> None:
     """A table as a Parquet file. Python writes it, so that a full disk is an :class:`OSError` like any other."""
     import io
@@ -304,20 +317,30 @@ def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = Non
 def read_manifest(directory: Path) -> Manifest | None:
     """The manifest of a directory we wrote; ``None`` if it is somebody else's, or not as we write it."""
     try:
-        content = json.loads(read_bytes(directory / MANIFEST, most=MAX_RESULT_BYTES))
-    except (UserError, ValueError, RecursionError):
+        content = _MANIFEST.read(directory / MANIFEST)
+    except UserError:
         return None
-    if not isinstance(content, dict):
+    files = content.get("files", [])
+    if not all(map(_is_inside, files)):
         return None
-    kind, files = content.get("kind"), content.get("files", [])
-    if not isinstance(kind, str) or not isinstance(files, list) or not all(map(_is_inside, files)):
-        return None
-    return Manifest(kind, tuple(files), content.get("complete") is not False)
+    return Manifest(content["kind"], tuple(files), content.get("complete") is not False)
 
 
-def _is_inside(name: object) -> bool:
+class _ManifestKeys(TypedDict):
+    kind: str
+
+
+class _ManifestFile(_ManifestKeys, total=False):
+    files: list[str]
+    complete: bool
+
+
+_MANIFEST = StoredKind(_ManifestFile, "the manifest of results")
+
+
+def _is_inside(name: str) -> bool:
     """Whether ``name`` is a file's path inside a directory, as we write it."""
-    if not isinstance(name, str) or not name or "\0" in name:
+    if not name or "\0" in name:
         return False
     parts = PurePosixPath(name).parts
     return bool(parts) and not name.startswith("/") and ".." not in parts

@@ -15,10 +15,11 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, TypeVar
 
-from anabranch import segments
+from anabranch import segments, stored
 from anabranch.build import fingerprint
+from anabranch.files import parse_json
 from anabranch.output import check_target, follow, read_manifest, write_manifest
 from anabranch.segments import Block, Damage
 
@@ -31,6 +32,14 @@ MOST_REMARKS = 10
 
 _OPEN_BLOCKS = 8
 """Decompressed at a time. Points are mostly read in the order in which they were written."""
+
+T = TypeVar("T")
+
+
+class _Line(TypedDict):
+    depends: dict[str, str]
+    summary: Any
+
 
 Job = tuple[str, str, list[str], "int | None"]
 """A scenario's text, its file's name, what is set over it, and a seed."""
@@ -80,6 +89,8 @@ class Points:
         self.folder = folder
         self._remark = remark or (lambda _: None)
         self._remarks = 0
+        self.remedy = "it is made again"
+        """The end of a remark."""
         self._hashes: dict[str, str | None] = {}
         self._checks_files = checks_files
         self._build = build_name(build)
@@ -95,35 +106,46 @@ class Points:
         """Whether nothing is kept."""
         return not self._index()
 
-    def read(self, key: bytes) -> dict[str, Any] | None:
-        """What is kept of a point; ``None`` for one that is not there, or cannot be used."""
-        found = self.entry(key)
+    def read(self, key: bytes, shape: type[T]) -> T | None:
+        """The stored content of a point; ``None`` for one that is not there, or cannot be used."""
+        found = self.entry(key, shape)
         return None if found is None else found[0]
 
-    def entry(self, key: bytes) -> tuple[dict[str, Any], dict[str, str]] | None:
-        """What is kept of a point, and the files that its run has read, as seen from the scenario."""
+    def entry(self, key: bytes, shape: type[T]) -> tuple[T, dict[str, str]] | None:
+        """The stored content of a point, and the files that its run has read, as seen from the scenario.
+
+        Args:
+            key: The point.
+            shape: The type of the content: of a run, its summary.
+        """
         at = self._index().get(key)
         if at is None:
             return None
         why = ""
         for one in (at, *self._again.get(key, ())):
-            content, why = self._read(one)
+            content, why = self._read(one, shape)
             if content is not None:
                 return content
-        self._reject(f"a point in {self._all()[at // segments.MOST_POINTS].segment} {why}; it is made again")
+        self.reject(f"a point in {self._all()[at // segments.MOST_POINTS].segment} {why}; {self.remedy}")
         return None
 
-    def _read(self, at: int) -> tuple[tuple[dict[str, Any], dict[str, str]] | None, str]:
-        """What is kept at a place, or why it cannot be used."""
+    def _read(self, at: int, shape: type[T]) -> tuple[tuple[T, dict[str, str]] | None, str]:
+        """The stored content at a place, or why it cannot be used."""
         number, place = divmod(at, segments.MOST_POINTS)
         lines = self._lines(number)
+        if place >= len(lines):
+            return None, "cannot be read"
         try:
-            content = json.loads(lines[place])
-            depends, summary = content["depends"], dict(content["summary"])
+            content = parse_json(lines[place], "it")
+            stored.check(content, _Line)
+            depends, summary = content["depends"], content["summary"]
+            stored.check(summary, shape)
             # A name that no file can have (half a character, a NUL byte) is a ValueError.
             looked_at = depends.items() if self._checks_files else ()
             changed = [name for name, hashed in looked_at if self._hash(name) != hashed]
-        except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        except stored.WrongShapeError as error:
+            return None, f"is not as it was written ({error})"
+        except (ValueError, RecursionError):
             return None, "cannot be read"
         if changed:
             return None, f"was made with another content of {', '.join(changed)}"
@@ -178,11 +200,11 @@ class Points:
             try:
                 for found in segments.scan(segment):
                     if isinstance(found, Damage):
-                        self._reject(f"{segment} is damaged at byte {found.start}; what was there is made again")
+                        self.reject(f"{segment} is damaged at byte {found.start}; what was there is made again")
                     else:
                         self._add(found)
             except OSError as error:
-                self._reject(f"{segment} cannot be read ({error.strerror or error}); its points are made again")
+                self.reject(f"{segment} cannot be read ({error.strerror or error}); its points are made again")
         return blocks
 
     def _add(self, block: Block) -> None:
@@ -207,7 +229,8 @@ class Points:
             self._open.popitem(last=False)
         return lines
 
-    def _reject(self, remark: str) -> None:
+    def reject(self, remark: str) -> None:
+        """Say why a point cannot be used; beyond :data:`MOST_REMARKS` they are counted."""
         self._remarks += 1
         if self._remarks <= MOST_REMARKS:
             self._remark(remark)

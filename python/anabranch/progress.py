@@ -6,6 +6,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from anabranch import shown
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
@@ -18,12 +20,12 @@ class Progress:
     """Counts finished work; draws only on a terminal, only after :data:`PATIENCE_S`.
 
     Args:
-        label: What is being done.
+        label: The work, for example the name of a file.
         total: How much there is to do, in whatever unit ``update`` counts.
     """
 
     def __init__(self, label: str, total: float) -> None:
-        self.label = label
+        self.label = shown.plain(label)
         self.total = total
         self._started = time.monotonic()
         self._bar: RichProgress | None = None
@@ -53,7 +55,8 @@ class Progress:
 
         console = Console(stderr=True)
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            # A label may be the name of a file: neither mark-up nor control characters.
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn() if self.total > 1 else TextColumn("{task.percentage:>3.0f} %"),
             TimeRemainingColumn(),

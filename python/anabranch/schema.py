@@ -176,7 +176,7 @@ def _inside(schema: Schema, part: str) -> Iterator[Schema]:
         yield schema["properties"][part]
     elif isinstance(schema.get("additionalProperties"), Mapping):
         yield schema["additionalProperties"]
-    elif part.isdecimal() and "items" in schema:
+    elif part.isascii() and part.isdigit() and "items" in schema:
         yield schema["items"]
     elif set(schema) <= {"description", "title", "default"}:
         # The format leaves its form open.

@@ -70,7 +70,8 @@ def read_until(text: str) -> Until:
     figure, colon, width = text.rpartition(":")
     number = width.strip().removesuffix("%")
     try:
-        value = float(number)
+        # `float` reads digits of other scripts and underscores as well.
+        value = float(number) if number.isascii() and "_" not in number else math.nan
     except ValueError:
         value = math.nan
     if not colon or not figure.strip() or not value > 0 or not math.isfinite(value):

@@ -6,28 +6,62 @@ points. Point number k of the sweep belongs to shard k mod N + 1, so that slow c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from anabranch.design import Design, grid
 from anabranch.errors import UserError
 from anabranch.figures import Figures
-from anabranch.files import NoSuchFileError, read_json
+from anabranch.files import NoSuchFileError
+from anabranch.grid import MAX_POINTS, axes_of
+from anabranch.limits import MAX_SEED
 from anabranch.maker import Jobs
-from anabranch.output import to_json, write_whole
+from anabranch.output import to_json
+from anabranch.output_file import write_whole
 from anabranch.points import Keys, Points
 from anabranch.space import read_space
 from anabranch.spoken import argument
+from anabranch.stored import Range, StoredKind
+from anabranch.summary import Summary
 
 if TYPE_CHECKING:
-    from anabranch.summary import Summary
     from anabranch.sweep import SweepResult
 
 FORMAT = 1
 SHARD_FILE = "shard.json"
 MOST_SHARDS = 1_000_000
+_AGAIN = "make the shard again"
+
+
+class SpaceFile(TypedDict):
+    """Ranges of a sweep, as :class:`Plan` has them."""
+
+    ranges: dict[str, str]
+    design: str | None
+    points: int | None
+
+
+class ShardFile(TypedDict):
+    """``shard.json``."""
+
+    format: Literal[1]
+    kind: Literal["shard"]
+    part: Annotated[int, Range(1, MOST_SHARDS)]
+    of: Annotated[int, Range(1, MOST_SHARDS)]
+    build: str
+    text: str
+    file: str
+    sets: list[str]
+    axes: dict[str, list[Any]]
+    first_seed: Annotated[int, Range(0, MAX_SEED)]
+    repeat: Annotated[int, Range(1, MAX_POINTS)]
+    digest: bool
+    untrusted: bool
+    title: str
+    resolved: dict[str, Any]
+    space: SpaceFile | None
 
 
 @dataclass(frozen=True)
@@ -55,6 +89,15 @@ class Plan:
             space = read_space(self.space["ranges"], self.space["design"], self.space["points"])
             factors += [space.factor()] if space is not None else []
         return Design(factors, self.first_seed, self.repeat)
+
+
+def _other(content: Any) -> str:
+    if not isinstance(content, dict) or content.get("kind") != "shard" or content.get("format") != FORMAT:
+        return f"is no shard of format {FORMAT}"
+    return ""
+
+
+_SHARD = StoredKind(ShardFile, "a shard of a sweep", _AGAIN, other=_other)
 
 
 def parse_shard(text: str) -> tuple[int, int]:
@@ -109,26 +152,34 @@ def write_shard(directory: Path, shard: tuple[int, int], plan: Plan) -> None:
 def _read(directory: Path) -> tuple[tuple[int, int], Plan]:
     path = directory / SHARD_FILE
     try:
-        content = read_json(path)
+        content = _SHARD.read(path)
     except NoSuchFileError:
         raise UserError(
             f"{directory} is no shard: it has no {SHARD_FILE}",
             hint=f"one is made by anabranch sweep FILE {argument('shard', 'I/N')} {argument('out', 'DIR')}",
         ) from None
-    if not isinstance(content, dict) or content.get("kind") != "shard" or content.get("format") != FORMAT:
-        raise UserError(f"{path} is no shard of format {FORMAT}")
-    kinds: Mapping[str, type] = {
-        "part": int, "of": int, "build": str, "text": str, "file": str, "sets": list, "axes": dict, "first_seed": int,
-        "repeat": int, "digest": bool, "untrusted": bool, "title": str, "resolved": dict,
-    }  # fmt: skip
-    for name, kind in kinds.items():
-        if not isinstance(content.get(name), kind):
-            raise UserError(f'{path} lacks "{name}"', hint="make the shard again")
-    values = {name: content[name] for name in kinds if name not in {"part", "of"}}
-    space = content.get("space")
-    if space is not None and not (isinstance(space, dict) and {"ranges", "design", "points"} <= space.keys()):
-        raise UserError(f'{path}: "space" is not as it was written', hint="make the shard again")
-    return check_shard((content["part"], content["of"])), Plan(**values, space=space)
+    if content["part"] > content["of"]:
+        raise UserError(f"{path}: there is no part {content['part']} of {content['of']}", hint=_AGAIN)
+    plan = Plan(**{name: content[name] for name in Plan.__dataclass_fields__})  # type: ignore[literal-required]
+    _check_points(path, plan)
+    return (content["part"], content["of"]), plan
+
+
+def _check_points(path: Path, plan: Plan) -> None:
+    """Refuse a plan that no sweep has.
+
+    Raises:
+        UserError: Its ranges are wrong, or it has no run or too many.
+    """
+    try:
+        axes_of(plan.axes)
+        runs = len(plan.points())
+    except (UserError, OverflowError) as error:
+        raise UserError(f"{path}: {error}", hint=_AGAIN) from None
+    if not 1 <= runs <= MAX_POINTS:
+        raise UserError(f"{path} has {runs:,} runs; 1 to {MAX_POINTS:,} were expected", hint=_AGAIN)
+    if plan.first_seed + plan.repeat - 1 > MAX_SEED:
+        raise UserError(f"{path}: seeds up to {MAX_SEED} were expected", hint=_AGAIN)
 
 
 def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> SweepResult:
@@ -147,8 +198,11 @@ def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> S
         if of != parts or other != plan:
             raise UserError(f"{directory} and {first} are shards of different sweeps")
     homes: dict[int, list[Points]] = {}
+    unusable: list[str] = []
     for directory, (part, _), _ in shards:
-        homes.setdefault(part, []).append(Points(directory, Path(), build=plan.build, checks_files=False))
+        home = Points(directory, Path(), unusable.append, build=plan.build, checks_files=False)
+        home.remedy = "it is not used"
+        homes.setdefault(part, []).append(home)
     missing = [str(part) for part in range(1, parts + 1) if part not in homes]
     if missing:
         shown = ", ".join(missing[:6]) + (", …" if len(missing) > 6 else "")
@@ -166,17 +220,17 @@ def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> S
         part = run % parts + 1
         _, _, sets, seed = jobs[run]
         key = keys.of(sets, seed)
-        summary = next((s for home in homes[part] if (s := home.read(key)) is not None), None)
+        summary = next((s for home in homes[part] if (s := home.read(key, Summary)) is not None), None)
         if summary is None:
             lacking[part] = lacking.get(part, 0) + 1
         else:
-            figures.add(run, cast("Summary", summary))
+            figures.add(run, summary)
     if lacking:
         part, runs = next(iter(lacking.items()))
         raise UserError(
             f"shard {part}/{parts} lacks {runs} of its runs"
             + (f", and {len(lacking) - 1} more shards lack some" if len(lacking) > 1 else ""),
-            hint="call its command again: it goes on where it stopped",
+            hint="\n  ".join([*unusable, "call its command again: it goes on where it stopped"]),
         )
     swept = SweptScenario(plan.title, plan.sets, plan.resolved)
     result = SweepResult(points.axes, figures.frame(points.axes, points), swept)

@@ -23,7 +23,7 @@ _LINES = re.compile(r"[\n\t]")
 _MARKDOWN = re.compile(r"([\\`*\[\]<|~$&]|^[#>+-]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 """What begins emphasis, code, links, tags, entities, cells, headings or lists; not the underscore inside a name."""
 _UNPRINTABLE_JSON = re.compile(
-    "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\uffff]"
+    "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\uffff\U000e0000-\U000e007f]"
 )
 
 
@@ -50,7 +50,8 @@ def script(value: Any) -> str:
 
 def printable_json(document: str) -> str:
     """The same JSON document, without characters that a terminal obeys: they can only stand inside its texts."""
-    return _UNPRINTABLE_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
+    # As JSON writes it: beyond U+FFFF two halves.
+    return _UNPRINTABLE_JSON.sub(lambda found: json_module.dumps(found[0])[1:-1], document)
 
 
 def markdown(value: object) -> str:

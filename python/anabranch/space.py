@@ -25,7 +25,7 @@ COUNTED = ("", "packet", "packets", "byte", "bytes")
 LHS_SEED = 1
 """Of the hypercube: the same command has the same points."""
 
-_END = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
+_END = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(.*?)\s*")
 
 # Joe and Kuo, Constructing Sobol sequences with better two-dimensional projections (SIAM J. Sci. Comput. 30, 2008):
 # degree and inner coefficients of a primitive polynomial, and the first direction numbers, from the second axis on.
@@ -157,7 +157,7 @@ def read_range(path: str, text: str) -> Range:
         raise UserError(f"{told}: the first end is not below the second")
     if colon and a <= 0:
         raise UserError(f"{told}: a range of ratios begins above 0")
-    is_whole = unit in COUNTED and all(re.fullmatch(r"[+-]?\d+", end[1]) for end in (first, last))
+    is_whole = unit in COUNTED and all(re.fullmatch(r"[+-]?[0-9]+", end[1]) for end in (first, last))
     return Range(a, b, unit, bool(colon), is_whole)
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _OPTIONS = {"samples_ms": "samples", "snap_length": "snaplen", "captures": "pcap",
-            "directory": "out", "source": "from", "target": "to"}  # fmt: skip
+            "directory": "out", "save_to": "save-to", "source": "from", "target": "to"}  # fmt: skip
 """Options whose names differ from the arguments'; the others have the arguments' names."""
 
 _IN_COMMAND: ContextVar[bool] = ContextVar("in_command", default=False)

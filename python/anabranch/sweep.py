@@ -241,7 +241,7 @@ class SweepResult:
 
         return plot_sweep(self, y, x=x, hue=hue, ax=ax)
 
-    def report(self, path: str | Path) -> None:
+    def report(self, path: str | Path, *, force: bool = False) -> None:
         """Write one HTML page: each measure in small multiples with intervals, heat maps, parallel coordinates.
 
             >>> from anabranch import Scenario
@@ -249,14 +249,15 @@ class SweepResult:
             >>> base.sweep({"flow.main.cc": ["reno", "cubic"]}).report("sweep.html")
 
         Args:
-            path: A file whose name ends in ``.html``; one that exists is replaced.
+            path: A file whose name ends in ``.html``; an earlier report is replaced.
+            force: Also replace a file that anabranch did not make.
 
         Raises:
-            UserError: The place cannot be written.
+            UserError: There is a foreign file, or the place cannot be written.
         """
         from anabranch.report.sweep_output import write_report
 
-        write_report(self, Path(path))
+        write_report(self, Path(path), force=force)
 
     def __repr__(self) -> str:
         from anabranch.report.format import sweep_text
@@ -357,7 +358,7 @@ def sweep(
     if directory is not None:
         check_target(directory, "sweep")
         directory = follow(directory)
-    plan = _plan(scenario, grid, None if chosen.until else repeat, chosen)
+    plan = _plan(scenario, grid, repeat, chosen)
     tables = SweepDirectory(directory)
     folder = Path(scenario.file).parent
     kept = Points(directory, folder, remark) if where.store is None else shared(where.store, folder, remark)
@@ -542,6 +543,8 @@ def _plan(scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | N
     space = read_space(choice.ranges, choice.design, choice.points)
     if choice.until is not None:
         read_until(choice.until)
+    if repeat is not None and repeat < 1:
+        raise UserError(f"{argument('repeat', repeat)}: at least 1 was expected")
     if choice.refine is not None:
         rounds.read_refine(choice.refine, space)
     axes, given, resolved = planned_axes(scenario, grid)
@@ -556,8 +559,6 @@ def _plan(scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | N
     if choice.until is not None:
         # The file's number of repeats is a fixed plan; this is the other.
         repeats = 1
-    if repeats < 1:
-        raise UserError(f"{argument('repeat', repeat)}: at least 1 was expected")
     count = math.prod(len(factor.rows) for factor in factors) * repeats
     if count > MAX_POINTS:
         raise UserError(f"the grid has {count:,} runs; at most {MAX_POINTS:,} were expected")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from anabranch.errors import UserError
-from anabranch.files import MAX_RESULT_BYTES, NoSuchFileError, read_bytes, read_json
-from anabranch.output import read_manifest, to_json, write_manifest, write_whole
+from anabranch.files import MAX_RESULT_BYTES, NoSuchFileError, read_bytes
+from anabranch.output import read_manifest, to_json, write_manifest
+from anabranch.output_file import write_whole
 from anabranch.points import FOLDER
 from anabranch.segments import segments
+from anabranch.stored import StoredKind
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,10 +25,38 @@ FORMAT = 1
 """Of ``sweep.json``."""
 SWEEP_FILE = "sweep.json"
 """What a sweep's directory says of its tables: see :meth:`anabranch.SweepResult.read`."""
+TABLES = ("runs.parquet", "table.parquet", "runs.csv", SWEEP_FILE)
+"""The files of a finished sweep beside its points."""
 CSV_ROWS = 10_000
 """Rows of a table that are text at a time."""
 
 _AGAIN = "call the same `anabranch sweep … --out` again: it goes on where it stopped"
+
+
+class _SweepKeys(TypedDict):
+    kind: Literal["sweep"]
+    format: Literal[1]
+    scenario: str
+    set: list[str]
+    axes: dict[str, list[Any]]
+    resolved_scenario: dict[str, Any]
+
+
+class SweepFile(_SweepKeys, total=False):
+    """``sweep.json``."""
+
+    intervals: str
+
+
+def _other(content: Any) -> str:
+    if not isinstance(content, dict) or content.get("kind") != "sweep":
+        return "does not describe a sweep"
+    return (
+        "" if content.get("format") == FORMAT else f"has format {content.get('format')}; format {FORMAT} was expected"
+    )
+
+
+_SWEEP = StoredKind(SweepFile, "the description of a sweep", _AGAIN, other=_other)
 
 
 class SweepDirectory:
@@ -45,21 +76,46 @@ class SweepDirectory:
                 self.note()
             else:
                 self.ours.update(manifest.files)
+            self._check_foreign()
 
-    def note(self) -> None:
-        """Write the manifest: what we wrote and nothing else. Another sweep may write here at the same time."""
+    def _check_foreign(self) -> None:
+        """Refuse files with names of ours that no sweep wrote here, before any work is done.
+
+        Raises:
+            UserError: There is one.
+        """
+        if self.directory is None:
+            return
+        for name in TABLES:
+            path = self.directory / name
+            if os.path.lexists(path) and name not in self.ours:
+                # Another sweep may have finished here since.
+                manifest = read_manifest(self.directory)
+                if manifest is not None and name in manifest.files:
+                    continue
+                raise UserError(
+                    f"{path} was not written by this sweep; it is left as it is",
+                    hint="move it, or choose a new directory",
+                )
+
+    def note(self, planned: Iterable[str] = ()) -> None:
+        """Write the manifest: our files, with those that are written next. Another sweep may write here, too."""
         if self.directory is not None:
             manifest = read_manifest(self.directory)
             listed = manifest.files if manifest is not None and manifest.kind == "sweep" else ()
             # A sweep that was killed could not list its segments any more.
             points = [f"{FOLDER}/{path.name}" for path in segments(self.directory / FOLDER)]
             files = self.ours.union(listed, points)
-            write_manifest(self.directory, "sweep", {f for f in files if (self.directory / f).is_file()})
+            known = {f for f in files if f in planned or (self.directory / f).is_file()}
+            write_manifest(self.directory, "sweep", known)
 
     def finish(self, result: SweepResult) -> None:
         """Write the tables, what is needed to read them again, and the manifest."""
         if self.directory is None:
             return
+        # Listed before they are there: a sweep that is killed meanwhile recognises them the next time.
+        self.ours.update(TABLES)
+        self.note(TABLES)
         for name, frame in (("runs.parquet", result.frame), ("table.parquet", result.table())):
             buffer = io.BytesIO()
             frame.write_parquet(buffer, compression="zstd")
@@ -91,7 +147,7 @@ def read_sweep(directory: Path) -> SweepResult:
     from anabranch.sweep import SweepResult, SweptScenario
 
     try:
-        about = _about(directory / SWEEP_FILE)
+        about = _SWEEP.read(directory / SWEEP_FILE)
         content = read_bytes(directory / "runs.parquet", most=MAX_RESULT_BYTES)
     except NoSuchFileError as error:
         raise UserError(f"{error.message}; the sweep is not finished", hint=_AGAIN) from None
@@ -100,21 +156,29 @@ def read_sweep(directory: Path) -> SweepResult:
     except pl.exceptions.PolarsError:
         raise UserError(f"{directory / 'runs.parquet'} is not a whole Parquet table", hint=_AGAIN) from None
     axes = list(about["axes"])
-    missing = [name for name in (*axes, "seed", "digest") if name not in frame.columns]
-    if missing:
-        raise UserError(f"{directory / 'runs.parquet'} has no column {missing[0]}, which is expected", hint=_AGAIN)
+    _check_columns(directory / "runs.parquet", frame, axes)
     is_sequential = about.get("intervals") == "confidence sequence"
     swept = SweptScenario(about["scenario"], about["set"], about["resolved_scenario"], is_sequential)
     return SweepResult(axes, frame, swept)
 
 
-def _about(path: Path) -> dict[str, Any]:
-    content = read_json(path)
-    if not isinstance(content, dict) or content.get("kind") != "sweep":
-        raise UserError(f"{path} does not describe a sweep")
-    if content.get("format") != FORMAT:
-        raise UserError(f"{path} has format {content.get('format')}; format {FORMAT} was expected")
-    for key, kind in (("scenario", str), ("set", list), ("axes", dict), ("resolved_scenario", dict)):
-        if not isinstance(content.get(key), kind):
-            raise UserError(f'{path} lacks "{key}"', hint=_AGAIN)
-    return content
+def _check_columns(path: Path, frame: pl.DataFrame, axes: Sequence[str]) -> None:
+    """Refuse a table of runs that lacks columns or has other types.
+
+    Raises:
+        UserError: The table is not as it was written.
+    """
+    import polars as pl
+
+    for name in (*axes, "seed", "digest"):
+        if name not in frame.columns:
+            raise UserError(f"{path} has no column {name}, which is expected", hint=_AGAIN)
+    for name, kind in frame.schema.items():
+        if name == "seed":
+            is_right = kind.is_integer() and frame[name].null_count() == 0
+        elif name == "digest":
+            is_right = kind in (pl.String, pl.Null)
+        else:
+            is_right = name in axes or kind.is_numeric() or kind in (pl.Null, pl.Boolean)
+        if not is_right:
+            raise UserError(f"{path}: the column {name} has values of another kind ({kind})", hint=_AGAIN)

@@ -80,3 +80,41 @@ def test_a_closed_window_is_said_saved_and_summed_up(pair: tuple[str, str], tmp_
     assert "packets passed; the last" in out
     assert "Connection 1: 10.77.0.1:" in out
     assert '"zero-window"' in json.dumps(diagnose(saved)["connections"])
+
+
+def follower_of(name: str, *more: object) -> subprocess.Popen[str]:
+    follow = inside(name, *command("diagnose", "--follow", "ea", *more))
+    follower = subprocess.Popen(follow, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert follower.stderr is not None
+    assert "following ea" in follower.stderr.readline()
+    return follower
+
+
+@pytest.mark.parametrize("change", [("link", "del", "ea"), ("link", "set", "ea", "down")])
+def test_an_interface_that_goes_ends_it_with_one_message(pair: tuple[str, str], change: tuple[str, ...]) -> None:
+    with follower_of(pair[0]) as follower:
+        subprocess.run(["ip", "-n", pair[0], *change], check=True, capture_output=True)
+        out, err = follower.communicate(timeout=60)
+    assert (follower.returncode, out, err) == (1, "", "error: --follow ea: the interface is gone or down\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_while_its_reader_takes_nothing(pair: tuple[str, str], number: int) -> None:
+    """The pipe of its output is full: a line for each connection waits there."""
+    program = (
+        "import socket\nfor _ in range(3000):\n    s = socket.socket(); s.setblocking(False)\n"
+        "    s.connect_ex(('10.77.0.2', 9)); s.close()"
+    )
+    with follower_of(pair[0]) as follower:
+        for _ in range(3):
+            subprocess.run(inside(pair[0], sys.executable, "-c", program), check=True, timeout=60)
+            time.sleep(1)
+        begin = time.monotonic()
+        follower.send_signal(number)
+        # Nothing reads its output.
+        follower.wait(timeout=60)
+        took = time.monotonic() - begin
+        follower.communicate()
+    assert follower.returncode in (0, 128 + number)
+    # 0.2 s, and what a busy machine adds.
+    assert took < 1.0

@@ -62,7 +62,7 @@ def test_nor_anything_foreign(anabranch: Call, tmp_path: Path, scenario: Path) -
     (tmp_path / "thesis.tex").write_text("years")
     (tmp_path / "directory").mkdir()
     for name, problem in (
-        ("thesis.tex", "is there and is no pcapng capture; it is left as it is"),
+        ("thesis.tex", "exists and was not made by anabranch; it is left as it is"),
         ("directory", "is a directory; a file was expected"),
         ("nowhere/tap.pcapng", f"the directory {tmp_path / 'nowhere'} does not exist"),
         ("thesis.tex/tap.pcapng", "cannot be written: Not a directory"),

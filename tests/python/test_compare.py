@@ -269,14 +269,38 @@ def test_of_many_copies_the_mean_is_shown(tmp_path: Path, anabranch: Call, monke
         Path(f"{control}.toml").write_text(f'{LOSSY}cc = "{control}"\ncount = 5\n')
     document = json.loads(anabranch("compare", "reno.toml", "cubic.toml", "--json").out)
     goodput = next(m for m in document["measures"] if m["name"] == "goodput_mbit_s")
-    *each, mean = goodput["rows"]
-    assert [row["of"] for row in goodput["rows"]] == [*(f"main/{i}" for i in range(5)), "main/*"]
+    mean, *each = goodput["rows"]
+    assert [row["of"] for row in goodput["rows"]] == ["main", *(f"main/{i}" for i in range(5))]
     for i in range(2):
         assert mean["values"][i]["mean"] == pytest.approx(sum(row["values"][i]["mean"] for row in each) / 5)
     done = anabranch("compare", "reno.toml", "cubic.toml", "--measure", "goodput_mbit_s")
-    assert [line.split()[0] for line in done.out.splitlines() if line.startswith("main")] == ["main/*"]
+    assert [line.split()[0] for line in done.out.splitlines() if line.startswith("main ")] == ["main"]
+    assert "main: mean over the copies of the flow (count)" in done.out
     done = anabranch("compare", "reno.toml", "cubic.toml", "--measure", "flow.main/3.goodput_mbit_s")
     assert [line.split()[0] for line in done.out.splitlines() if line.startswith("main")] == ["main/3"]
+
+
+def test_sweeps_over_the_count_compare_means(tmp_path: Path, anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for control in ("reno", "cubic"):
+        Path(f"{control}.toml").write_text(f'{LOSSY}cc = "{control}"\n')
+        anabranch("sweep", f"{control}.toml", "--grid", "flow.main.count=1,3", "--out", control)
+    done = anabranch("compare", "reno", "cubic", "--measure", "goodput_mbit_s")
+    assert "main/" not in done.out
+    rows = [line.split() for line in done.out.splitlines() if line[:2] in ("1 ", "3 ")]
+    assert [row[0] for row in rows] == ["1", "3"]
+    assert not any("–" in row for row in rows)
+
+
+def test_one_flow_is_compared_with_the_mean_of_several(tmp_path: Path, anabranch: Call) -> None:
+    for count in (1, 3):
+        (tmp_path / f"{count}.toml").write_text(f"{LOSSY}count = {count}\n")
+    paths = [str(tmp_path / f"{count}.toml") for count in (1, 3)]
+    document = json.loads(anabranch("compare", *paths, "--json").out)
+    assert document["remarks"] == []
+    goodput = next(m for m in document["measures"] if m["name"] == "goodput_mbit_s")
+    assert goodput["rows"][0]["of"] == "main"
+    assert all(goodput["rows"][0]["values"])
 
 
 @pytest.mark.parametrize(

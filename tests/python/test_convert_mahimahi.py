@@ -209,6 +209,7 @@ def test_what_mahimahi_does_not_have_is_noted(anabranch: Call, tmp_path: Path, k
         ("mm-delay 20 mm-lnk up.trace down.trace", "1:13: 'mm-lnk' is not a shell of mahimahi"),
         ("mm-delay fast mm-link up.trace down.trace", "1:10: 'fast' is not a delay in whole milliseconds"),
         ("mm-loss upload 0.1 mm-delay 5", "1:9: 'upload' is not a direction"),
+        ("mm-loss uplink \u0660.\u0661 mm-delay 5", "is not a loss rate between 0 and 1"),
         ("mm-loss uplink 1.5 mm-delay 5", "1:16: '1.5' is not a loss rate between 0 and 1"),
         ("mm-link up.trace", "1:1: mm-link has 1 of its 2 traces"),
         ("mm-link up.trace down.trace --uplink-quue=droptail", "1:29: '--uplink-quue' is not an option of mm-link"),
@@ -235,6 +236,7 @@ def test_bad_command_lines_have_a_place(anabranch: Call, tmp_path: Path, command
     ("text", "message"),
     [
         ("0 5\n1 x\n", "given:2:3: '1 x' is not a time and a rate"),
+        ("0 5\n\u0661 6\n", "given:2:1: '\u0661 6' is not a time and a rate"),
         ("0 5\n0 6\n", "given:2:1: 0 s is not after the line before it"),
         ("0 5\n1 -6\n", "given:2:3: -6 is not a rate from 0"),
         ("0 5\n", "given:2:1: less than two lines of time and rate"),

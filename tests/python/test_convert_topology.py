@@ -128,6 +128,8 @@ def test_without_a_traffic_matrix_one_bulk_flow_is_added() -> None:
         (GML.replace("source 0 target 1 LinkSpeed \"10\"", "source 0"), "a.gml",
          'a.gml:7:3: "target" was expected and is missing'),
         (GML.replace("id 1", "id ]"), "a.gml", "not valid GML: a value was expected"),
+        (GML.replace("id 1", "id \u0661"), "a.gml", "not valid GML: a key, a number, a string or a list"),
+        (GRAPHML.replace("1000000.0", "\u0661"), "a.xml", "LinkSpeedRaw is '\u0661'; a number was expected"),
         (GML + "]", "a.gml", "there is no list to close"),
         ("graph [ node [ id 1", "a.gml", "a.gml:1:14: not valid GML: the file ends in the middle of this"),
         (GRAPHML.replace('target="1"', 'target="7"'), "a.xml", 'a.xml:8:5: there is no node "7"'),

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch import Scenario, UserError, diagnose
-from anabranch.diagnosis_follow import Ring, causes, ring_seconds
+from anabranch import Scenario, UserError, diagnose, diagnosis_follow
+from anabranch.diagnosis import Diagnosis
+from anabranch.diagnosis_follow import (
+    Follower,
+    Ring,
+    Summary,
+    causes,
+    ring_seconds,
+    until_interrupted,
+)
+from anabranch.diagnosis_interface import Interface, PacketClock
+from anabranch.errors import RunFailedError
 
 from .command import Call
 
@@ -99,3 +116,256 @@ def test_options_that_do_not_fit_are_refused(anabranch: Call, arguments: tuple[s
 
 def test_the_causes_are_limits_and_findings() -> None:
     assert {"zero-window", "receive-window", "reset"} <= set(causes())
+
+
+@pytest.mark.parametrize("back_s", [2, 3600, 10 * 365 * 86_400])
+def test_a_clock_that_is_set_back_keeps_the_ring(back_s: int) -> None:
+    ring = Ring(20.0, 101)
+    start = 1_800_000_000 * SECOND
+    for k in range(100):
+        # Set back after half of the packets.
+        ring.add(start + k * SECOND // 10 - (back_s * SECOND if k >= 50 else 0), 60, bytes(60))
+    assert ring.packets == 100
+    times = [one for one, _, _ in records(b"".join(ring.capture()))]
+    assert times == sorted(times)
+    assert times[-1] - times[0] < 11 * SECOND
+    for k in range(400):
+        ring.add(start + 10 * SECOND - back_s * SECOND + k * SECOND // 10, 60, bytes(60))
+    # Packets still leave after their time.
+    assert ring.packets < 230
+
+
+def records(content: bytes) -> Iterator[tuple[int, int, int]]:
+    """Time, captured and whole length of each record of the ring's capture."""
+    at = 24
+    while at < len(content):
+        seconds, fraction, captured, length = (
+            int.from_bytes(content[at + k : at + k + 4], "little") for k in (0, 4, 8, 12)
+        )
+        yield seconds * SECOND + fraction, captured, length
+        at += 16 + captured
+
+
+class Clocks:
+    """The machine's two clocks, as a test sets them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.since_boot, self.wall = 500 * SECOND, 1_800_000_000 * SECOND
+        monkeypatch.setattr(time, "clock_gettime_ns", lambda _: self.since_boot)
+        monkeypatch.setattr(time, "time_ns", lambda: self.wall)
+
+    def advance(self, ns: int) -> None:
+        self.since_boot += ns
+        self.wall += ns
+
+
+@pytest.mark.parametrize("step_s", [-86_400, -3600, -1, 0, 1, 3600, 86_400])
+def test_a_step_of_the_clock_moves_no_packet(monkeypatch: pytest.MonkeyPatch, step_s: int) -> None:
+    clocks = Clocks(monkeypatch)
+    start, clock = clocks.wall, PacketClock()
+    clocks.advance(SECOND)
+    before = clocks.wall
+    clocks.advance(SECOND // 10)
+    clocks.wall += step_s * SECOND
+    after = clocks.wall
+    clocks.advance(SECOND // 10)
+    # Both wait in the socket when it is read.
+    clock.update()
+    assert [clock.time(before) - start, clock.time(after) - start] == [SECOND, SECOND * 11 // 10]
+    for _ in range(20):
+        clocks.advance(SECOND)
+        clock.update()
+    assert clock.time(clocks.wall) - start == SECOND * 12 // 10 + 20 * SECOND
+    assert clock.time(None) - start == SECOND * 12 // 10 + 20 * SECOND
+
+
+class Wire:
+    """An interface whose packets a test makes: it has one in every read, until it fails."""
+
+    name = "wire"
+
+    def __init__(self, fails: OSError | RunFailedError | None = None) -> None:
+        self.fails = fails
+        self.reads = 0
+
+    def read(self, ring: Ring, wait_s: float, wake: int) -> None:
+        import select
+
+        select.select([wake], [], [], min(wait_s, 0.01))
+        self.reads += 1
+        ring.add(self.reads * SECOND // 100, 60, bytes(60))
+        if self.fails is not None and self.reads > 5:
+            raise self.fails
+
+
+EMPTY = Diagnosis({"connections": [], "packets": 0})
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Follower]:
+    monkeypatch.setattr(diagnosis_follow, "CHECK_S", 0.05)
+
+    def make(diagnosing: Callable[[], Any], wire: Wire | None = None, save_on: str | None = None) -> Follower:
+        ring = Ring(20.0, 101)
+        monkeypatch.setattr(ring, "diagnose", lambda _: diagnosing())
+        interface: Any = wire or Wire()
+        return Follower(interface, ring, save_on, tmp_path, lambda _: None)
+
+    return make
+
+
+def stopped_after(follower: Follower, seconds: float, number: int = signal.SIGINT) -> tuple[Summary, float]:
+    """The summary after a signal, and the seconds until following ended."""
+    at = [0.0]
+
+    def stop() -> None:
+        at[0] = time.monotonic()
+        os.kill(os.getpid(), number)
+
+    timer = threading.Timer(seconds, stop)
+    timer.start()
+    try:
+        with until_interrupted(follower):
+            summary = follower.follow()
+        return summary, time.monotonic() - at[0]
+    finally:
+        timer.cancel()
+        follower.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_waits_for_no_diagnosis(followed: Callable[..., Follower], number: int) -> None:
+    calls = []
+
+    def slow_after_the_first() -> Diagnosis:
+        calls.append(1)
+        time.sleep(0 if len(calls) == 1 else 5)
+        return EMPTY
+
+    summary, took = stopped_after(followed(slow_after_the_first), 1.0, number)
+    assert took < 0.2
+    assert len(calls) == 2
+    assert summary.found == EMPTY
+    assert 0 < summary.behind_s < 1.2
+
+
+def test_ctrl_c_has_the_last_packets_where_they_are_few(followed: Callable[..., Follower]) -> None:
+    summary, took = stopped_after(followed(lambda: EMPTY), 0.3)
+    assert took < 0.2
+    assert summary.behind_s == 0
+
+
+def test_ctrl_c_before_the_first_diagnosis_interrupts(followed: Callable[..., Follower]) -> None:
+    def slow() -> Diagnosis:
+        time.sleep(5)
+        return EMPTY
+
+    follower, begin = followed(slow), time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        stopped_after(follower, 0.3)
+    assert time.monotonic() - begin < 0.6
+
+
+class Panic(BaseException):
+    """As the engine's."""
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (UserError("it is no capture"), "it is no capture"),
+        (ValueError("a value"), "a value"),
+        (KeyError("connections"), "connections"),
+        (MemoryError(), "MemoryError"),
+        (Panic("a fault"), "a fault"),
+    ],
+)
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_diagnosis_that_fails_is_one_message(
+    followed: Callable[..., Follower], error: BaseException, told: str
+) -> None:
+    def fail() -> Diagnosis:
+        raise error
+
+    with pytest.raises(RunFailedError, match=told) as failed:
+        stopped_after(followed(fail), 5.0)
+    assert str(failed.value).startswith("--follow wire: ")
+    assert "\n" not in str(failed.value)
+
+
+def test_a_thread_that_does_not_start_is_one_message(
+    followed: Callable[..., Follower], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower = followed(lambda: EMPTY)
+
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RunFailedError, match="can't start new thread"):
+        follower.follow()
+    follower.close()
+
+
+def test_an_interface_that_goes_is_one_message(followed: Callable[..., Follower]) -> None:
+    gone = RunFailedError("--follow wire: the interface is gone or down")
+    with pytest.raises(RunFailedError, match="gone or down"):
+        stopped_after(followed(lambda: EMPTY, Wire(gone)), 5.0)
+
+
+QUIET: dict[str, list[Any]] = {"stalls": []}
+RESET = {"cause": "reset", "text": "t"}
+SHOWN = Diagnosis(
+    {"connections": [{"a": "A", "b": "B", "findings": [RESET], "directions": {"a_to_b": QUIET, "b_to_a": QUIET}}]}
+)
+
+
+def test_a_capture_that_cannot_be_saved_is_one_message(
+    followed: Callable[..., Follower], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower = followed(lambda: SHOWN, save_on="reset")
+
+    def full() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(follower.ring, "capture", full)
+    with pytest.raises(RunFailedError, match="No space left on device"):
+        stopped_after(follower, 5.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_does_not_wait_for_a_capture(
+    followed: Callable[..., Follower], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower = followed(lambda: SHOWN, save_on="reset")
+
+    def slow() -> Iterator[bytes]:
+        for _ in range(500):
+            time.sleep(0.01)
+            yield b"part"
+
+    monkeypatch.setattr(follower.ring, "capture", slow)
+    _, took = stopped_after(follower, 1.0)
+    assert took < 0.3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_saved_capture_takes_the_place_of_nothing(followed: Callable[..., Follower], tmp_path: Path) -> None:
+    (tmp_path / "wire-reset-1.pcap").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(tmp_path / "wire-reset-2.pcap")
+    stopped_after(followed(lambda: SHOWN, save_on="reset"), 0.5)
+    assert (tmp_path / "wire-reset-3.pcap").is_file()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENODEV, errno.EMFILE, errno.EPERM, errno.ENETDOWN])
+def test_a_socket_that_is_refused_is_one_message(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    with pytest.raises(RunFailedError, match="--follow lo: ") as failed:
+        Interface("lo")
+    assert "\n" not in str(failed.value)

@@ -22,8 +22,8 @@ from anabranch.output import (
     whole_directory,
     write_manifest,
     write_parquet_parts,
-    write_whole,
 )
+from anabranch.output_file import write_whole
 
 from .command import Call
 

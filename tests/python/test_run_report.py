@@ -198,10 +198,35 @@ def test_charts_end_with_the_last_flow() -> None:
     end = run.flows["f"]["ended_at_s"]
     assert end is not None
     made = list(until_the_end(run, RunColumns(run).charts()))
-    assert max(series.x[-1] for chart in made for series in chart.series if len(series.x)) <= 1.05 * end
+    drawn = max(series.x[-1] for chart in made for series in chart.series if len(series.x))
+    assert end < drawn <= 1.05 * (end + 0.2)
     assert all(chart.about.endswith("Until the last flow ended.") for chart in made)
     running = Scenario.from_text(MANY.replace("count = 50", "count = 1")).run(samples_ms=10)
     assert "Until the last" not in html_report(running)
+
+
+@pytest.mark.parametrize("size", ["100 kB", "20 kB"])
+def test_charts_show_the_last_acknowledgment_of_a_file(size: str) -> None:
+    text = f"""
+    duration = "20.003 s"
+    [link.path]
+    between = ["A", "B"]
+    rate = "10 Mbit/s"
+    delay = "50 ms"
+    reverse.delay = "300 ms"
+    [flow.main]
+    from = "A"
+    to = "B"
+    workload = {{ kind = "file", size = "{size}" }}
+    """
+    run = Scenario.from_text(text).run(samples_ms=10)
+    samples = run.table("samples")
+    cwnd = next(c for c in until_the_end(run, RunColumns(run).charts()) if c.name == "cwnd")
+    (line, *_) = cwnd.series
+    assert line.y[-1] == samples.get_column("cwnd_packets")[-1] == samples.get_column("cwnd_packets").max()
+    assert line.x[-1] < 5
+    assert samples.get_column("in_flight_packets")[-1] == 0
+    assert samples.get_column("time_s")[-1] == 20.003
 
 
 def test_many_flows_are_percentiles_and_not_the_first_ones(many: RunResult) -> None:

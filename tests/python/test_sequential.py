@@ -12,6 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from anabranch import Scenario, SweepResult
+from anabranch.errors import UserError
 from anabranch.sequential import FIRST, Until, half_width, read_until, sequence_interval
 from anabranch.statistics import mean_interval, t_quantile
 
@@ -104,6 +105,12 @@ def test_a_width_in_per_cent_is_of_the_mean() -> None:
     assert Until("a", 0.05, is_relative=True).is_met(sequence_interval(values))
     assert not Until("a", 0.05).is_met(sequence_interval(values))
     assert not Until("a", 0.05, is_relative=True).is_met(sequence_interval([-1.0, 1.0] * 50))
+
+
+@pytest.mark.parametrize("width", ["\u0665", "1_0", "nan", "inf", "0", "", "-1"])
+def test_a_width_is_a_number_in_ascii_digits(width: str) -> None:
+    with pytest.raises(UserError, match="FIGURE:WIDTH was expected"):
+        read_until(f"a.b:{width}")
 
 
 TEXT = """\

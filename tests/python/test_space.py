@@ -87,6 +87,7 @@ def test_a_value_leads_back_to_its_place() -> None:
     ("text", "says"),
     [
         ("1 Mbit/s", "LOW..HIGH or LOW..HIGH:log was expected"),
+        ("\u0661..\u0662", "LOW..HIGH or LOW..HIGH:log was expected"),
         ("a..b", "LOW..HIGH or LOW..HIGH:log was expected"),
         ("1..2:lin", "LOW..HIGH or LOW..HIGH:log was expected"),
         ("1 ms..2 s", "both ends need one unit, and they have ms and s"),

@@ -427,3 +427,92 @@ def test_a_place_is_found_where_the_grid_is_nested_or_escaped() -> None:
     ]
     assert origins(text, "s.toml", ['link."x y".rate']) == {}
     assert origins("[sweep", "s.toml") == {}
+
+
+COPIES = """
+duration = "1 s"
+[link.path]
+between = ["A", "B"]
+rate = "20 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop-tail", limit = "1 bdp" }
+[flow.main]
+from = "A"
+to = "B"
+start_spread = "300 ms"
+[flow.other]
+from = "B"
+to = "A"
+[sweep]
+"flow.main.count" = [1, 2, 6]
+"""
+
+
+@pytest.fixture(scope="module")
+def copies() -> SweepResult:
+    return Scenario.from_text(COPIES).sweep(repeat=2)
+
+
+def test_a_flow_is_the_mean_of_its_copies_run_by_run(copies: SweepResult) -> None:
+    for row in copies.frame.iter_rows(named=True):
+        count = row["flow.main.count"]
+        each = [row[f"flow.main/{i}.goodput_mbit_s"] for i in range(count)] if count > 1 else None
+        if each is not None:
+            assert row["flow.main.goodput_mbit_s"] == pytest.approx(sum(each) / count)
+        assert row["flow.main.goodput_mbit_s"] > 0
+        assert row["flow.other.goodput_mbit_s"] > 0
+    assert all(one is not None and one.interval.n == 2 for _, one in copies.estimates("flow.main.mean_srtt_ms"))
+
+
+def test_copies_without_a_figure_are_left_out_of_its_mean() -> None:
+    flows = {
+        "a/0": {"flow_completion_time_s": 2.0, "refused": {"old_ack": 3}, "transfers": None},
+        "a/1": {"flow_completion_time_s": None, "refused": {}, "transfers": None},
+        "b": {"flow_completion_time_s": None, "refused": {}, "transfers": None},
+    }
+    flat = flatten(cast("Summary", {"flows": flows}), means=True)
+    assert flat["flow.a.flow_completion_time_s"] == 2.0
+    # A count that a copy does not list is 0.
+    assert flat["flow.a.refused.old_ack"] == 1.5
+    assert flat["flow.b.flow_completion_time_s"] is None
+    assert not any("transfers" in name for name in flat)
+    assert list(flat).index("flow.a.flow_completion_time_s") < list(flat).index("flow.a/0.flow_completion_time_s")
+
+
+def test_the_table_of_a_count_has_the_mean_and_no_copy(tmp_path: Path, anabranch: Call) -> None:
+    file = tmp_path / "copies.toml"
+    file.write_text(COPIES)
+    done = anabranch("sweep", str(file), "--out", str(tmp_path / "out"))
+    assert "main/0" not in done.out
+    assert "–" not in done.out
+    assert "main: mean over the copies of the flow (count)" in done.out
+    assert [line.split()[:2] for line in done.out.splitlines() if line[:1].isdigit()][:3] == [
+        ["1", "1"],
+        ["2", "1"],
+        ["6", "1"],
+    ]
+    columns = pl.read_csv(tmp_path / "out" / "runs.csv").columns
+    assert {"flow.main.goodput_mbit_s", "flow.main/5.goodput_mbit_s"} <= set(columns)
+
+
+def test_a_chart_over_the_count_needs_no_copy(copies: SweepResult) -> None:
+    axes = copies.plot("main.goodput_mbit_s")
+    assert axes.get_ylabel() == "flow.main.goodput_mbit_s"
+    assert "main/0" not in copies._repr_html_()
+
+
+def test_seeds_until_narrow_look_at_the_mean_of_copies() -> None:
+    swept = Scenario.from_text(COPIES).sweep(until="flow.main.goodput_mbit_s:0.1%", repeat=18)
+    runs = swept.frame.get_column("flow.main.count").value_counts(sort=False)
+    assert dict(runs.iter_rows())[6] == 18
+
+
+@pytest.mark.parametrize("repeat", [0, -3])
+@pytest.mark.parametrize("more", [{}, {"until": "flow.main.goodput_mbit_s:5%"}])
+def test_no_seed_is_an_error_before_any_run(repeat: int, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a run")
+
+    monkeypatch.setattr(_engine, "run_many", never)
+    with pytest.raises(UserError, match=rf"repeat={repeat}.*at least 1 was expected"):
+        Scenario.from_text(COPIES).sweep(repeat=repeat, **more)

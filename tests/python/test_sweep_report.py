@@ -96,7 +96,8 @@ def test_a_sweep_of_seeds_alone_has_a_table() -> None:
 
 def test_many_copies_are_shown_by_their_mean() -> None:
     html = html_report(Scenario.from_text(TEXT + "count = 6\n").sweep({"link.path.delay": ["5 ms", "9 ms"]}))
-    assert "goodput (Mbit/s), flow f/*" in html
+    assert "goodput (Mbit/s), flow f</h2>" in html
+    assert "f: mean over the copies of the flow (count)" in html
     assert "flow f/0" not in html
 
 

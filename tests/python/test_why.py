@@ -549,3 +549,35 @@ transport = { send_buffer = "unlimited", receive_window = "64 MiB", receive_auto
     again = scenario.run(packets=True).why().flows[0].retransmissions
     assert len(again) > 1000
     assert not [item for item in again if item.needed is False]
+
+
+EARLY = """
+duration = "4 s"
+[link.path]
+between = ["A", "B"]
+rate = "10 Mbit/s"
+delay = "20 ms"
+queue = { kind = "drop-tail", limit = "40 packets" }
+reverse.impair = [{ kind = "bernoulli-loss", rate = 0.6 }]
+[flow.main]
+from = "A"
+to = "B"
+"""
+
+
+@pytest.mark.parametrize("change", ['warmup = "2 s"', ""])
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_the_overview_counts_as_the_flow_and_names_the_rest(change: str, seed: int) -> None:
+    file = "" if change else 'workload = { kind = "file", size = "500 kB" }\n'
+    run = Scenario.from_text(f"{change}\n{EARLY}{file}").run(packets=True, seed=seed)
+    again = run.frame("retransmissions").filter(pl.col("direction") == "forward")
+    spurious = again.filter(~pl.col("needed")).height
+    flow = run.flows["main"]
+    rest = again.height - (flow["retransmitted_packets"] or 0)
+    rest_spurious = spurious - (flow["spurious_retransmissions"] or 0)
+    assert 0 <= rest_spurious <= rest
+    told = dict(overview(run.why(), run.flows)) if again.height else {}
+    assert ("not measured" in told) == (rest > 0)
+    if rest:
+        assert f"{rest} packet" in told["not measured"]
+        assert f", {rest_spurious} spurious:" in told["not measured"]

@@ -24,7 +24,7 @@ GREY = "#555555"
 OURS = "Anabranch"
 """What the axes and legends call our figures; ``other`` is what they call the other implementation's."""
 
-CONTROLS = ("cubic", "reno", "bbr", "westwood", "compound")
+CONTROLS = ("cubic", "reno", "bbr", "westwood", "compound", "vegas", "bic")
 """In the order of colours, so that a congestion control looks the same everywhere."""
 
 

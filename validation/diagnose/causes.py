@@ -237,11 +237,41 @@ def slow_client(rng: random.Random) -> str:
     return path.text()
 
 
+def round_trips(rng: random.Random) -> str:
+    """Programs that take turns and answer at once."""
+    path = draw(rng, delay=(10, 60))
+    path.duration = 6
+    path.flow = (
+        f'workload = {{ kind = "request-response", request = "{rng.randint(50, 600)} bytes", '
+        f'response = "{rng.randint(100, 6000)} bytes" }}'
+    )
+    return path.text()
+
+
 def send_buffer(rng: random.Random) -> str:
     """A send buffer that is smaller than the path."""
     path = draw(rng, rate=(100, 500), delay=(10, 30))
     size = path.bdp * rng.uniform(0.05, 0.3)
     path.flow = f'transport = {{ send_buffer = "{size:.0f} bytes" }}'
+    return path.text()
+
+
+def lost_acknowledgments(rng: random.Random) -> str:
+    """A way back that loses much, on which a bulk sender still has data all the time."""
+    path = draw(rng)
+    keys = f'reverse.impair = [{{ kind = "bernoulli-loss", rate = {rng.uniform(0.1, 0.9):.3f} }}]'
+    if rng.random() < 0.5:
+        path.near_keys = keys
+    else:
+        path.far_keys = keys
+    return path.text()
+
+
+def late_acknowledgments(rng: random.Random) -> str:
+    """A way back whose delay varies."""
+    path = draw(rng)
+    mean = log_uniform(rng, 0.5, path.rtt_ms / 4)
+    path.far_keys = f'reverse.impair = [{{ kind = "jitter", distribution = "exponential", mean = "{mean:.3f} ms" }}]'
     return path.text()
 
 
@@ -321,16 +351,22 @@ CAUSES = (
     cause("random loss", random_loss, {"random-loss"}, SYNS | {"tail-loss", "queue-overflow"}, WINDOW),
     cause("burst loss", burst_loss, {"burst-loss"}, SYNS | {"tail-loss", "random-loss", "queue-overflow"}, WINDOW),
     cause("reordering", reordering, {"reordering"}, {"queue-overflow"}, WINDOW | {"reordering"}),
-    cause("tail loss", tail_loss, {"tail-loss"}, {"slow-client", "queue-overflow"}, {"application"}),
+    cause("tail loss", tail_loss, {"tail-loss"}, {"slow-client", "round-trips", "queue-overflow"},
+          {"application", "round-trips"}),
     cause("SYN loss", syn_loss, {"syn-loss"}, {"queue-overflow"}, WINDOW | {"handshake"}, hidden={"syn-loss"}),
     cause("small receive window", receive_window, {"receive-window"}, stalls={"receive-window"}),
     cause("zero window", zero_window, {"zero-window"}, {"slow-reader"}, {"zero-window", "receive-window"}),
     cause("slow reader", slow_reader, {"slow-reader", "zero-window"}, set(), {"receive-window", "zero-window"}),
     cause("slow application", slow_application, {"application"}, stalls={"application"}),
-    cause("slow client", slow_client, {"slow-client"}, stalls={"application"}),
+    cause("slow client", slow_client, {"slow-client"}, {"round-trips"}, {"application", "round-trips"}),
+    cause("round trips", round_trips, {"round-trips"}, stalls={"round-trips"}),
     cause("small send buffer", send_buffer, {"send-buffer"}, stalls={"send-buffer"}),
+    # SYN-ACKs and SACKs are lost as well; what a sender holds lost, and a queue, are as without.
+    cause("lost acknowledgments", lost_acknowledgments, set(),
+          {"queue-overflow", "syn-loss", "tail-loss", "silent-peer", "receive-window"}, WINDOW | {"receive-window"}),
+    cause("late acknowledgments", late_acknowledgments, set(), {"queue-overflow"}, WINDOW),
     cause("bufferbloat", bufferbloat, {"bufferbloat"}, {"queue-overflow"}, WINDOW),
-    cause("delayed ACK with Nagle", delayed_ack, {"delayed-ack-nagle"}, {"application", "slow-client"},
+    cause("delayed ACK with Nagle", delayed_ack, {"delayed-ack-nagle"}, {"application", "slow-client", "round-trips"},
     {"delayed-ack-nagle", "application"}),
     cause("capture drops", clean, {"capture-gap"}, {"queue-overflow"}, WINDOW | {"capture-gap"}, editing.drop),
     cause("route change", route_change, {"route-change"}, {"receive-window", "queue-overflow", "reordering"},
@@ -344,3 +380,9 @@ CAUSES = (
           hidden={"large-segments-lost"}),
     cause("none", clean, set(), {"queue-overflow"}, WINDOW),
 )  # fmt: skip
+
+LIVE = (
+    cause("thinned acknowledgments", clean, set(), {"queue-overflow"}, WINDOW),
+    cause("pacing", clean, set(), stalls={"pacing"}),
+)
+"""Causes that only the wire of ``wire.py`` can plant."""

@@ -13,6 +13,7 @@ from diagnose.simulated import Score
 
 BLAME = (
     "syn-loss", "unanswered", "refused", "reset", "reset-by-middlebox", "application", "slow-client",
+    "round-trips",
     "receive-window", "zero-window",
     "slow-reader", "send-buffer", "delayed-ack-nagle", "bufferbloat", "policer", "random-loss", "burst-loss",
     "tail-loss",

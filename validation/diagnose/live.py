@@ -22,6 +22,10 @@ COUNTED = {
     "rwnd_us": frozenset({"receive-window", "zero-window"}), "sndbuf_us": frozenset({"send-buffer"}),
 }  # fmt: skip
 """The findings that each counter of the kernel's shows."""
+BULK = frozenset(
+    {"lost acknowledgments", "late acknowledgments", "thinned acknowledgments", "pacing", "small send buffer", "none"}
+)
+"""Causes whose sender always has data."""
 LATE = 0.005
 """A segment that follows the last acknowledgment by more, and by a quarter of a round trip (RFC 8985 §6.2), was
 released by
@@ -67,6 +71,8 @@ def _judge(
     found = [one for one in direction["retransmissions"] if one["bytes"]]
     compare(told, {**direction, "retransmissions": found}, again)
     _compare_time(told, truth, direction, connection["duration_s"])
+    if planted.name in BULK and truth["tcp_info"] is not None:
+        _compare_idle(told, truth, direction, connection["duration_s"])
     pauses = []
     for stall in direction["stalls"]:
         row = frames.get(stall["packets"][-1])
@@ -117,6 +123,14 @@ def _compare_time(told: Score, truth: dict[str, Any], direction: dict[str, Any],
     limits = direction["limits_s"]
     told.shares["rwnd"] = (info["rwnd_us"] / whole, (limits["receive-window"] + limits["zero-window"]) / duration)
     told.shares["sndbuf"] = (info["sndbuf_us"] / whole, limits["send-buffer"] / duration)
+
+
+def _compare_idle(told: Score, truth: dict[str, Any], direction: dict[str, Any], duration: float) -> None:
+    """The kernel counts as busy a sender that has data; one that always has is not, only before it opens."""
+    limits = direction["limits_s"]
+    idle = limits["application"] + limits["round-trips"] + limits["handshake"]
+    busy = truth["tcp_info"]["busy_us"] / 1e6 / truth["duration_s"]
+    told.shares["idle"] = (max(0.0, 1 - busy), idle / duration)
 
 
 def is_possible() -> str | None:

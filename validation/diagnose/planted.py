@@ -30,7 +30,8 @@ from anabranch import RunResult, Scenario
 from anabranch.diagnosis import diagnose
 
 from diagnose import editing, live, page
-from diagnose.causes import CAUSES, POINTS, WINDOW, Cause
+from diagnose.causes import CAUSES, LIVE, POINTS, WINDOW, Cause
+from diagnose.invariants import checked
 from diagnose.judging import Judgement, Pause, Tally, judge_bars, matrix, truth_of_pause
 from diagnose.simulated import Row, Score, compare, compare_time, sent
 from diagnose.truth import SYN, Acks, Sent, needed
@@ -54,7 +55,7 @@ def judgements(cause: Cause, seed: int) -> Iterator[Judgement]:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "planted.pcapng"
             file.write_bytes(content)
-            document = diagnose(file)
+            document = checked(diagnose(file))
         if not document["connections"]:
             # Every SYN was lost before this point.
             continue
@@ -156,7 +157,8 @@ def main() -> int:
     arguments = options.parse_args()
     if arguments.keep and not arguments.live:
         options.error("--keep: expected --live as well: simulated runs are made anew")
-    unknown = set(arguments.cause) - {cause.name for cause in CAUSES}
+    causes = (*CAUSES, *LIVE) if arguments.live else CAUSES
+    unknown = set(arguments.cause) - {cause.name for cause in causes}
     if unknown:
         options.error(f"no such cause: {', '.join(sorted(unknown))}")
     seeds = arguments.seeds or (LIVE_SEEDS if arguments.live else SEEDS if arguments.write else FEW)
@@ -164,7 +166,7 @@ def main() -> int:
     print(f"first seed {first}, {seeds} seeds")
     judge = partial(live.judgements, kept=arguments.keep) if arguments.live else judgements
     tally = Tally()
-    for cause in CAUSES:
+    for cause in causes:
         if arguments.cause and cause.name not in arguments.cause:
             continue
         for seed in range(first, first + seeds):

@@ -18,9 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import polars as pl
 from anabranch import RunResult, Scenario
 from anabranch.diagnosis import diagnose
+
+from diagnose.invariants import checked
 
 TRIGGERS = {
     "dup-thresh": {"fast-retransmit", "sack"}, "rack": {"rack", "sack", "fast-retransmit"}, "tlp": {"tlp"},
@@ -33,7 +37,7 @@ SHARES = {
     "cwnd_limited_share": ("congestion-window", "bottleneck"),
     "rwnd_limited_share": ("receive-window", "zero-window"),
     "sndbuf_limited_share": ("send-buffer",),
-    "application_limited_share": ("application", "delayed-ack-nagle"),
+    "application_limited_share": ("application", "round-trips", "delayed-ack-nagle"),
 }
 """Which of our limits are a share of the engine's."""
 
@@ -249,7 +253,7 @@ def run(text: str, name: str, links: Sequence[str]) -> Iterator[tuple[RunResult,
         for link in links:
             file = Path(folder) / f"{name}.pcapng"
             file.write_bytes(result.pcapng(link))
-            yield result, diagnose(file), comments(file)
+            yield result, checked(diagnose(file)), comments(file)
 
 
 def score(name: str, text: str, links: Sequence[str] = ("path",)) -> Iterator[Score]:

@@ -37,6 +37,9 @@ POINTS = ("sender", "middle", "receiver")
 SNAPLEN = 96
 SYN, FIN, RST, PSH, ACK = 2, 1, 4, 8, 16
 MSS = 1448
+SO_MAX_PACING_RATE = 47
+"""Of socket(7); Python's module lacks it."""
+TIMESTAMPS = Path("/proc/sys/net/ipv4/tcp_timestamps")
 GRACE = 60
 """Seconds that a host remains after its sender has ended; the process that started it ends it sooner."""
 _BUSY = struct.Struct("=168x3Q")
@@ -92,12 +95,20 @@ class Setup:
     """Whether a packet of data is lost before the middle."""
     far_fault: Fault | None = None
     back_fault: Fault | None = None
+    back_near_fault: Fault | None = None
+    """The same of the receiver's packets, before and after the middle."""
+    back_late: Callable[[Packet], float] = lambda _packet: 0.0
+    """Additional delay of the receiver's packets after the middle; their order stays."""
+    thinned: float = 0.0
+    """Interval in which the path forwards one pure acknowledgment at most, the last, before the middle."""
     late: Callable[[Packet], float] = lambda _packet: 0.0
     """By how much a packet is late behind the middle, so that others overtake it."""
     route: tuple[float, float] | None = None
     """When the far part changes, and how long it takes then."""
     capture_drops: float = 0.0
     reset_at: float | None = None
+    timestamps: bool = True
+    """Whether the hosts use TCP timestamps (RFC 7323)."""
     send: dict[str, Any] = field(default_factory=dict)
     receive: dict[str, Any] = field(default_factory=dict)
 
@@ -122,6 +133,8 @@ class Wire:
         self.files = {point: bytearray() for point in POINTS}
         self.frames: dict[str, list[int]] = {point: [] for point in POINTS}
         self.left = dict.fromkeys(POINTS, 0)
+        self.held: Packet | None = None
+        self.back_free = 0.0
         self.last: dict[bool, Packet] = {}
         self.has_reset = False
         for file in self.files.values():
@@ -205,20 +218,34 @@ class Wire:
         self.capture("receiver", packet, now)
         setup = self.setup
 
-        def pass_middle(now: float) -> None:
-            if setup.back_fault and setup.back_fault(self, packet):
-                packet.dropped = "back"
-                return
-            self.capture("middle", packet, now)
-            self.at(now + setup.near, arrive)
+        if setup.back_fault and setup.back_fault(self, packet):
+            packet.dropped = "back"
+            return
+        is_pure = not packet.payload and packet.flags == ACK
+        if not setup.thinned or not is_pure:
+            self.at(now + self.far(now), lambda now: self.back_middle(packet, now))
+        elif self.held is None:
+            self.held = packet
+            self.at(now + setup.thinned, self.release)
+        else:
+            self.held.dropped = "thinned"
+            self.held = packet
 
-        def arrive(now: float) -> None:
-            self.capture("sender", packet, now)
-            packet.delivered = now
-            with suppress(OSError):
-                os.write(self.ends[0], packet.octets)
+    def release(self, now: float) -> None:
+        """Forward the last acknowledgment of an interval."""
+        packet, self.held = self.held, None
+        if packet is not None:
+            self.at(now + self.far(now), lambda now: self.back_middle(packet, now))
 
-        self.at(now + self.far(now), pass_middle)
+    def back_middle(self, packet: Packet, now: float) -> None:
+        """From the middle to the sender."""
+        self.capture("middle", packet, now)
+        setup = self.setup
+        if setup.back_near_fault and setup.back_near_fault(self, packet):
+            packet.dropped = "back"
+            return
+        self.back_free = max(self.back_free, now + setup.near + setup.back_late(packet))
+        self.at(self.back_free, lambda now: self.to_sender(packet, now))
 
     def reset(self, now: float) -> None:
         """Send a RST to both ends in the name of the other, as a device in the middle does."""
@@ -243,7 +270,7 @@ class Wire:
                 self.at(now + self.setup.near, lambda now, packet=packet: self.to_sender(packet, now))  # type: ignore[misc]
 
     def to_sender(self, packet: Packet, now: float) -> None:
-        """A packet of the middle's own."""
+        """To the sender."""
         self.capture("sender", packet, now)
         packet.delivered = now
         with suppress(OSError):
@@ -394,6 +421,8 @@ def _set(of: socket.socket, options: dict[str, Any]) -> None:
             of.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, value)
         elif name == "so_sndbuf":
             of.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, value)
+        elif name == "so_pacing":
+            of.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, value)
         elif name == "so_control":
             of.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, value.encode())
 
@@ -401,9 +430,19 @@ def _set(of: socket.socket, options: dict[str, Any]) -> None:
 # The causes.
 
 
+def log_uniform(rng: random.Random, low: float, high: float) -> float:
+    """A number of which the logarithm is uniform."""
+    return float(low * (high / low) ** rng.random())
+
+
 def bernoulli(rate: float) -> Fault:
     """Single losses of data."""
     return lambda wire, packet: packet.payload > 0 and wire.rng.random() < rate
+
+
+def lost_acks(rate: float) -> Fault:
+    """Losses of pure acknowledgments."""
+    return lambda wire, packet: packet.flags == ACK and not packet.payload and wire.rng.random() < rate
 
 
 def gilbert(rate: float, burst: float) -> Fault:
@@ -497,6 +536,23 @@ def plant_loss(cause: str, setup: Setup, rng: random.Random) -> bool:
     return True
 
 
+def plant_acks(cause: str, setup: Setup, rng: random.Random) -> bool:
+    """Plant what happens to acknowledgments on their way; whether this is such a cause."""
+    if not cause.endswith("acknowledgments"):
+        return False
+    setup.rate, setup.queue = log_uniform(rng, 4e6, 30e6), rng.uniform(0.5, 3)
+    setup.near, setup.far = log_uniform(rng, 0.002, 0.06), log_uniform(rng, 0.002, 0.06)
+    setup.timestamps = rng.random() < 0.7
+    if cause == "lost acknowledgments":
+        setattr(setup, rng.choice(["back_fault", "back_near_fault"]), lost_acks(rng.uniform(0.1, 0.9)))
+    elif cause == "late acknowledgments":
+        mean = log_uniform(rng, 0.002, 0.02)
+        setup.back_late = lambda packet: rng.expovariate(1 / mean) if not packet.payload else 0.0
+    else:
+        setup.thinned = log_uniform(rng, 0.002, 0.03)
+    return True
+
+
 def plant_path(cause: str, setup: Setup, rng: random.Random) -> bool:
     """Plant what is wrong with the path as a whole."""
     if cause == "bufferbloat":
@@ -519,8 +575,8 @@ def plant_buffer(cause: str, setup: Setup, rng: random.Random) -> bool:
         setup.rate, setup.near, setup.far = 20e6, 0.02, 0.02
         setup.receive = {"so_rcvbuf": rng.randint(8, 20) * 1024}
     elif cause == "small send buffer":
-        setup.rate, setup.near, setup.far = 20e6, 0.02, 0.02
-        setup.send = {"so_sndbuf": rng.randint(10, 24) * 1024}
+        setup.rate, setup.near, setup.far = 20e6, rng.uniform(0.01, 0.05), rng.uniform(0.01, 0.05)
+        setup.send = {"so_sndbuf": int(setup.bdp * log_uniform(rng, 0.05, 0.2))}
     elif cause == "zero window":
         setup.queue = 20
         setup.receive = {"so_rcvbuf": rng.randint(20, 60) * 1024, "pause": rng.uniform(0.4, 1.0), "chunk": 1 << 20}
@@ -534,11 +590,17 @@ def plant_buffer(cause: str, setup: Setup, rng: random.Random) -> bool:
 
 def plant_application(cause: str, setup: Setup, rng: random.Random) -> bool:
     """Plant what an application does."""
-    if cause == "slow application":
+    if cause == "pacing":
+        setup.send = {"so_pacing": int(setup.rate / 8 * rng.uniform(0.05, 0.6))}
+    elif cause == "slow application":
         setup.send = {"size": rng.randint(500, 12000), "pause": rng.uniform(0.02, 0.1)}
     elif cause == "slow client":
         size = rng.randint(2, 40) * 1000
         setup.send, setup.receive = {"serve": size}, {"want": size, "think": rng.uniform(0.2, 0.8)}
+    elif cause == "round trips":
+        setup.near, setup.far = rng.uniform(0.01, 0.06), rng.uniform(0.01, 0.06)
+        size = rng.randint(100, 6000)
+        setup.send, setup.receive = {"serve": size}, {"want": size}
     elif cause == "tail loss":
         size = rng.randint(8, 30) * MSS
         setup.far_fault = tails(size, rng.randint(2, 4), rng.choice([100, MSS + 100]))
@@ -562,7 +624,7 @@ def setup_of(cause: str, rng: random.Random) -> tuple[Setup, bool]:
         SystemExit: There is no such cause.
     """
     setup = Setup(rate=rng.uniform(8e6, 20e6), near=rng.uniform(0.004, 0.02), far=rng.uniform(0.004, 0.02))
-    kinds = (plant_loss, plant_path, plant_buffer, plant_application)
+    kinds = (plant_loss, plant_acks, plant_path, plant_buffer, plant_application)
     if not any(plant(cause, setup, rng) for plant in kinds):
         raise SystemExit(f"error: {cause!r} cannot be planted on a wire")
     setup.send["so_control"] = rng.choice(["cubic", "reno"])
@@ -647,6 +709,7 @@ def main() -> int:
         namespaces.enter_new()
         own, peer = (SENDER, RECEIVER) if is_sender else (RECEIVER, SENDER)
         ends.append(namespaces.open_device(own, peer))
+        TIMESTAMPS.write_text(str(int(setup.timestamps)))
         options = setup.send if is_sender else setup.receive
         child = multiprocessing.Process(
             target=host,

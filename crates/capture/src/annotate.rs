@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    Error, Reader,
+    Error, Limits, Reader,
     container::{Link, PICOS},
     reader::RawFrame,
 };
@@ -42,7 +42,7 @@ pub fn annotate(
     comments: &BTreeMap<u64, String>,
     stop: impl Fn() -> bool,
 ) -> Result<(), Error> {
-    let mut reader = Reader::open_within(file, u64::MAX, stop)?;
+    let mut reader = Reader::open_within(file, Limits::NONE, stop)?;
     let mut block = Vec::new();
     section(&mut block, title);
     let mut links: Vec<Link> = Vec::new();
@@ -83,7 +83,10 @@ fn write(out: &mut impl Write, octets: &[u8]) -> Result<(), Error> {
 }
 
 fn unwritable(error: &std::io::Error) -> Error {
-    Error::Unwritable(error.to_string())
+    Error::Unwritable {
+        number: error.raw_os_error(),
+        why: error.to_string(),
+    }
 }
 
 fn section(out: &mut Vec<u8>, title: &str) {

@@ -7,13 +7,20 @@ use std::{
     rc::Rc,
 };
 
-use crate::{Error, compression::Compression};
+use crate::{
+    Error,
+    compression::{Compression, Decompressed},
+    limits::Limits,
+};
 
 /// The most that is looked at as a whole: the beginning of a packet, or the header of an interface.
 pub(crate) const LONGEST: usize = 256 << 10;
 
 /// What is read at once; between two reads is asked whether to stop.
 const CHUNK: usize = 64 << 10;
+
+/// Decompressed bytes that are read whatever the size of the file: they take less than a second.
+const FREE: u64 = 32 << 20;
 
 /// Bytes that come from a file, in order.
 pub(crate) struct Bytes<'a> {
@@ -23,9 +30,10 @@ pub(crate) struct Bytes<'a> {
     buffer: Vec<u8>,
     /// What is in the buffer and not consumed yet.
     ahead: Range<usize>,
-    /// Bytes that have come so far, and the most that may.
+    /// Bytes that have come so far, those of the compressed form, and the most that may.
     read: u64,
-    most: u64,
+    compressed: Rc<Cell<u64>>,
+    limits: Limits,
     stop: Box<dyn Fn() -> bool + 'a>,
     /// The file has ended, or its compressed form is cut off.
     ended: bool,
@@ -37,6 +45,7 @@ pub(crate) struct Bytes<'a> {
 pub(crate) enum Failure {
     Damaged(&'static str),
     TooLarge(u64),
+    Expands(u64),
     System(String),
     Interrupted,
 }
@@ -47,6 +56,7 @@ impl Failure {
         match self {
             Self::Damaged(format) => Error::Compression { after, format },
             Self::TooLarge(most) => Error::TooLarge { most },
+            Self::Expands(times) => Error::Expands { after, times },
             Self::System(why) => Error::System(why),
             Self::Interrupted => Error::Interrupted,
         }
@@ -54,17 +64,23 @@ impl Failure {
 }
 
 impl<'a> Bytes<'a> {
-    pub(crate) fn new(file: impl Read + 'a, most: u64) -> Result<Self, Failure> {
-        let (compression, trailing, file) = crate::compression::decompressed(file)
+    pub(crate) fn new(file: impl Read + 'a, limits: Limits) -> Result<Self, Failure> {
+        let Decompressed {
+            compression,
+            compressed,
+            trailing,
+            content,
+        } = crate::compression::decompressed(file)
             .map_err(|error| Failure::System(error.to_string()))?;
         Ok(Self {
-            file,
+            file: content,
             compression,
             trailing,
             buffer: vec![0; LONGEST + CHUNK],
             ahead: 0..0,
             read: 0,
-            most,
+            compressed,
+            limits,
             stop: Box::new(|| false),
             ended: false,
             is_cut_off: false,
@@ -124,12 +140,14 @@ impl<'a> Bytes<'a> {
         if (self.stop)() {
             return Err(Failure::Interrupted);
         }
-        if self.buffer.len() - self.ahead.end < CHUNK {
+        // A decompressor may give a byte at a time: what has moved to the front does not move again.
+        if self.buffer.len() - self.ahead.end < CHUNK && self.ahead.start > 0 {
             self.buffer.copy_within(self.ahead.clone(), 0);
             self.ahead = 0..self.ahead.len();
         }
         let end = self.ahead.end;
-        let read = match self.file.read(&mut self.buffer[end..end + CHUNK]) {
+        let most = self.buffer.len().min(end + CHUNK);
+        let read = match self.file.read(&mut self.buffer[end..most]) {
             Ok(0) => {
                 self.ended = true;
                 0
@@ -148,8 +166,15 @@ impl<'a> Bytes<'a> {
         };
         self.ahead.end += read;
         self.read += read as u64;
-        if self.read > self.most {
-            return Err(Failure::TooLarge(self.most));
+        if self.read > self.limits.bytes {
+            return Err(Failure::TooLarge(self.limits.bytes));
+        }
+        if self.compression != Compression::None {
+            let times = self.limits.expansion;
+            let most = self.compressed.get().saturating_mul(times);
+            if self.read > most.max(FREE) {
+                return Err(Failure::Expands(times));
+            }
         }
         Ok(())
     }

@@ -45,12 +45,38 @@ impl Compression {
     }
 }
 
-/// How a file is compressed, the bytes behind its compressed form that are no part of it, and its content.
-type Decompressed<'a> = (Compression, Rc<Cell<u64>>, Box<dyn Read + 'a>);
+/// A file, decompressed as it is read.
+pub(crate) struct Decompressed<'a> {
+    pub(crate) compression: Compression,
+    /// Bytes that have been read of its compressed form.
+    pub(crate) compressed: Rc<Cell<u64>>,
+    /// Bytes behind its compressed form that are no part of it.
+    pub(crate) trailing: Rc<Cell<u64>>,
+    pub(crate) content: Box<dyn Read + 'a>,
+}
+
+/// Counts what is read.
+struct Counted<R> {
+    file: R,
+    count: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(into)?;
+        self.count.set(self.count.get() + read as u64);
+        Ok(read)
+    }
+}
 
 /// The content of `file`, decompressed as it is read.
 pub(crate) fn decompressed<'a>(file: impl Read + 'a) -> io::Result<Decompressed<'a>> {
-    let mut file = BufReader::with_capacity(1 << 16, file);
+    let compressed = Rc::new(Cell::new(0));
+    let counted = Counted {
+        file,
+        count: Rc::clone(&compressed),
+    };
+    let mut file = BufReader::with_capacity(1 << 16, counted);
     let compression = Compression::of(file.fill_buf()?);
     let trailing = Rc::new(Cell::new(0));
     let content: Box<dyn Read + 'a> = match compression {
@@ -61,7 +87,12 @@ pub(crate) fn decompressed<'a>(file: impl Read + 'a) -> io::Result<Decompressed<
         }),
         Compression::Zstd => Box::new(Frames::Between(file)),
     };
-    Ok((compression, trailing, content))
+    Ok(Decompressed {
+        compression,
+        compressed,
+        trailing,
+        content,
+    })
 }
 
 /// A file of which two bytes can be looked at, wherever its buffer ends.

@@ -35,12 +35,32 @@ pub enum Error {
         /// The most bytes.
         most: u64,
     },
+    /// Its compressed form is smaller than that of a capture.
+    #[error(
+        "what follows packet {after} expands to more than {times} times its compressed size; expected a capture: decompress it first, or allow any expansion"
+    )]
+    Expands {
+        /// Packets before that.
+        after: u64,
+        /// The most decompressed bytes for a compressed one.
+        times: u64,
+    },
     /// The reader of the file fails.
     #[error("it cannot be read: {0}; expected a file that can be read")]
     System(String),
     /// The writer of a copy fails.
-    #[error("it cannot be written: {0}; expected a file that can be written")]
-    Unwritable(String),
+    #[error("it cannot be written: {why}; expected a file that can be written")]
+    Unwritable {
+        /// The system's error number, if the system refuses.
+        number: Option<i32>,
+        /// The reason in words.
+        why: String,
+    },
+    /// Its packets are not in order of time, and the temporary file of the sort fails.
+    #[error(
+        "its packets cannot be sorted by time: {0}; expected room for temporary files (TMPDIR)"
+    )]
+    Unsorted(String),
     /// Reading was to stop.
     #[error("reading was interrupted; expected time to read it")]
     Interrupted,

@@ -7,10 +7,8 @@ use crate::{
     bytes::Bytes,
     container::{Container, Frame, Next},
     layers::{ip::innermost, network_layer},
+    limits::Limits,
 };
-
-/// The most bytes of a capture, decompressed, unless set otherwise: 16 GiB.
-const MOST: u64 = 16 << 30;
 
 /// What a capture has had so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -78,19 +76,19 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_until(file: impl Read + 'a, stop: impl Fn() -> bool + 'a) -> Result<Self, Error> {
-        Self::open_within(file, MOST, stop)
+        Self::open_within(file, Limits::default(), stop)
     }
 
-    /// The same for at most so many bytes, decompressed. Whoever holds nothing of what it reads needs no bound.
+    /// The same within other limits.
     ///
     /// # Errors
     /// As [`Self::open`].
     pub fn open_within(
         file: impl Read + 'a,
-        most: u64,
+        limits: Limits,
         stop: impl Fn() -> bool + 'a,
     ) -> Result<Self, Error> {
-        let mut bytes = Bytes::new(file, most).map_err(|failure| failure.after(0))?;
+        let mut bytes = Bytes::new(file, limits).map_err(|failure| failure.after(0))?;
         bytes.stop(stop);
         let container = Container::open(&mut bytes)?;
         Ok(Self {

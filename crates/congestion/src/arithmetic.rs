@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     StackHabits,
-    params::{RenoFriendly, Share, WindowCount},
+    params::{Form, RenoFriendly, Share, WindowCount},
 };
 
 /// In what windows are counted, and how CUBIC computes its function.
@@ -20,7 +20,8 @@ pub enum Arithmetic {
     #[serde(rename = "linux-2.6")]
     Linux26,
     /// As `linux-2.6`; besides, CUBIC grows by one segment for twenty acknowledged at least until the first loss, counts
-    /// acknowledged segments anew after a reduction, and keeps the `W_max` of a spurious reduction.
+    /// acknowledged segments anew after a reduction, and keeps the `W_max` of a spurious reduction. Vegas, Westwood+ and BIC
+    /// have the form of Linux's modules.
     #[serde(rename = "linux")]
     Linux,
 }
@@ -37,6 +38,7 @@ impl Arithmetic {
                 cubic_interval: Duration::ZERO,
                 cubic_count_outlives: true,
                 undo_restores_w_max: true,
+                form: Form::Published,
                 ..habits
             },
             Self::Linux26 => StackHabits {
@@ -50,6 +52,7 @@ impl Arithmetic {
                 first_epoch_growth: Share::new(0.05),
                 cubic_count_outlives: false,
                 undo_restores_w_max: false,
+                form: Form::Linux,
                 ..Self::Linux26.in_habits(habits)
             },
         }

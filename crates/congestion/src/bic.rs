@@ -8,9 +8,8 @@
 //!
 //! `beta` is what a reduction leaves, as everywhere here: 0.875, where the paper takes 0.125 away.
 //!
-//! # Differs from Linux
-//! - What Linux's module does is not compared here; the paper is the source.
-//! - See [`super::reno`] for slow start.
+//! # Linux
+//! `form = "linux"`, the default of `stack = "linux"`, is Linux's module; see [`linux`].
 //!
 //! # Differs from the paper
 //! - An ACK counts by the segments that it acknowledges, so that delayed ACKs do not slow the window
@@ -23,14 +22,24 @@
 //! # Not implemented
 //! - Nothing of §III.
 
-use anabranch_core::registry::{Meta, Source};
+mod linux;
+
+use anabranch_core::{
+    registry::{Meta, Source},
+    units::Bytes,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::linux::Linux;
 use super::{
     Ack, ControlParams, Family, HyStartUse, Init, Signal,
     classic::{Classic, Law, Setup, Window},
-    params::{DecreaseFactor, OrStack, Packets, ReductionBase, SearchStep, SlowStartLimit},
+    params::{
+        DecreaseFactor, DecreaseFactorOrStack, Form, OrStack, Packets, ReductionBase, SearchStep,
+        SearchStepOrStack, SlowStartLimit,
+    },
+    window::{SegmentCount, rounded_up, whole_segments},
 };
 
 /// Description for registry, docs and command line.
@@ -49,12 +58,14 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// `S_max`: the most that a round trip adds (§III: 32).
-    pub s_max: Packets,
-    /// `S_min`: the least that a round trip adds, in segments (§III: 0.01).
-    pub s_min: SearchStep,
-    /// The share of the window that a loss leaves (§III: 0.875, the paper's `1 - beta`).
-    pub beta: DecreaseFactor,
+    /// As published, or as in Linux.
+    pub form: OrStack<Form>,
+    /// `S_max`: the most that a round trip adds (§III: 32; Linux: 16).
+    pub s_max: OrStack<Packets>,
+    /// `S_min`: the least that a round trip adds, in segments (§III: 0.01; Linux: 0.2).
+    pub s_min: SearchStepOrStack,
+    /// The share of the window that a loss leaves (§III: 0.875, the paper's `1 - beta`; Linux: 819 of 1024).
+    pub beta: DecreaseFactorOrStack,
     /// The window below which BIC is Reno (§III: 14).
     pub low_window: Packets,
     /// A loss before the old maximum is reached lowers the new one to the middle of the window before and after it (§III).
@@ -68,9 +79,10 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
-            s_max: Packets::new(32),
-            s_min: SearchStep::new(0.01),
-            beta: DecreaseFactor::new(0.875),
+            form: OrStack::Stack,
+            s_max: OrStack::Stack,
+            s_min: SearchStepOrStack::default(),
+            beta: DecreaseFactorOrStack::default(),
             low_window: Packets::new(14),
             fast_convergence: true,
             slow_start_limit: SlowStartLimit::default(),
@@ -98,6 +110,8 @@ pub struct BicLaw {
     beta: f64,
     low_window: f64,
     fast_convergence: bool,
+    form: Form,
+    smss: Bytes,
     search: Search,
 }
 
@@ -108,6 +122,8 @@ pub struct Search {
     max_win: f64,
     /// Max probing is under way.
     probing: Option<Probing>,
+    /// [`Form::Linux`] only.
+    linux: Linux,
 }
 
 /// Slow start beyond the old maximum.
@@ -122,12 +138,17 @@ struct Probing {
 impl BicLaw {
     /// What `flight` segments are reduced to.
     fn reduced(&self, cwnd: f64, flight: f64) -> f64 {
-        let factor = if cwnd < self.low_window {
-            0.5
-        } else {
-            self.beta
+        let is_low = match self.form {
+            Form::Published => cwnd < self.low_window,
+            Form::Linux => cwnd <= self.low_window,
         };
-        (flight * factor).max(2.0)
+        let factor = if is_low { 0.5 } else { self.beta };
+        self.whole(flight * factor).max(2.0)
+    }
+
+    /// Whether a loss at this window sets the maximum.
+    fn searches(&self, cwnd: f64) -> bool {
+        self.form == Form::Linux || cwnd >= self.low_window
     }
 }
 
@@ -137,25 +158,61 @@ impl Law for BicLaw {
     type Saved = Search;
 
     fn new(params: &Params, init: &Init) -> (Self, Setup) {
+        let form = params.form.or(init.stack.form);
+        let (s_max, s_min, beta) = match form {
+            Form::Published => (32, 0.01, 0.875),
+            Form::Linux => (16, 0.2, 819.0 / 1024.0),
+        };
+        let s_min = params.s_min.or(SearchStep::new(s_min)).get();
         let law = Self {
-            s_max: params.s_max.as_f64(),
-            s_min: params.s_min.get(),
-            beta: params.beta.get(),
+            s_max: params.s_max.or(Packets::new(s_max)).as_f64(),
+            s_min,
+            beta: params.beta.or(DecreaseFactor::new(beta)).get(),
             low_window: params.low_window.as_f64(),
             fast_convergence: params.fast_convergence,
+            form,
+            smss: init.smss,
             search: Search {
                 max_win: f64::INFINITY,
                 probing: None,
+                linux: Linux::new(s_min),
             },
         };
         let setup = Setup::new(params.slow_start_limit, params.reduce_from, true, init);
         (law, setup)
     }
 
+    fn whole(&self, window: f64) -> f64 {
+        match self.form {
+            Form::Published => window,
+            Form::Linux => whole_segments(window),
+        }
+    }
+    #[inline]
+    fn counted(&self, acked: f64) -> f64 {
+        match self.form {
+            Form::Published => acked,
+            Form::Linux => rounded_up(acked),
+        }
+    }
+
+    #[inline]
+    fn measure(&mut self, ack: &Ack) {
+        if self.form == Form::Linux && !ack.in_recovery && ack.acked > Bytes::ZERO {
+            let acked = rounded_up(ack.acked.segments(self.smss));
+            self.search.linux.measure(acked);
+        }
+    }
+
     /// §III.
     fn avoid_congestion(&mut self, window: &mut Window<f64>, _ack: &Ack, acked: f64) {
         let (s_min, s_max) = (self.s_min, self.s_max);
         let search = &mut self.search;
+        if self.form == Form::Linux {
+            let bounds = (search.max_win, s_max, self.low_window);
+            search.linux.grow(window, acked, bounds);
+            return;
+        }
         let cwnd = window.cwnd;
         if cwnd < self.low_window {
             window.cwnd += acked / cwnd;
@@ -192,20 +249,26 @@ impl Law for BicLaw {
     fn reduce(&mut self, window: &Window<f64>, flight: f64, _signal: Signal) -> Window<f64> {
         let cwnd = window.cwnd;
         let reduced = self.reduced(cwnd, flight);
-        let search = &mut self.search;
-        if cwnd >= self.low_window {
-            let is_early = cwnd < search.max_win && search.max_win.is_finite();
-            search.max_win = if self.fast_convergence && is_early {
-                f64::midpoint(cwnd, reduced)
+        if self.searches(cwnd) {
+            let max_win = self.search.max_win;
+            let is_early = cwnd < max_win && max_win.is_finite();
+            self.search.max_win = if self.fast_convergence && is_early {
+                self.whole(f64::midpoint(cwnd, reduced))
             } else {
                 cwnd
             };
-            search.probing = None;
+            self.search.probing = None;
         }
         Window::of(reduced)
     }
     fn ssthresh_at_timeout(&mut self, window: &Window<f64>, flight: f64) -> f64 {
         self.reduced(window.cwnd, flight)
+    }
+    fn on_timeout(&mut self) {
+        if self.form == Form::Linux {
+            self.search.max_win = f64::INFINITY;
+            self.search.linux = Linux::new(self.s_min);
+        }
     }
     fn saved(&self) -> Search {
         self.search

@@ -45,6 +45,10 @@ pub trait Law: fmt::Debug + Send + Sized {
     /// Measures the path. Called for every acknowledgment.
     #[inline]
     fn measure(&mut self, _ack: &Ack) {}
+    /// The window grows while something else than cwnd limits the sender, too.
+    fn grows_unused(&self) -> bool {
+        false
+    }
     /// New data is acknowledged outside of a recovery while something else than cwnd limits the sender.
     #[inline]
     fn on_unused(&mut self, _ack: &Ack) {}
@@ -276,7 +280,7 @@ impl<L: Law> CongestionControl for Classic<L> {
             }
             return;
         }
-        if !ack.cwnd_limited {
+        if !ack.cwnd_limited && !self.law.grows_unused() {
             self.law.on_unused(ack);
             return;
         }

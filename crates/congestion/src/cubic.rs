@@ -31,8 +31,12 @@
 //!   slow the window down; §4.3 counts so in any case.
 //! - §4.3: where W_est is below cwnd in the Reno-friendly region, cwnd is kept.
 //!
+//! # Differs from RFC 8511
+//! - `beta_ecn` is the share that a mark leaves in congestion avoidance. Fast convergence (§4.7) and the Reno-friendly region
+//!   (§4.3) keep `beta`: RFC 8511 does not mention them.
+//!
 //! # Not implemented
-//! - A smaller reduction at marks (RFC 8511).
+//! - Nothing of §4.
 
 mod law;
 mod params;
@@ -50,6 +54,7 @@ use super::{
     Ack, Idle, Init, Signal,
     classic::{Classic, Count as _, Law, Setup, Window},
     params::WindowCount,
+    window::{SegmentCount, rounded_up},
 };
 
 /// Description for registry, docs and command line.
@@ -62,6 +67,10 @@ pub const META: Meta = Meta {
         Source {
             id: "RFC 9438",
             items: &["§4", "§5.8"],
+        },
+        Source {
+            id: "RFC 8511",
+            items: &["§3", "§3.1"],
         },
         Source {
             id: "Ha and Rhee, Computer Networks 55 (2011)",
@@ -93,7 +102,7 @@ pub struct State {
     /// No loss and no mark so far.
     first_epoch: bool,
     /// Segments acknowledged since the window last grew by one ([`WindowCount::Segments`] only).
-    acked_count: u32,
+    acked_count: SegmentCount,
 }
 
 impl State {
@@ -101,7 +110,7 @@ impl State {
     fn on_reduction(&mut self, law: &Constants, cwnd: f64) {
         self.cwnd_prior = cwnd;
         if !law.count_outlives {
-            self.acked_count = 0;
+            self.acked_count = SegmentCount::default();
         }
     }
 }
@@ -116,7 +125,7 @@ impl CubicLaw {
                 cwnd_prior: initial_cwnd,
                 epoch: None,
                 first_epoch: true,
-                acked_count: 0,
+                acked_count: SegmentCount::default(),
             },
         }
     }
@@ -174,7 +183,7 @@ impl Law for CubicLaw {
         match self.constants.count {
             WindowCount::Bytes => acked,
             // A segment that is not full is one, too.
-            WindowCount::Segments => segments::rounded_up(acked),
+            WindowCount::Segments => rounded_up(acked),
         }
     }
 
@@ -211,7 +220,12 @@ impl Law for CubicLaw {
         // §4.6.
         state.on_reduction(law, cwnd);
         state.first_epoch = false;
-        let reduced = law.whole(flight * law.beta);
+        let beta = match law.beta_ecn {
+            // RFC 8511 §3: in congestion avoidance alone.
+            Some(beta) if signal == Signal::EcnCe && !window.in_slow_start() => beta,
+            _ => law.beta,
+        };
+        let reduced = law.whole(flight * beta);
         let least = match signal {
             Signal::Loss => 2.0,
             Signal::EcnCe => 1.0,

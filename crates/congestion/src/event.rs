@@ -38,6 +38,8 @@ pub struct Ack {
     pub in_flight: Bytes,
     /// The round-trip time that it measured.
     pub rtt: Option<Duration>,
+    /// The round-trip time by timestamp, in whole milliseconds, if some of what it delivered was retransmitted.
+    pub rtt_by_timestamp: Option<Duration>,
     /// Smoothed round-trip time (RFC 6298); zero before the first sample.
     pub srtt: Duration,
     /// Smallest round-trip time seen; zero before the first sample.

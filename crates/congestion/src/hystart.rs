@@ -8,7 +8,7 @@
 //!
 //! Linux 6.18 has become more patient, as measured on it (`docs/design/008-stack-habits.md`):
 //!
-//! - A train has to last for half of the smallest RTT and a millisecond.
+//! - A train has to last for half of the sum of the smallest RTT and a millisecond.
 //! - The smallest RTT is that of data: the handshake's does not count.
 //! - The delay of a round is the smallest of all its RTTs so far, not of the first few (RFC 9406
 //!   §4.2 has it so, too), and as many precede the one that is looked at: a round that begins with
@@ -145,7 +145,7 @@ impl Settings {
     };
 }
 
-/// What an ACK train has to last beyond its share of the smallest RTT, twice over ([`Kind::Linux`]).
+/// Added to the smallest RTT before an ACK train's share is taken ([`Kind::Linux`]).
 const ALLOWANCE: Duration = Duration::from_millis(1);
 
 /// HyStart at work; belongs beside any slow start.

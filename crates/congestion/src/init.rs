@@ -35,6 +35,8 @@ pub struct StackHabits {
     pub clock_tick: Duration,
     /// CUBIC forgets a reduction that proves spurious altogether.
     pub undo_restores_w_max: bool,
+    /// Form of the controls that Linux has changed.
+    pub form: params::Form,
 }
 
 impl Default for StackHabits {
@@ -52,6 +54,7 @@ impl Default for StackHabits {
             cubic_count_outlives: true,
             clock_tick: Duration::ZERO,
             undo_restores_w_max: true,
+            form: params::Form::Published,
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod params;
 mod properties;
 pub mod rate;
 mod rtt_samples;
+mod ticks;
 mod window;
 
 pub use self::{

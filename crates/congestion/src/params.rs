@@ -4,15 +4,17 @@ mod choice;
 mod count;
 mod in_order;
 mod number;
+mod number_or;
 mod or_stack;
 
 pub(super) use self::in_order::in_order;
 pub use self::{
-    choice::{ReductionBase, RenoFriendly, WindowCount},
+    choice::{Form, ReductionBase, RenoFriendly, WindowCount},
     count::{Packets, Samples},
     number::{
-        CubicScale, DctcpGain, DecreaseFactor, Gain, Lifetimes, LossThreshold, SearchStep, Share,
-        VirtualRtt,
+        CubicScale, DctcpGain, DecreaseFactor, EcnFactor, Gain, Lifetimes, LossThreshold,
+        SearchStep, Share, VirtualRtt,
     },
-    or_stack::{OrStack, ShareOrStack, SlowStartLimit},
+    number_or::{DecreaseFactorOrStack, EcnFactorOrLoss, SearchStepOrStack, ShareOrStack},
+    or_stack::{OrStack, SlowStartLimit},
 };

@@ -8,6 +8,9 @@
 //! allows (equation 3), and ns-3's: half a segment per round trip with an ACK for every second
 //! segment.
 //!
+//! `beta_ecn` is Alternative Backoff with ECN (ABE, RFC 8511): a mark in congestion avoidance leaves that share of the window.
+//! In slow start a mark counts as a loss (RFC 8511 §3).
+//!
 //! # Differs from Linux
 //! - The reduction is taken from FlightSize (RFC 5681 §3.1 equation 4); Linux takes it from cwnd
 //!   (`reduce_from = "cwnd"`).
@@ -25,8 +28,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, ControlParams, Family, HyStartUse, Init, Signal,
-    classic::{Classic, Law, Setup, Window},
-    params::{OrStack, ReductionBase, SlowStartLimit, WindowCount},
+    classic::{Classic, Count as _, Law, Setup, Window},
+    params::{EcnFactor, EcnFactorOrLoss, OrStack, ReductionBase, SlowStartLimit, WindowCount},
 };
 
 /// Description for registry, docs and command line.
@@ -46,6 +49,10 @@ pub const META: Meta = Meta {
         Source {
             id: "RFC 4015",
             items: &["§3"],
+        },
+        Source {
+            id: "RFC 8511",
+            items: &["§3", "§3.1"],
         },
     ],
 };
@@ -73,6 +80,8 @@ pub struct Params {
     pub avoidance: Avoidance,
     /// In congestion avoidance every ACK adds an eighth of a segment besides, as 4.4BSD did (RFC 2525 §2.6).
     pub extra_eighth: bool,
+    /// The share of the window that a mark leaves in congestion avoidance: that of a loss, or a number (ABE, RFC 8511 §3.1: 0.8).
+    pub beta_ecn: EcnFactorOrLoss,
     /// What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
     pub reduce_from: OrStack<ReductionBase>,
 }
@@ -83,6 +92,7 @@ impl Default for Params {
             slow_start_limit: SlowStartLimit::default(),
             avoidance: Avoidance::Bytes,
             extra_eighth: false,
+            beta_ecn: EcnFactorOrLoss::default(),
             reduce_from: OrStack::Stack,
         }
     }
@@ -108,6 +118,8 @@ pub struct RenoLaw {
     avoidance: Avoidance,
     /// Bytes that every ACK adds in congestion avoidance besides.
     extra: u64,
+    /// `beta_ecn` (RFC 8511 §3); `None` for the factor of a loss.
+    beta_ecn: Option<f64>,
     count: WindowCount,
     smss: u64,
     /// Acknowledged since cwnd last grew in congestion avoidance.
@@ -120,6 +132,7 @@ impl RenoLaw {
         Self {
             avoidance,
             extra: 0,
+            beta_ecn: None,
             count: init.stack.window_count,
             smss: init.smss.get(),
             bytes_acked: 0,
@@ -152,6 +165,7 @@ impl Law for RenoLaw {
         if params.extra_eighth {
             law.extra = law.smss / 8;
         }
+        law.beta_ecn = params.beta_ecn.own().map(EcnFactor::get);
         let setup = Setup::new(params.slow_start_limit, params.reduce_from, true, init);
         (law, setup)
     }
@@ -171,8 +185,15 @@ impl Law for RenoLaw {
         }
     }
 
-    fn reduce(&mut self, _window: &Window<u64>, flight: u64, _signal: Signal) -> Window<u64> {
-        Window::of(self.half(flight))
+    fn reduce(&mut self, window: &Window<u64>, flight: u64, signal: Signal) -> Window<u64> {
+        Window::of(match self.beta_ecn {
+            // RFC 8511 §3: in congestion avoidance alone.
+            Some(beta) if signal == Signal::EcnCe && !window.in_slow_start() => {
+                // 0.8 × 14,480 may be a little below 11,584.
+                self.rounded(u64::from_real(flight.real() * beta + 1e-3))
+            }
+            _ => self.half(flight),
+        })
     }
     fn ssthresh_at_timeout(&mut self, _window: &Window<u64>, flight: u64) -> u64 {
         self.half(flight)

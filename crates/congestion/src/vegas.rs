@@ -19,14 +19,16 @@
 //! - §III-A leaves open how much a loss takes: `beta_loss` is half as in RFC 5681. It is the
 //!   endpoint's rule that only a loss of what was sent after the last reduction reduces again.
 //!
-//! # Differs from Linux
-//! - What Linux's module does is not compared here; the paper is the source.
+//! # Linux
+//! `form = "linux"`, the default of `stack = "linux"`, is Linux's module as measured on Linux 6.12; see [`linux`].
 //!
 //! # Not implemented
 //! - The retransmission rules of §III-A: a segment is not retransmitted at the first duplicate ACK, nor
 //!   at the first two ACKs after a retransmission, because its fine-grained timeout is over. Losses
 //!   are found by the stack (`transport.recovery`).
 //! - The spike suppression and the paced slow start that later versions have.
+
+mod linux;
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -35,11 +37,13 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::linux::Rounds;
 use super::{
     Ack, ControlParams, Family, HyStartUse, Idle, Init, Signal,
     classic::{Classic, Law, Setup, Window},
-    params::{DecreaseFactor, OrStack, Packets, ReductionBase, SlowStartLimit, in_order},
+    params::{DecreaseFactor, Form, OrStack, Packets, ReductionBase, SlowStartLimit},
     rtt_samples::RttSamples,
+    window::{SegmentCount, rounded_up, whole_segments},
 };
 
 /// Description for registry, docs and command line.
@@ -62,6 +66,8 @@ pub enum RttEstimate {
     /// The mean of its samples.
     #[default]
     Mean,
+    /// The least of its samples.
+    Least,
     /// That of the segment whose acknowledgment ends it (§III-B's distinguished segment).
     Segment,
 }
@@ -70,18 +76,20 @@ pub enum RttEstimate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct Params {
-    /// Packets queued below which the window grows (§III-B: 1).
-    pub alpha: Packets,
-    /// Packets queued above which the window shrinks (§III-B: 3).
-    pub beta: Packets,
+    /// As published, or as in Linux.
+    pub form: OrStack<Form>,
+    /// Packets queued below which the window grows (§III-B: 1; Linux: 2).
+    pub alpha: OrStack<Packets>,
+    /// Packets queued above which the window shrinks (§III-B: 3; Linux: 4).
+    pub beta: OrStack<Packets>,
     /// Packets queued above which slow start ends (§III-C: 1).
     pub gamma: Packets,
     /// The share of the window that a loss leaves (RFC 5681 §3.1: half).
     pub beta_loss: DecreaseFactor,
     /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
     pub slow_start_limit: SlowStartLimit,
-    /// The round-trip time in `diff = (1 - BaseRTT / RTT) · cwnd` (§III-B).
-    pub rtt: RttEstimate,
+    /// The round-trip time from which the queue is counted (§III-B): the mean of a round trip, or its least in Linux.
+    pub rtt: OrStack<RttEstimate>,
     /// What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
     pub reduce_from: OrStack<ReductionBase>,
 }
@@ -89,18 +97,50 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
-            alpha: Packets::new(1),
-            beta: Packets::new(3),
+            form: OrStack::Stack,
+            alpha: OrStack::Stack,
+            beta: OrStack::Stack,
             gamma: Packets::new(1),
             beta_loss: DecreaseFactor::new(0.5),
             slow_start_limit: SlowStartLimit::default(),
-            rtt: RttEstimate::Mean,
+            rtt: OrStack::Stack,
             reduce_from: OrStack::Stack,
         }
     }
 }
 
-in_order!(Params: alpha <= beta);
+impl Params {
+    /// `alpha` and `beta` in this form. A default does not pass the bound that is written.
+    fn thresholds(&self, form: Form) -> (Packets, Packets) {
+        let (alpha, beta) = match form {
+            Form::Published => (1, 3),
+            Form::Linux => (2, 4),
+        };
+        let beta = self.beta.or(Packets::new(beta));
+        (self.alpha.or(Packets::new(alpha).min(beta)), beta)
+    }
+}
+
+impl Serialize for Params {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Params {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let params = Self::deserialize(from)?;
+        let (alpha, beta) = params.thresholds(params.form.or(Form::Published));
+        if alpha > beta {
+            return Err(serde::de::Error::custom(format!(
+                "`alpha` ({}) is above `beta` ({})",
+                String::from(alpha),
+                String::from(beta)
+            )));
+        }
+        Ok(params)
+    }
+}
 
 impl ControlParams for Params {
     const FAMILY: Family = Family::DelayBased;
@@ -119,6 +159,7 @@ pub type Vegas = Classic<VegasLaw>;
 /// The window law of Vegas. Windows are in segments.
 #[derive(Debug)]
 pub struct VegasLaw {
+    form: Form,
     /// In packets queued.
     alpha: f64,
     beta: f64,
@@ -136,6 +177,8 @@ pub struct VegasLaw {
     /// what serializing a full segment takes, which a window of hundreds of segments would read as a queue.
     base_rtt: Option<Duration>,
     samples: RttSamples,
+    /// Round trips of [`Form::Linux`].
+    rounds: Rounds,
 }
 
 impl VegasLaw {
@@ -156,6 +199,23 @@ impl VegasLaw {
             window.ssthresh = window.ssthresh.min(window.cwnd);
         }
     }
+
+    /// The round-trip time of a round trip that ends with `ack`, and the least so far.
+    fn base_and_rtt(&self, samples: RttSamples, ack: &Ack) -> Option<(Duration, Duration)> {
+        let rtt = match self.estimate {
+            RttEstimate::Mean => samples.mean(),
+            RttEstimate::Least => samples.least(),
+            RttEstimate::Segment => ack.rtt,
+        }
+        .unwrap_or(ack.srtt);
+        self.base_rtt
+            .filter(|_| !rtt.is_zero())
+            .map(|base| (base, rtt))
+    }
+
+    fn reduced(&self, flight: f64) -> f64 {
+        self.whole(flight * self.beta_loss).max(2.0)
+    }
 }
 
 impl Law for VegasLaw {
@@ -164,48 +224,76 @@ impl Law for VegasLaw {
     type Saved = ();
 
     fn new(params: &Params, init: &Init) -> (Self, Setup) {
+        let form = params.form.or(init.stack.form);
+        let (alpha, beta) = params.thresholds(form);
         let law = Self {
-            alpha: params.alpha.as_f64(),
-            beta: params.beta.as_f64(),
+            form,
+            alpha: alpha.as_f64(),
+            beta: beta.as_f64(),
             gamma: params.gamma.as_f64(),
             beta_loss: params.beta_loss.get(),
-            estimate: params.rtt,
+            estimate: params.rtt.or(match form {
+                Form::Published => RttEstimate::Mean,
+                Form::Linux => RttEstimate::Least,
+            }),
             round: 0,
             whole_round: false,
             doubling: true,
             queued: 0.0,
             base_rtt: None,
             samples: RttSamples::default(),
+            rounds: Rounds::new(init.smss),
         };
         let setup = Setup::new(params.slow_start_limit, params.reduce_from, false, init);
         (law, setup)
     }
 
+    fn whole(&self, window: f64) -> f64 {
+        match self.form {
+            Form::Published => window,
+            Form::Linux => whole_segments(window),
+        }
+    }
+    #[inline]
+    fn counted(&self, acked: f64) -> f64 {
+        match self.form {
+            Form::Published => acked,
+            Form::Linux => rounded_up(acked),
+        }
+    }
+    fn grows_unused(&self) -> bool {
+        self.form == Form::Linux
+    }
+
     #[inline]
     fn measure(&mut self, ack: &Ack) {
-        if let Some(rtt) = ack.rtt {
+        let rtt = match self.form {
+            Form::Published => ack.rtt,
+            Form::Linux => ack.rtt.or(ack.rtt_by_timestamp),
+        };
+        if let Some(rtt) = rtt {
             self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
             self.samples.add(rtt);
         }
         if ack.in_recovery || !ack.cwnd_limited {
             self.whole_round = false;
         }
+        if ack.in_recovery && self.form == Form::Linux {
+            self.restart_rounds();
+        }
     }
 
     /// The window moves where a round trip ends. Slow start grows it in every other round trip.
     #[inline]
     fn slow_starts(&mut self, window: &mut Window<f64>, ack: &Ack) -> bool {
+        if self.form == Form::Linux {
+            return self.slow_starts_as_linux(window, ack);
+        }
         if ack.round != self.round {
             self.round = ack.round;
             let samples = std::mem::take(&mut self.samples);
-            let rtt = match self.estimate {
-                RttEstimate::Mean => samples.mean(),
-                RttEstimate::Segment => ack.rtt,
-            }
-            .unwrap_or(ack.srtt);
             if self.whole_round
-                && !rtt.is_zero()
-                && let Some(base) = self.base_rtt
+                && let Some((base, rtt)) = self.base_and_rtt(samples, ack)
             {
                 self.end_round(window, base, rtt);
             }
@@ -217,13 +305,19 @@ impl Law for VegasLaw {
 
     /// The window holds until the round trip ends.
     #[inline]
-    fn avoid_congestion(&mut self, _window: &mut Window<f64>, _ack: &Ack, _acked: f64) {}
+    fn avoid_congestion(&mut self, window: &mut Window<f64>, ack: &Ack, acked: f64) {
+        if self.form == Form::Linux {
+            self.rounds.grow_as_reno(window, ack, acked);
+        }
+    }
 
     fn reduce(&mut self, _window: &Window<f64>, flight: f64, _signal: Signal) -> Window<f64> {
-        Window::of((flight * self.beta_loss).max(2.0))
+        self.rounds.wait_for(flight);
+        Window::of(self.reduced(flight))
     }
     fn ssthresh_at_timeout(&mut self, _window: &Window<f64>, flight: f64) -> f64 {
-        (flight * self.beta_loss).max(2.0)
+        self.rounds.wait_for(flight);
+        self.reduced(flight)
     }
     fn end_stage(&mut self) {
         self.whole_round = false;
@@ -231,6 +325,10 @@ impl Law for VegasLaw {
     }
     fn on_idle(&mut self, _event: &Idle) {
         self.end_stage();
+        if self.form == Form::Linux {
+            self.restart_rounds();
+            self.base_rtt = None;
+        }
     }
     fn saved(&self) {}
     fn restore(&mut self, _saved: (), restored: bool) {

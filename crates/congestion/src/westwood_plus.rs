@@ -10,10 +10,17 @@
 //!
 //! | | `published` | `linux` |
 //! | --- | --- | --- |
-//! | a sample ends | with the round trip | after a round-trip time, 50 ms at least |
+//! | the first sample begins | with the first acknowledgment | with the data that it acknowledges |
+//! | a sample ends | with the round trip | after more than a round-trip time, 50 ms at least |
+//! | times | real numbers | ticks of the stack's clock |
+//! | a duplicate ACK counts | all that it reports | a segment; the rest counts with the next cumulative one |
 //! | filter | one stage | two stages |
 //! | a loss leaves | `BWE · RTT_min` (§2) | half of the window |
 //! | the recovery's end leaves | what the loss left | `BWE · RTT_min` |
+//! | after a timeout | `RTT_min` is kept | `RTT_min` is measured again |
+//!
+//! In the form of Linux, the default of `stack = "linux"`, the second acknowledgment ends the first sample, which is a
+//! segment or two in a round-trip time: the estimate begins low.
 //!
 //! The estimate lags behind a window that has doubled every round trip. Where slow start overflows the
 //! queue of a long path, both forms leave a small window. The Westwood of ns-2's TCP/Linux agent does
@@ -38,11 +45,13 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use super::params::Form;
 use super::{
     Ack, ControlParams, Family, HyStartUse, Idle, Init, Signal,
     classic::{Classic, Count as _, Law, Setup, Window},
     params::{OrStack, ReductionBase, Share, SlowStartLimit},
     reno::{Avoidance, RenoLaw},
+    ticks,
 };
 
 /// Description for registry, docs and command line.
@@ -56,20 +65,6 @@ pub const META: Meta = Meta {
         items: &["§2"],
     }],
 };
-
-/// When the estimate is sampled and applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum Form {
-    /// A sample lasts a round trip and passes one stage of the filter. A loss leaves `BWE · RTT_min` at once
-    /// (§2).
-    #[default]
-    Published,
-    /// Samples last a round-trip time, 50 ms at least, and pass two stages of the filter. A loss leaves half
-    /// of the window; the end of the recovery leaves `BWE · RTT_min` (`tcp_westwood`).
-    Linux,
-}
 
 /// The shortest sample of [`Form::Linux`].
 const SHORTEST_SAMPLE: Duration = Duration::from_millis(50);
@@ -92,8 +87,8 @@ pub enum Counting {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// When the estimate is sampled and applied.
-    pub form: Form,
+    /// When the estimate is sampled and applied: as published, or as in Linux.
+    pub form: OrStack<Form>,
     /// Share of the old estimate in the new one: the low-pass filter's coefficient (§2: 7/8).
     pub filter: Share,
     /// What of the acknowledged data a sample counts (§2).
@@ -110,7 +105,7 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
-            form: Form::Published,
+            form: OrStack::Stack,
             filter: Share::new(0.875),
             counting: Counting::Once,
             slow_start_limit: SlowStartLimit::default(),
@@ -136,10 +131,14 @@ pub type WestwoodPlus = Classic<WestwoodLaw>;
 pub struct WestwoodLaw {
     form: Form,
     reno: RenoLaw,
+    smss: Bytes,
     filter: f64,
     counting: Counting,
+    /// The clock of [`Form::Linux`]; zero for real numbers.
+    tick: Duration,
     /// Both stages of the filter; `None` before the first sample.
     estimate: Option<Estimate>,
+    /// Zero before the first.
     min_rtt: Duration,
     /// The latest round-trip time.
     rtt: Duration,
@@ -147,8 +146,12 @@ pub struct WestwoodLaw {
     round: u64,
     began: Option<Instant>,
     delivered: Bytes,
+    /// Reported by duplicate ACKs and not counted yet ([`Form::Linux`]).
+    deferred: Bytes,
     /// The estimate is due at the end of the recovery under way.
     due: bool,
+    /// The next round-trip time replaces the smallest.
+    forgets_min_rtt: bool,
 }
 
 /// Output of the filter, in bytes per second.
@@ -182,6 +185,58 @@ impl WestwoodLaw {
         });
     }
 
+    /// Ends the sample under way.
+    fn end_sample(&mut self, now: Instant, interval: Duration) {
+        self.began = Some(now);
+        let delivered = std::mem::replace(&mut self.delivered, Bytes::ZERO);
+        self.sample(delivered, interval);
+    }
+
+    /// The sample ends with the round trip (§2).
+    fn measure_as_published(&mut self, ack: &Ack, delivered: Bytes) {
+        self.min_rtt = ack.min_rtt;
+        self.delivered += delivered;
+        match self.began {
+            Some(_) if ack.round == self.round => return,
+            Some(began) => self.end_sample(ack.now, ack.now.saturating_since(began)),
+            None => {
+                self.began = Some(ack.now);
+                self.delivered = Bytes::ZERO;
+            }
+        }
+        self.round = ack.round;
+    }
+
+    /// The sample ends when the clock shows more than a round-trip time, as known before this acknowledgment.
+    fn measure_as_linux(&mut self, ack: &Ack, delivered: Bytes) {
+        let rtt = ack.rtt.or(ack.rtt_by_timestamp);
+        let rtt = rtt.map(|rtt| ticks::rounded_up(rtt, self.tick));
+        match self.began {
+            None => {
+                let sent = ack.now.as_picos() - ack.rtt.map_or(0, Duration::as_picos);
+                self.began = Some(Instant::from_picos(sent));
+            }
+            Some(began) => {
+                let interval = ticks::between(began, ack.now, self.tick);
+                if interval > self.rtt.max(SHORTEST_SAMPLE) {
+                    self.end_sample(ack.now, interval);
+                }
+            }
+        }
+        if ack.acked == Bytes::ZERO {
+            let counted = delivered.min(self.smss);
+            self.delivered += counted;
+            self.deferred += delivered - counted;
+        } else {
+            self.delivered += delivered + std::mem::take(&mut self.deferred);
+        }
+        if let Some(rtt) = rtt {
+            self.rtt = rtt;
+            let first = self.min_rtt.is_zero() || std::mem::take(&mut self.forgets_min_rtt);
+            self.min_rtt = if first { rtt } else { self.min_rtt.min(rtt) };
+        }
+    }
+
     /// `BWE · RTT_min`.
     fn pipe(&self) -> Option<u64> {
         let bytes = self.estimate?.bwe * self.min_rtt.as_secs_f64();
@@ -196,17 +251,21 @@ impl Law for WestwoodLaw {
 
     fn new(params: &Params, init: &Init) -> (Self, Setup) {
         let law = Self {
-            form: params.form,
+            form: params.form.or(init.stack.form),
             reno: RenoLaw::with(params.avoidance, init),
+            smss: init.smss,
             filter: params.filter.get(),
             counting: params.counting,
+            tick: init.stack.clock_tick,
             estimate: None,
             min_rtt: Duration::ZERO,
             rtt: Duration::ZERO,
             round: 0,
             began: None,
             delivered: Bytes::ZERO,
+            deferred: Bytes::ZERO,
             due: false,
+            forgets_min_rtt: false,
         };
         let setup = Setup::new(params.slow_start_limit, params.reduce_from, true, init);
         (law, setup)
@@ -215,26 +274,13 @@ impl Law for WestwoodLaw {
     /// Counts what is acknowledged, and ends the sample under way if it is time.
     #[inline]
     fn measure(&mut self, ack: &Ack) {
-        self.min_rtt = ack.min_rtt;
-        self.rtt = ack.rtt.unwrap_or(self.rtt);
-        self.delivered += match self.counting {
+        let delivered = match self.counting {
             Counting::Once => ack.delivered,
             Counting::Twice => ack.acked + ack.sacked,
         };
-        let goes_on = match self.form {
-            Form::Published => ack.round == self.round,
-            Form::Linux => self.began.is_some_and(|began| {
-                ack.now.saturating_since(began) <= self.rtt.max(SHORTEST_SAMPLE)
-            }),
-        };
-        if goes_on && self.began.is_some() {
-            return;
-        }
-        self.round = ack.round;
-        let began = self.began.replace(ack.now);
-        let delivered = std::mem::replace(&mut self.delivered, Bytes::ZERO);
-        if let Some(began) = began {
-            self.sample(delivered, ack.now.saturating_since(began));
+        match self.form {
+            Form::Published => self.measure_as_published(ack, delivered),
+            Form::Linux => self.measure_as_linux(ack, delivered),
         }
     }
 
@@ -259,6 +305,7 @@ impl Law for WestwoodLaw {
     }
     fn on_timeout(&mut self) {
         self.due = false;
+        self.forgets_min_rtt = self.form == Form::Linux;
     }
     fn on_recovered(&mut self, window: &mut Window<u64>) {
         if std::mem::take(&mut self.due)

@@ -4,6 +4,53 @@ use std::{fmt, ops::Add};
 
 use anabranch_core::units::{Bytes, Rate};
 
+/// As `ceil`, which the compiler calls for windows counted in octets, too, where the processor need not have it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "an acknowledgment is for fewer than 2^32 segments"
+)]
+#[inline]
+pub(super) fn rounded_up(segments: f64) -> f64 {
+    let whole = f64::from(segments as u32);
+    if whole < segments { whole + 1.0 } else { whole }
+}
+
+/// The whole segments of a window that an equation yields: 0.7 × 90 is a little below 63.
+pub(super) fn whole_segments(cwnd: f64) -> f64 {
+    (cwnd + 1e-6).floor()
+}
+
+/// Counts acknowledged segments towards the window's next one, where windows are whole segments.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SegmentCount(u32);
+
+impl SegmentCount {
+    /// Counts `acked` segments; each `cnt` grow the window by one. Segments counted before, perhaps when `cnt` was large, bring
+    /// one at most.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a window has fewer than 2^32 segments"
+    )]
+    #[inline]
+    pub(super) fn grow(&mut self, window: &mut Window<f64>, acked: f64, cnt: f64) {
+        let mut count = f64::from(self.0);
+        if count >= cnt {
+            count = 0.0;
+            window.cwnd += 1.0;
+        }
+        count += acked;
+        let grown = if count < cnt {
+            0.0
+        } else {
+            (count / cnt).floor()
+        };
+        window.cwnd += grown;
+        self.0 = (count - grown * cnt) as u32;
+    }
+}
+
 /// What a model-based control counts in octets, cut to whole ones.
 #[inline]
 #[expect(

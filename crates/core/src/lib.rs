@@ -14,6 +14,7 @@ pub mod registry;
 pub mod reordering;
 pub mod ring;
 pub mod rng;
+pub mod shown;
 pub mod side_file;
 pub mod system;
 pub mod trace;

@@ -16,6 +16,15 @@ impl ConnectionId {
     pub const NONE: Self = Self(u32::MAX);
 }
 
+/// Where the log of packets counts the time that one copy of a packet waits in queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitAccount(pub u32);
+
+impl WaitAccount {
+    /// That of packets whose waiting time is not counted.
+    pub const NONE: Self = Self(u32::MAX);
+}
+
 /// Which way along a link (first to second name of `between`) or a flow (`from` to `to`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -106,6 +115,8 @@ pub struct Packet<P> {
     pub dscp: u8,
     /// What was observed of it; read where a digest is kept.
     pub trail: Trail,
+    /// Its waiting time in queues; read where a log is kept.
+    pub waits: WaitAccount,
     /// What a gateway's tunnel says of it; means something between the two ends of a gateway alone, and
     /// elsewhere is what an earlier packet left.
     pub tunnel: Header,

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod connection;
+mod counters;
 pub mod finding;
 pub mod limit;
 mod order;

@@ -1,49 +1,104 @@
-//! Puts segments of a capture in order of time, within a bounded distance.
+//! Puts segments of a capture in order of time.
 //!
-//! Captures of several interfaces or processors are written in batches, so that neighbours change places. A segment
-//! that is later than [`Order`] looks back is used where it stands, at the time of the one before it. One with a time years away
-//! is used at the nearest time that a capture may have.
+//! Captures of several interfaces or processors are written in batches, so that neighbours change places: [`Nearby`] sorts them
+//! as they are read. Merged, concatenated and multi-queue captures need a sort of the whole file ([`sorting`]). If the clock was set
+//! back during the capture, the order of the file is right and the times are not ([`clock`]); [`Witness`] distinguishes the two.
+
+mod clock;
+mod record;
+mod sorting;
+mod witness;
 
 use std::collections::VecDeque;
 
-use crate::{segment::Segment, time::Nanos};
+pub(crate) use clock::Clock;
+pub(crate) use sorting::Sorting;
+pub(crate) use witness::Witness;
 
-/// The longest time between a capture's first packet and another (4.5 years). Sums and small multiples of times then fit.
-const FURTHEST: Nanos = 1 << 57;
+use crate::{
+    segment::Segment,
+    time::{MILLISECOND, Nanos},
+};
+use witness::advances;
+
+/// The longest time that is accounted to one connection (4.5 years), so that sums and small multiples of times fit into 64 bits.
+pub(crate) const LONGEST: Nanos = 1 << 57;
 
 /// Segments that are held back.
 const HELD: usize = 512;
+/// NTP corrects smaller offsets by slewing the clock, which never sets it back (RFC 5905 §10, STEPT).
+const STEP: Nanos = 128 * MILLISECOND;
 
 /// The segments that are held back, sorted.
 #[derive(Debug, Default)]
-pub(crate) struct Order {
+pub(crate) struct Nearby {
     held: VecDeque<Segment>,
-    /// The time of the first one in the file.
-    first: Option<Nanos>,
     /// The time of the last one that was given out.
     last: Option<Nanos>,
     /// Segments that came too late to be put in order.
     pub(crate) too_late: u64,
+    /// A sender went on while times went back: the clock may have been set back.
+    pub(crate) is_doubtful: bool,
+    /// Segments whose time was years ahead of both neighbours in the file. They stay between these.
+    pub(crate) damaged: u64,
+    /// The last two in the file.
+    before: [Option<(u64, Nanos)>; 2],
 }
 
-impl Order {
+impl Nearby {
     /// Takes a segment, and gives out the earliest if enough are held.
     pub(crate) fn push(&mut self, mut segment: Segment) -> Option<Segment> {
-        let first = *self.first.get_or_insert(segment.time);
-        let earliest = self.last.unwrap_or(first.saturating_sub(FURTHEST));
-        let time = segment.time;
-        segment.time = time.clamp(earliest, first.saturating_add(FURTHEST));
-        self.too_late += u64::from(segment.time != time);
-        let at = self.held.iter().rposition(|one| one.time <= segment.time);
-        match at.map_or(0, |at| at + 1) {
-            end if end == self.held.len() => self.held.push_back(segment),
-            at => self.held.insert(at, segment),
+        if let Some(last) = self.last.filter(|last| segment.time < *last) {
+            self.too_late += 1;
+            segment.time = last;
         }
-        if self.held.len() > HELD {
-            self.pop()
+        self.mend(&segment);
+        self.before = [self.before[1], Some((segment.number, segment.time))];
+        let end = self.held.len();
+        if self
+            .held
+            .back()
+            .is_none_or(|last| last.time <= segment.time)
+        {
+            self.held.push_back(segment);
         } else {
-            None
+            self.is_doubtful |= self.continues(&segment);
+            let at = self.held.partition_point(|one| one.time <= segment.time);
+            self.held.insert(at, segment);
         }
+        if end >= HELD { self.pop() } else { None }
+    }
+
+    /// Moves the segment before this one to its place in the file, if its time is damaged.
+    fn mend(&mut self, segment: &Segment) {
+        if let [former, Some((number, time))] = self.before
+            && time.saturating_sub(segment.time) > LONGEST
+            && former.is_none_or(|(_, former)| former <= segment.time)
+            && self.held.back().is_some_and(|last| last.number == number)
+            && let Some(last) = self.held.pop_back()
+        {
+            self.damaged += 1;
+            let time = former.map_or(segment.time, |(_, former)| former);
+            let time = self.last.map_or(time, |given| given.max(time));
+            let at = self.held.partition_point(|one| one.time <= time);
+            self.held.insert(at, Segment { time, ..last });
+            self.before[1] = Some((number, time));
+        }
+    }
+
+    /// The sender's last segment in the file is later by more than a step, so is the one before that, and this one continues it.
+    fn continues(&self, segment: &Segment) -> bool {
+        let later = self.held.iter().rev();
+        let later = later.take_while(|one| one.time > segment.time);
+        let own = later.filter(|one| (one.source, one.target) == (segment.source, segment.target));
+        let Some(last) = own.max_by_key(|one| one.number) else {
+            return false;
+        };
+        let earlier = self.held.iter().filter(|one| one.number < last.number);
+        let before = earlier.max_by_key(|one| one.number);
+        last.time - segment.time > STEP
+            && before.is_none_or(|before| before.time > segment.time)
+            && advances(last, segment)
     }
 
     /// The earliest that is held.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    connection::{self, direction::Direction, route::Route},
+    connection::{self, direction::Direction, route::Route, rtt::Rtt},
     limit::Limit,
     path::{Model, Seen},
     retransmission::{self, Trigger},
@@ -21,6 +21,8 @@ pub struct Report {
     pub format: u32,
     /// The capture's name.
     pub file: String,
+    /// The earliest time of an IP packet.
+    pub start_s: Option<f64>,
     /// Frames of all kinds.
     pub packets: u64,
     /// Frames that are no TCP segment, by reason.
@@ -29,8 +31,12 @@ pub struct Report {
     pub without_ip: BTreeMap<String, u64>,
     /// Packets with a time before that of a packet before them.
     pub time_went_back: u64,
-    /// Those that were too far off to be put in order.
+    /// How packets were put in order: `file`, `nearby`, `sorted` or `clock-set-back`.
+    pub order: Order,
+    /// Packets that could not be put in order: their time is damaged, or the capture cannot be read again.
     pub not_put_in_order: u64,
+    /// How often the clock was set back. The order of the file is kept, and times go on from the packet before.
+    pub clock_set_back: u64,
     /// The capture ends within a record.
     pub cut_off: bool,
     /// Bytes behind the last record.
@@ -43,6 +49,20 @@ pub struct Report {
     pub omitted: Omitted,
     /// Connections that were ended because too many were open.
     pub ended_early: u64,
+}
+
+/// How the packets of a capture were put in order of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// They are in order in the file.
+    File,
+    /// Neighbours changed places.
+    Nearby,
+    /// All were sorted: files were joined, or queues and interfaces were written in turn.
+    Sorted,
+    /// They stayed in the order of the file: the clock was set back.
+    ClockSetBack,
 }
 
 /// Connections that are not listed, in sum.
@@ -79,8 +99,14 @@ pub struct Connection {
     pub duration_s: f64,
     /// Packets of both directions.
     pub packets: u64,
+    /// Time after the last data of both ends in which neither had more to send. Shares of the time leave it out.
+    pub quiet_s: f64,
+    /// The end that sent the last data: `a` or `b`.
+    pub spoke_last: Option<&'static str>,
     /// How much of the handshake the capture has.
     pub handshake: &'static str,
+    /// The end whose packets the capture lacks, although it sent some: `a` or `b`. No limit of either end is decided then.
+    pub not_captured: Option<&'static str>,
     /// The end whose SYN or SYN-ACK lacks window scaling, so that no window exceeds 65,535 octets: `a` or `b`.
     pub unscaled_by: Option<&'static str>,
     /// SYNs beyond the first.
@@ -104,7 +130,9 @@ pub struct Connection {
 pub struct Finding {
     /// Its name.
     pub cause: &'static str,
-    /// Of the connection's time; of the segments with data where no time is known.
+    /// The direction whose sender and receiver it is about: `a_to_b` or `b_to_a`.
+    pub direction: &'static str,
+    /// Of the connection's time without `quiet_s`; of the segments with data where no time is known.
     pub share: f64,
     /// A sentence.
     pub text: String,
@@ -121,6 +149,8 @@ pub struct Reset {
     pub packet: u64,
     /// Whose it is: `host`, `middlebox` or `unknown`.
     pub origin: &'static str,
+    /// Signs for a device: `hops`, `ip-identification`, `no-timestamps`, `sequence`, `too-soon` or `goes-on`.
+    pub signs: Vec<&'static str>,
 }
 
 /// The model of the path: empty if there is too little data.
@@ -153,13 +183,17 @@ impl Directions {
 /// One direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OneWay {
-    /// Octets of data, each counted once.
+    /// Octets of data, each counted once: from the first to the last that was captured or acknowledged.
     pub bytes: u64,
+    /// Octets of data that the capture has, each counted once.
+    pub captured_bytes: u64,
+    /// Octets of data that the capture lacks: acknowledgments or later data show that they were sent.
+    pub uncaptured_bytes: u64,
     /// Packets, those without data included.
     pub packets: u64,
     /// Packets with data.
     pub data_packets: u64,
-    /// Octets of data ÷ the time from the first to the last segment with data.
+    /// Octets from the first to the last that was captured ÷ the time from the first to the last segment with data.
     pub goodput_mbit_s: Option<f64>,
     /// Round trips.
     pub rtt_ms: RoundTrips,
@@ -181,17 +215,33 @@ pub struct OneWay {
     pub capture_gap_bytes: u64,
     /// Acknowledgments of a closed window.
     pub zero_windows: u64,
+    /// SACK blocks that are used.
+    pub sack_blocks: u64,
+    /// SACK blocks that are ignored: they lie beyond the data of the capture, or no receiver of it sends them.
+    pub ignored_sack_blocks: u64,
+    /// SACK blocks that no receiver of this data sends.
+    pub wrong_sack_blocks: u64,
     /// Segments far outside of any window.
     pub implausible_packets: u64,
     /// Time by limit; the sum is the connection's duration.
     pub limits_s: BTreeMap<&'static str, f64>,
-    /// Part of `application` in which the receiver's application was to say something first: a request.
+    /// Part of `application` in which the receiver's application had not sent its message: a request.
     pub receiver_application_s: f64,
-    /// Part of `application` behind the FIN.
+    /// Part of `application` after the FIN, or after the last data of both ends.
     pub closing_s: f64,
+    /// Part of `application` between a message of the receiver and the first segment of the answer.
+    pub answering_s: f64,
+    /// Messages of the receiver that this end waited for and answered, each at the cost of a round trip.
+    pub turns: u64,
+    /// Part of `round-trips` that these took, each one round trip at most; long requests and answers took the rest.
+    pub turns_s: f64,
     /// Part of `receive-window` in which the window was less than half of what it had been: the receiver's application
     /// had not read.
     pub receiver_unread_s: f64,
+    /// Octets of the largest segment that was acknowledged.
+    pub largest_acknowledged_bytes: u64,
+    /// Segments by the receiver's window as the header has it, without its scale.
+    pub unscaled_window: Option<UnscaledWindow>,
     /// Changes of the route.
     pub route_changes: Vec<RouteChange>,
     /// The rate of a policer.
@@ -200,6 +250,21 @@ pub struct OneWay {
     pub stalls: Vec<Stall>,
     /// Pauses that are not listed.
     pub stalls_not_listed: u64,
+    /// A queue before the capture point shows in no round trip.
+    pub hides_queue: bool,
+}
+
+/// Segments with data by where they ended: within the receiver's window as the header has it, without its scale, or beyond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct UnscaledWindow {
+    /// Segments within it that arrived at once.
+    pub arrived_within: u64,
+    /// Segments of which a copy beyond it arrived.
+    pub arrived_beyond: u64,
+    /// Segments within it whose first copy was lost.
+    pub lost_within: u64,
+    /// Segments beyond it that were.
+    pub lost_beyond: u64,
 }
 
 /// Round trips as the sender measures them.
@@ -314,6 +379,12 @@ impl Connection {
             a_to_b: OneWay::of(a_to_b, to_a),
             b_to_a: OneWay::of(b_to_a, to_b),
         };
+        for (from_end, way) in [&mut directions.a_to_b, &mut directions.b_to_a]
+            .into_iter()
+            .enumerate()
+        {
+            way.unscaled_window = way.unscaled_window.filter(|_| from.scales_window(from_end));
+        }
         let model = from.path();
         let fastest = model.as_ref().map(|model| model.rate_mbit_s);
         let fastest = fastest
@@ -327,6 +398,7 @@ impl Connection {
                 by,
                 packet,
                 origin: from.reset_origin(end).name(),
+                signs: from.reset_signs(end),
             })
         };
         let first = match (reset("a", 0), reset("b", 1)) {
@@ -340,7 +412,10 @@ impl Connection {
             start_s: seconds(from.start),
             duration_s: seconds(duration),
             packets: from.packets,
+            quiet_s: seconds(from.quiet()),
+            spoke_last: from.spoke_last().map(|end| ["a", "b"][end]),
             handshake: from.handshake().name(),
+            not_captured: from.not_captured().map(|end| ["a", "b"][end]),
             unscaled_by: from.unscaled().map(|end| ["a", "b"][end]),
             syn_retransmissions: from.syns().into_iter().map(|n| n.saturating_sub(1)).sum(),
             reset: first,
@@ -384,6 +459,7 @@ impl OneWay {
     fn of(from: &Direction, to_sender: Option<Nanos>) -> Self {
         let counts = &from.counts;
         let bytes = u64::try_from(from.octets()).unwrap_or_default();
+        let captured = u64::try_from(from.captured()).unwrap_or_default();
         let time = counts.first_data.zip(counts.last_data);
         let time = time
             .map(|(first, last)| last - first)
@@ -403,14 +479,12 @@ impl OneWay {
         });
         Self {
             bytes,
+            captured_bytes: captured,
+            uncaptured_bytes: bytes.saturating_sub(captured),
             packets: counts.packets,
             data_packets: counts.data_packets,
-            goodput_mbit_s: time.map(|time| bytes as f64 * 8e3 / time as f64),
-            rtt_ms: RoundTrips {
-                min: from.rtt.min().map(|min| crate::time::millis(min) + back_ms),
-                median: from.rtt.percentile_ms(50.0).map(|ms| ms + back_ms),
-                p95: from.rtt.percentile_ms(95.0).map(|ms| ms + back_ms),
-            },
+            goodput_mbit_s: time.map(|time| from.span() as f64 * 8e3 / time as f64),
+            rtt_ms: RoundTrips::of(&from.rtt, back_ms),
             retransmissions: ledger.kept().iter().map(Retransmission::of).collect(),
             retransmission_counts: Counts {
                 all: ledger.count.all(),
@@ -426,15 +500,46 @@ impl OneWay {
             capture_gaps: counts.capture_gaps,
             capture_gap_bytes: counts.unseen_octets,
             zero_windows: counts.zero_windows,
+            sack_blocks: from.sack_check().used,
+            ignored_sack_blocks: from.sack_check().ignored,
+            wrong_sack_blocks: from.sack_check().wrong,
             implausible_packets: counts.implausible,
             limits_s: limits.collect(),
             receiver_application_s: seconds(from.account.clock.peers),
             closing_s: seconds(from.account.closing),
+            answering_s: seconds(from.account.answering),
+            turns: from.account.turns,
+            turns_s: seconds(from.account.latency),
             receiver_unread_s: seconds(from.account.unread.time()),
+            largest_acknowledged_bytes: u64::try_from(from.delivered.largest).unwrap_or_default(),
+            unscaled_window: Some(UnscaledWindow {
+                arrived_within: from.delivered.within,
+                arrived_beyond: from.delivered.beyond,
+                lost_within: from.delivered.lost_within,
+                lost_beyond: from.delivered.lost_beyond,
+            }),
             route_changes: RouteChange::all(&from.routes),
             policed_mbit_s: from.policed().map(|rate| rate * 8e-6),
             stalls: from.account.clock.stalls.iter().map(Stall::of).collect(),
             stalls_not_listed: from.account.clock.stalls_not_kept,
+            hides_queue: from.rtt.hides_queue(),
+        }
+    }
+}
+
+impl RoundTrips {
+    /// A clock that is too coarse shows round trips of 0, which are not known. Percentiles come from bins.
+    fn of(rtt: &Rtt, back_ms: f64) -> Self {
+        let whole = |ms: f64| Some(ms + back_ms).filter(|ms| *ms > 0.0);
+        let min = rtt.min().map(crate::time::millis).and_then(whole);
+        let at_least = |ms: f64, least: Option<f64>| ms.max(least.unwrap_or(0.0));
+        let median = rtt.percentile_ms(50.0).and_then(whole);
+        let median = median.map(|ms| at_least(ms, min));
+        let p95 = rtt.percentile_ms(95.0).and_then(whole);
+        Self {
+            min,
+            median,
+            p95: p95.map(|ms| at_least(ms, median.or(min))),
         }
     }
 }

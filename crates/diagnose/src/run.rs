@@ -1,14 +1,19 @@
 //! Reads a capture from beginning to end.
 
-use std::{collections::BTreeMap, io::Read};
+use std::{
+    collections::BTreeMap,
+    io::{self, Read, Seek, SeekFrom},
+    ops::ControlFlow,
+};
 
-use anabranch_capture::{Counts, Error, Reader};
+use anabranch_capture::{Counts, Error, Limits, Reader};
 
 use crate::{
-    order::Order,
-    report::{Omitted, Report},
+    order::{Clock, Nearby, Sorting, Witness},
+    report::{Omitted, Order, Report},
     segment::Segment,
     table::Table,
+    time::{from_picos, seconds},
     trace::{Trace, Watch},
 };
 
@@ -21,36 +26,55 @@ pub struct Bounds {
     pub connections: usize,
     /// Retransmissions that are listed, over all connections.
     pub retransmissions: u64,
+    /// Decompressed bytes that are read for each byte of a compressed capture.
+    pub expansion: u64,
+}
+
+impl Bounds {
+    /// The bounds unless set otherwise.
+    pub const DEFAULT: Self = Self {
+        open_connections: 1 << 14,
+        connections: 10_000,
+        retransmissions: 200_000,
+        expansion: Limits::EXPANSION,
+    };
+    /// The same for a compressed capture that may expand however much.
+    pub const ANY_EXPANSION: Self = Self {
+        expansion: u64::MAX,
+        ..Self::DEFAULT
+    };
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self {
-            open_connections: 1 << 14,
-            connections: 10_000,
-            retransmissions: 200_000,
-        }
+        Self::DEFAULT
     }
 }
 
-/// Diagnoses the TCP connections of a capture; `stop` is asked for every 64 KiB whether to give up.
+/// Diagnoses the TCP connections of a capture; `stop` is called for every 64 KiB and ends the reading if it returns true.
+///
+/// A capture whose packets are far out of order is read again, if `file` can be rewound.
 ///
 /// # Errors
 /// If it is no capture, or reading is interrupted. A capture that is damaged further on is diagnosed up to there, and
 /// [`Report::damaged`] says where that is.
 pub fn diagnose(
-    file: impl Read,
+    file: impl Read + Seek,
     name: &str,
     bounds: Bounds,
     stop: impl Fn() -> bool,
 ) -> Result<Report, Error> {
-    let mut table = Table::new(bounds);
+    let begin = || Table::new(bounds);
+    let Reading { account, table } = read(file, bounds.expansion, begin, stop)?;
     let Account {
         counts,
         mut passed_over,
+        order,
         too_late,
+        steps,
         damaged,
-    } = read(file, &mut table, stop)?;
+        start,
+    } = account;
     let without_ip: u64 = counts.skipped.values().sum();
     passed_over.insert("no-ip", without_ip);
     let skipped = counts.skipped.iter();
@@ -58,6 +82,7 @@ pub fn diagnose(
     Ok(Report {
         format: 1,
         file: name.to_owned(),
+        start_s: start.map(|picos| seconds(from_picos(picos))),
         packets: counts.frames,
         passed_over: passed_over
             .into_iter()
@@ -65,7 +90,12 @@ pub fn diagnose(
             .collect(),
         without_ip: skipped.map(|(skip, count)| (skip.name(), *count)).collect(),
         time_went_back: counts.went_back,
+        order: match order {
+            Order::Nearby if counts.went_back == 0 => Order::File,
+            order => order,
+        },
         not_put_in_order: too_late,
+        clock_set_back: steps,
         cut_off: counts.is_cut_off,
         trailing_bytes: counts.trailing,
         damaged,
@@ -80,55 +110,184 @@ pub fn diagnose(
 /// # Errors
 /// If it is no capture, or reading is interrupted.
 pub fn trace(
-    file: impl Read,
+    file: impl Read + Seek,
     bounds: Bounds,
-    watch: Watch,
+    watch: &Watch,
     stop: impl Fn() -> bool,
 ) -> Result<Vec<Trace>, Error> {
-    let mut table = Table::watching(bounds, watch);
-    read(file, &mut table, stop)?;
-    Ok(table.end_traces())
+    let begin = || Table::watching(bounds, watch.clone());
+    let reading = read(file, bounds.expansion, begin, stop)?;
+    Ok(reading.table.end_traces())
 }
 
 /// What was counted of a capture.
 struct Account {
     counts: Counts,
     passed_over: BTreeMap<&'static str, u64>,
+    order: Order,
     too_late: u64,
+    /// How often the clock was set back.
+    steps: u64,
     damaged: Option<String>,
+    /// The earliest time of an IP packet.
+    start: Option<i128>,
 }
 
-/// Gives the segments of a capture to the table, in order of time.
-fn read(file: impl Read, table: &mut Table, stop: impl Fn() -> bool) -> Result<Account, Error> {
-    let mut reader = Reader::open_within(file, u64::MAX, stop)?;
-    let mut order = Order::default();
+/// A table that has all segments of a capture.
+struct Reading {
+    account: Account,
+    table: Table,
+}
+
+/// Gives the segments of a capture to a table, in order of time.
+///
+/// Most captures take one pass. It ends at the first segment that [`Nearby`] cannot put in order, or that makes its order doubtful; a
+/// second pass sorts all, and a third one follows if the clock was set back.
+fn read(
+    mut file: impl Read + Seek,
+    expansion: u64,
+    begin: impl Fn() -> Table,
+    stop: impl Fn() -> bool,
+) -> Result<Reading, Error> {
+    let start = file.stream_position().ok();
+    let limits = Limits {
+        bytes: u64::MAX,
+        expansion,
+    };
+    let mut table = begin();
+    let mut nearby = Nearby::default();
+    let first = pass(Reader::open_within(&mut file, limits, &stop)?, |segment| {
+        if let Some(segment) = nearby.push(segment) {
+            table.add(&segment);
+        }
+        let is_right = nearby.too_late == 0 && !nearby.is_doubtful;
+        Ok(if !is_right && start.is_some() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
+    })?;
+    let is_right = nearby.too_late == 0 && !nearby.is_doubtful;
+    let Some(start) = start.filter(|_| !is_right) else {
+        while let Some(segment) = nearby.pop() {
+            table.add(&segment);
+        }
+        let account = Account {
+            too_late: nearby.too_late + nearby.damaged,
+            ..first
+        };
+        return Ok(Reading { account, table });
+    };
+    rewind(&mut file, start)?;
+    let mut sorting = Sorting::default();
+    let mut witness = Witness::default();
+    let second = pass(Reader::open_within(&mut file, limits, &stop)?, |segment| {
+        witness.see(&segment);
+        sorting.push(segment).map_err(|error| unsorted(&error))?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let mut table = begin();
+    if !witness.is_clock() {
+        let mut count = 0_u64;
+        sorting.finish(|segment| {
+            count += 1;
+            if count.is_multiple_of(PULSE) && stop() {
+                return Err(Failed(Error::Interrupted));
+            }
+            table.add(segment);
+            Ok(())
+        })?;
+        let account = Account {
+            order: Order::Sorted,
+            ..second
+        };
+        return Ok(Reading { account, table });
+    }
+    drop(sorting);
+    rewind(&mut file, start)?;
+    let mut clock = Clock::default();
+    let third = pass(Reader::open_within(&mut file, limits, &stop)?, |segment| {
+        table.add(&clock.place(segment));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let account = Account {
+        order: match clock.steps {
+            0 => Order::Nearby,
+            _ => Order::ClockSetBack,
+        },
+        steps: clock.steps,
+        too_late: clock.damaged,
+        ..third
+    };
+    Ok(Reading { account, table })
+}
+
+/// Sorted segments between two calls of `stop`: about as many as 64 KiB of a capture hold.
+const PULSE: u64 = 1024;
+
+/// An error of a sort, or of the temporary file of one.
+struct Failed(Error);
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self(unsorted(&error))
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        failed.0
+    }
+}
+
+fn rewind(file: &mut impl Seek, start: u64) -> Result<(), Error> {
+    let back = file.seek(SeekFrom::Start(start));
+    back.map(|_| ())
+        .map_err(|error| Error::System(error.to_string()))
+}
+
+fn unsorted(error: &io::Error) -> Error {
+    Error::Unsorted(error.to_string())
+}
+
+/// Reads the segments of a capture in the order of the file.
+fn pass(
+    mut reader: Reader<'_>,
+    mut take: impl FnMut(Segment) -> Result<ControlFlow<()>, Error>,
+) -> Result<Account, Error> {
     let mut passed_over: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut damaged = None;
+    let mut start: Option<i128> = None;
     loop {
         match reader.next_packet() {
-            Ok(Some(packet)) => match Segment::of(&packet) {
-                Ok(segment) => {
-                    if let Some(segment) = order.push(segment) {
-                        table.add(&segment);
+            Ok(Some(packet)) => {
+                start = Some(start.map_or(packet.time, |start| start.min(packet.time)));
+                match Segment::of(&packet) {
+                    Ok(segment) => {
+                        if take(segment)?.is_break() {
+                            break;
+                        }
                     }
+                    Err(omit) => *passed_over.entry(omit.name()).or_default() += 1,
                 }
-                Err(omit) => *passed_over.entry(omit.name()).or_default() += 1,
-            },
+            }
             Ok(None) => break,
-            Err(error @ (Error::Interrupted | Error::System(_))) => return Err(error),
+            Err(error @ (Error::Interrupted | Error::System(_) | Error::Expands { .. })) => {
+                return Err(error);
+            }
             Err(error) => {
                 damaged = Some(error.to_string());
                 break;
             }
         }
     }
-    while let Some(segment) = order.pop() {
-        table.add(&segment);
-    }
     Ok(Account {
         counts: reader.counts().clone(),
         passed_over,
-        too_late: order.too_late,
+        order: Order::Nearby,
+        too_late: 0,
+        steps: 0,
         damaged,
+        start,
     })
 }

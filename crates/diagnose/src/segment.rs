@@ -72,8 +72,8 @@ pub(crate) struct Segment {
     pub(crate) sack_permitted: bool,
     /// The capture has all options.
     pub(crate) has_all_options: bool,
-    blocks: [(u32, u32); MOST_BLOCKS],
-    block_count: u8,
+    pub(crate) blocks: [(u32, u32); MOST_BLOCKS],
+    pub(crate) block_count: u8,
 }
 
 impl Segment {

@@ -9,7 +9,9 @@ use std::{
 use crate::{
     Bounds,
     connection::Connection,
+    counters::Counters,
     finding,
+    order::LONGEST,
     report::{self, Omitted},
     retransmission::ledger::Budget,
     segment::{End, Segment},
@@ -52,6 +54,7 @@ pub(crate) struct Table {
     /// The last key and its slot: packets of a connection follow each other.
     recent: Option<((End, End), usize)>,
     next_id: u64,
+    counters: Counters,
     /// The connections that are kept, those with the fewest packets first.
     kept: BinaryHeap<Reverse<Kept>>,
     pub(crate) omitted: Omitted,
@@ -103,6 +106,7 @@ impl Table {
             queue: VecDeque::new(),
             recent: None,
             next_id: 1,
+            counters: Counters::default(),
             kept: BinaryHeap::new(),
             omitted: Omitted::default(),
             evicted: 0,
@@ -135,6 +139,9 @@ impl Table {
         };
         self.recent = Some((key, slot));
         if let Some(Some(connection)) = self.open.get_mut(slot) {
+            if self.counters.see(segment) {
+                connection.share_counter(segment);
+            }
             connection.add(segment, &mut self.budget);
             connection.note(segment);
         }
@@ -142,7 +149,11 @@ impl Table {
 
     fn is_another(&self, slot: usize, segment: &Segment) -> bool {
         let connection = self.open.get(slot).and_then(Option::as_ref);
-        connection.is_none_or(|connection| connection.is_another(segment))
+        connection.is_none_or(|connection| {
+            // No host is silent for years and goes on.
+            segment.time.saturating_sub(connection.start) > LONGEST
+                || connection.is_another(segment)
+        })
     }
 
     fn begin(&mut self, key: (End, End), segment: &Segment) -> usize {
@@ -183,7 +194,7 @@ impl Table {
                 continue;
             };
             let last = connection.last;
-            let is_over = connection.is_over() && now - last > LINGER;
+            let is_over = connection.is_over() && now.saturating_sub(last) > LINGER;
             if is_over || (is_full && (last == seen || looked > 2 * self.slots.len())) {
                 self.evicted += u64::from(!is_over);
                 self.finish(slot);
@@ -223,8 +234,7 @@ impl Table {
             self.budget.0 += connection.kept_retransmissions();
             return;
         }
-        let mut report = Box::new(report::Connection::of(connection));
-        report.findings = finding::all(&report);
+        let report = Box::new(report::Connection::of(connection));
         self.kept.push(Reverse(Kept {
             packets: connection.packets,
             id: connection.id,
@@ -256,6 +266,7 @@ impl Table {
         let kept = self.kept.into_iter();
         let mut kept: Vec<_> = kept.map(|Reverse(kept)| *kept.report).collect();
         kept.sort_by_key(|connection| connection.id);
+        finding::add(&mut kept);
         (kept, self.omitted, self.evicted)
     }
 }

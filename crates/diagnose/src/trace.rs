@@ -92,6 +92,9 @@ pub struct OneWay {
     pub round_trips: Thinned<RoundTrip>,
     /// The limits over time, without gaps.
     pub limits: Vec<Span>,
+    /// One past the highest octet that was sent.
+    #[serde(skip)]
+    highest: i64,
 }
 
 /// A packet near a frame that is watched.
@@ -154,6 +157,7 @@ impl Tracer {
             sacked: Thinned::new(watch.points),
             round_trips: Thinned::new(watch.points),
             limits: Vec::new(),
+            highest: 0,
         };
         Self {
             trace: Trace {
@@ -201,14 +205,18 @@ impl Tracer {
         if let Some(seq) = seq.filter(|_| segment.payload > 0) {
             let end = seq + i64::from(segment.payload);
             self.near[from].0 = end;
-            self.way(from).sent.push((segment.number, time_s, seq, end));
+            let way = self.way(from);
+            way.highest = way.highest.max(end);
+            way.sent.push((segment.number, time_s, seq, end));
         }
         if let Some(ack) = ack.filter(|_| !segment.has(SYN | RST)) {
             self.near[from].1 = ack;
             let way = self.way(1 - from);
             way.acknowledged
                 .push((time_s, ack, window.map(|window| ack + window)));
-            for (start, end) in sacks.iter().filter(|(start, _)| *start >= ack) {
+            let top = way.highest;
+            let of_data = |(start, end): &&(i64, i64)| *start >= ack && *end <= top;
+            for (start, end) in sacks.iter().filter(of_data) {
                 way.sacked.push((time_s, *start, *end));
             }
         }

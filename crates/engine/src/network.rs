@@ -366,6 +366,8 @@ impl<B: Body> Network<B> {
                     .probe
                     .observe(self.fabric.now, slot.element, &mut packet, fate);
             }
+            // The middlebox may send it more than once.
+            self.fabric.probe.copies(&mut packet);
             let port = port.map(|port| slot.ports[usize::from(port)]);
             let id = self.fabric.pool.insert(packet);
             match port {

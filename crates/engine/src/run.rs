@@ -233,6 +233,7 @@ impl<'a, B: Body> Simulation<'a, B> {
                 return Err(Error::Stopped);
             }
             if until == next_sample
+                && until < end
                 && let Some(every) = every
             {
                 samples.take(&mut network, &links, &groups);
@@ -248,6 +249,10 @@ impl<'a, B: Body> Simulation<'a, B> {
         network.run_through(end);
         if network.is_interrupted() {
             return Err(Error::Stopped);
+        }
+        if every.is_some() {
+            // The last state, whatever the interval.
+            samples.take(&mut network, &links, &groups);
         }
         network.note_windows();
         network.note_lost_inside();

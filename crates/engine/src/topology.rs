@@ -253,7 +253,7 @@ fn timing(flow: &ResolvedFlow, seed: u64) -> Timing {
             None => return Timing::Paced(pace(paced)),
             Some(level) => {
                 let phase = stream.at(0).uniform();
-                let payload = pace(paced).payload();
+                let payload = pace(paced).payload(0);
                 Sendings::Varying(sendings::Varying::new(
                     paced.rate, payload, level, phase, flow.start,
                 ))
@@ -343,9 +343,16 @@ fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> 
 /// Never: resolving fills the payload in and checks the times.
 #[must_use]
 pub fn pace(paced: &Paced) -> Pace {
-    paced
-        .payload
-        .and_then(|payload| Pace::new(paced.rate, u32::try_from(payload.get()).ok()?))
+    let sizes = if paced.writes.is_empty() {
+        paced.payload.as_slice()
+    } else {
+        &paced.writes
+    };
+    let sizes = sizes.iter().map(|size| u32::try_from(size.get()));
+    sizes
+        .collect::<Result<Vec<_>, _>>()
+        .ok()
+        .and_then(|sizes| Pace::of_writes(paced.rate, &sizes))
         .expect("resolving fills the payload in and checks the times")
 }
 
@@ -537,6 +544,7 @@ fn link_spec(
     );
     spec.queue = part.queue.clone();
     spec.reorder = part.reorder;
+    spec.held_limit = part.held_limit;
     spec.impairments = part
         .impair
         .iter()

@@ -5,6 +5,8 @@
 //! send, [`Layer::next_own`] until `None`, then the endpoint, whose segment is shown to [`Layer::pass`], and over
 //! again; when the endpoint has nothing, [`Layer::close_group`]. [`Protected`](super::Protected) does all that.
 
+use std::ops::Range;
+
 use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
 use super::{
@@ -70,6 +72,8 @@ pub struct Layer<B> {
     before: Before,
     timeouts: u64,
     recovered: Vec<Recovered<B>>,
+    /// Octets that the last redundant packet brought back.
+    repaired: Vec<Range<Seq>>,
     stats: Stats,
 }
 
@@ -90,6 +94,7 @@ impl<B: Body> Layer<B> {
             before: Before::default(),
             timeouts: 0,
             recovered: Vec::new(),
+            repaired: Vec::new(),
             stats: Stats::default(),
         })
     }
@@ -98,6 +103,12 @@ impl<B: Body> Layer<B> {
     #[must_use]
     pub const fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// Octets that the last redundant packet brought back.
+    #[must_use]
+    pub fn repaired(&self) -> &[Range<Seq>] {
+        &self.repaired
     }
 
     /// When [`Self::after_deadline`] wants to be called besides the endpoint's own deadline.
@@ -197,6 +208,7 @@ impl<B: Body> Layer<B> {
     /// A redundant packet arrives.
     #[inline(never)]
     pub fn on_redundant(&mut self, now: Instant, tcp: &mut Endpoint<B>, redundant: &Redundant<B>) {
+        self.repaired.clear();
         if !tcp.state().may_receive() {
             return;
         }
@@ -211,6 +223,7 @@ impl<B: Body> Layer<B> {
             let end = start + u64::from(body.len());
             self.last_data = self.last_data.max(end);
             self.hold.on_repaired(start, end);
+            self.repaired.push(start..end);
             tcp.on_repaired(now, start, &body);
         }
         self.recovered = recovered;

@@ -4,12 +4,14 @@
 //! Sans-I/O as the [`Endpoint`] is; the owner uses [`Protected::tcp_mut`] for what an application does, and
 //! nothing else of it.
 
+use std::ops::Range;
+
 use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
 pub use super::layer::Outgoing;
 use super::{layer::Layer, params::Config, stats::Stats};
 use crate::transport::Transport;
-use anabranch_tcp::Endpoint;
+use anabranch_tcp::{Endpoint, Seq};
 
 /// See the module.
 #[derive(Debug)]
@@ -42,6 +44,12 @@ impl<B: Body> Protected<B> {
     #[must_use]
     pub const fn stats(&self) -> &Stats {
         self.layer.stats()
+    }
+
+    /// Octets that the last redundant packet brought back.
+    #[must_use]
+    pub fn repaired(&self) -> &[Range<Seq>] {
+        self.layer.repaired()
     }
 
     /// When [`Self::on_deadline`] wants to be called; [`Instant::NEVER`] if not at all.

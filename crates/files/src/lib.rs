@@ -1,8 +1,12 @@
-//! Opens every file that a scenario names: regular files only, within a bound, interruptible.
+//! Opens every file that a scenario names: regular files only, within a bound, interruptible. Writes new files whole.
 //!
 //! A FIFO waits for a writer, `/dev/zero` never ends, `/proc/kmsg` waits for the next message of the kernel, and
 //! a file of `/proc` says that its size is 0. None of them may hold a run up or take memory without end.
 #![forbid(unsafe_code)]
+
+mod output;
+
+pub use output::{OutputError, write_new};
 
 use std::{
     fmt,

@@ -103,6 +103,7 @@ impl Queue {
             arrived: now,
             ecn: Ecn::NotEct,
             dscp: 0,
+            has_data: true,
             direction: Direction::Forward,
             order: self.order,
         };

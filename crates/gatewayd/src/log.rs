@@ -5,6 +5,8 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use anabranch_core::shown;
+
 /// Messages within [`PERIOD`], at most.
 const MOST: u32 = 20;
 const PERIOD: Duration = Duration::from_secs(10);
@@ -65,12 +67,12 @@ impl Log {
 
     fn line(&self, message: &str) -> String {
         match self.format {
-            Format::Text => format!("{message}\n"),
+            Format::Text => shown::terminal(message) + "\n",
             Format::Json => {
                 let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
                 let time = time.unwrap_or_default().as_secs_f64();
                 let object = serde_json::json!({ "time_s": time, "message": message });
-                format!("{object}\n")
+                shown::printable_json(&object.to_string()) + "\n"
             }
         }
     }
@@ -96,5 +98,15 @@ mod tests {
         let object: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
         assert_eq!(object["message"], "a \"name\"\nand more");
         assert_eq!(line.lines().count(), 1);
+    }
+
+    #[test]
+    fn a_name_in_a_message_controls_no_terminal() {
+        let name = "peer \x1b[2J\u{9b}2J\u{202e}";
+        for format in [Format::Text, Format::Json] {
+            let line = Log::new(format).line(name);
+            let text = line.trim_end();
+            assert_eq!(text, anabranch_core::shown::plain(text));
+        }
     }
 }

@@ -22,14 +22,14 @@ mod watch;
 mod ways;
 
 use std::{
-    fs::OpenOptions,
-    io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    io::{self, IsTerminal, Write},
+    panic,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use anabranch_core::system;
+use anabranch_core::shown;
+use anabranch_files::write_new;
 use clap::{Parser, Subcommand};
 
 use crate::log::Log;
@@ -42,11 +42,14 @@ enum Failure {
     System(String),
 }
 
+/// The exit status of bad input, as of every command of the project.
+const BAD_INPUT: u8 = 2;
+
 impl Failure {
     /// As of every command of the project.
     fn status(&self) -> u8 {
         match self {
-            Self::Input(_) => 2,
+            Self::Input(_) => BAD_INPUT,
             Self::System(_) => 1,
         }
     }
@@ -117,17 +120,42 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().command) {
-        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
+    // A message may quote a name: a terminal obeys nothing in it.
+    panic::set_hook(Box::new(|panic| complain(&panic.to_string())));
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // The arguments are quoted in the error.
+        Err(error) if error.use_stderr() => {
+            eprint!("{}", shown::terminal(&error.render().to_string()));
+            return ExitCode::from(BAD_INPUT);
+        }
+        Err(help) => help.exit(),
+    };
+    match run(arguments.command) {
+        Ok(text) => match write(&text) {
             // A reader that has seen enough is no error.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
             _ => ExitCode::SUCCESS,
         },
         Err(failure) => {
             let (Failure::Input(message) | Failure::System(message)) = &failure;
-            eprintln!("error: {message}");
+            complain(message);
             ExitCode::from(failure.status())
         }
+    }
+}
+
+fn complain(message: &str) {
+    eprintln!("error: {}", shown::terminal(message));
+}
+
+/// Writes to standard output; a terminal obeys nothing in it.
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout();
+    if out.is_terminal() {
+        out.write_all(shown::terminal(text).as_bytes())
+    } else {
+        out.write_all(text.as_bytes())
     }
 }
 
@@ -146,9 +174,9 @@ fn run(command: Command) -> Result<String, Failure> {
                 .iter()
                 .flat_map(|links| report::remarks(&config, links))
             {
-                eprintln!("remark: {remark}");
+                eprintln!("remark: {}", shown::terminal(&remark));
             }
-            Ok(report::report(&config))
+            Ok(shown::terminal(&report::report(&config)))
         }
         Command::Up { file, user, log } => {
             let config = load(&file)?;
@@ -171,8 +199,11 @@ fn run(command: Command) -> Result<String, Failure> {
                 return Ok(String::new());
             }
             let (report, answer) = status::report(&config).map_err(Failure::System)?;
-            let text = || report.text(None);
-            Ok(if json { answer + "\n" } else { text() })
+            Ok(if json {
+                shown::printable_json(&answer) + "\n"
+            } else {
+                shown::terminal(&report.text(None))
+            })
         }
         Command::Peer {
             file,
@@ -191,13 +222,38 @@ fn keygen(out: Option<&Path>) -> Result<String, String> {
     let Some(path) = out else {
         return Ok(format!("private {private}\npublic  {public}\n"));
     };
-    let failed = |error: io::Error| format!("{}: {}", path.display(), system::words(&error));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(failed)?;
-    writeln!(file, "{private}").map_err(failed)?;
+    write_new(path, format!("{private}\n").as_bytes(), 0o600)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(format!("public {public}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{any::TypeId, path::PathBuf};
+
+    use clap::CommandFactory;
+
+    use super::Arguments;
+
+    /// A new argument that names a file belongs into this list, and one that is written into `tests/all/outputs.rs`.
+    #[test]
+    fn every_argument_that_names_a_file_is_known() {
+        let mut found = Vec::new();
+        for command in Arguments::command().get_subcommands() {
+            for argument in command.get_arguments() {
+                if argument.get_value_parser().type_id() == TypeId::of::<PathBuf>() {
+                    found.push(format!("{} {}", command.get_name(), argument.get_id()));
+                }
+            }
+        }
+        let written = ["keygen out"];
+        let read = [
+            "check file",
+            "up file",
+            "status file",
+            "reload file",
+            "peer file",
+        ];
+        assert_eq!(found, [&written[..], &read[..]].concat());
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use anabranch_core::shown;
+
 use crate::{
     config::{Config, Endpoint},
     key::public,
@@ -61,7 +63,8 @@ pub fn other_end(
         })
         .collect();
     let mut text = format!(
-        "# The peer `{name}`. Make its key there: anabranch-gateway keygen --out key\n[gateway]\n"
+        "# The peer `{}`. Make its key there: anabranch-gateway keygen --out key\n[gateway]\n",
+        shown::plain(name)
     );
     if addresses.is_empty() {
         text.push_str("# addresses = [\"…\"]  # none of its addresses is in this end's networks\n");

@@ -8,7 +8,7 @@ use std::{
     os::{
         fd::{AsFd, BorrowedFd},
         unix::{
-            fs::PermissionsExt,
+            fs::{FileTypeExt, MetadataExt, PermissionsExt},
             net::{UnixListener, UnixStream},
         },
     },
@@ -349,6 +349,8 @@ const CLIENTS: usize = 8;
 pub struct StatusSocket {
     listener: UnixListener,
     clients: Vec<UnixStream>,
+    /// Device and inode of its file.
+    identity: Option<(u64, u64)>,
     /// They wait for [`StatusSocket::answer`].
     waiting: Vec<UnixStream>,
     path: PathBuf,
@@ -364,6 +366,16 @@ impl StatusSocket {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
         }
+        match fs::symlink_metadata(&path) {
+            // Connecting to any other file is refused as well: it is left as it is.
+            Ok(there) if !there.file_type().is_socket() => {
+                return Err(format!(
+                    "{}: it is no socket and is left as it is; expected a free name, or the status socket of a gateway that has ended",
+                    path.display()
+                ));
+            }
+            _ => {}
+        }
         match UnixStream::connect(&path) {
             Ok(_) => {
                 return Err(format!(
@@ -371,7 +383,7 @@ impl StatusSocket {
                     path.display()
                 ));
             }
-            // What a killed daemon left behind.
+            // A killed daemon left it.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 fs::remove_file(&path).map_err(failed)?;
             }
@@ -379,6 +391,7 @@ impl StatusSocket {
         }
         let listener = UnixListener::bind(&path).map_err(failed)?;
         let socket = Self {
+            identity: identity(&path),
             listener,
             clients: Vec::new(),
             waiting: Vec::new(),
@@ -458,6 +471,60 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
 
 impl Drop for StatusSocket {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        // Another daemon, or a user, may have put a file of that name there since.
+        if self.identity.is_some() && identity(&self.path) == self.identity {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Device and inode of a path.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let there = fs::symlink_metadata(path).ok()?;
+    Some((there.dev(), there.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{FileTypeExt, symlink},
+    };
+
+    use super::StatusSocket;
+
+    #[test]
+    fn only_a_socket_is_replaced_and_only_its_own_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "years").expect("written");
+        symlink("file", &link).expect("a link");
+        for path in [&file, &link] {
+            let refused = StatusSocket::open(path.clone())
+                .err()
+                .expect("it is refused");
+            assert!(
+                refused.contains("no socket and is left as it is"),
+                "{refused}"
+            );
+        }
+        assert_eq!(fs::read(&file).expect("it is there"), b"years");
+
+        let path = folder.path().join("socket");
+        let first = StatusSocket::open(path.clone()).expect("the name is free");
+        fs::remove_file(&path).expect("it is there");
+        fs::write(&path, "years").expect("written");
+        drop(first);
+        assert_eq!(fs::read(&path).expect("it is there"), b"years");
+        fs::remove_file(&path).expect("it is there");
+        drop(StatusSocket::open(path.clone()).expect("the name is free"));
+        assert!(!path.exists());
+
+        // A killed daemon leaves a socket that nothing listens on.
+        drop(std::os::unix::net::UnixListener::bind(&path).expect("the name is free"));
+        let socket = StatusSocket::open(path.clone()).expect("it is taken over");
+        let about = fs::symlink_metadata(&path).expect("it is there");
+        assert!(about.file_type().is_socket());
+        drop(socket);
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anabranch_core::system::words;
+use anabranch_core::{shown, system::words};
 
 use crate::{
     config::Config,
@@ -28,13 +28,13 @@ pub fn watch(config: &Config, json: bool) -> Result<(), String> {
     loop {
         let now = Instant::now();
         let text = match report(config) {
-            Ok((_, answer)) if json => answer + "\n",
+            Ok((_, answer)) if json => shown::printable_json(&answer) + "\n",
             Ok((report, _)) => {
                 let earlier = before.take().map(|(report, at)| Earlier {
                     report,
                     elapsed: now.duration_since(at),
                 });
-                let text = report.text(earlier.as_ref());
+                let text = shown::terminal(&report.text(earlier.as_ref()));
                 before = Some((report, now));
                 text
             }
@@ -42,10 +42,10 @@ pub fn watch(config: &Config, json: bool) -> Result<(), String> {
             Err(why) => {
                 before = None;
                 if json {
-                    eprintln!("{why}");
+                    eprintln!("{}", shown::terminal(&why));
                     String::new()
                 } else {
-                    format!("{why}\n")
+                    shown::terminal(&why) + "\n"
                 }
             }
         };

@@ -44,6 +44,8 @@ pub struct View {
     pub ecn: Ecn,
     /// Its number at this element, from 0.
     pub index: u64,
+    /// Whether it carries application data: a TCP segment with payload, or a datagram.
+    pub has_data: bool,
 }
 
 /// An impairment. The draws it is given belong to the packet's number at this element, so that
@@ -131,6 +133,7 @@ impl AnyImpairment {
             (Self::GilbertElliott(next), Self::GilbertElliott(before)) => next.follow(before),
             (Self::FourStateLoss(next), Self::FourStateLoss(before)) => next.follow(before),
             (Self::Jitter(next), Self::Jitter(before)) => next.follow(before),
+            (Self::LossList(next), Self::LossList(before)) => next.follow(before),
             _ => {}
         }
         *self = next;

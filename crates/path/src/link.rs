@@ -1,6 +1,6 @@
 //! Links: queue → rate → delay → impairments, one direction at a time.
 //!
-//! A *plain* link (drop-tail or unlimited queue, fixed rate, no impairment, nothing changed in
+//! A *plain* link (drop-tail or unlimited queue, fixed rate, no `held_limit`, no impairment, nothing changed in
 //! mid-run) is arithmetic: the moment a packet leaves is known when it arrives. A *served* link
 //! runs any queue discipline, service and impairments, with an event when a transmission ends.
 //! On a path where both apply they do the same to every packet; a test compares them.

@@ -9,7 +9,7 @@ use anabranch_core::{
     packet::{ConnectionId, Direction, Ecn, FlowId, PacketId},
     parameters::Contradiction,
     rng::{Draw, Stream},
-    units::{Bytes, Instant, Rate, text::Limit},
+    units::{Bytes, Duration, Instant, Rate, text::Limit},
 };
 use std::{fmt, sync::Arc};
 
@@ -40,11 +40,13 @@ pub struct Item {
     pub dscp: u8,
     /// Which way along its flow it goes.
     pub direction: Direction,
+    /// Whether it carries application data.
+    pub has_data: bool,
     /// Its number among the arrivals at the link, from 0; wraps.
     pub order: u32,
 }
 
-/// What a queue decided about packets other than handing one out.
+/// What happened to packets in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Dropped; it waits here no longer.
@@ -53,6 +55,13 @@ pub enum Outcome {
     Marked(Item),
     /// Moved behind others.
     Moved(Item),
+    /// Handed out after it has waited. Reported by the link that the queue belongs to, if it records waits.
+    Waited {
+        /// The packet.
+        packet: PacketId,
+        /// From its arrival to the beginning of its transmission.
+        queue_delay: Duration,
+    },
 }
 
 /// What a discipline may use while it works, and where it reports.

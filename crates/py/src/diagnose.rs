@@ -3,11 +3,16 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
-    io::BufWriter,
-    path::PathBuf,
+    io::{self, BufWriter, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use anabranch_capture::annotate;
+use anabranch::{Interrupt, system::words};
+use anabranch_capture::{Error, annotate};
 use anabranch_diagnose::{
     Bounds, Watch, diagnose as read,
     finding::Kind,
@@ -15,10 +20,14 @@ use anabranch_diagnose::{
     trace as follow,
 };
 use anabranch_files::Files;
-use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
+use pyo3::{
+    create_exception,
+    exceptions::{PyOSError, PyValueError},
+    prelude::*,
+};
 use serde_json::json;
 
-use crate::interruptible::quietly;
+use crate::interruptible::interruptible;
 
 create_exception!(
     anabranch._engine,
@@ -27,69 +36,140 @@ create_exception!(
     "A file that cannot be read as a capture: what is wrong, and what was expected."
 );
 
-/// What a capture shows, as JSON. Raises `CaptureError`.
-#[pyfunction]
-pub fn diagnose(py: Python<'_>, path: PathBuf, name: String) -> PyResult<String> {
-    let found = quietly(py, move |interrupt| {
-        let file = Files::default()
-            .open(&path)
-            .map_err(|error| error.to_string())?;
-        let stop = interrupt.clone();
-        let report = read(file, &name, Bounds::default(), move || stop.is_raised())
-            .map_err(|error| error.to_string())?;
-        serde_json::to_string(&report).map_err(|error| error.to_string())
-    })?;
-    found.map_err(CaptureError::new_err)
+/// A file that counts how far it has been read.
+struct Counted {
+    file: File,
+    at: Arc<AtomicU64>,
 }
 
-/// What the charts of some connections of a capture are drawn from, as JSON. Raises `CaptureError`.
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(into)?;
+        self.at.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+impl Seek for Counted {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = self.file.seek(to)?;
+        self.at.store(at, Ordering::Relaxed);
+        Ok(at)
+    }
+}
+
+/// Reads a capture in a thread. `progress` is called many times a second with the share that has been read, 0 to 1; it begins
+/// again if the capture is read again. Raises `CaptureError`.
+fn reading<T: Send + 'static>(
+    py: Python<'_>,
+    path: &Path,
+    progress: Option<&Py<PyAny>>,
+    work: impl FnOnce(Counted, Interrupt) -> PyResult<T> + Send + 'static,
+) -> PyResult<T> {
+    let file = Files::default()
+        .open(path)
+        .map_err(|error| unreadable(&error))?;
+    let size = file.metadata().map_or(1, |known| known.len()).max(1);
+    let at = Arc::new(AtomicU64::new(0));
+    let counted = Counted {
+        file,
+        at: Arc::clone(&at),
+    };
+    let mut pulse = |py: Python<'_>| {
+        let share = at.load(Ordering::Relaxed) as f64 / size as f64;
+        progress.map_or(Ok(()), |progress| {
+            progress.call1(py, (share.min(1.0),)).map(drop)
+        })
+    };
+    interruptible(py, &mut pulse, move |interrupt| {
+        work(counted, interrupt.clone())
+    })?
+}
+
+/// What a capture shows, as JSON. With `any_expansion` a compressed one may expand however much. Raises `CaptureError`.
 #[pyfunction]
+#[pyo3(signature = (path, name, any_expansion = false, progress = None))]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over values")]
+pub fn diagnose(
+    py: Python<'_>,
+    path: PathBuf,
+    name: String,
+    any_expansion: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let bounds = if any_expansion {
+        Bounds::ANY_EXPANSION
+    } else {
+        Bounds::DEFAULT
+    };
+    reading(py, &path, progress.as_ref(), move |file, interrupt| {
+        let report = read(file, &name, bounds, move || interrupt.is_raised())
+            .map_err(|error| unreadable(&error))?;
+        serde_json::to_string(&report).map_err(|error| unreadable(&error))
+    })
+}
+
+/// What the charts of some connections of a capture are drawn from, as JSON: the capture has been diagnosed. Raises
+/// `CaptureError`.
+#[pyfunction]
+#[pyo3(signature = (path, connections, frames, points, progress = None))]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over values")]
 pub fn diagnose_trace(
     py: Python<'_>,
     path: PathBuf,
     connections: Vec<u64>,
     frames: BTreeSet<u64>,
     points: usize,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let found = quietly(py, move |interrupt| {
-        let file = Files::default()
-            .open(&path)
-            .map_err(|error| error.to_string())?;
-        let stop = interrupt.clone();
-        let watch = Watch {
-            connections,
-            frames,
-            points,
-        };
-        let traces = follow(file, Bounds::default(), watch, move || stop.is_raised())
-            .map_err(|error| error.to_string())?;
-        serde_json::to_string(&traces).map_err(|error| error.to_string())
-    })?;
-    found.map_err(CaptureError::new_err)
+    let watch = Watch {
+        connections,
+        frames,
+        points,
+    };
+    reading(py, &path, progress.as_ref(), move |file, interrupt| {
+        let traces = follow(file, Bounds::ANY_EXPANSION, &watch, move || {
+            interrupt.is_raised()
+        })
+        .map_err(|error| unreadable(&error))?;
+        serde_json::to_string(&traces).map_err(|error| unreadable(&error))
+    })
 }
 
-/// Writes a capture as pcapng, with comments at some frames and one on the whole. Raises `CaptureError`.
+/// Writes a capture as pcapng, with comments at some frames and one on the whole. Raises `CaptureError`, and `OSError` if
+/// the system refuses to write (a full disk).
 #[pyfunction]
+#[pyo3(signature = (path, target, comments, title, progress = None))]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over values")]
 pub fn annotate_capture(
     py: Python<'_>,
     path: PathBuf,
     target: PathBuf,
     comments: BTreeMap<u64, String>,
     title: String,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let found = quietly(py, move |interrupt| {
-        let file = Files::default()
-            .open(&path)
-            .map_err(|error| error.to_string())?;
-        let out =
-            File::create(&target).map_err(|error| format!("it cannot be written: {error}"))?;
-        let stop = interrupt.clone();
+    reading(py, &path, progress.as_ref(), move |file, interrupt| {
+        let out = File::create(&target).map_err(|error| unwritable(&error))?;
         annotate(file, BufWriter::new(out), &title, &comments, move || {
-            stop.is_raised()
+            interrupt.is_raised()
         })
-        .map_err(|error| error.to_string())
-    })?;
-    found.map_err(CaptureError::new_err)
+        .map_err(|error| match error {
+            Error::Unwritable {
+                number: Some(number),
+                ..
+            } => unwritable(&io::Error::from_raw_os_error(number)),
+            other => unreadable(&other),
+        })
+    })
+}
+
+fn unreadable(error: &impl std::fmt::Display) -> PyErr {
+    CaptureError::new_err(error.to_string())
+}
+
+fn unwritable(error: &io::Error) -> PyErr {
+    PyOSError::new_err((error.raw_os_error(), words(error)))
 }
 
 /// Every limit, in the order in which rules are asked, and every other finding: meaning, evidence and what looks the same, as

@@ -1,4 +1,4 @@
-//! Two directories change places at once.
+//! Renames in one step: two names are exchanged, or a name is taken that must be free.
 
 use std::path::PathBuf;
 
@@ -12,6 +12,15 @@ pub fn exchange(one: PathBuf, other: PathBuf) -> PyResult<bool> {
     system::exchange(&one, &other)
 }
 
+/// Renames a path to a name that must be free, in one step (`renameat2` with `RENAME_NOREPLACE`); whether that is done.
+/// Where the file system or the system has no such step, nothing has changed. Raises `FileExistsError` if the name is
+/// taken, and `OSError` for any other reason.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
+pub fn rename_new(one: PathBuf, other: PathBuf) -> PyResult<bool> {
+    system::rename_new(&one, &other)
+}
+
 #[cfg(target_os = "linux")]
 mod system {
     use std::path::Path;
@@ -23,7 +32,15 @@ mod system {
     };
 
     pub fn exchange(one: &Path, other: &Path) -> PyResult<bool> {
-        match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
+        rename(one, other, RenameFlags::EXCHANGE)
+    }
+
+    pub fn rename_new(one: &Path, other: &Path) -> PyResult<bool> {
+        rename(one, other, RenameFlags::NOREPLACE)
+    }
+
+    fn rename(one: &Path, other: &Path, flags: RenameFlags) -> PyResult<bool> {
+        match renameat_with(CWD, one, CWD, other, flags) {
             Ok(()) => Ok(true),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(false),
             Err(error) => {
@@ -42,6 +59,11 @@ mod system {
 
     #[expect(clippy::unnecessary_wraps, reason = "as on Linux")]
     pub fn exchange(_one: &Path, _other: &Path) -> PyResult<bool> {
+        Ok(false)
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "as on Linux")]
+    pub fn rename_new(_one: &Path, _other: &Path) -> PyResult<bool> {
         Ok(false)
     }
 }

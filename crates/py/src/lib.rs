@@ -36,7 +36,7 @@ mod _engine {
     #[pymodule_export]
     use super::error::ScenarioError;
     #[pymodule_export]
-    use super::exchange::exchange;
+    use super::exchange::{exchange, rename_new};
     #[pymodule_export]
     use super::live::{
         LiveUnavailableError, UntraceableError, check_live, live_hosts, live_program_hindrance,

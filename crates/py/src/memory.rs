@@ -75,7 +75,9 @@ fn meets_unlimited(resolved: &Resolved, flow: &ResolvedFlow) -> bool {
     flow.route.iter().any(|step| match step {
         Step::Link(hop) => {
             let direction = &resolved.links[hop.link].directions[hop.direction as usize];
-            direction.rate.is_some() && direction.queue.limit() == Some(Limit::Unlimited)
+            let is_unlimited = direction.queue.limit() == Some(Limit::Unlimited)
+                && direction.held_limit == Limit::Unlimited;
+            direction.rate.is_some() && is_unlimited
         }
         // A gateway's routes are links of their own, and what waits there is bounded by the same window.
         Step::Gateway { .. } => false,

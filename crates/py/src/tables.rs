@@ -364,7 +364,9 @@ fn packet_column<B: Body>(run: &Finished<B>, rows: &[Judged<'_>], name: &str) ->
         "received_s" => floats(rows, |(row, _)| row.received.map(Instant::as_secs_f64)),
         "fate" => strings(rows, |(row, _)| Some(fate(row))),
         "where" => strings(rows, |(row, _)| place(run, row)),
-        "queue_delay_ms" => floats(rows, |(row, _)| Some(row.queue_delay.as_millis_f64())),
+        "queue_delay_ms" => floats(rows, |(row, _)| {
+            row.queue_delay.map(Duration::as_millis_f64)
+        }),
         "reordered" => flags(rows, |(row, _)| Some(row.reordered)),
         _ => counts(rows, |(row, _)| row.extent),
     }

@@ -18,7 +18,10 @@ pub use select::{Address, Match};
 
 use std::{borrow::Cow, fmt};
 
-use anabranch_core::units::{Bytes, Duration, text::LinkRate};
+use anabranch_core::units::{
+    Bytes, Duration,
+    text::{Limit, LinkRate},
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -113,6 +116,11 @@ pub struct Link {
     /// What waits for the link; without one an unlimited drop-tail queue.
     #[serde(default)]
     pub queue: Queue,
+    /// The most that it holds in all: packets that wait, are being sent and propagate, in packets, bytes or bandwidth-delay
+    /// products. A packet that finds it full is dropped. The `limit` of netem is such a bound, by default 1000 packets whatever the
+    /// delay.
+    #[serde(default, skip_serializing_if = "is_unlimited")]
+    pub held_limit: Limit,
     /// What befalls packets in flight, in this order.
     #[serde(default)]
     pub impair: Vec<Kind<impair::Config>>,
@@ -151,6 +159,10 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
+fn is_unlimited(limit: &Limit) -> bool {
+    *limit == Limit::Unlimited
+}
+
 /// What one direction of a link does otherwise; each value replaces the link's as a whole.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -167,6 +179,11 @@ pub struct OneWay {
     /// What waits for the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+    /// The most that it holds in all: packets that wait, are being sent and propagate, in packets, bytes or bandwidth-delay
+    /// products. A packet that finds it full is dropped. The `limit` of netem is such a bound, by default 1000 packets whatever the
+    /// delay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_limit: Option<Limit>,
     /// What befalls packets in flight, in this order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub impair: Option<Vec<Kind<impair::Config>>>,
@@ -210,6 +227,11 @@ pub struct Group {
     /// What waits for the members, shared by all.
     #[serde(default)]
     pub queue: Queue,
+    /// The most that it holds in all: packets that wait, are being sent and propagate, in packets, bytes or bandwidth-delay
+    /// products. A packet that finds it full is dropped. The `limit` of netem is such a bound, by default 1000 packets whatever the
+    /// delay.
+    #[serde(default, skip_serializing_if = "is_unlimited")]
+    pub held_limit: Limit,
     /// What befalls packets in flight, in this order.
     #[serde(default)]
     pub impair: Vec<Kind<impair::Config>>,

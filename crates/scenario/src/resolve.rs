@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use anabranch_core::{
     packet::Direction,
-    units::{Duration, Instant, Rate},
+    units::{Duration, Instant, Rate, text::Limit},
 };
 use anabranch_document::{
     class::{ClassMatch, Mode},
@@ -151,6 +151,8 @@ pub struct ResolvedDirection {
     pub queue: queue::Config,
     /// Reordering inside the queue.
     pub reorder: Option<queue::Reorder>,
+    /// How much it holds at most in all; never a multiple of the bandwidth-delay product.
+    pub held_limit: Limit,
     /// What befalls packets in flight, in this order.
     pub impair: Vec<ResolvedImpairment>,
     /// Whether it works at the start.

@@ -7,6 +7,7 @@ pub mod profile;
 pub mod replay;
 mod request_response;
 pub mod sendings;
+mod writes;
 
 pub use arrivals::{Arrivals, Transfer};
 pub use on_off::{OnOff, Spans};
@@ -15,6 +16,7 @@ pub use profile::{Level, Profile};
 pub use replay::{Recording, RecordingError, Replay};
 pub use request_response::RequestResponse;
 pub use sendings::Sendings;
+pub use writes::Writes;
 
 use anabranch_core::{
     math,

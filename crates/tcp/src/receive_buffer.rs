@@ -4,7 +4,7 @@
 //! for it to read from. Out of order, disjoint intervals are kept in a sorted deque: new data lands
 //! near its back and repairs near its front, where insertion is cheap.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::Range};
 
 use super::{segment::SackBlock, seq::Seq};
 use anabranch_core::body::Body;
@@ -247,6 +247,26 @@ impl<B: Body> ReceiveBuffer<B> {
             first = Some(interval.start);
         }
         true
+    }
+
+    /// The parts of `from..to` that have not arrived.
+    #[must_use]
+    pub fn missing(&self, from: Seq, to: Seq) -> Vec<Range<Seq>> {
+        let (mut missing, mut at) = (Vec::new(), from);
+        let first = self.intervals.partition_point(|i| i.end <= from);
+        for interval in self.intervals.range(first..) {
+            if interval.start >= to {
+                break;
+            }
+            if at < interval.start {
+                missing.push(at..interval.start);
+            }
+            at = at.max(interval.end);
+        }
+        if at < to {
+            missing.push(at..to);
+        }
+        missing
     }
 
     /// Reports octets that came twice with the next acknowledgment (RFC 2883 §4).

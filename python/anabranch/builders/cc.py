@@ -11,6 +11,7 @@ def reno(
     slow_start_limit: str | None = None,
     avoidance: str | None = None,
     extra_eighth: bool | None = None,
+    beta_ecn: str | float | None = None,
     reduce_from: str | None = None,
 ) -> Component:
     """Reno.
@@ -24,6 +25,8 @@ def reno(
             cwnd`` per ACK (RFC 5681 §3.1 equation 3). (one of ``"bytes"``, ``"acks"``; default ``"bytes"``)
         extra_eighth: In congestion avoidance every ACK adds an eighth of a segment besides, as 4.4BSD did (RFC 2525
             §2.6). (default ``False``)
+        beta_ecn: The share of the window that a mark leaves in congestion avoidance: that of a loss, or a number
+            (ABE, RFC 8511 §3.1: 0.8). (``"loss"``; 0.5 to 0.99; default ``"loss"``)
         reduce_from: What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``;
             one of ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
     """
@@ -33,6 +36,7 @@ def reno(
             "slow_start_limit": slow_start_limit,
             "avoidance": avoidance,
             "extra_eighth": extra_eighth,
+            "beta_ecn": beta_ecn,
             "reduce_from": reduce_from,
         },
     )
@@ -43,6 +47,7 @@ def new_reno(
     slow_start_limit: str | None = None,
     avoidance: str | None = None,
     extra_eighth: bool | None = None,
+    beta_ecn: str | float | None = None,
     reduce_from: str | None = None,
 ) -> Component:
     """Reno.
@@ -56,6 +61,8 @@ def new_reno(
             cwnd`` per ACK (RFC 5681 §3.1 equation 3). (one of ``"bytes"``, ``"acks"``; default ``"bytes"``)
         extra_eighth: In congestion avoidance every ACK adds an eighth of a segment besides, as 4.4BSD did (RFC 2525
             §2.6). (default ``False``)
+        beta_ecn: The share of the window that a mark leaves in congestion avoidance: that of a loss, or a number
+            (ABE, RFC 8511 §3.1: 0.8). (``"loss"``; 0.5 to 0.99; default ``"loss"``)
         reduce_from: What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``;
             one of ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
     """
@@ -65,6 +72,7 @@ def new_reno(
             "slow_start_limit": slow_start_limit,
             "avoidance": avoidance,
             "extra_eighth": extra_eighth,
+            "beta_ecn": beta_ecn,
             "reduce_from": reduce_from,
         },
     )
@@ -74,6 +82,7 @@ def cubic(
     *,
     c: float | None = None,
     beta: float | None = None,
+    beta_ecn: str | float | None = None,
     fast_convergence: bool | None = None,
     tcp_friendly: bool | None = None,
     reno_friendly: str | None = None,
@@ -100,6 +109,8 @@ def cubic(
             (0.001 to 100.0; default ``0.4``)
         beta: β: the share of the window that a reduction leaves (RFC 9438 §4.6). Where an older paper says β = 0.2,
             meaning what it takes away, this is 0.8. (0.5 to 0.99; default ``0.7``)
+        beta_ecn: The share of the window that a mark leaves in congestion avoidance: that of a loss, or a number
+            (ABE, RFC 8511 §3.1: 0.85). (``"loss"``; 0.5 to 0.99; default ``"loss"``)
         fast_convergence: Gives up more when the window did not reach the last W_max, so that new flows find room
             (RFC 9438 §4.7). (default ``True``)
         tcp_friendly: The Reno-friendly region: never slower than Reno would be (RFC 9438 §4.3). Without it the
@@ -137,6 +148,7 @@ def cubic(
         {
             "c": c,
             "beta": beta,
+            "beta_ecn": beta_ecn,
             "fast_convergence": fast_convergence,
             "tcp_friendly": tcp_friendly,
             "reno_friendly": reno_friendly,
@@ -160,6 +172,7 @@ def cubic_plus(
     *,
     c: float | None = None,
     beta: float | None = None,
+    beta_ecn: str | float | None = None,
     fast_convergence: bool | None = None,
     tcp_friendly: bool | None = None,
     reno_friendly: str | None = None,
@@ -191,6 +204,8 @@ def cubic_plus(
             (0.001 to 100.0; default ``0.4``)
         beta: β: the share of the window that a reduction leaves (RFC 9438 §4.6). Where an older paper says β = 0.2,
             meaning what it takes away, this is 0.8. (0.5 to 0.99; default ``0.7``)
+        beta_ecn: The share of the window that a mark leaves in congestion avoidance: that of a loss, or a number
+            (ABE, RFC 8511 §3.1: 0.85). (``"loss"``; 0.5 to 0.99; default ``"loss"``)
         fast_convergence: Gives up more when the window did not reach the last W_max, so that new flows find room
             (RFC 9438 §4.7). (default ``True``)
         tcp_friendly: The Reno-friendly region: never slower than Reno would be (RFC 9438 §4.3). Without it the
@@ -238,6 +253,7 @@ def cubic_plus(
         {
             "c": c,
             "beta": beta,
+            "beta_ecn": beta_ecn,
             "fast_convergence": fast_convergence,
             "tcp_friendly": tcp_friendly,
             "reno_friendly": reno_friendly,
@@ -481,8 +497,8 @@ def westwood_plus(
     random loss.
 
     Args:
-        form: When the estimate is sampled and applied. (one of ``"published"``, ``"linux"``; default
-            ``"published"``)
+        form: When the estimate is sampled and applied: as published, or as in Linux. (``"stack"``; one of
+            ``"published"``, ``"linux"``; default ``"stack"``)
         filter: Share of the old estimate in the new one: the low-pass filter's coefficient (§2: 7/8). (0.0 to 1.0;
             default ``0.875``)
         counting: What of the acknowledged data a sample counts (§2). (one of ``"once"``, ``"twice"``; default
@@ -582,6 +598,7 @@ def compound(
 
 def vegas(
     *,
+    form: str | None = None,
     alpha: str | None = None,
     beta: str | None = None,
     gamma: str | None = None,
@@ -596,23 +613,25 @@ def vegas(
     delay-based controls.
 
     Args:
-        alpha: Packets queued below which the window grows (§III-B: 1). (packets in packet (packets); 1 packet to
-            1000000 packets; default ``"1 packet"``)
-        beta: Packets queued above which the window shrinks (§III-B: 3). (packets in packet (packets); 1 packet to
-            1000000 packets; default ``"3 packets"``)
+        form: As published, or as in Linux. (``"stack"``; one of ``"published"``, ``"linux"``; default ``"stack"``)
+        alpha: Packets queued below which the window grows (§III-B: 1; Linux: 2). (``"stack"``; packets in packet
+            (packets); 1 packet to 1000000 packets; default ``"stack"``)
+        beta: Packets queued above which the window shrinks (§III-B: 3; Linux: 4). (``"stack"``; packets in packet
+            (packets); 1 packet to 1000000 packets; default ``"stack"``)
         gamma: Packets queued above which slow start ends (§III-C: 1). (packets in packet (packets); 1 packet to
             1000000 packets; default ``"1 packet"``)
         beta_loss: The share of the window that a loss leaves (RFC 5681 §3.1: half). (0.5 to 0.99; default ``0.5``)
         slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
             has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
-        rtt: The round-trip time in ``diff = (1 - BaseRTT / RTT) · cwnd`` (§III-B). (one of ``"mean"``,
-            ``"segment"``; default ``"mean"``)
+        rtt: The round-trip time from which the queue is counted (§III-B): the mean of a round trip, or its least in
+            Linux. (``"stack"``; one of ``"mean"``, ``"least"``, ``"segment"``; default ``"stack"``)
         reduce_from: What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``;
             one of ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
     """
     return build(
         Builder("cc.vegas", "flow.component.cc", kind="vegas"),
         {
+            "form": form,
             "alpha": alpha,
             "beta": beta,
             "gamma": gamma,
@@ -626,9 +645,10 @@ def vegas(
 
 def bic(
     *,
+    form: str | None = None,
     s_max: str | None = None,
-    s_min: float | None = None,
-    beta: float | None = None,
+    s_min: str | float | None = None,
+    beta: str | float | None = None,
     low_window: str | None = None,
     fast_convergence: bool | None = None,
     slow_start_limit: str | None = None,
@@ -639,12 +659,13 @@ def bic(
     A binary search between the windows before and after the last loss. The default of Linux before CUBIC.
 
     Args:
-        s_max: ``S_max``: the most that a round trip adds (§III: 32). (packets in packet (packets); 1 packet to
-            1000000 packets; default ``"32 packets"``)
-        s_min: ``S_min``: the least that a round trip adds, in segments (§III: 0.01). (0.001 to 1.0; default
-            ``0.01``)
-        beta: The share of the window that a loss leaves (§III: 0.875, the paper's ``1 - beta``). (0.5 to 0.99;
-            default ``0.875``)
+        form: As published, or as in Linux. (``"stack"``; one of ``"published"``, ``"linux"``; default ``"stack"``)
+        s_max: ``S_max``: the most that a round trip adds (§III: 32; Linux: 16). (``"stack"``; packets in packet
+            (packets); 1 packet to 1000000 packets; default ``"stack"``)
+        s_min: ``S_min``: the least that a round trip adds, in segments (§III: 0.01; Linux: 0.2). (``"stack"``;
+            0.001 to 1.0; default ``"stack"``)
+        beta: The share of the window that a loss leaves (§III: 0.875, the paper's ``1 - beta``; Linux: 819 of
+            1024). (``"stack"``; 0.5 to 0.99; default ``"stack"``)
         low_window: The window below which BIC is Reno (§III: 14). (packets in packet (packets); 1 packet to 1000000
             packets; default ``"14 packets"``)
         fast_convergence: A loss before the old maximum is reached lowers the new one to the middle of the window
@@ -657,6 +678,7 @@ def bic(
     return build(
         Builder("cc.bic", "flow.component.cc", kind="bic"),
         {
+            "form": form,
             "s_max": s_max,
             "s_min": s_min,
             "beta": beta,

@@ -104,6 +104,7 @@ def four_state_loss(
 def loss_list(
     *,
     packets: Sequence[int] | None = None,
+    data_packets: Sequence[int] | None = None,
     times: Sequence[str] | None = None,
     file: str | None = None,
 ) -> Component:
@@ -112,17 +113,24 @@ def loss_list(
     Loses the packets that a list names, by number or by time: for a look at one loss.
 
     Args:
-        packets: Numbers of packets among those that come here, from 0, each number once. (each at least 0)
+        packets: Numbers of packets in this direction of the link, from 0, each number once. All packets count,
+            those of the handshake and pure acknowledgments included: the first packet with data is 1 with the stack
+            ``rfc``, whose client acknowledges the SYN-ACK with it, and 2 with ``linux``, whose client acknowledges
+            it separately. (each at least 0)
+        data_packets: Numbers among the packets with data (TCP segments with payload, datagrams), from 0, each
+            number once: ``[2]`` loses the third packet with data, whatever the stack. Retransmissions count, too.
+            (each at least 0)
         times: Times from the start of the run: for each the next packet to come at or after it is lost; a time that
             stands there twice loses two packets. (each duration in ps, ns, us (µs), ms, s, min, h; each 0 s to
             9223372.036854775807 s)
-        file: A text file with more of both, one to a line: a bare number for a packet, a time with its unit. Its
-            path counts from where the scenario's file is.
+        file: A text file with more of ``packets`` and ``times``, one to a line: a bare number for a packet, a time
+            with its unit. Its path counts from where the scenario's file is.
     """
     return build(
         Builder("impair.loss_list", "link.component.impair", in_list=True, kind="loss-list"),
         {
             "packets": packets,
+            "data_packets": data_packets,
             "times": times,
             "file": file,
         },

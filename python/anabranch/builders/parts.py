@@ -14,6 +14,7 @@ def one_way(
     delay: str | Mapping[str, Value] | None = None,
     overtake: bool | None = None,
     queue: str | Mapping[str, Value] | None = None,
+    held_limit: str | None = None,
     impair: Sequence[str | Mapping[str, Value]] | None = None,
     service: str | Mapping[str, Value] | None = None,
     up: bool | None = None,
@@ -31,6 +32,10 @@ def one_way(
             :mod:`anabranch.builders.delay`)
         overtake: Whether a packet that leaves after the delay has fallen may overtake those under way.
         queue: What waits for the link. (a name, or a table of :mod:`anabranch.builders.queue`)
+        held_limit: The most that it holds in all: packets that wait, are being sent and propagate, in packets,
+            bytes or bandwidth-delay products. A packet that finds it full is dropped. The ``limit`` of netem is
+            such a bound, by default 1000 packets whatever the delay. (limit in packet (packets), bdp, bytes (byte,
+            B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
         impair: What befalls packets in flight, in this order. (each a name, or a table of
             :mod:`anabranch.builders.impair`)
         service: How the capacity behaves. (a name, or a table of :mod:`anabranch.builders.service`)
@@ -48,6 +53,7 @@ def one_way(
             "delay": delay,
             "overtake": overtake,
             "queue": queue,
+            "held_limit": held_limit,
             "impair": impair,
             "service": service,
             "up": up,

@@ -29,6 +29,7 @@ class Tables:
         delay: str | Mapping[str, Value] | None = None,
         overtake: bool | None = None,
         queue: str | Mapping[str, Value] | None = None,
+        held_limit: str | None = None,
         impair: Sequence[str | Mapping[str, Value]] | None = None,
         service: str | Mapping[str, Value] | None = None,
         up: bool | None = None,
@@ -55,6 +56,10 @@ class Tables:
                 is the one at which they left. Otherwise it waits for them: the link keeps order.
             queue: What waits for the link; without one an unlimited drop-tail queue. (a name, or a table of
                 :mod:`anabranch.builders.queue`; default ``{"kind": "drop-tail", "limit": "unlimited"}``)
+            held_limit: The most that it holds in all: packets that wait, are being sent and propagate, in packets,
+                bytes or bandwidth-delay products. A packet that finds it full is dropped. The ``limit`` of netem is
+                such a bound, by default 1000 packets whatever the delay. (limit in packet (packets), bdp, bytes (byte,
+                B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
             impair: What befalls packets in flight, in this order. (each a name, or a table of
                 :mod:`anabranch.builders.impair`; default ``[]``)
             service: How the capacity behaves. (a name, or a table of :mod:`anabranch.builders.service`; default
@@ -81,6 +86,7 @@ class Tables:
                 "delay": delay,
                 "overtake": overtake,
                 "queue": queue,
+                "held_limit": held_limit,
                 "impair": impair,
                 "service": service,
                 "up": up,
@@ -100,6 +106,7 @@ class Tables:
         rate: str | None = None,
         delay: str | None = None,
         queue: str | Mapping[str, Value] | None = None,
+        held_limit: str | None = None,
         impair: Sequence[str | Mapping[str, Value]] | None = None,
         service: str | Mapping[str, Value] | None = None,
         up: bool | None = None,
@@ -127,6 +134,10 @@ class Tables:
                 9223372.036854775807 s; default ``"0 s"``)
             queue: What waits for the members, shared by all. (a name, or a table of :mod:`anabranch.builders.queue`;
                 default ``{"kind": "drop-tail", "limit": "unlimited"}``)
+            held_limit: The most that it holds in all: packets that wait, are being sent and propagate, in packets,
+                bytes or bandwidth-delay products. A packet that finds it full is dropped. The ``limit`` of netem is
+                such a bound, by default 1000 packets whatever the delay. (limit in packet (packets), bdp, bytes (byte,
+                B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; 0 packets to unlimited)
             impair: What befalls packets in flight, in this order. (each a name, or a table of
                 :mod:`anabranch.builders.impair`; default ``[]``)
             service: How the capacity behaves. (a name, or a table of :mod:`anabranch.builders.service`; default
@@ -161,6 +172,7 @@ class Tables:
                 "rate": rate,
                 "delay": delay,
                 "queue": queue,
+                "held_limit": held_limit,
                 "impair": impair,
                 "service": service,
                 "up": up,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from anabranch.component import Builder, Component, Value, build
 
@@ -67,6 +67,7 @@ def paced(
     *,
     rate: str,
     payload: str | None = None,
+    writes: Sequence[str] | None = None,
     profile: Mapping[str, Value] | None = None,
 ) -> Component:
     """Paced.
@@ -81,6 +82,9 @@ def paced(
             out, 1,472 bytes, which fill an IPv4 packet of 1,500 bytes. Over TCP what the application writes at
             once, up to 4,294,967,295 bytes; left out, the flow's ``mss``. (size in bytes (byte, B), kB, KiB, MB,
             MiB, GB, GiB, TB, TiB; 0 bytes to 18446744073709551615 bytes; 1 bytes to 4294967295 bytes)
+        writes: The sizes of writes, or of the payloads of datagrams, in order, from the first again after the last;
+            in place of ``payload``. The time from a write to the next is that of its bytes at ``rate``. (each size
+            in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; each 0 bytes to 18446744073709551615 bytes)
         profile: How the rate varies around its mean, over UDP; steady without one. The first datagram then leaves
             up to an interval after the start, at random.
     """
@@ -89,6 +93,7 @@ def paced(
         {
             "rate": rate,
             "payload": payload,
+            "writes": writes,
             "profile": profile,
         },
     )
@@ -172,8 +177,9 @@ def replay(
 def request_response(
     *,
     request: str | None = None,
-    writes: int | None = None,
+    writes: int | Sequence[str] | None = None,
     response: str | None = None,
+    response_writes: int | Sequence[str] | None = None,
     think: str | None = None,
     synchronized: bool | None = None,
 ) -> Component:
@@ -186,13 +192,17 @@ def request_response(
     Args:
         request: How much the client, at ``to``, asks with: 1 byte or more. (size in bytes (byte, B), kB, KiB, MB,
             MiB, GB, GiB, TB, TiB; 0 bytes to 18446744073709551615 bytes; at least 1 bytes; default ``"1 bytes"``)
-        writes: In how many writes the client asks, each with its part of ``request``; the first ones have a byte
-            more where it does not divide. Each is a call of its own, as of a program that writes a header and then
-            a body, so that Nagle's algorithm (``transport.nagle``) and delayed acknowledgments show (RFC 896; RFC
-            1122 §4.2.3.4). (at least 1)
+        writes: The writes of each request: their number (each has an equal part of ``request``, the first ones a
+            byte more if the number does not divide it), or a list of their sizes, such as ``["100 bytes", "4 kB"]``
+            for a header and a body; ``request`` is then their sum and can be left out. Each write is a separate
+            call, so that Nagle's algorithm (``transport.nagle``) and delayed acknowledgments show (RFC 896; RFC
+            1122 §4.2.3.4). (1 to 4294967295; each size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; each
+            0 bytes to 18446744073709551615 bytes)
         response: How much the server, at ``from``, answers with: 1 byte or more. (size in bytes (byte, B), kB, KiB,
             MB, MiB, GB, GiB, TB, TiB; 0 bytes to 18446744073709551615 bytes; at least 1 bytes; default ``"1
             bytes"``)
+        response_writes: The writes of each response, as ``writes`` has those of a request. (1 to 4294967295; each
+            size in bytes (byte, B), kB, KiB, MB, MiB, GB, GiB, TB, TiB; each 0 bytes to 18446744073709551615 bytes)
         think: How long the client waits after a response before it asks again. (duration in ps, ns, us (µs), ms, s,
             min, h; 0 s to 9223372.036854775807 s; default ``"0 s"``)
         synchronized: Whether all copies of the flow (``count``) ask together: each asks as soon as its connection
@@ -206,6 +216,7 @@ def request_response(
             "request": request,
             "writes": writes,
             "response": response,
+            "response_writes": response_writes,
             "think": think,
             "synchronized": synchronized,
         },

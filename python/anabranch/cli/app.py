@@ -56,6 +56,7 @@ Out = Annotated[
         help="Write results into this directory; nothing is written when left out.",
     ),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Also replace files that anabranch did not make.")]
 StoreOption = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option(
@@ -215,6 +216,7 @@ def run(
         ),
     ] = False,
     untrusted: Untrusted = False,
+    force: Force = False,
 ) -> None:
     """Run one scenario once.
 
@@ -245,6 +247,7 @@ def run(
                 wide,
                 figures,
                 all_links,
+                force,
             ),
         )
 
@@ -361,6 +364,7 @@ def sweep(
     ] = None,
     digest: Digest = True,
     untrusted: Untrusted = False,
+    force: Force = False,
 ) -> None:
     """Run a scenario over a grid, on all cores.
 
@@ -389,6 +393,7 @@ def sweep(
             refine,
             ray,
             report,
+            force,
         )
         if files[0] == Path("merge") and (len(files) > 1 or not files[0].is_file()):
             run_merge(files[1:], set_ or [], grid or [], options)
@@ -445,6 +450,7 @@ def compare(
     epilog=_example(
         "anabranch diagnose slow.pcapng",
         "anabranch diagnose slow.pcapng --connection 3",
+        "anabranch diagnose slow.pcapng --host 192.0.2.7 --port 443 --around 14:03:20",
         "anabranch diagnose slow.pcapng --replay",
         "anabranch diagnose slow.pcapng --advise",
         "anabranch diagnose slow.pcapng --out slow",
@@ -462,6 +468,24 @@ def diagnose(
         Optional[int],  # noqa: UP045 - see above
         typer.Option("--connection", metavar="N", help="Only this connection, in detail."),
     ] = None,
+    host: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Option(
+            "--host", metavar="ADDRESS", help="Only connections of this host or network; of both if given twice."
+        ),
+    ] = None,
+    port: Annotated[
+        Optional[int],  # noqa: UP045 - see above
+        typer.Option("--port", metavar="N", help="Only connections with this port at either end."),
+    ] = None,
+    around: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option(
+            "--around",
+            metavar="TIME",
+            help="Only connections that were open then: 14:03:20, 2026-11-28T14:03:20, or seconds from the start.",
+        ),
+    ] = None,
     replay: Annotated[
         bool, typer.Option("--replay", help="Simulate the connection on its fitted path, and compare with the capture.")
     ] = False,
@@ -477,6 +501,13 @@ def diagnose(
         Optional[Path],  # noqa: UP045 - see above
         typer.Option("--annotate", metavar="FILE", help="Write the capture as pcapng, with the findings as comments."),
     ] = None,
+    force: Force = False,
+    any_expansion: Annotated[
+        bool,
+        typer.Option(
+            "--any-expansion", help="Read a compressed capture also if it expands to more than 256 times its size."
+        ),
+    ] = False,
     follow: Annotated[
         Optional[str],  # noqa: UP045 - see above
         typer.Option(
@@ -499,12 +530,14 @@ def diagnose(
     It names what limits each connection, whether each retransmission was needed and what triggered it, and the cause
     of each pause. What the capture cannot show is called undecidable. With --out it writes report.html with
     charts and packet ladders, tables as Parquet, and a scenario that reproduces the connection with the most data,
-    unless --connection chooses another.
+    unless --connection chooses another. --host, --port and --around choose connections by a complaint.
     """
     with exit_status():
         from anabranch.cli.diagnose import DiagnoseOptions, FollowOptions, run_diagnose, run_follow
+        from anabranch.diagnosis_choice import Choice
 
-        options = DiagnoseOptions(connection, json, replay, advise, live, out, annotate)
+        choice = Choice(tuple(host or ()), port, around)
+        options = DiagnoseOptions(connection, json, replay, advise, live, out, annotate, force, any_expansion, choice)
         if follow is None:
             run_diagnose(capture, options)
         else:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import typer
 
@@ -97,7 +97,10 @@ def guarded() -> Iterator[None]:
         complain(str(error.strerror or error))
         silence()
         raise SystemExit(FAILED) from None
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        # The engine's panics are no `Exception`.
         complain(f"a fault of anabranch, please report it: {type(error).__name__}: {error} ({_where(error)})")
         raise SystemExit(FAILED) from None
     finally:
@@ -108,13 +111,20 @@ _python_shows = warnings.showwarning
 
 
 def _show_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, *more: Any, **named: Any
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
 ) -> None:
-    """Show a warning of ours as a remark; others as Python does."""
+    """Show a warning of ours as a remark; others in Python's words, which may quote a name."""
     if category.__module__.startswith("anabranch."):
         note(str(message))
+    elif file is not None:
+        _python_shows(message, category, filename, lineno, file, line)
     else:
-        _python_shows(message, category, filename, lineno, *more, **named)
+        note(warnings.formatwarning(message, category, filename, lineno, line).rstrip())
 
 
 def _where(error: BaseException) -> str:

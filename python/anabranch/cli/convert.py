@@ -86,24 +86,21 @@ def _standard_input() -> bytes:
 
 
 def _write(source: Path, out: Path, files: dict[str, bytes], *, force: bool) -> None:
-    """Write every file whole; the one that names the others comes last."""
+    """Write every file whole; the file that names the others is the last."""
     from anabranch.errors import UserError
-    from anabranch.output import refused, write_whole
+    from anabranch.output_file import output_file
 
-    if out.is_dir():
-        raise UserError(f"--out {out} is a directory; a file was expected", hint=f"--out {out / 'NAME'}")
-    if not out.parent.is_dir():
-        raise UserError(f"--out {out}: the directory {out.parent} does not exist")
+    main = output_file(out, force=True, reads=[source])
+    if main.is_stream and len(files) > 1:
+        others = [name for name in files if name != out.name]
+        raise UserError(
+            f"--out {out} is no regular file, and {len(others)} more files are needed beside it: {', '.join(others)}",
+            hint="--out FILE says where",
+        )
     changed = {name: content for name, content in files.items() if not _holds(out.parent / name, content)}
-    for name in changed:
-        path = out.parent / name
-        if path.exists() and source.exists() and path.samefile(source):
-            raise UserError(f"--out {out} would overwrite the input {path}", hint="give --out another name")
-        if not force and path.exists():
-            raise UserError(f"{path} exists and has another content; it is left as it is", hint="--force replaces it")
-    with refused():
-        for name, content in reversed(changed.items()):
-            write_whole(out.parent / name, content)
+    targets = {name: output_file(out.parent / name, force=force, reads=[source]) for name in reversed(changed)}
+    for name, target in targets.items():
+        target.write(changed[name])
     others = [name for name in files if name != out.name]
     note(f"wrote {out}{' and, beside it, ' if others else ''}{', '.join(others)}")
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch import interrupt
 from anabranch.cli.common import console, note, print_json
+from anabranch.diagnosis_choice import Choice
 
 if TYPE_CHECKING:
     from anabranch.diagnosis import Diagnosis
@@ -24,6 +27,9 @@ class DiagnoseOptions:
     live: bool = False
     out: Path | None = None
     annotate: Path | None = None
+    force: bool = False
+    any_expansion: bool = False
+    choice: Choice = field(default_factory=Choice)
 
     @property
     def is_simulated(self) -> bool:
@@ -47,14 +53,16 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
         UserError: There is no such interface or cause, or an option does not fit.
         RunFailedError: Capturing is not permitted, or ends.
     """
-    from anabranch.diagnosis_follow import Follower, Interface, Ring, check_cause, ring_seconds, until_interrupted
+    from anabranch.diagnosis_follow import Follower, Ring, check_cause, ring_seconds, until_interrupted
+    from anabranch.diagnosis_interface import Interface
     from anabranch.diagnosis_text import overview
     from anabranch.errors import UserError
 
     if capture is not None:
         raise UserError(f"--follow {interface}: expected no capture beside it", hint=f"leave out {capture}")
     files = (options.out, options.annotate, options.connection)
-    if options.is_simulated or any(value is not None for value in files):
+    chosen = options.is_simulated or options.force or not options.choice.is_empty
+    if chosen or any(value is not None for value in files):
         raise UserError(
             "--follow goes with --json, --ring, --save-on and --save-to", hint="save a capture, and diagnose it"
         )
@@ -63,6 +71,10 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
         check_cause(follow.save_on)
     if not follow.save_to.is_dir():
         raise UserError(f"--save-to {follow.save_to}: there is no such directory", hint="make it first")
+    if follow.save_on is not None:
+        from anabranch.output import check_folder
+
+        check_folder(follow.save_to, "save_to")
     out = console()
 
     def say(line: str) -> None:
@@ -75,19 +87,23 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
     try:
         ring = Ring(seconds, place.link_type)
         follower = Follower(place, ring, follow.save_on, follow.save_to, say)
-        with until_interrupted(follower):
+        with contextlib.closing(follower), until_interrupted(follower):
             note(f"following {interface}, {follow.ring} are kept; Ctrl-C ends it")
-            found = follower.follow()
+            summary = follower.follow()
         missed = place.statistics()
     finally:
         place.close()
+    # The reader of the output may take nothing any more: the next Ctrl-C ends the process.
+    interrupt.watch()
+    if summary.behind_s > 0:
+        note(f"the last {summary.behind_s:.1f} s are not in it: their diagnosis was not finished")
     if options.json:
-        print_json(found)
+        print_json(summary.found)
         return
-    told = f"{ring.seen:,} packets passed; the last {ring.packets:,} are summed up"
+    told = f"{ring.seen:,} packets passed; the last {summary.packets:,} are summed up"
     told += f"; {ring.left_out:,} did not fit into the ring" if ring.left_out else ""
     out.print(told + (f"; {missed:,} were missed" if missed else ""), soft_wrap=True)
-    for line in overview(found):
+    for line in overview(summary.found):
         if not line.startswith("--connection"):
             out.print(line, soft_wrap=True)
 
@@ -99,8 +115,11 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
         UserError: It is no capture, or has no such connection.
     """
     from anabranch.diagnosis import diagnose
+    from anabranch.diagnosis_choice import choose, time_of
     from anabranch.diagnosis_text import detail, overview
     from anabranch.errors import UserError
+    from anabranch.progress import Progress
+    from anabranch.shown import plain
 
     if capture is None:
         raise UserError("expected a capture, or --follow INTERFACE", hint="anabranch diagnose slow.pcapng")
@@ -108,25 +127,41 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
         from anabranch.output import check_target
 
         check_target(options.out, "diagnose")
+    annotated = None
+    if options.annotate is not None:
+        from anabranch.diagnosis_comments import annotated_file
+
+        annotated = annotated_file(options.annotate, capture, force=options.force)
+        if annotated.is_standard_output and options.json:
+            raise UserError(
+                f"--annotate {options.annotate} and --json both write standard output",
+                hint="give one of them another place",
+            )
+    elif options.force:
+        raise UserError("--force is for the file of --annotate, and none is given", hint="leave it out")
     if options.live:
         from anabranch.live import prepare
 
         prepare("--advise simulates")
-    found = diagnose(capture)
+    with Progress(plain(capture.name), 1) as bar:
+        whole = diagnose(capture, any_expansion=options.any_expansion, progress=bar.update)
+    found = choose(whole, options.choice)
     one = None if options.connection is None else found.connection(options.connection)
     made = _made(capture, found, one, options) if options.is_simulated or options.out is not None else None
     if options.json:
         print_json({**found, "connections": [one]} if one else found)
     else:
-        out = console()
-        for line in overview(found) if one is None else detail(one):
+        # A capture on standard output has it for itself.
+        out = console(error=annotated is not None and annotated.is_standard_output)
+        moment = time_of(found, options.choice.around)
+        for line in overview(found, moment) if one is None else detail(one):
             out.print(line, soft_wrap=True)
         for line in made.lines() if made else ():
             out.print(line, soft_wrap=True)
-    if options.annotate is not None:
+    if annotated is not None:
         from anabranch.diagnosis_comments import write_annotated
 
-        write_annotated(found, options.annotate)
+        write_annotated(whole, annotated)
         note(f"wrote {options.annotate}")
     if options.out is not None:
         from anabranch.report.capture_output import write_diagnosis
@@ -140,7 +175,9 @@ def command_line(capture: Path, options: DiagnoseOptions) -> str:
 
     words = ["anabranch", "diagnose", str(capture)]
     words += ["--connection", str(options.connection)] if options.connection is not None else []
+    words += options.choice.words()
     words += [f"--{name}" for name in ("replay", "advise", "live") if getattr(options, name)]
+    words += ["--any-expansion"] if options.any_expansion else []
     return f"{shlex.join(words)} --out DIR"
 
 

@@ -23,7 +23,7 @@ def write_new(directory: Path, name: str) -> None:
     from anabranch import _engine
     from anabranch.checkout import shipped_scenarios
     from anabranch.errors import UserError, nearest
-    from anabranch.output import refused, write_whole
+    from anabranch.output_file import output_file
 
     found = shipped_scenarios()
     if name not in found:
@@ -43,7 +43,8 @@ def write_new(directory: Path, name: str) -> None:
     except OSError as error:
         raise UserError(f"cannot be made: {error.strerror}", file=str(directory)) from error
     schema = json.dumps(json.loads(_engine.schema()), indent=2, ensure_ascii=False) + "\n"
-    with refused():
-        write_whole(directory / SCHEMA, schema.encode())
-        write_whole(target, (text if text.startswith("#:schema") else _DIRECTIVE + text).encode())
+    text = text if text.startswith("#:schema") else _DIRECTIVE + text
+    files = {directory / SCHEMA: schema, target: text}
+    for output, content in [(output_file(path), content) for path, content in files.items()]:
+        output.write(content.encode())
     note(f"wrote {target}; run it: anabranch run {shown.plain(shlex.quote(str(target)))}")

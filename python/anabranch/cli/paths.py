@@ -58,7 +58,7 @@ def resolve(path: str, items: Sequence[Item], known: Mapping[str, Sequence[Key]]
             may_name = False
         elif may_name and place + 1 < len(rest):
             may_name = False
-        elif not part.isdigit():
+        elif not (part.isascii() and part.isdigit()):
             names = [*level, *(item["name"] for item in items if item["kind"] == kind)]
             raise UserError(f'"{path}": `{where}` has no key "{part}"', hint=nearest(part, names))
         where = part

@@ -41,6 +41,7 @@ class RunOptions:
     wide: bool = False
     figures: bool = False
     all_links: bool = False
+    force: bool = False
 
 
 def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
@@ -191,6 +192,8 @@ def _check_together(options: RunOptions) -> None:
             raise UserError(f"{name} {wrote}", hint="give --out DIR, or leave it out")
         if options.figures:
             raise UserError(f"--figures {wrote}", hint="give --out DIR, or leave it out")
+    if options.force and not options.pcap:
+        raise UserError("--force is for the files of --pcap, and none is given", hint="leave it out")
     if options.snap_length is not None and not options.pcap:
         raise UserError(
             "--snaplen says what --pcap keeps, and there is no --pcap", hint="give --pcap LINK=FILE, or leave it out"
@@ -222,7 +225,7 @@ def _captures(file: Path, scenario: Scenario, options: RunOptions) -> list[Captu
     resolved = json.loads(
         _engine.resolve(scenario.text, scenario.file, scenario.sets, options.seed, live, untrusted=scenario.untrusted)
     )
-    captures = capture_files(options.pcap, [file, *map(Path, resolved["files"])], options.out)
+    captures = capture_files(options.pcap, [file, *map(Path, resolved["files"])], options.out, force=options.force)
     for capture in captures:
         if capture.is_standard_output and options.json:
             raise UserError(

@@ -11,7 +11,7 @@ from anabranch import interrupt
 from anabranch.cli.blocks import WIDTH, wrapped, write
 from anabranch.cli.common import console, load_scenario, note, one_spelling, print_json
 from anabranch.grid import short_names
-from anabranch.report.format import NONE, interval
+from anabranch.report.format import MEAN_OF_COPIES, NONE, interval
 from anabranch.shown import plain
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class SweepOptions:
     refine: str | None = None
     ray: str | None = None
     report: Path | None = None
+    force: bool = False
 
 
 def run_merge(directories: list[Path], sets: list[str], grids: list[str], options: SweepOptions) -> None:
@@ -59,7 +60,8 @@ def run_merge(directories: list[Path], sets: list[str], grids: list[str], option
     from anabranch.errors import UserError
     from anabranch.sweep import SweepResult
 
-    if sets or grids or options != SweepOptions(None, None, options.json, options.out, True, report=options.report):
+    allowed = SweepOptions(None, None, options.json, options.out, True, report=options.report, force=options.force)
+    if sets or grids or options != allowed:
         raise UserError(
             "merge takes directories, --out, --report and --json", hint="other options belong to the shards' sweeps"
         )
@@ -163,9 +165,13 @@ def command_line(file: Path, sets: list[str], grids: list[str], options: SweepOp
 
 def _check_report(options: SweepOptions) -> None:
     if options.report is not None:
-        from anabranch.report.sweep_output import check_report
+        from anabranch.report.sweep_output import report_file
 
-        check_report(options.report)
+        report_file(options.report, force=options.force)
+    elif options.force:
+        from anabranch.errors import UserError
+
+        raise UserError("--force is for the file of --report, and none is given", hint="leave it out")
 
 
 def _report(result: SweepResult, options: SweepOptions, command: str) -> None:
@@ -173,7 +179,7 @@ def _report(result: SweepResult, options: SweepOptions, command: str) -> None:
     if options.report is not None:
         from anabranch.report.sweep_output import write_report
 
-        write_report(result, options.report, command)
+        write_report(result, options.report, command, force=options.force)
         note(f"wrote {options.report}")
 
 
@@ -265,9 +271,13 @@ class _Column:
 
 
 def _print(result: SweepResult) -> None:
-    flows = [f.removeprefix("flow.").removesuffix(".goodput_mbit_s") for f in result.figures()
-             if f.startswith("flow.") and f.endswith(".goodput_mbit_s")]  # fmt: skip
-    shown = _shown(flows)
+    from anabranch.compare.measures import columns_of, copies_of, without_copies
+
+    columns = columns_of(result.figures())
+    goodputs = [c for c in columns if c.measure.section == "flow" and c.measure.name == "goodput_mbit_s"]
+    flows = [column.element for column in without_copies(goodputs)]
+    means = list(copies_of(columns))
+    shown = _shown(flows, with_jain=len(flows) > 1 or bool(means))
     every = [result.estimates(figure) for _, figure in shown]
     estimates = [column[:_MOST_POINTS] for column in every]
     out = console()
@@ -280,6 +290,8 @@ def _print(result: SweepResult) -> None:
             out.print()
         out.print(table)
     out.print()
+    if means:
+        write(out, wrapped(f"{', '.join(map(plain, means))}: {MEAN_OF_COPIES}; --out and --json keep each copy", "  "))
     known = [estimate for column in estimates for _, estimate in column if estimate is not None]
     if any(estimate.interval.lower is not None for estimate in known):
         rule = "confidence sequence" if result.scenario.is_sequential else "interval"
@@ -292,7 +304,7 @@ def _print(result: SweepResult) -> None:
         out.print(f"{_MANY_FLOWS} of {len(flows)} flows shown; --out keeps them all.")
 
 
-def _shown(flows: list[str]) -> list[tuple[str, str]]:
+def _shown(flows: list[str], *, with_jain: bool) -> list[tuple[str, str]]:
     """Headings and figures of the table."""
     shown: list[tuple[str, str]] = []
     for flow in flows[:_MANY_FLOWS]:
@@ -300,7 +312,7 @@ def _shown(flows: list[str]) -> list[tuple[str, str]]:
         shown.append((f"{who}goodput\nMbit/s", f"flow.{flow}.goodput_mbit_s"))
         shown.append((f"{who}srtt\nms", f"flow.{flow}.mean_srtt_ms"))
         shown.append((f"{who}retransmitted\npackets", f"flow.{flow}.retransmitted_packets"))
-    if len(flows) > 1:
+    if with_jain:
         shown.append(("Jain index", "fairness.jain_index"))
     return shown
 
@@ -311,7 +323,9 @@ def _points(names: list[str], estimates: list[_Estimates]) -> list[_Column]:
 
     first = estimates[0] if estimates else []
     values = [[plain(value_text(point[i])) for point, _ in first] for i in range(len(names))]
-    counts = [str(one.interval.n) if one else NONE for _, one in first]
+    # A figure may not apply at a point where others do.
+    known = [next((column[i][1] for column in estimates if column[i][1]), None) for i in range(len(first))]
+    counts = [str(one.interval.n) if one else NONE for one in known]
     return [*map(_Column, names, values), _Column("n", counts)]
 
 

@@ -42,7 +42,7 @@ def run_validate(
     """
     from anabranch.errors import RunFailedError, UserError
     from anabranch.live import check, prepare
-    from anabranch.output import check_target
+    from anabranch.output import check_folder, check_target
     from anabranch.progress import Progress
     from anabranch.validate import compare
     from anabranch.validate.host_times import HostTimes
@@ -52,6 +52,8 @@ def run_validate(
         raise UserError(f"--seeds is {seeds}; expected 1 to {MAX_SEEDS}")
     if out is not None:
         check_target(out, "validate")
+    if keep is not None:
+        check_folder(keep, "keep")
     times = HostTimes.read(host_times) if host_times is not None else None
     scenarios = [load_scenario(file, sets, untrusted=untrusted) for file in files]
     for scenario in scenarios:

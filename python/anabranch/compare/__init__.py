@@ -16,9 +16,19 @@ from typing import Any
 
 from anabranch.compare.difference import Difference, Sample, difference
 from anabranch.compare.inputs import Input, InputRun
-from anabranch.compare.measures import Column, Measure, chosen, columns_of, shown_by_default, without_copies
+from anabranch.compare.measures import (
+    MOST_COPIES,
+    Column,
+    Measure,
+    chosen,
+    columns_of,
+    copies_of,
+    shown_by_default,
+    without_copies,
+)
 from anabranch.compare.settings import differing
 from anabranch.errors import UserError
+from anabranch.figures import flow_of_copy
 from anabranch.sweep import Estimate, value_text
 
 __all__ = ["Block", "Comparison", "Input", "InputRun", "Row", "compare"]
@@ -87,6 +97,11 @@ class Comparison:
         return self.inputs[0].kind
 
     @property
+    def flows_with_copies(self) -> list[str]:
+        """The flows that have several copies in some input; their figures are means over these."""
+        return list(dict.fromkeys(flow for one in self.inputs for flow in copies_of(columns_of(one.result.figures()))))
+
+    @property
     def tests(self) -> list[str]:
         """The names of the tests that were made."""
         made = (d.test.name for b in self.blocks for r in b.rows for d in r.differences if d and d.test)
@@ -134,7 +149,8 @@ def compare(inputs: Sequence[Input], measures: Sequence[str] = (), *, everything
     columns = columns_of([name for one in inputs for name in one.result.figures()])
     wanted = chosen(columns, measures) if measures else columns
     if not everything:
-        wanted = without_copies(wanted, measures)
+        # The points of a sweep may differ in the number of copies.
+        wanted = without_copies(wanted, measures, MOST_COPIES if inputs[0].kind == "run" else 0)
     blocks = []
     for measure, own in _by_measure(wanted).items():
         if not measures and not everything and not shown_by_default(measure, columns):
@@ -232,7 +248,7 @@ def _remarks(inputs: tuple[Input, ...]) -> list[str]:
         if len(set(values)) > 1:
             told = ", ".join(f"{one.name} {value or '–'}" for one, value in zip(inputs, values, strict=True))
             remarks.append(f"the {what} differ: {told}")
-    names = [set(one.flows) for one in inputs]
+    names = [{flow_of_copy(flow) or flow for flow in one.flows} for one in inputs]
     if not set.intersection(*names):
         remarks.append("no flow has the same name in all inputs; flows are compared by name")
     return remarks

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from anabranch.compare.difference import Sample
-from anabranch.compare.measures import COPIES, columns_of, copies_of
+from anabranch.compare.measures import columns_of, copies_of
 from anabranch.design import Design
 from anabranch.errors import UserError, nearest
-from anabranch.files import MAX_RESULT_BYTES, read_bytes, read_head, read_json
+from anabranch.files import MAX_RESULT_BYTES, read_bytes, read_head
 from anabranch.grid import MAX_POINTS
 from anabranch.limits import MAX_SEED
 from anabranch.maker import FailedRunError, Here, Jobs, Maker, Order
 from anabranch.output import MANIFEST, read_manifest
 from anabranch.points import Keys, Points, shared
 from anabranch.spoken import argument
+from anabranch.stored import StoredKind
+from anabranch.summary import LiveRunSummary, Summary
 from anabranch.sweep import Point, SweepResult, SweptScenario, runs_frame
 from anabranch.sweep_file import SWEEP_FILE
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from anabranch.scenario import Scenario
-    from anabranch.summary import Summary
 
 SUMMARY = "summary.json"
 SAMPLES = "samples.parquet"
@@ -101,10 +101,11 @@ class Input:
 
     @property
     def flows(self) -> list[str]:
-        """The names of its flows."""
+        """The names of its flows; of one with several copies, the names of these."""
         columns = columns_of(self.result.figures())
         flows = dict.fromkeys(c.element for c in columns if c.measure.section == "flow")
-        return [flow for flow in flows if not flow.endswith(COPIES)]
+        means = copies_of(columns)
+        return [flow for flow in flows if flow not in means]
 
     def points(self, axes: Sequence[str]) -> list[tuple[Any, ...]]:
         """The points of its grid, with the axes in this order."""
@@ -235,7 +236,7 @@ def _repeated(scenario: Scenario, seeds: range, report: Callable[[float], None],
         kept.close()
     resolved = scenario.resolve()
     swept = SweptScenario(resolved.get("title", ""), scenario.sets, resolved.get("resolved_scenario", {}))
-    return _with_means(SweepResult([], figures.frame([], points), swept))
+    return SweepResult([], figures.frame([], points), swept)
 
 
 def _check_together(places: Sequence[_Place], repeat: int | None) -> None:
@@ -319,7 +320,7 @@ def _scenario(place: _Place, *, untrusted: bool) -> Scenario:
 
 def _read(place: _Place, name: str) -> Input:
     if place.kind == "sweep":
-        return Input(name, place.given, "sweep", _with_means(SweepResult.read(place.file.parent)))
+        return Input(name, place.given, "sweep", SweepResult.read(place.file.parent))
     summary = read_summary(place.file)
     return _run(name, place.given, summary, _samples(place.file))
 
@@ -330,15 +331,7 @@ def read_summary(path: Path) -> Summary:
     Raises:
         UserError: The file is something else.
     """
-    content = read_json(path)
-    try:
-        json.dumps(content, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise UserError(f"{path} is JSON, but has half a character in a text") from None
-    wrong = _foreign(content)
-    if wrong:
-        raise UserError(f"{path} {wrong}; the summary of a run was expected", hint="`anabranch run … --json` prints it")
-    return cast("Summary", content)
+    return _SUMMARY.read(path)
 
 
 def _foreign(content: Any) -> str:
@@ -372,6 +365,11 @@ def _is_table_of_tables(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(inner, dict) for inner in value.values())
 
 
+_SUMMARY = StoredKind(
+    LiveRunSummary, "the summary of a run", "`anabranch run … --json` prints it", is_partial=True, other=_foreign
+)
+
+
 def _samples(summary: Path) -> pl.DataFrame | None:
     """The samples beside the summary in the directory of a run."""
     import polars as pl
@@ -388,16 +386,7 @@ def _samples(summary: Path) -> pl.DataFrame | None:
 def _run(name: str, path: Path, summary: Summary, samples: pl.DataFrame | None) -> Input:
     swept = SweptScenario(str(summary.get("scenario") or ""), resolved=summary.get("resolved_scenario") or {})
     result = SweepResult([], runs_frame([], [Point((), summary["seed"])], [summary]), swept)
-    return Input(name, path, "run", _with_means(result), InputRun(samples, summary))
-
-
-def _with_means(result: SweepResult) -> SweepResult:
-    """With the mean of each figure over the copies of a flow, run by run."""
-    import polars as pl
-
-    copies = copies_of(columns_of(result.figures()))
-    means = [pl.mean_horizontal(own).alias(name) for name, own in copies.items()]
-    return SweepResult(result.axes, result.frame.with_columns(means), result.scenario) if means else result
+    return Input(name, path, "run", result, InputRun(samples, summary))
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

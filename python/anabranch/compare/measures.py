@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from anabranch.errors import UserError, nearest
+from anabranch.figures import flow_of_copy
 
 SECTIONS = ("flow", "fairness", "link", "group", "gateway")
 
@@ -51,9 +52,7 @@ _FORMS = {"flow": _FLOW, "link": _DIRECTED, "gateway": _DIRECTED, "group": _GROU
 _NAMES = {"jain_index": "Jain index"}
 
 MOST_COPIES = 4
-"""At most so many copies of a flow are shown each; of more, the mean."""
-COPIES = "/*"
-"""Ends the name of all copies of a flow together."""
+"""A comparison of runs shows each of up to this number of copies of a flow; of more, only their mean."""
 
 
 @dataclass(frozen=True)
@@ -149,19 +148,24 @@ def shown_by_default(measure: Measure, columns: Sequence[Column]) -> bool:
 
 
 def copies_of(columns: Iterable[Column]) -> dict[str, list[str]]:
-    """For each figure of a flow with several copies the figures of these, under the name of all together."""
+    """The copies of each flow that has several, by the flow's name, which has the means of their figures."""
+    flows = dict.fromkeys(column.element for column in columns if column.measure.section == "flow")
     found: dict[str, list[str]] = {}
-    for column in columns:
-        flow, slash, copy = column.element.rpartition("/")
-        if column.measure.section == "flow" and slash and copy.isdigit():
-            found.setdefault(f"flow.{flow}{COPIES}.{column.measure.name}", []).append(column.figure)
-    return {name: own for name, own in found.items() if len(own) > 1}
+    for name in flows:
+        flow = flow_of_copy(name)
+        if flow is not None:
+            found.setdefault(flow, []).append(name)
+    return {flow: copies for flow, copies in found.items() if flow in flows}
 
 
-def without_copies(columns: Sequence[Column], named: Collection[str]) -> list[Column]:
-    """Without the single copies of a flow that has many of them, but for figures that are named."""
-    many = {c for own in copies_of(columns).values() if len(own) > MOST_COPIES for c in own}
-    return [column for column in columns if column.figure not in many or column.figure in named]
+def without_copies(columns: Sequence[Column], named: Collection[str] = (), most: int = 0) -> list[Column]:
+    """Without the copies of a flow that has more than ``most`` of them; figures that are named are kept."""
+    left_out = {copy for copies in copies_of(columns).values() if len(copies) > most for copy in copies}
+    return [
+        column
+        for column in columns
+        if column.measure.section != "flow" or column.element not in left_out or column.figure in named
+    ]
 
 
 def chosen(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:

@@ -99,7 +99,7 @@ def _series(name: str) -> tuple[str, str | None]:
         return "", None
     if _RTT.search(name):
         return name, "rtt_ms"
-    if flow and not part.isdigit():
+    if flow and not (part.isascii() and part.isdigit()):
         return name, None
     return name, "goodput_mbit_s" if _RATE.search(name) else None
 

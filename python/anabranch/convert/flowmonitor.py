@@ -19,7 +19,7 @@ _ATTRIBUTES = (
     "flowId", "timeFirstTxPacket", "timeLastRxPacket", "delaySum", "jitterSum", "txBytes", "rxBytes", "txPackets",
     "rxPackets", "lostPackets",
 )  # fmt: skip
-_TIME = re.compile(r"([+-]?\d{1,20}(?:\.\d{1,15})?(?:e[+-]?\d{1,3})?)ns")
+_TIME = re.compile(r"([+-]?[0-9]{1,20}(?:\.[0-9]{1,15})?(?:e[+-]?[0-9]{1,3})?)ns")
 _PROTOCOLS = {"6": "tcp", "17": "udp"}
 
 
@@ -139,7 +139,7 @@ def _value(text: Text, attributes: dict[str, str], at: int, name: str) -> float:
     if given is None:
         raise text.error(at, f'a flow without "{name}"', nearest(name, attributes))
     is_time = name.startswith("time") or name.endswith("Sum")
-    found = _TIME.fullmatch(given) if is_time else re.fullmatch(r"(\d{1,18})", given)
+    found = _TIME.fullmatch(given) if is_time else re.fullmatch(r"([0-9]{1,18})", given)
     if found is None:
         expected = "a time in ns (+1.5e+09ns)" if is_time else "a whole number"
         raise text.error(at, f"{name}={given[:40]!r} is not {expected}")

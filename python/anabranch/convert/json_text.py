@@ -14,6 +14,8 @@ Path = tuple["str | int", ...]
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""An escape of half a character: both halves make one (RFC 8259 §7), and one alone is no text."""
 _SCALAR = re.compile(r"[^\s,\]}]+")
 
 
@@ -23,8 +25,15 @@ def parse(text: Text) -> Any:
     Raises:
         UserError: It is no JSON; the error has line and column.
     """
+    from anabranch import stored
+
     try:
-        return json.loads(text.text)
+        value = json.loads(text.text)
+        if _HALF.search(text.text):
+            stored.check(value, Any)
+        return value
+    except stored.WrongShapeError as error:
+        raise Node(text, None, tuple(reversed(error.path))).error(error.message) from None
     except json.JSONDecodeError as error:
         raise text.error(error.pos, f"not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}") from None
     except RecursionError:

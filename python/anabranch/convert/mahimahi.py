@@ -136,11 +136,8 @@ def _loss(cursor: Cursor, path: _Path) -> None:
     if side.text not in _DIRECTIONS:
         raise cursor.unknown(side, "a direction", _DIRECTIONS)
     word = cursor.take("a loss rate between 0 and 1")
-    try:
-        rate = float(word.text)
-    except ValueError:
-        rate = math.nan
-    if not 0 <= rate <= 1:
+    rate = quantity.number(word.text)
+    if rate is None or not 0 <= rate <= 1:
         raise cursor.text.error(word.at, f"{word.text!r} is not a loss rate between 0 and 1")
     path.loss[side.text].append(rate)
 

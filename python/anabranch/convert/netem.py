@@ -3,6 +3,10 @@
 A qdisc acts on packets that leave an interface: the first interface is the link's forward direction, a second one its
 reverse direction. netem delays and loses packets before its inner queue; a link does so behind it. Constant delay
 changes places with a queue without effect, loss does not: here it takes nothing off the queue.
+
+netem's ``limit`` counts every packet that it holds: delayed packets, packets that wait for its rate, and the backlog of
+a qdisc below it. A netem below tbf or htb takes the place of their queue: its limit also counts the packets that wait
+for them (measured with Linux 6.12). ``held_limit`` of a link is that bound.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
@@ -30,8 +34,8 @@ NETEM_LIMIT = 1000
 IN_ORDER = 10**11
 """A rate that makes netem keep the order of packets, far above the one that shapes them."""
 
-_USUAL_LIMITS = (NETEM_LIMIT, 2**32 - 1)
-"""What `tc qdisc show` prints where none was given, and what our scripts have."""
+HTB_LIMIT = 1000
+"""Packets that wait in a class of htb without a qdisc: the length of an Ethernet interface's queue."""
 
 DRAWS = 100
 """Entries of a table that stands for a continuous distribution."""
@@ -60,7 +64,8 @@ class _Netem:
     gap: int | None = None
     rate: int | None = None
     limit: int = NETEM_LIMIT
-    limit_at: int | None = None
+    is_below: bool = False
+    """Whether it is below another qdisc, which then has no queue."""
 
 
 @dataclass
@@ -72,7 +77,9 @@ class _Device:
     rates: list[tuple[int, int]] = field(default_factory=list)
     """Bits per second, and where each stands."""
     queue: dict[str, Any] | None = None
+    queue_at: int = 0
     tbf: Qdisc | None = None
+    has_htb: bool = False
 
 
 def recognise(_name: str, head: bytes) -> bool:
@@ -92,7 +99,7 @@ def read(source: Source, notes: Notes) -> Description:
     devices: dict[str, _Device] = {}
     for words in commands(shown):
         # Without redirections.
-        kept = [word for word in words if not re.match(r"\d?>", word.text)]
+        kept = [word for word in words if not re.match(r"[0-9]?>", word.text)]
         if kept:
             _command(shown, kept, devices, notes)
     return Description(path_document(f"A link from {Path(source.name).name}", _link(shown, devices, notes)))
@@ -164,17 +171,21 @@ def _command(text: Text, words: list[Word], devices: dict[str, _Device], notes: 
     (_given if subject.text == "qdisc" else _class)(Cursor(text, arguments), place, devices, notes)
 
 
-def _placed(cursor: Cursor) -> str | None:
-    """The interface among the words that say where a qdisc is; ``None`` without one, empty for an ingress qdisc."""
+def _placed(cursor: Cursor) -> tuple[str | None, bool]:
+    """The interface among the words that say where a qdisc is, and whether the qdisc is below another.
+
+    The interface is ``None`` if the words have none, and empty for an ingress qdisc.
+    """
     device: str | None = None
-    is_ingress = False
+    is_ingress = is_below = False
     while cursor.peek() in _PLACING:
         word = cursor.take("a word")
+        is_below |= word.text == "parent"
         is_ingress |= word.text in ("ingress", "clsact") or (word.text == "parent" and cursor.peek() == "ffff:fff1")
         if word.text in _WITH_VALUE:
             value = cursor.take("an interface" if word.text == "dev" else "a handle").text
             device = value if word.text == "dev" else device
-    return "" if is_ingress else device
+    return "" if is_ingress else device, is_below
 
 
 def _shown(cursor: Cursor, devices: dict[str, _Device], notes: Notes) -> None:
@@ -182,7 +193,7 @@ def _shown(cursor: Cursor, devices: dict[str, _Device], notes: Notes) -> None:
     kind = cursor.take("a qdisc")
     if not cursor.is_done:
         cursor.take("a handle")
-    device = _placed(cursor)
+    device, is_below = _placed(cursor)
     if device in ("", *_HIDDEN_DEVICES):
         return
     if kind.text not in _KINDS:
@@ -190,12 +201,12 @@ def _shown(cursor: Cursor, devices: dict[str, _Device], notes: Notes) -> None:
         return
     if device is None:
         raise cursor.text.error(kind.at, f"no interface for {kind.text}; `dev NAME` was expected behind it")
-    _apply(cursor, kind, devices.setdefault(device, _Device(kind.at)), notes)
+    _apply(cursor, (kind, is_below), devices.setdefault(device, _Device(kind.at)), notes)
 
 
 def _given(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes) -> None:
     """``tc qdisc add …``: the kind comes behind the place."""
-    device = _placed(cursor)
+    device, is_below = _placed(cursor)
     if device == "":
         return
     kind = cursor.take("a qdisc (netem, tbf, fq_codel, …)")
@@ -203,17 +214,20 @@ def _given(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes
         raise cursor.unknown(kind, "a qdisc that a scenario has", _KINDS)
     if device is None:
         raise cursor.text.error(kind.at, f"no interface for {kind.text}; `dev NAME` was expected before it")
-    _apply(cursor, kind, devices.setdefault(f"{place} {device}".strip(), _Device(kind.at)), notes)
+    _apply(cursor, (kind, is_below), devices.setdefault(f"{place} {device}".strip(), _Device(kind.at)), notes)
 
 
-def _apply(cursor: Cursor, kind: Word, device: _Device, notes: Notes) -> None:
-    text = cursor.text
+def _apply(cursor: Cursor, placed: tuple[Word, bool], device: _Device, notes: Notes) -> None:
+    """One qdisc, and whether it is below another."""
+    text, (kind, is_below) = cursor.text, placed
     if kind.text == "netem":
         if device.netem is not None:
             notes.lost("an earlier netem of the same interface", text.where(device.netem.at))
         device.netem = _read_netem(cursor, kind, notes)
+        device.netem.is_below = is_below
         return
     if kind.text == "htb":
+        device.has_htb = True
         cursor.rest()
         return
     found = qdiscs.read(cursor, kind)
@@ -223,7 +237,7 @@ def _apply(cursor: Cursor, kind: Word, device: _Device, notes: Notes) -> None:
         return
     if "bandwidth" in found.given and kind.text == "cake":
         device.rates.append((found.given["bandwidth"], kind.at))
-    device.queue = qdiscs.queue(found, text, notes)
+    device.queue, device.queue_at = qdiscs.queue(found, text, notes), kind.at
 
 
 def _class(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes) -> None:
@@ -376,19 +390,21 @@ def _gap(cursor: Cursor, word: Word, netem: _Netem, notes: Notes) -> None:
 
 def _rate(cursor: Cursor, word: Word, netem: _Netem, notes: Notes) -> None:
     netem.rate = tc_units.rate(cursor.text, cursor.take("a rate"))
-    if re.fullmatch(r"-?\d+", cursor.peek() or "") or cursor.peek() in ("packetoverhead", "cellsize", "celloverhead"):
+    if _is_overhead(cursor.peek()):
         notes.lost("packet and cell overhead of netem's rate", cursor.text.where(word.at))
-    while re.fullmatch(r"-?\d+", cursor.peek() or "") or cursor.peek() in (
-        "packetoverhead",
-        "cellsize",
-        "celloverhead",
-    ):
+    while _is_overhead(cursor.peek()):
         cursor.take("a number")
 
 
-def _limit(cursor: Cursor, word: Word, netem: _Netem, _notes: Notes) -> None:
-    netem.limit_at = word.at
-    netem.limit = tc_units.integer(cursor.text, cursor.take("a number of packets"))
+def _is_overhead(word: str | None) -> bool:
+    return re.fullmatch(r"-?[0-9]+", word or "") is not None or word in ("packetoverhead", "cellsize", "celloverhead")
+
+
+def _limit(cursor: Cursor, _word: Word, netem: _Netem, _notes: Notes) -> None:
+    given = cursor.take("a number of packets")
+    netem.limit = tc_units.packets(cursor.text, given)
+    if netem.limit == 0:
+        raise cursor.text.error(given.at, "netem with a limit of 0 drops every packet; 1 or more was expected")
 
 
 def _slot(cursor: Cursor, word: Word, _netem: _Netem, notes: Notes) -> None:
@@ -430,9 +446,11 @@ def _direction(text: Text, device: _Device, notes: Notes) -> dict[str, Any]:
         delay, jitter = _delays(netem, notes, text)
         if delay:
             side["delay"] = quantity.duration(delay)
-    queue = _queue(text, device, rate, notes)
-    if queue is not None:
-        side["queue"] = queue
+    if netem is not None and _holds(netem, rate):
+        side |= _limits(text, (device, netem), rate, notes)
+    else:
+        queue = _queue(text, device)
+        side |= {"queue": queue} if queue is not None else {}
     impair = _impairments(netem, jitter) if netem is not None else []
     if impair:
         side["impair"] = impair
@@ -448,32 +466,40 @@ def _impairments(netem: _Netem, jitter: dict[str, Any] | None) -> list[dict[str,
     return [*found, jitter] if jitter else found
 
 
-def _queue(text: Text, device: _Device, rate: int | None, notes: Notes) -> dict[str, Any] | None:
-    netem = device.netem
-    held = 0
-    if netem is not None and rate is None and netem.limit_at is not None and netem.limit not in _USUAL_LIMITS:
-        notes.lost("netem's limit where there is no rate: a link holds what its delay does", text.where(netem.limit_at))
-    if netem is not None and rate is not None:
-        # netem's queue holds what is being delayed as well.
-        held = delayed_packets(netem.delay, rate)
-        if netem.limit < qdiscs.UNLIMITED and netem.limit <= held:
-            notes.lost(
-                f"netem's limit of {netem.limit} packets, which does not hold what the delay does ({held} packets)",
-                text.where(netem.at),
-            )
+def _holds(netem: _Netem, rate: int | None) -> bool:
+    """Whether packets stay in netem for any time."""
+    return bool(netem.delay or netem.jitter) or rate is not None
+
+
+def _limits(text: Text, parts: tuple[_Device, _Netem], rate: int | None, notes: Notes) -> dict[str, Any]:
+    """The limits of a direction with a netem: of its queue, and of all that it holds."""
+    device, netem = parts
+    limit = f"{netem.limit} packets" if netem.limit < qdiscs.UNLIMITED else "unlimited"
+    if netem.rate is None or netem.rate != rate:
+        queue = _queue(text, device)
+        found: dict[str, Any] = {"queue": queue} if queue is not None else {}
+        return found | ({"held_limit": limit} if limit != "unlimited" else {})
+    # Packets wait in netem for its rate, so that a qdisc below it never has a queue.
+    if device.queue is not None:
+        notes.lost("a qdisc below netem's rate, which never has a queue", text.where(device.queue_at))
+    if limit == "unlimited":
+        return {}
+    if netem.delay or netem.jitter:
+        return {"held_limit": limit}
+    # Nothing is delayed: all but the packet that is being sent wait.
+    return {"queue": qdiscs.drop_tail(netem.limit - 1, "packets")}
+
+
+def _queue(text: Text, device: _Device) -> dict[str, Any] | None:
+    """The queue before the link's rate."""
+    of_tbf = _tbf_queue(device.tbf, text) if device.tbf is not None else None
     if device.queue is not None:
         return device.queue
-    if device.tbf is not None:
-        return _tbf_queue(device.tbf, text)
-    if netem is not None and netem.rate is not None:
-        unlimited = netem.limit >= qdiscs.UNLIMITED
-        return qdiscs.drop_tail(qdiscs.UNLIMITED if unlimited else max(netem.limit - held, 1), "packets")
-    return None
-
-
-def delayed_packets(delay: Decimal, rate: int) -> int:
-    """Full packets that a delay holds at a rate, which netem's limit counts as well."""
-    return int((delay * rate / (8 * PAPER_PACKET)).to_integral_value(ROUND_CEILING))
+    if device.netem is not None and device.netem.is_below:
+        return None
+    if of_tbf is not None:
+        return of_tbf
+    return qdiscs.drop_tail(HTB_LIMIT, "packets") if device.has_htb else None
 
 
 def _tbf_queue(tbf: Qdisc, text: Text) -> dict[str, Any]:

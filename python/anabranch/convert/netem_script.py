@@ -11,7 +11,7 @@ from typing import Any
 
 from anabranch.convert import quantity, tc_units
 from anabranch.convert.content import PAPER_PACKET, Link, Names, Notes, Written
-from anabranch.convert.netem import DRAWS, IN_ORDER, delayed_packets
+from anabranch.convert.netem import DRAWS, IN_ORDER
 
 _MOST = 2**32 - 1
 """What stands for no limit: the largest that ``tc`` takes."""
@@ -70,7 +70,10 @@ def _commands(device: str, where: str, side: Mapping[str, Any], notes: Notes) ->
     if not side["up"]:
         notes.lost(f"{where}.up = false: the link is up")
     kind, limit = side["queue"]["kind"], quantity.limit(side["queue"].get("limit", "unlimited"))
-    in_netem = rate is not None and kind == "drop-tail" and (limit is None or limit[1] == "packets")
+    held = _held(where, side, notes)
+    # netem has one limit, and it counts delayed packets. Without a delay all but the packet that is being sent wait.
+    one_limit = limit is None or (limit[1] == "packets" and held == _MOST and not found.delay and not found.jitter)
+    in_netem = rate is not None and kind == "drop-tail" and one_limit
     if found.reorders:
         # A rate of its own makes netem keep the order.
         in_netem = False
@@ -79,25 +82,27 @@ def _commands(device: str, where: str, side: Mapping[str, Any], notes: Notes) ->
         notes.lost(f"{where}: the order of packets under jitter; netem lets them overtake each other")
     if "reorder" in side["queue"]:
         notes.lost(f"{where}.queue.reorder: reordering inside the queue")
-    held = delayed_packets(found.delay, rate) if rate is not None else 0
-    if not in_netem or limit is None:
-        packets = _MOST
-    else:
-        if limit[0] == 0:
-            notes.lost(f"{where}.queue: a limit of 0 packets; one may wait")
-        packets = min(max(limit[0], 1) + held, _MOST)
+    packets = min(held if limit is None or not in_netem else limit[0] + 1, _MOST)
     own_rate = [f"rate {tc_units.write_rate(rate)}"] if in_netem and rate is not None else []
     if keeps_order:
         own_rate = [f"rate {tc_units.write_rate(IN_ORDER)}"]
     delay = [found.jitter or f"delay {tc_units.write_time(found.delay)}"] if found.delay or found.jitter else []
     words = [*delay, *found.words, *own_rate]
     commands, parent = [], "root"
-    if words:
+    if words or held != _MOST:
         commands.append(f"tc qdisc replace dev {device} root handle 1: netem {' '.join([*words, f'limit {packets}'])}")
         parent = "parent 1:1"
     if not in_netem:
         commands += _shaped(device, parent, where, side["queue"], rate, notes)
     return commands
+
+
+def _held(where: str, side: Mapping[str, Any], notes: Notes) -> int:
+    """The limit of netem: packets that the direction holds."""
+    limit = quantity.limit(side.get("held_limit", "unlimited"))
+    if limit is None:
+        return _MOST
+    return _in_packets(f"{where}.held_limit", limit, notes)
 
 
 def _time(where: str, text: str, notes: Notes) -> str:
@@ -144,11 +149,13 @@ def _queue(where: str, queue: Mapping[str, Any], notes: Notes) -> str | None:
 
 def _packets(where: str, text: str, notes: Notes) -> int:
     limit = quantity.limit(text)
-    if limit is None:
-        return _MOST
+    return _MOST if limit is None else _in_packets(f"{where}.limit", limit, notes)
+
+
+def _in_packets(where: str, limit: tuple[int, str], notes: Notes) -> int:
     if limit[1] == "bytes":
         count = max(limit[0] // PAPER_PACKET, 1)
-        notes.lost(f"{where}.limit in bytes; written as {count} packets of {PAPER_PACKET} bytes")
+        notes.lost(f"{where} in bytes; written as {count} packets of {PAPER_PACKET} bytes")
         return count
     return min(limit[0], _MOST)
 

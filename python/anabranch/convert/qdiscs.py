@@ -25,11 +25,8 @@ def packets(text: Text, word: Word) -> int:
 
 def probability(text: Text, word: Word) -> float:
     """RED's probability: a share, not a percentage."""
-    try:
-        value = float(word.text) if len(word.text) <= 20 else -1.0
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= 1:
+    value = quantity.number(word.text) if len(word.text) <= 20 else None
+    if value is None or not 0 < value <= 1:
         raise text.error(word.at, f"{word.text!r} is not a probability above 0 and at most 1")
     return value
 
@@ -48,7 +45,7 @@ _AQM: dict[str, Reader | None] = {
 }  # fmt: skip
 
 PARAMETERS: dict[str, dict[str, Reader | None]] = {
-    "pfifo": {"limit": packets},
+    "pfifo": {"limit": tc_units.packets},
     "bfifo": {"limit": tc_units.size},
     "pfifo_fast": {},
     "noqueue": {},

@@ -9,12 +9,14 @@ are bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
+from anabranch import stored
 from anabranch.convert import quantity
 from anabranch.convert.content import Names, Notes, Run, Written
+from anabranch.errors import UserError
 
 _RECORD = b"\x1e"
 METRICS = "recovery_metrics_updated"
@@ -94,12 +96,31 @@ def _flow_events(run: Run, flow: str) -> Iterator[dict[str, Any]]:
         yield {"time": round(time * 1000, 6), "name": f"tcp:{name}", "group_id": flow, "data": data}
 
 
-def _mss(resolved: Mapping[str, Any], flow: str) -> int:
-    """Bytes of a full segment; copies of a flow are called ``NAME/0``, ``NAME/1``, …."""
-    flows = resolved["flow"]
-    described = flows.get(flow) or flows.get(flow.rpartition("/")[0]) or {}
-    transport = described.get("transport") or {}
-    return quantity.size(transport.get("mss", "1448 bytes"))
+class _Transport(TypedDict, total=False):
+    mss: str
+
+
+class _Flow(TypedDict, total=False):
+    transport: _Transport | None
+
+
+class _Resolved(TypedDict):
+    flow: dict[str, _Flow]
+
+
+def _mss(resolved: Any, flow: str) -> int:
+    """Bytes of a full segment; copies of a flow are called ``NAME/0``, ``NAME/1``, ….
+
+    Raises:
+        UserError: The resolved scenario of the summary is not as it was written.
+    """
+    try:
+        stored.check(resolved, _Resolved)
+        read: _Resolved = resolved
+        described = read["flow"].get(flow) or read["flow"].get(flow.rpartition("/")[0]) or {}
+        return quantity.size((described.get("transport") or {}).get("mss", "1448 bytes"))
+    except (LookupError, ValueError, ArithmeticError) as error:
+        raise UserError(f"resolved_scenario of the summary is not as it was written: {error}") from None
 
 
 def _events(run: Run, flow: str, mss: int) -> Iterator[tuple[float, str, dict[str, Any]]]:

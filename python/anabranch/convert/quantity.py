@@ -63,6 +63,17 @@ def plain(value: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def number(text: str) -> float | None:
+    """A decimal number in ASCII digits; ``None`` if it is none.
+
+    ``float`` reads digits of other scripts, underscores and names of infinity as well.
+    """
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
 def _split(text: str) -> tuple[Decimal, str]:
     found = _QUANTITY.fullmatch(text)
     if found is None:

@@ -11,6 +11,8 @@ from anabranch.convert.content import Notes, Run, Source, Text
 from anabranch.convert.json_text import Node
 from anabranch.errors import UserError, nearest
 from anabranch.files import MAX_RESULT_BYTES, read_bytes
+from anabranch.stored import StoredKind
+from anabranch.summary import LiveRunSummary
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from anabranch.convert.formats import Format
 
 _SUMMARY = "summary.json"
+_SUMMARY_FILE = StoredKind(
+    LiveRunSummary, "the summary of a run", "`anabranch run … --json` prints it", is_partial=True
+)
 
 
 def recognise(_name: str, head: bytes) -> bool:
@@ -62,8 +67,8 @@ def _summary(name: str, content: bytes) -> dict[str, Any]:
     for key in ("scenario", "anabranch_version"):
         root.need(key).text()
     root.need("duration_s").number()
-    found: dict[str, Any] = root.value
-    return found
+    found: Any = _SUMMARY_FILE.parse(name, content)
+    return dict(found)
 
 
 def _no_table(name: str) -> Callable[[str], pl.DataFrame]:

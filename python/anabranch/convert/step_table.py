@@ -45,7 +45,7 @@ def read(content: bytes, needed: str) -> StepTable | None:
     """
     lines = [line.split("#")[0].strip() for line in content.decode("utf-8-sig").splitlines()]
     rows = [[word.strip() for word in (line.split(",") if "," in line else line.split())] for line in lines if line]
-    if len(rows[0]) == 1 and rows[0][0][0].isdigit():
+    if len(rows[0]) == 1 and rows[0][0][0] in "0123456789":
         return None
     if rows[0][0] == "time_s":
         columns = [_NAMES[name] for name in rows[0][1:]]

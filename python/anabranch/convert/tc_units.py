@@ -9,8 +9,11 @@ from anabranch.convert.content import Text
 from anabranch.convert.quantity import plain
 from anabranch.convert.shell_words import Word
 
-_NUMBER = re.compile(r"((?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:e[+-]\d{1,2})?)([A-Za-z%/]*)")
-"""``tc qdisc show`` writes large times with an exponent."""
+_NUMBER = re.compile(
+    r"(0[xX][0-9a-fA-F]{1,12}|(?:[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})(?:[eE][+-]?[0-9]{1,2})?)([A-Za-z%/]*)"
+)
+"""Decimal, with an exponent or without, or hexadecimal. ``tc qdisc show`` writes large times with an exponent."""
+_WHOLE = re.compile(r"0[xX][0-9a-fA-F]{1,12}|[0-9]{1,12}")
 
 _TIME = {
     "s": Decimal(1), "sec": Decimal(1), "secs": Decimal(1),
@@ -88,6 +91,18 @@ def ratio(text: Text, word: Word) -> float:
     return float(_read(text, word, {"%": Decimal("0.01"), "": Decimal("0.01")}, "a percentage (0.1%)", Decimal(1)))
 
 
+def packets(text: Text, word: Word) -> int:
+    """A limit in packets that ``tc`` reads as a size (netem, pfifo): ``10k`` are 10,240 packets.
+
+    ``tc`` shows it with the ``p`` of packets.
+
+    Raises:
+        UserError: It is none, or is too large.
+    """
+    shown = Word(word.text.removesuffix("p"), word.at)
+    return int(_read(text, shown, _SIZE, "a number of packets (1000, 10k)", MAX_SIZE))
+
+
 def integer(text: Text, word: Word, least: int = 0, most: int = 2**32 - 1) -> int:
     """A whole number; the ``p`` of packets, with which ``tc`` shows a limit, may stand behind it.
 
@@ -95,9 +110,14 @@ def integer(text: Text, word: Word, least: int = 0, most: int = 2**32 - 1) -> in
         UserError: It is none, or is out of range.
     """
     digits = word.text.removesuffix("p")
-    if not re.fullmatch(r"[0-9]{1,12}", digits) or not least <= int(digits) <= most:
+    value = _value(digits) if _WHOLE.fullmatch(digits) else None
+    if value is None or not least <= value <= most:
         raise text.error(word.at, f"{word.text!r} is not a whole number from {least} to {most}")
-    return int(digits)
+    return int(value)
+
+
+def _value(number: str) -> Decimal:
+    return Decimal(int(number, 16)) if number[:2] in ("0x", "0X") else Decimal(number)
 
 
 def _read(text: Text, word: Word, units: dict[str, Decimal], expected: str, most: Decimal) -> Decimal:
@@ -105,7 +125,7 @@ def _read(text: Text, word: Word, units: dict[str, Decimal], expected: str, most
     scale = units.get(found[2].lower()) if found else None
     if found is None or scale is None:
         raise text.error(word.at, f"{word.text!r} is not {expected}")
-    value = Decimal(found[1]) * scale
+    value = _value(found[1]) * scale
     if value > most:
         raise text.error(word.at, f"{word.text!r} is too much: at most {plain(most / scale)}{found[2]} was expected")
     return value

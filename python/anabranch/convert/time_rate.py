@@ -16,7 +16,7 @@ from anabranch.convert.content import PAPER_PACKET, Description, Notes, Source, 
 from anabranch.convert.mahimahi_trace import trace_name
 
 _MOST = Fraction(10) ** 9
-_NUMBER = re.compile(r"[+-]?(?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,2})?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})(?:[eE][+-]?[0-9]{1,2})?")
 _LINE = re.compile(r"[^\n]*\n?")
 _PIECE = re.compile(r"[^\s,;]+")
 _BIT_PER_MBIT = 10**6

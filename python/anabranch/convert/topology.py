@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from anabranch.convert import quantity
 from anabranch.convert.content import Description, Notes
 from anabranch.errors import UserError, nearest
 from anabranch.spoken import argument
@@ -145,7 +146,7 @@ def position(attributes: Mapping[str, Any]) -> tuple[float, float] | None:
     lower = {key.lower(): value for key, value in attributes.items()}
     for names in (("latitude", "longitude"), ("lat", "lon")):
         try:
-            found = (float(lower[names[0]]), float(lower[names[1]]))
+            found = (_as_number(lower[names[0]]), _as_number(lower[names[1]]))
         except (KeyError, TypeError, ValueError):
             continue
         if abs(found[0]) <= 90 and abs(found[1]) <= 360:
@@ -266,12 +267,20 @@ def _positive(edge: Edge, name: str, given: Any) -> float:
 
 def _float(edge: Edge, name: str, given: Any) -> float:
     try:
-        value = float(given)
+        value = _as_number(given)
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not abs(value) < 1e18:
         raise edge.error(f"{name} is {str(given)[:40]!r}; a number was expected")
     return value
+
+
+def _as_number(given: Any) -> float:
+    """An attribute as a number; NaN for text that is none."""
+    if isinstance(given, str):
+        found = quantity.number(given.strip())
+        return math.nan if found is None else found
+    return float(given)
 
 
 def _link_table(link: _Link, names: Mapping[str, str]) -> dict[str, Any]:

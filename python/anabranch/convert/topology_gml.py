@@ -13,7 +13,7 @@ from anabranch.convert.content import Description, Notes, Source, Text
 
 _TOKEN = re.compile(
     r"""(?P<space>[\s\ufeff]+|\#[^\n]*)|(?P<open>\[)|(?P<close>\])|"(?P<string>[^"]*)"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)"""
-    r"""|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)""",
+    r"""|(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)""",
 )
 
 List = list[tuple[str, Any, int]]
@@ -79,7 +79,7 @@ def _value(text: Text, found: re.Match[str], at: int) -> Any:
         return html.unescape(found["string"])
     if kind == "number":
         told = found["number"]
-        return int(told) if re.fullmatch(r"[+-]?\d{1,18}", told) else float(told)
+        return int(told) if re.fullmatch(r"[+-]?[0-9]{1,18}", told) else float(told)
     raise text.error(at, f'not valid GML: a value was expected, not "{found[0][:40]}"')
 
 

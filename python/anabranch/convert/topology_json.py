@@ -43,7 +43,7 @@ def read(source: Source, notes: Notes) -> Description:
         )
     edges = root.get("links") or root.need("edges")
     for edge in edges.entries():
-        attributes = {key: value for key, value in edge.value.items() if key not in ("source", "target", "key")}
+        attributes = {key: value.value for key, value in edge.items() if key not in ("source", "target", "key")}
         ends = [_key(edge.need(end)) for end in ("source", "target")]
         graph.edges.append(topology.Edge(ends[0], ends[1], attributes, edge.error))
     demands = about.get("demands") if about is not None else None

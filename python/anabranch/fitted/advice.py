@@ -162,8 +162,11 @@ def verdict(connection: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
     if helping:
         best = helping[0]
         return f"{best['title'][0].upper()}{best['title'][1:]} helps most ({_effort(best['effort'])})."
-    direction = connection["directions"][connection["path"]["direction"]]
-    if direction["limits_s"]["application"] > APPLICATION * connection["duration_s"]:
+    limits = connection["directions"][connection["path"]["direction"]]["limits_s"]
+    least = APPLICATION * connection["duration_s"]
+    if limits["application"] + limits["round-trips"] > least:
+        if limits["round-trips"] > limits["application"]:
+            return "Nothing helps but fewer round trips: the programs take turns, and TCP cannot shorten the path."
         return "Nothing helps: the application was the limit, not the path or TCP."
     return "Nothing helps: no remedy raises the goodput or shortens the round trip by enough to be told from chance."
 

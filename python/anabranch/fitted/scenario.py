@@ -215,12 +215,10 @@ def _workload(connection: Mapping[str, Any], path: Mapping[str, Any], assumption
     direction = connection["directions"][path["direction"]]
     asking = connection["directions"]["b_to_a" if path["direction"] == "a_to_b" else "a_to_b"]
     duration = max(connection["duration_s"], 1e-3)
-    waiting = direction["receiver_application_s"]
+    limits, waiting = direction["limits_s"], direction["receiver_application_s"]
     requests = asking["data_packets"]
     if requests >= LEAST_REQUESTS and asking["bytes"] <= requests * path["flow"]["mss_bytes"]:
-        # The wait begins when the last segment leaves, and that one waits for those before it.
-        answered_ms = direction["rtt_ms"]["p95"] or path["base_rtt_ms"]["value"]
-        think_ms = max(0.0, waiting / requests * 1e3 - answered_ms)
+        think_ms = waiting / requests * 1e3
         assumptions.append(f"{requests} requests of the same size, each asked when the one before is answered")
         return {
             "kind": "request-response",
@@ -228,7 +226,7 @@ def _workload(connection: Mapping[str, Any], path: Mapping[str, Any], assumption
             "response": f"{max(1, direction['bytes'] // requests)} bytes",
             "think": f"{think_ms:.4g} ms",
         }
-    if direction["limits_s"]["application"] > APPLICATION * duration and direction["goodput_mbit_s"]:
+    if limits["application"] + limits["round-trips"] > APPLICATION * duration and direction["goodput_mbit_s"]:
         assumptions.append("the application sends evenly, as fast as it did on average")
         return {"kind": "paced", "rate": f"{direction['goodput_mbit_s']:.5g} Mbit/s"}
     if path["flow"]["is_closed"] and path["flow"]["is_from_start"]:

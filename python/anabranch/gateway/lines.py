@@ -128,7 +128,7 @@ def _side(rate: int, delay: Decimal, loss: float, jitter: Decimal) -> dict[str, 
 
     words = f"delay {tc_units.write_time(delay)} {tc_units.write_time(jitter) if jitter else ''}"
     words += f" loss {tc_units.write_percent(loss)}" if loss else ""
-    command = f"tc qdisc add dev line root netem {words} rate {tc_units.write_rate(rate)}\n"
+    command = f"tc qdisc add dev line root netem {words} rate {tc_units.write_rate(rate)} limit {2**32 - 1}\n"
     read = netem.read(Source("--path", command.encode(), Path()), Notes())
     side = dict(read.document["link"]["path"]["forward"])
     most = max(int(rate * QUEUE_S / 8), 30_000)

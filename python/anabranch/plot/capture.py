@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch.diagnosis import DIRECTIONS, Diagnosis
+from anabranch.diagnosis import DIRECTIONS, Diagnosis, main_direction
 from anabranch.diagnosis_points import points
-from anabranch.diagnosis_text import main_direction
 from anabranch.errors import UserError, nearest
 from anabranch.plot.run import draw
 from anabranch.plot.style import house_style, new_figure

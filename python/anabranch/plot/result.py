@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
+from anabranch.compare.measures import columns_of, without_copies
 from anabranch.errors import UserError, nearest
 from anabranch.plot.run import draw
 from anabranch.plot.style import COLOURS, MARKERS, MAX_VECTOR_MARKS, add_legend, house_style, thin, thin_points
@@ -146,6 +147,10 @@ def _named(name: str, known: Sequence[str], noun: str) -> str:
         UserError: None does, or several do.
     """
     found = [name] if name in known else [one for one in known if one.endswith(f".{name}")]
+    if len(found) > 1:
+        # A flow stands for its copies.
+        alone = without_copies(columns_of(found))
+        found = [column.figure for column in alone] or found
     if len(found) == 1:
         return found[0]
     if found:

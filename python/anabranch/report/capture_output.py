@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 from anabranch import shown
 from anabranch.charts import place_all
 from anabranch.charts.pack import thinned
-from anabranch.diagnosis import TABLES, Diagnosis
+from anabranch.diagnosis import TABLES, Diagnosis, ends_of, main_direction, shares
 from anabranch.diagnosis_next import next_step
 from anabranch.diagnosis_points import moments, points
 from anabranch.diagnosis_text import (
     amount,
     cause_text,
     counts_text,
-    ends_of,
-    main_direction,
     parties_text,
     plural,
     point_text,
@@ -150,13 +148,12 @@ def _connections(document: Diagnosis, count: int) -> str:
     for connection in ranked[:MOST_CONNECTIONS]:
         name, way = main_direction(connection)
         sender, receiver = ends_of(connection, name)
-        limit = max(way["limits_s"], key=way["limits_s"].__getitem__)
-        share = way["limits_s"][limit] / connection["duration_s"] if connection["duration_s"] else None
+        limit, share = next(iter(shares(connection, way).items()))
         counts = way["retransmission_counts"]
         rows.append(
             (str(connection["id"]), sender, receiver, amount(way["bytes"]), figure(connection["duration_s"]),
              figure(way["goodput_mbit_s"]), figure(way["rtt_ms"]["median"]), figure(counts["all"]),
-             figure(counts["spurious"]), limit.replace("-", " "), figure(share, ratio=True))
+             figure(counts["spurious"]), limit.replace("-", " ") if share else "–", figure(share, ratio=True))
         )  # fmt: skip
     head = ("connection", "sender", "receiver", "data", "time (s)", "goodput (Mbit/s)", "median RTT (ms)",
             "retransmissions", "of them spurious", "limited by", "of the time")  # fmt: skip
@@ -175,10 +172,10 @@ def _connection(
     )
     facts = [
         f"Capture point {point_text(connection, name)}, handshake {connection['handshake']}, {round_trips_text(way)}.",
-        f"Time: {parties_text(way, sender, receiver) or 'none'}.",
+        f"Time: {parties_text(connection, name) or 'none'}.",
         f"{counts_text(way)}.",
     ]
-    if step := next_step(connection, way, sender, receiver):
+    if step := next_step(connection):
         facts.append(f"Next: {step}.")
     yield f"<ul>{''.join(f'<li>{text(fact)}</li>' for fact in facts)}</ul>"
     findings = [

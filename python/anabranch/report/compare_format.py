@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch.compare.measures import COPIES
-from anabranch.report.format import NONE, figure, spread
+from anabranch.report.format import MEAN_OF_COPIES, NONE, figure, spread
 
 if TYPE_CHECKING:
     from anabranch.compare import Comparison
@@ -62,9 +61,10 @@ def _about(one: Input) -> str:
 def legend(comparison: Comparison) -> list[str]:
     """What the columns mean, and by which test a difference is called significant."""
     lines = [f"change: in per cent of {comparison.inputs[0].name}"]
-    elements = {element for block in comparison.blocks for element in block.elements}
-    if any(element.endswith(COPIES) for element in elements):
-        lines.append(f"NAME{COPIES}: mean over the copies of a flow; the JSON document has each of them")
+    shown = {element for block in comparison.blocks for element in block.elements}
+    means = [flow for flow in comparison.flows_with_copies if flow in shown]
+    if means:
+        lines.append(f"{', '.join(means)}: {MEAN_OF_COPIES}; the JSON document has each copy")
     cells = [c for block in comparison.blocks for row in block.rows for c in row.cells if c is not None]
     if any(c.interval.lower is not None for c in cells):
         lines.append("±: half of the 95 % interval over the seeds")

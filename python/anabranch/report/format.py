@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from anabranch.sweep import Estimate, SweepResult
 
 NONE = "–"
+MEAN_OF_COPIES = "mean over the copies of the flow (count)"
+"""Explains a figure of a flow that has several copies."""
 
 
 def figure(value: float | None, *, ratio: bool = False) -> str:

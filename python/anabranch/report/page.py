@@ -16,6 +16,9 @@ _CLASS = " class='wide'"
 _WIDE = 5
 """Columns from which on a telephone has no room for a table."""
 
+_GENERATOR = '<meta name="generator" content="Anabranch">'
+"""Says who made a page, so that the next command may replace it."""
+
 _HERE = Path(__file__).resolve().parent
 
 
@@ -29,9 +32,15 @@ def page(title: str, body: str, *, charts: Sequence[Chart] = (), scripts: Sequen
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"{_GENERATOR}\n"
         f"<title>{text(title)}</title>\n<style>{look}{more}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n{tail}</body>\n</html>\n"
     )
+
+
+def is_page_of_ours(head: bytes) -> bool:
+    """Whether a file that begins with these bytes is a page that :func:`page` made."""
+    return _GENERATOR.encode() in head.partition(b"</head>")[0]
 
 
 def text(value: object) -> str:

@@ -239,11 +239,13 @@ def _unlimited_queues(result: RunResult) -> Iterator[str]:
     links = {**_scenario(result).get("link", {}), **_scenario(result).get("group", {})}
     for name, directions in result.links.items():
         for direction, link in directions.items():
-            queue = links.get(name, {}).get(direction, {}).get("queue", {})
+            settings = links.get(name, {}).get(direction, {})
+            queue = settings.get("queue", {})
             waited = link.get("p99_queue_delay_ms") or 0.0
-            if queue.get("limit") == "unlimited" and waited >= LONG_WAIT_MS:
+            is_unlimited = queue.get("limit") == "unlimited" and "held_limit" not in settings
+            if is_unlimited and waited >= LONG_WAIT_MS:
                 held = f"it held up to {figure(link.get('max_queue_packets'))} packets"
-                longest = _longest_wait_ms(result, links.get(name, {}).get(direction, {}), link)
+                longest = _longest_wait_ms(result, settings, link)
                 told = (
                     f"1 % of the packets waited for {figure(waited)} ms or longer"
                     if longest is None

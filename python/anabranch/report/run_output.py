@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from anabranch.charts import place_all, stack
 from anabranch.charts.pack import thinned
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _AFTER_END = 1.05
-"""Where charts end, in multiples of the time at which the last flow ends."""
+"""Where charts end, in multiples of the time at which the last flow ends and nothing is in flight any more."""
 _MOST_OF_RUN = 0.8
 """A run in which flows fill more than this share is drawn whole."""
 
@@ -156,13 +156,23 @@ def until_the_end(result: RunResult, charts: Iterable[Chart]) -> Iterator[Chart]
     """The charts without the part in which no flow is left, where that is much of the run."""
     ends = [flow.get("ended_at_s") for flow in result.flows.values()]
     known = [end for end in ends if end is not None]
-    last = max(known, default=0.0) * _AFTER_END
+    last = max(*known, _last_in_flight(result), 0.0) * _AFTER_END
     if len(known) < len(ends) or last <= 0 or last >= _MOST_OF_RUN * float(result.summary.get("duration_s") or 0):
         yield from charts
         return
     for chart in charts:
         series = tuple(one.before(last) for one in chart.series)
         yield replace(chart, series=series, about=f"{chart.about} Until the last flow ended.".strip())
+
+
+def _last_in_flight(result: RunResult) -> float:
+    """When the last acknowledgment came to a sender: a file is whole before. 0 where no sender was sampled."""
+    import polars as pl
+
+    samples = result.frame("samples")
+    busy = samples.filter(pl.col("in_flight_packets") > 0).get_column("time_s").max()
+    after = samples.filter(pl.col("time_s") > busy).get_column("time_s").min() if busy is not None else None
+    return float(cast("float", busy if after is None else after) or 0.0)
 
 
 OVERLAY = (

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from anabranch.charts import Chart, SeriesColumns, place
 from anabranch.charts.heat import heat_map
 from anabranch.charts.parallel import Upright, parallel
-from anabranch.compare.measures import MOST_COPIES, Column, columns_of, copies_of, shown_by_default, without_copies
-from anabranch.errors import RunFailedError, UserError
+from anabranch.compare.measures import Column, columns_of, copies_of, shown_by_default, without_copies
+from anabranch.errors import UserError
 from anabranch.grid import short_names
-from anabranch.output import refused, write_whole
+from anabranch.output_file import OutputFile, output_file
 from anabranch.plot.compare import Scale, scale_of
-from anabranch.report.format import NONE, figure, spread
-from anabranch.report.page import page, table, text
+from anabranch.report.format import MEAN_OF_COPIES, NONE, figure, spread
+from anabranch.report.page import is_page_of_ours, page, table, text
 from anabranch.spoken import argument
 from anabranch.sweep import SweepResult, value_text
 
@@ -95,45 +95,41 @@ class _Measured:
         return found.interval.lower * self.column.measure.scale, found.interval.upper * self.column.measure.scale
 
 
-def write_report(result: SweepResult, path: Path, command: str = "") -> None:
+def write_report(result: SweepResult, path: Path, command: str = "", *, force: bool | None = None) -> None:
     """Write the report as one file, which appears whole or not at all.
 
     Args:
         result: The sweep.
-        path: Where; an existing report is replaced.
-        command: What made the sweep, as it is typed.
+        path: The file; an existing report is replaced.
+        command: The command that made the sweep, as it is typed.
+        force: A file that anabranch did not make is replaced, too.
 
     Raises:
-        UserError: There is a directory, or the place cannot be written.
+        UserError: There is a directory or a foreign file, or the place cannot be written.
         RunFailedError: The disk is full, or fails otherwise.
     """
-    check_report(path)
-    content = html_report(result, command).encode()
-    try:
-        with refused():
-            write_whole(path, content)
-    except OSError as error:
-        raise RunFailedError(f"{path}: cannot be written: {error.strerror or error}") from None
+    report_file(path, force=force).write(html_report(result, command).encode())
 
 
-def check_report(path: Path) -> None:
-    """Refuse a place for the report before any work is done.
+def report_file(path: Path, *, force: bool | None = None) -> OutputFile:
+    """The file of the report, checked before any work is done.
 
     Raises:
-        UserError: It is a directory, no page by its name, or in a directory that does not exist.
+        UserError: It is a directory, a foreign file, no page by its name, or in a directory that does not exist.
     """
     told = argument("report", path)
-    if path.suffix not in (".html", ".htm"):
-        raise UserError(f"{told}: a name that ends in .html was expected", hint=f"{path}.html")
-    if path.is_dir():
-        raise UserError(f"{told} is a directory; a file was expected")
     if not path.parent.is_dir():
         raise UserError(f"{told}: there is no directory {path.parent}", hint="make it, or choose another place")
+    file = output_file(path, is_ours=is_page_of_ours, force=force)
+    if path.suffix not in (".html", ".htm") and not file.is_stream:
+        raise UserError(f"{told}: a name that ends in .html was expected", hint=f"{path}.html")
+    if file.is_standard_output:
+        raise UserError(f"{told}: standard output has the printed results", hint="choose a file")
+    return file
 
 
 def html_report(result: SweepResult, command: str = "") -> str:
     """The report as one page that needs nothing else."""
-    result = _with_means_of_copies(result)
     axes = _axes(result)
     measures = _measures(result)
     charts: list[Chart] = []
@@ -146,7 +142,7 @@ def html_report(result: SweepResult, command: str = "") -> str:
         f"{'seed' if seeds == 1 else 'seeds'}</p>",
         f"<pre class='command'>{text(command)}</pre>" if command else "",
         _varied(result, axes),
-        *(f"<p class='hint'>{text(line)}</p>" for line in _remarks(measures)),
+        *(f"<p class='hint'>{text(line)}</p>" for line in _remarks(result, measures)),
     ]
     if axes:
         for number, measure in enumerate(measures):
@@ -163,17 +159,6 @@ def html_report(result: SweepResult, command: str = "") -> str:
     return page(title, "\n".join(body), charts=charts)
 
 
-def _with_means_of_copies(result: SweepResult) -> SweepResult:
-    """The sweep with the mean over the copies of a flow that has many."""
-    import polars as pl
-
-    many = {n: own for n, own in copies_of(columns_of(result.figures())).items() if len(own) > MOST_COPIES}
-    if not many:
-        return result
-    frame = result.frame.with_columns(pl.mean_horizontal(own).alias(name) for name, own in many.items())
-    return SweepResult(result.axes, frame, result.scenario)
-
-
 def _axes(result: SweepResult) -> list[_Axis]:
     """What has several values: the first that has a size first, because charts are drawn over it."""
     names = short_names(result.axes)
@@ -188,7 +173,7 @@ def _axes(result: SweepResult) -> list[_Axis]:
 
 def _measures(result: SweepResult) -> list[_Measured]:
     columns = columns_of(result.figures())
-    kept = [c for c in without_copies(columns, ()) if shown_by_default(c.measure, columns)]
+    kept = [c for c in without_copies(columns) if shown_by_default(c.measure, columns)]
     kept.sort(key=lambda column: column.measure.rank)
     found = []
     for column in kept:
@@ -210,9 +195,10 @@ def _varied(result: SweepResult, axes: Sequence[_Axis]) -> str:
     return table(("varied", "path", "values"), rows, left=3, raw=True)
 
 
-def _remarks(measures: Sequence[_Measured]) -> list[str]:
+def _remarks(result: SweepResult, measures: Sequence[_Measured]) -> list[str]:
+    means = ", ".join(copies_of(columns_of(result.figures())))
     estimates = [one for measure in measures for one in measure.points.values() if one is not None]
-    told = []
+    told = [f"{means}: {MEAN_OF_COPIES}; --out keeps each copy."] if means else []
     if any(one.interval.lower is not None for one in estimates):
         told.append("Bars, and ± in the table, are 95 % intervals of the mean over the seeds.")
     if any(one.deterministic for one in estimates):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from anabranch.compare.measures import columns_of, without_copies
 from anabranch.report.format import interval
 from anabranch.report.page import table, text
 from anabranch.sweep import value_text
@@ -20,7 +21,8 @@ SHOWN_FIRST = ("goodput_mbit_s", "retransmitted_packets", "jain_index", "mean_sr
 def html_table(result: SweepResult) -> str:
     """One row for each point: its values, and means with their intervals."""
     figures = result.figures()
-    chosen = [name for last in SHOWN_FIRST for name in figures if name.rpartition(".")[2] == last][:MOST_FIGURES]
+    columns_shown = [column.figure for column in without_copies(columns_of(figures))]
+    chosen = [name for last in SHOWN_FIRST for name in columns_shown if name.rpartition(".")[2] == last][:MOST_FIGURES]
     columns = [result.estimates(name) for name in chosen]
     points = [point for point, _ in columns[0]] if columns else []
     rows = [

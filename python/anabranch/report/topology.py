@@ -97,6 +97,8 @@ def _effects(way: Mapping[str, Any]) -> Iterator[str]:
     limit = queue.get("limit", _UNLIMITED)
     if queue.get("kind") != "drop-tail" or limit != _UNLIMITED:
         yield f"{queue.get('kind', 'queue')}" + (f", {_quantity(limit)}" if limit != _UNLIMITED else "")
+    if "held_limit" in way:
+        yield f"holds {_quantity(way['held_limit'])}"
     if isinstance(queue.get("reorder"), Mapping):
         yield f"reorder: {_values(queue['reorder'])}"
     for one in way.get("impair", []):

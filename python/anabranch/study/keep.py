@@ -14,11 +14,13 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from anabranch.errors import UserError
 from anabranch.output import follow, read_manifest, write_manifest
 from anabranch.points import FOLDER, Depends, Keys, Points, build_name, shared
 from anabranch.segments import segments
+from anabranch.summary import Summary
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,8 +30,16 @@ if TYPE_CHECKING:
 FORMAT = 2
 """Of what is kept of a sampled run."""
 
-Summarised = tuple[dict[str, Any], list[tuple[str, str]]]
+Summarised = tuple[Summary, list[tuple[str, str]]]
 """The summary of a run, and the files that it has read."""
+
+
+class _OutcomeFile(TypedDict):
+    figures: dict[str, float | None]
+    digest: str | None
+    demands: dict[str, float | Literal["inf", "nan"]]
+    tables: dict[str, str]
+    depends: list[tuple[str, str]]
 
 
 class Kept:
@@ -62,19 +72,28 @@ class Kept:
 
     def summary(self, key: bytes) -> Summarised | None:
         """The summary of a run; ``None`` if it is not kept, or cannot be used."""
-        found = self._points.entry(key)
+        found = self._points.entry(key, Summary)
         return None if found is None else (found[0], sorted(found[1].items()))
 
     def outcome(self, key: bytes) -> Outcome | None:
         """What was kept of a sampled run; ``None`` if nothing was, or it cannot be used."""
         from anabranch.study.results import Outcome
 
-        kept = self._points.read(key)
+        kept = self._points.read(key, _OutcomeFile)
         if kept is None:
             return None
         demands = {name: float(value) for name, value in kept["demands"].items()}
-        tables = {name: _frame(text) for name, text in kept["tables"].items()}
-        return Outcome(kept["figures"], kept["digest"], tables, demands, tuple(map(tuple, kept["depends"])))
+        try:
+            tables = {name: _frame(text) for name, text in kept["tables"].items()}
+        except UserError as error:
+            self.reject(error.message)
+            return None
+        depends = tuple((name, hashed) for name, hashed in kept["depends"])
+        return Outcome(kept["figures"], kept["digest"], tables, demands, depends)
+
+    def reject(self, why: str) -> None:
+        """Say that a run that is kept cannot be used, and is made again."""
+        self._points.reject(f"a run that was kept cannot be used: {why}; it is made again")
 
     def write(self, runs: Iterable[tuple[bytes, str | bytes, Depends]]) -> None:
         """Keep runs, each as key, summary or :func:`content`, and the files that it has read."""
@@ -134,6 +153,14 @@ def _text(frame: pl.DataFrame) -> str:
 
 
 def _frame(text: str) -> pl.DataFrame:
+    """A stored table.
+
+    Raises:
+        UserError: It is none.
+    """
     import polars as pl
 
-    return pl.read_parquet(io.BytesIO(base64.b64decode(text)))
+    try:
+        return pl.read_parquet(io.BytesIO(base64.b64decode(text, validate=True)))
+    except (ValueError, pl.exceptions.PolarsError):
+        raise UserError("a table is not a whole Parquet table") from None

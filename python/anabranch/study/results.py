@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import fairness
 from anabranch.errors import UserError, nearest
-from anabranch.figures import PARTS, flatten
+from anabranch.figures import PARTS, flatten, without_copy
 from anabranch.limits import check_jobs, thread_count
 from anabranch.study.definition import Definition, Experiment, Quantity, Wrong, as_sets, fill
 from anabranch.study.series import Cell, Key, NoValueError, Series
@@ -205,7 +205,14 @@ class Pool:
         if job.samples_ms is not None:
             return kept.outcome(key)
         found = kept.summary(key)
-        return None if found is None else self._of_summary(found[0], {}, found[1])
+        if found is None:
+            return None
+        try:
+            return self._of_summary(found[0], {}, found[1])
+        except (LookupError, TypeError, ValueError, AttributeError):
+            # The resolved scenario inside has no type here: it is the engine's.
+            kept.reject("its resolved scenario is not as it was written")
+            return None
 
     def _kept_key(self, kept: Kept, job: Job) -> bytes:
         from anabranch.study.keep import FORMAT
@@ -367,6 +374,10 @@ class Results:
         path = quantity.path or ""
         if "*" not in path and quantity.capacity is None:
             if path not in outcome.figures:
+                # As everywhere, a flow stands for its copies: the mean over them.
+                copies = [value for name, value in outcome.figures.items() if without_copy(name) == path]
+                if copies:
+                    return None if None in copies else math.fsum(v for v in copies if v is not None) / len(copies)
                 part = path.rpartition(".")[0]
                 if part.rpartition(".")[2] in PARTS and not any(
                     name.startswith(f"{part}.") for name in outcome.figures

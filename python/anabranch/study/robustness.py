@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypedDict
 
 from anabranch.errors import UserError
-from anabranch.files import MAX_RESULT_BYTES, read_bytes
-from anabranch.output import to_json, write_whole
+from anabranch.output import to_json
+from anabranch.output_file import write_whole
 from anabranch.spoken import argument
 from anabranch.statistics import latin_hypercube
+from anabranch.stored import StoredKind
 from anabranch.study import needs
 from anabranch.study.definition import Definition
 from anabranch.study.results import Condition, Job, Pool, Results
@@ -26,6 +29,19 @@ FILE = "robustness.json"
 _DESCRIPTIVE = {"title", "about", "source", "claim", "published", "accept_if", "why", "note", "label", "setting_why",
                 "figure", "figures", "invariant", "inconsistent", "section", "table", "live",
                 "correction", "before", "takes"}  # fmt: skip
+
+
+class _PointFile(TypedDict):
+    holds: dict[str, bool | None]
+
+
+class _RobustnessFile(TypedDict):
+    claims: dict[str, float]
+    points: list[_PointFile]
+    computed_from: str
+
+
+_KEPT = StoredKind(_RobustnessFile, "a robustness result")
 
 
 @dataclass(frozen=True)
@@ -63,6 +79,7 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
             "there is no [[open]] parameter to vary", file=str(definition.directory / "study.toml"),
             hint="name what the source leaves open, with a plausible range",
         )  # fmt: skip
+    _check_file(definition.directory / FILE)
     quick = asked(definition, pool, Condition())
     design = latin_hypercube(definition.robustness_points, len(definition.opens), definition.robustness_seed)
     claims = [c for c in definition.claims if not c.full_only]
@@ -109,18 +126,27 @@ def kept(definition: Definition, quick: Callable[[], Results]) -> Robustness | N
     if not path.exists():
         return None
     try:
-        content = json.loads(read_bytes(path, most=MAX_RESULT_BYTES))
-        shares = {str(k): float(v) for k, v in content["claims"].items()}
-        points_held = [{str(k): v for k, v in point["holds"].items()} for point in content["points"]]
-        computed_from = content["computed_from"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise UserError(
-            "not a robustness result",
-            file=str(path),
-            hint=f"delete it, or compute it anew with {argument('robustness')}",
-        ) from None
-    stale = computed_from != inputs_digest(definition, quick())
-    return Robustness(shares, len(points_held), stale, points_held)
+        content = _KEPT.read(path)
+    except UserError as error:
+        raise UserError(f"not a robustness result: {error.message}", file=str(path), hint="remove it") from None
+    stale = content["computed_from"] != inputs_digest(definition, quick())
+    points_held = [point["holds"] for point in content["points"]]
+    return Robustness(content["claims"], len(points_held), stale, points_held)
+
+
+def _check_file(path: Path) -> None:
+    """Refuse a file with the name of the result that is none, before any work is done.
+
+    Raises:
+        UserError: There is one.
+    """
+    if os.path.lexists(path):
+        try:
+            _KEPT.read(path)
+        except UserError as error:
+            raise UserError(
+                f"not a robustness result, and left as it is: {error.message}", file=str(path), hint="remove it"
+            ) from None
 
 
 def inputs_digest(definition: Definition, quick: Results) -> str:

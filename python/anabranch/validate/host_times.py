@@ -8,7 +8,6 @@ the middle.
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,17 +113,17 @@ class HostTimes:
             UserError: It cannot be read, or is something else.
         """
         from anabranch.errors import UserError
-        from anabranch.files import MAX_TEXT_BYTES, read_bytes
+        from anabranch.files import MAX_TEXT_BYTES, NoSuchFileError, read_json
 
-        content = read_bytes(file, most=MAX_TEXT_BYTES)
+        hint = "`anabranch validate --out DIR` writes one, DIR/host_times.json"
         try:
-            return cls.of(json.loads(content))
-        except (ValueError, RecursionError) as error:
-            raise UserError(
-                f"not a file of what hosts take: {error}",
-                file=str(file),
-                hint="`anabranch validate --out DIR` writes one, DIR/host_times.json",
-            ) from None
+            return cls.of(read_json(file, most=MAX_TEXT_BYTES))
+        except NoSuchFileError:
+            raise
+        except UserError as error:
+            raise UserError(error.message, file=error.file, line=error.line, column=error.column, hint=hint) from None
+        except ValueError as error:
+            raise UserError(f"not a file of what hosts take: {error}", file=str(file), hint=hint) from None
 
     def added(self, role: str) -> Sequence[Sequence[int]]:
         """Until a host answers, and how much is added after each of the further pauses."""

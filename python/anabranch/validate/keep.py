@@ -11,14 +11,29 @@ import json
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from anabranch.files import content_hash
-from anabranch.validate.measure import Figures
+from anabranch.stored import StoredKind
+from anabranch.validate.measure import METRICS, Figures
 
 if TYPE_CHECKING:
     from anabranch.live import Limits
     from anabranch.summary import Resolved
+
+
+class _FiguresFile(TypedDict):
+    values: dict[str, dict[str, float | None]]
+    windows: dict[str, dict[str, float]]
+
+
+class _LiveRunFile(TypedDict):
+    reasons: list[str]
+    machine: dict[str, Any]
+    figures: _FiguresFile
+
+
+_KEPT = StoredKind(_LiveRunFile, "a live run that was kept", "remove it")
 
 
 @dataclass(frozen=True)
@@ -73,7 +88,8 @@ def path(directory: Path, name: str, about: object, seed: int, number: int) -> P
 
 def write(file: Path, run: LiveRun) -> None:
     """Keep a run; the file appears whole or not at all."""
-    from anabranch.output import to_json, write_whole
+    from anabranch.output import to_json
+    from anabranch.output_file import write_whole
 
     windows = {group: {str(at): value for at, value in bins.items()} for group, bins in run.figures.windows.items()}
     figures = {"values": run.figures.values, "windows": windows}
@@ -87,17 +103,19 @@ def read(file: Path) -> LiveRun | None:
         UserError: The file is none of ours.
     """
     from anabranch.errors import UserError
-    from anabranch.files import MAX_RESULT_BYTES, NoSuchFileError, read_bytes
+    from anabranch.files import NoSuchFileError
 
     try:
-        told = json.loads(read_bytes(file, most=MAX_RESULT_BYTES))
-        windows = told["figures"]["windows"]
-        figures = Figures(
-            told["figures"]["values"],
-            {group: {int(at): value for at, value in bins.items()} for group, bins in windows.items()},
-        )
-        return LiveRun(figures, list(told["reasons"]), dict(told["machine"]))
+        kept = _KEPT.read(file)
+        windows = kept["figures"]["windows"]
+        bins = {group: {int(at): value for at, value in one.items()} for group, one in windows.items()}
     except NoSuchFileError:
         return None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise UserError(f"{file} is no live run that was kept", hint="remove it") from None
+    except UserError as error:
+        raise UserError(f"{file} is no live run that was kept: {error.message}", hint="remove it") from None
+    except ValueError:
+        raise UserError(f"{file} is no live run that was kept: a bin is no number", hint="remove it") from None
+    missing = sorted({metric.name for metric in METRICS} - kept["figures"]["values"].keys())
+    if missing:
+        raise UserError(f"{file} is no live run that was kept: it lacks {missing[0]}", hint="remove it")
+    return LiveRun(Figures(kept["figures"]["values"], bins), kept["reasons"], kept["machine"])

@@ -31,6 +31,8 @@ def overview(why: Why, flows: Mapping[str, FlowSummary]) -> Iterator[tuple[str, 
         f"{plural(len(again), 'packet')}{share}: {needed:,} needed, {spurious:,} spurious"
         + (f", {undecided:,} undecided when the run ended" if undecided else ""),
     )
+    if outside := _outside(why, flows):
+        yield "not measured", outside
     if causes := _causes(why):
         yield "triggered by", causes
     kinds = Counter(episode.kind for _, _, episode in episodes)
@@ -46,6 +48,17 @@ def overview(why: Why, flows: Mapping[str, FlowSummary]) -> Iterator[tuple[str, 
         yield "its window", event_line(worst.events[0])
     if worst.retransmissions:
         yield "it began with", retransmission_line(worst.retransmissions[0])
+
+
+def _outside(why: Why, flows: Mapping[str, FlowSummary]) -> str:
+    """The retransmissions that the figures of the flows leave out: of the warm-up, and after a file had arrived."""
+    again = [item for one in why.flows if one.flow in flows for item in one.retransmissions]
+    count = len(again) - sum(flow.get("retransmitted_packets") or 0 for flow in flows.values())
+    if count <= 0:
+        return ""
+    counted = sum(flow.get("spurious_retransmissions") or 0 for flow in flows.values())
+    spurious = sum(item.needed is False for item in again) - counted
+    return f"{plural(count, 'packet')} of these, {spurious:,} spurious: outside the measured time of the flows' figures"
 
 
 def _causes(why: Why) -> str:

@@ -2,8 +2,10 @@
 
 A retransmission was needed if part of what it carries was in no earlier packet that arrived: an earlier packet that was
 still under way and arrived after all makes it needless, whatever its sender could know. Where earlier packets are
-still under way when the run ends there is no telling. The engine works that out, and finds the packet that carried the
-same bytes before: the last that carried all of them from the same first byte, or else the last that carried any.
+still under way when the run ends there is no telling. Bytes that error correction rebuilds have arrived by the packet
+that carried them first. A flow's ``spurious_retransmissions`` counts by the same rule. The engine works that out, and
+finds the packet that carried the same bytes before: the last that carried all of them from the same first byte, or else
+the last that carried any.
 """
 
 from __future__ import annotations

@@ -79,7 +79,9 @@ def need(again: Retransmission) -> str:
     if again.original_fate == "in-flight":
         return f"{word}: {before}, still under way at the end"
     where = f" at {again.original_where}" if again.original_where else ""
-    return f"{word}: {before}, {again.original_fate}{where}"
+    # An earlier copy arrived, or error correction rebuilt the bytes.
+    otherwise = "; its bytes came by other packets" if again.needed is False else ""
+    return f"{word}: {before}, {again.original_fate}{where}{otherwise}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -38,6 +38,7 @@ fn ack(ms: u64, lost: u64, in_recovery: bool) -> Ack {
         prior_in_flight: Bytes::new(100 * SMSS),
         in_flight: Bytes::new(99 * SMSS),
         rtt: Some(Duration::from_millis(RTT_MS)),
+        rtt_by_timestamp: None,
         srtt: Duration::from_millis(RTT_MS),
         min_rtt: Duration::from_millis(RTT_MS),
         rate: None,

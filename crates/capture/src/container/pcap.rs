@@ -36,9 +36,36 @@ impl Variant {
     }
 }
 
+/// Seconds before the end of 32 bits (7 February 2106) and after it within which the field is taken to have wrapped: 12 days.
+const NEAR_WRAP: u32 = 1 << 20;
+
+/// Seconds of records, whose field has 32 bits.
+#[derive(Debug, Default)]
+struct Seconds {
+    last: u32,
+    /// How often the field has wrapped.
+    wraps: i64,
+}
+
+impl Seconds {
+    fn unwrap(&mut self, field: u32) -> i64 {
+        let is_late = |seconds: u32| seconds > u32::MAX - NEAR_WRAP;
+        let is_early = |seconds: u32| seconds < NEAR_WRAP;
+        if is_late(self.last) && is_early(field) {
+            self.wraps += 1;
+        } else if is_early(self.last) && is_late(field) && self.wraps > 0 {
+            // Neighbours change places.
+            self.wraps -= 1;
+        }
+        self.last = field;
+        (self.wraps << 32) + i64::from(field)
+    }
+}
+
 /// A pcap file behind its header.
 pub(crate) struct Pcap {
     variant: Variant,
+    seconds: Seconds,
     link: Link,
     /// Before version 2.3 the two lengths stand in the other order.
     lengths_swapped: bool,
@@ -60,6 +87,7 @@ impl Pcap {
         let version = (variant.order.u16(header, 4), variant.order.u16(header, 6));
         Ok(Some(Self {
             variant,
+            seconds: Seconds::default(),
             link: link(variant.order.u32(header, 20)),
             lengths_swapped: version < (2, 3),
             left: 0,
@@ -88,6 +116,7 @@ impl Pcap {
             return Err(Wrong::Broken("a record of more than 128 MiB"));
         }
         let units = i128::from(self.variant.units);
+        let seconds = self.seconds.unwrap(seconds);
         let time = i128::from(seconds) * PICOS + i128::from(fraction) * (PICOS / units);
         let Some((octets, left)) = beginning(bytes, captured.into())? else {
             return Ok(Next::CutOff);
@@ -114,4 +143,24 @@ fn link(field: u32) -> Link {
     };
     let link_type = u16::try_from(field & 0xffff).unwrap_or_default();
     Link { link_type, fcs }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_go_on_where_their_field_wraps() {
+        let mut seconds = Seconds::default();
+        let fields = [u32::MAX - 1, u32::MAX, 0, u32::MAX, 1, 5];
+        let found: Vec<i64> = fields.map(|field| seconds.unwrap(field)).to_vec();
+        let end = 1_i64 << 32;
+        assert_eq!(found, [end - 2, end - 1, end, end - 1, end + 1, end + 5]);
+        // A time of 0 in a capture of today, and a damaged one, wrap nothing.
+        let mut seconds = Seconds::default();
+        let today = 1_700_000_000;
+        for field in [today, 0, today, u32::MAX, today, 0] {
+            assert_eq!(seconds.unwrap(field), i64::from(field));
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anabranch_capture::{Error, Reader};
+use anabranch_capture::{Error, Limits, Reader};
 use flate2::{Compression, write::GzEncoder};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
@@ -109,6 +109,85 @@ fn a_bomb_is_refused() {
     let bomb = gzip(&vec![0; 64 << 20]);
     assert!(bomb.len() < 1 << 20);
     assert_eq!(Reader::open(&bomb[..]).err(), Some(Error::NotACapture));
+}
+
+/// Reads all; the frames, and the error at the end.
+fn read_within(file: &[u8], limits: Limits) -> (u64, Option<Error>) {
+    let mut reader = Reader::open_within(file, limits, || false).expect("a capture");
+    let error = loop {
+        match reader.next_packet() {
+            Ok(Some(_)) => {}
+            Ok(None) => break None,
+            Err(error) => break Some(error),
+        }
+    };
+    (reader.counts().frames, error)
+}
+
+/// A frame of zstd: some octets, and blocks of 128 KiB of zeros of four octets each (RFC 8878 §3.1.1.2).
+fn zstd_zeros(head: &[u8], blocks: usize) -> Vec<u8> {
+    let length = u8::try_from(head.len() << 3).expect("few");
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0x58, length, 0, 0];
+    frame.extend(head);
+    for left in (0..blocks).rev() {
+        let last = u8::from(left == 0);
+        // Type 1 repeats an octet; the length follows from bit 3 on.
+        frame.extend([last | 1 << 1, 0, 0x10, 0]);
+    }
+    frame
+}
+
+/// Zeros are records without an octet, and expand a thousandfold.
+#[test]
+fn a_capture_that_expands_without_end_is_refused_unless_it_is_permitted() {
+    const BLOCKS: usize = 400;
+    let head = plain(101, &[]);
+    let file = [head.clone(), vec![0; BLOCKS << 17]].concat();
+    let frames = (BLOCKS as u64) << 13;
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&file).expect("it is memory");
+    let gzip = encoder.finish().expect("it is memory");
+    for bomb in [gzip, zstd_zeros(&head, BLOCKS)] {
+        assert!(bomb.len() < file.len() / 900);
+        let (read, error) = read_within(&bomb, Limits::default());
+        assert!(read < frames * 7 / 10, "{read}");
+        assert!(
+            matches!(error, Some(Error::Expands { times: 256, .. })),
+            "{error:?}"
+        );
+        assert_eq!(read_within(&bomb, Limits::NONE), (frames, None));
+    }
+    // Uncompressed, it is what it is.
+    assert_eq!(read_within(&file, Limits::default()), (frames, None));
+}
+
+/// Zeros that are sent fill large frames, and no two headers are the same.
+#[test]
+fn a_transfer_of_zeros_is_read() {
+    let packets: Vec<_> = (0..60_000_u32)
+        .map(|k| {
+            let mut packet = v4(1500);
+            let numbers = [k, k.wrapping_mul(1448), k.wrapping_mul(2_654_435_761)];
+            let octets = numbers.into_iter().flat_map(u32::to_be_bytes);
+            for (octet, number) in packet.iter_mut().skip(20).zip(octets) {
+                *octet = number;
+            }
+            packet
+        })
+        .collect();
+    let file = plain(101, &packets);
+    for compressed in [gzip(&file), zstd(&file)] {
+        assert!(file.len() / compressed.len() > 20);
+        assert_eq!(read_within(&compressed, Limits::default()), (60_000, None));
+    }
+}
+
+/// A byte in each member, and records as long as what is looked at.
+#[test]
+fn members_of_a_byte_each_are_read_in_linear_time() {
+    let file = plain(101, &[v4(60_000), v4(60_000)]);
+    let members: Vec<_> = file.chunks(3).flat_map(gzip).collect();
+    assert_eq!(read(&members), read(&file));
 }
 
 /// Made by gzip itself.

@@ -48,6 +48,7 @@ fn ack(now: Instant) -> Ack {
         prior_in_flight: Bytes::ZERO,
         in_flight: Bytes::ZERO,
         rtt: None,
+        rtt_by_timestamp: None,
         srtt: Duration::from_millis(50),
         min_rtt: Duration::from_millis(50),
         rate: None,

@@ -5,7 +5,11 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
-use super::super::params::{RenoFriendly, WindowCount};
+use super::super::{
+    params::{RenoFriendly, WindowCount},
+    ticks,
+    window::whole_segments,
+};
 
 /// The parameters that stay with the control, as plain numbers.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +17,8 @@ use super::super::params::{RenoFriendly, WindowCount};
 pub(in super::super) struct Constants {
     pub c: f64,
     pub beta: f64,
+    /// `None` for `beta`.
+    pub beta_ecn: Option<f64>,
     pub fast_convergence: bool,
     pub tcp_friendly: bool,
     pub reno_friendly: RenoFriendly,
@@ -35,12 +41,7 @@ impl Constants {
 
     /// From then to now, by a clock with ticks.
     pub(super) fn since(&self, then: Instant, now: Instant) -> Duration {
-        if self.tick.is_zero() {
-            return now.saturating_since(then);
-        }
-        let ticks = |at: Instant| at.as_picos() / self.tick.as_picos();
-        self.tick
-            .saturating_mul(ticks(now).saturating_sub(ticks(then)))
+        ticks::between(then, now, self.tick)
     }
 
     /// When a clock with ticks first shows that so much has passed since `then`.
@@ -60,8 +61,7 @@ impl Constants {
     pub(super) fn whole(&self, cwnd: f64) -> f64 {
         match self.count {
             WindowCount::Bytes => cwnd,
-            // 0.7 × 90 is a little below 63.
-            WindowCount::Segments => (cwnd + 1e-6).floor(),
+            WindowCount::Segments => whole_segments(cwnd),
         }
     }
 
@@ -143,6 +143,7 @@ mod tests {
             let law = Constants {
                 c: 0.4,
                 beta: 0.7,
+                beta_ecn: None,
                 fast_convergence: true,
                 tcp_friendly: true,
                 reno_friendly: RenoFriendly::Rfc8312,

@@ -20,6 +20,9 @@ macro_rules! cubic_params {
             /// β: the share of the window that a reduction leaves (RFC 9438 §4.6). Where an older
             /// paper says β = 0.2, meaning what it takes away, this is 0.8.
             pub beta: $crate::params::DecreaseFactor,
+            /// The share of the window that a mark leaves in congestion avoidance: that of a loss, or a number (ABE,
+            /// RFC 8511 §3.1: 0.85).
+            pub beta_ecn: $crate::params::EcnFactorOrLoss,
             /// Gives up more when the window did not reach the last W_max, so that new flows find
             /// room (RFC 9438 §4.7).
             pub fast_convergence: bool,
@@ -65,13 +68,14 @@ macro_rules! cubic_params {
                 use anabranch_core::units::Duration;
                 use $crate::{
                     params::{
-                        CubicScale, DecreaseFactor, OrStack, Packets, Samples, Share,
+                        CubicScale, DecreaseFactor, EcnFactorOrLoss, OrStack, Packets, Samples, Share,
                         ShareOrStack, SlowStartLimit,
                     },
                 };
                 Self {
                     c: CubicScale::new(0.4),
                     beta: DecreaseFactor::new(0.7),
+                    beta_ecn: EcnFactorOrLoss::default(),
                     fast_convergence: true,
                     tcp_friendly: true,
                     reno_friendly: OrStack::Stack,
@@ -119,6 +123,7 @@ macro_rules! cubic_params {
                 $crate::cubic::Constants {
                     c: self.c.get(),
                     beta: self.beta.get(),
+                    beta_ecn: self.beta_ecn.own().map(|beta| beta.get()),
                     fast_convergence: self.fast_convergence,
                     tcp_friendly: self.tcp_friendly,
                     interval: init.stack.cubic_interval,
@@ -129,7 +134,6 @@ macro_rules! cubic_params {
                     count: self.count.or(init.stack.window_count),
                     first_epoch_growth: self
                         .first_epoch_growth
-                        .0
                         .or(init.stack.first_epoch_growth)
                         .get(),
                 }

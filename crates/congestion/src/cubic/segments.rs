@@ -43,18 +43,6 @@ const FLAT: f64 = 100.0;
 /// What it takes for W_est to grow by a segment is a multiple of the window, in parts of so many.
 const PARTS: f64 = 8.0;
 
-/// As `ceil`, which the compiler calls for windows counted in octets, too, where the processor need not have it.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "an acknowledgment is for fewer than 2^32 segments"
-)]
-#[inline]
-pub(super) fn rounded_up(segments: f64) -> f64 {
-    let whole = f64::from(segments as u32);
-    if whole < segments { whole + 1.0 } else { whole }
-}
-
 impl Constants {
     /// Whether the acknowledgment that ends slow start counts behind it.
     pub(super) const fn counts_end_of_slow_start(&self) -> bool {
@@ -116,11 +104,6 @@ impl Constants {
 
 impl CubicLaw {
     /// Congestion avoidance. `acked` is a whole number of segments.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the count is what a division by cnt leaves, and cnt is 100 windows at most"
-    )]
     #[expect(clippy::float_cmp, reason = "the same window, not one like it")]
     pub(super) fn avoid_congestion_in_segments(
         &mut self,
@@ -163,19 +146,6 @@ impl CubicLaw {
                 cnt
             }
         };
-        // What was counted before, perhaps when `cnt` was large, brings one segment at most.
-        let mut count = f64::from(state.acked_count);
-        if count >= cnt {
-            count = 0.0;
-            window.cwnd += 1.0;
-        }
-        count += acked;
-        let grown = if count < cnt {
-            0.0
-        } else {
-            (count / cnt).floor()
-        };
-        window.cwnd += grown;
-        state.acked_count = (count - grown * cnt) as u32;
+        state.acked_count.grow(window, acked, cnt);
     }
 }

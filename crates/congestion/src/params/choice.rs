@@ -51,6 +51,18 @@ pub enum RenoFriendly {
     Rfc8312,
 }
 
+/// The form of a control that Linux has as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Form {
+    /// As in its paper.
+    #[default]
+    Published,
+    /// As in Linux's module of the same name, as measured.
+    Linux,
+}
+
 /// In what a window is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -14,6 +14,11 @@ bounded! {
 }
 
 bounded! {
+    /// The share of the window that a reduction by a mark leaves (RFC 8511 §3.1).
+    EcnFactor, 0.5..=0.99, "the share of the window that is kept at a mark (RFC 8511: 0.8 to 0.85)"
+}
+
+bounded! {
     /// A factor of a rate or a window.
     Gain, 0.1..=10.0, "a gain"
 }

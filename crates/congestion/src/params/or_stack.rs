@@ -10,7 +10,7 @@ use super::{
         Init,
         hystart::{Kind, plus_plus},
     },
-    Packets, Share,
+    Packets,
 };
 
 /// The name by which a deserializer knows that `stack` may stand here as well: `or:WORD`.
@@ -116,59 +116,5 @@ impl JsonSchema for SlowStartLimit {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         OrStack::<Packets>::json_schema(generator)
-    }
-}
-
-/// A share: the stack's (`"stack"`), or the control's own number.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-#[serde(transparent)]
-pub struct ShareOrStack(pub OrStack<Share>);
-
-impl From<Share> for ShareOrStack {
-    fn from(own: Share) -> Self {
-        Self(OrStack::Own(own))
-    }
-}
-
-impl<'de> Deserialize<'de> for ShareOrStack {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct WordOrNumber;
-        impl de::Visitor<'_> for WordOrNumber {
-            type Value = ShareOrStack;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("\"stack\" or a share from 0 to 1")
-            }
-            fn visit_str<E: de::Error>(self, word: &str) -> Result<ShareOrStack, E> {
-                if word == "stack" {
-                    Ok(ShareOrStack::default())
-                } else {
-                    Err(E::invalid_value(de::Unexpected::Str(word), &self))
-                }
-            }
-            fn visit_f64<E: de::Error>(self, number: f64) -> Result<ShareOrStack, E> {
-                Share::try_from(number)
-                    .map(ShareOrStack::from)
-                    .map_err(E::custom)
-            }
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<ShareOrStack, E> {
-                self.visit_f64(number as f64)
-            }
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<ShareOrStack, E> {
-                self.visit_f64(number as f64)
-            }
-        }
-        from.deserialize_any(WordOrNumber)
-    }
-}
-
-impl JsonSchema for ShareOrStack {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "ShareOrStack".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        OrStack::<Share>::json_schema(generator)
     }
 }

@@ -5,7 +5,7 @@ use crate::support;
 use anabranch_congestion::{
     Config, CongestionControl,
     bic::{META, Params},
-    params::{DecreaseFactor, Packets, SearchStep},
+    params::{DecreaseFactor, OrStack, Packets, SearchStep},
 };
 use anabranch_core::{math, units::Duration};
 use serde_json::json;
@@ -48,7 +48,7 @@ fn far_from_the_maximum_a_round_trip_adds_s_max() {
     let mut points = 0;
     for s_max in [4, 8, 16, 32] {
         let config = Config::Bic(Params {
-            s_max: Packets::new(s_max),
+            s_max: OrStack::Own(Packets::new(s_max)),
             ..Params::default()
         });
         let mut path = Path::new(&config, 4_000, RTT);
@@ -70,7 +70,7 @@ fn near_the_maximum_a_round_trip_adds_s_min() {
     for window in [50_u64, 100, 200, 400, 1_000] {
         for s_min in [0.01, 0.02, 0.05, 0.1, 0.5] {
             let config = Config::Bic(Params {
-                s_min: SearchStep::new(s_min),
+                s_min: SearchStep::new(s_min).into(),
                 ..Params::default()
             });
             let mut path = Path::new(&config, window, RTT);
@@ -123,7 +123,7 @@ fn a_loss_sets_the_maximum_and_fast_convergence_lowers_it() {
             for fast_convergence in [false, true] {
                 let config = Config::Bic(Params {
                     fast_convergence,
-                    beta: DecreaseFactor::new(1.0 - taken),
+                    beta: DecreaseFactor::new(1.0 - taken).into(),
                     ..Params::default()
                 });
                 let mut path = Path::new(&config, window, RTT);

@@ -4,12 +4,9 @@ use crate::support;
 
 use std::fmt::Write as _;
 
-use anabranch_congestion::{
-    Config, CongestionControl as _, registry,
-    westwood_plus::{Form, Params},
-};
+use anabranch_congestion::{CongestionControl as _, Init, params::Form, registry};
 use anabranch_core::units::Duration;
-use support::Path;
+use support::{Path, SMSS, segments};
 
 /// Slow start, a loss, recovery, a timer loss during the second recovery, a timeout, a spurious
 /// one, a mark, a pause.
@@ -70,11 +67,13 @@ fn every_control_tells_the_same_story_its_own_way() {
 }
 
 #[test]
-fn westwood_plus_in_the_form_of_linux() {
-    let config = Config::WestwoodPlus(Params {
-        form: Form::Linux,
-        ..Params::default()
-    });
-    let mut path = Path::new(&config, 4, Duration::from_millis(100));
-    insta::assert_snapshot!("westwood-plus-linux", story(&mut path));
+fn the_forms_of_linux() {
+    let mut init = Init::new(SMSS, segments(4));
+    init.stack.form = Form::Linux;
+    for (meta, config, _) in registry() {
+        if ["bic", "vegas", "westwood-plus"].contains(&meta.name) {
+            let mut path = Path::from_init(&config, &init, Duration::from_millis(100));
+            insta::assert_snapshot!(format!("{}-linux", meta.name), story(&mut path));
+        }
+    }
 }

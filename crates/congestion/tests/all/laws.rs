@@ -39,7 +39,7 @@ fn after_loss(config: &Config, window: f64) -> f64 {
         // The bandwidth times the smallest RTT; without a sample, half (see `cc_westwood_plus.rs`).
         Config::WestwoodPlus(_) => 0.5,
         Config::Bic(bic) if window < bic.low_window.as_f64() => 0.5,
-        Config::Bic(bic) => bic.beta.get(),
+        Config::Bic(_) => 0.875,
         _ => panic!("{} documents no factor", config.name()),
     });
     (factor * window).max(2.0)

@@ -1,8 +1,10 @@
 //! Laws, examples and golden traces of congestion controls, a module for each topic.
 
+mod abe;
 mod bbr;
 mod bbr3;
 mod bic;
+mod bic_linux;
 mod compound;
 mod cubic;
 mod cubic_plus;
@@ -18,4 +20,5 @@ mod prague;
 mod reno;
 mod support;
 mod vegas;
+mod vegas_linux;
 mod westwood_plus;

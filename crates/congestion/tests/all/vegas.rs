@@ -4,7 +4,7 @@ use crate::support;
 
 use anabranch_congestion::{
     Config, CongestionControl,
-    params::Packets,
+    params::{OrStack, Packets},
     vegas::{META, Params, RttEstimate},
 };
 use anabranch_core::units::{Duration, Rate};
@@ -18,8 +18,8 @@ const RTT: Duration = Duration::from_millis(100);
 
 fn vegas(alpha: u32, beta: u32) -> Config {
     Config::Vegas(Params {
-        alpha: Packets::new(alpha),
-        beta: Packets::new(beta),
+        alpha: OrStack::Own(Packets::new(alpha)),
+        beta: OrStack::Own(Packets::new(beta)),
         ..Params::default()
     })
 }
@@ -128,7 +128,7 @@ fn a_round_trip_is_its_samples_mean_or_its_last() {
         (RttEstimate::Segment, 0.0),
     ] {
         let config = Config::Vegas(Params {
-            rtt,
+            rtt: OrStack::Own(rtt),
             ..Params::default()
         });
         let mut path = avoiding(&config, 1_000);
@@ -195,7 +195,11 @@ fn parameters_out_of_range_are_refused() {
             json!("4 packets"),
             "`alpha` (4 packets) is above `beta` (3 packets)",
         ),
-        ("beta", json!(3), "a number of packets"),
+        (
+            "beta",
+            json!(3),
+            "\"stack\" or a value of the control's own",
+        ),
         ("gamma", json!("1 byte"), "a number of packets"),
         ("beta_loss", json!(0.2), "0.5 to 0.99"),
     ] {

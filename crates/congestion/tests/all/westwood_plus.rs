@@ -3,11 +3,11 @@
 use crate::support;
 
 use anabranch_congestion::{
-    Config, CongestionControl,
-    params::Share,
+    Config, CongestionControl, Init,
+    params::{OrStack, Share},
     westwood_plus::{Counting, Form, META, Params},
 };
-use anabranch_core::units::{Bytes, Duration};
+use anabranch_core::units::{Bytes, Duration, Instant};
 use serde_json::json;
 use support::{Path, SMSS, assert_near};
 
@@ -20,7 +20,7 @@ fn path(window: u64) -> Path {
 /// The form of Linux's module.
 fn linux_path(window: u64) -> Path {
     let params = Params {
-        form: Form::Linux,
+        form: OrStack::Own(Form::Linux),
         ..Params::default()
     };
     Path::new(&Config::WestwoodPlus(params), window, RTT)
@@ -261,7 +261,12 @@ fn linux_keeps_the_window_after_a_spurious_recovery() {
 #[test]
 fn linux_samples_last_50_ms_at_least() {
     // Ten segments in each round trip of 10 ms: a sample of one round trip would see the burst alone.
-    let mut path = linux_path(10);
+    let config = Config::WestwoodPlus(Params {
+        form: OrStack::Own(Form::Linux),
+        filter: Share::new(0.0),
+        ..Params::default()
+    });
+    let mut path = Path::new(&config, 10, RTT);
     path.ack();
     for round in 0..60 {
         path.round += 1;
@@ -294,4 +299,67 @@ fn linux_filters_twice() {
     let covered = (estimate(&path) - before) / before;
     let one_stage = 1.0 - 0.875_f64 * 0.875 * 0.875 * 0.875;
     assert!(covered > 0.0 && covered < 0.7 * one_stage, "{covered}");
+}
+
+/// The first acknowledgment's data is the first sample, from when it was sent until the second acknowledgment.
+#[test]
+fn linux_begins_with_the_data_of_the_first_acknowledgment() {
+    let mut path = linux_path(10);
+    path.ack();
+    path.pause(Duration::from_millis(1));
+    path.ack();
+    assert_near(estimate(&path), 1.0 / 0.101, 1e-6);
+}
+
+#[test]
+fn linux_counts_times_in_ticks() {
+    let mut init = Init::new(SMSS, SMSS * 10);
+    init.stack.form = Form::Linux;
+    init.stack.clock_tick = Duration::from_millis(10);
+    // 40.6 ms are five ticks; a sample ends with the sixth.
+    for (rtt_us, min_rtt, after_ms, sampled) in [
+        (40_600, 50.0, 59, false),
+        (40_600, 50.0, 60, true),
+        (40_000, 40.0, 60, true),
+    ] {
+        let rtt = Duration::from_micros(rtt_us);
+        let config = Config::WestwoodPlus(Params::default());
+        let mut path = Path::from_init(&config, &init, rtt);
+        path.ack();
+        // The sample began when the data left, in an earlier tick.
+        let began = path.now.as_picos() - rtt.as_picos();
+        path.now = Instant::from_picos(began / 10_000_000_000 * 10_000_000_000);
+        path.pause(Duration::from_millis(after_ms));
+        path.ack();
+        assert_near(path.state("min_rtt").expect("a state"), min_rtt, 0.0);
+        assert_eq!(path.state("bwe").is_some(), sampled, "{rtt_us} {after_ms}");
+    }
+}
+
+/// Each duplicate acknowledgment counts as a segment, however many it reports; the next cumulative one counts the rest.
+#[test]
+fn linux_counts_a_segment_for_a_duplicate_acknowledgment() {
+    let config = Config::WestwoodPlus(Params {
+        form: OrStack::Own(Form::Linux),
+        filter: Share::new(0.0),
+        ..Params::default()
+    });
+    let mut path = Path::new(&config, 4, RTT);
+    path.ack();
+    path.pause(Duration::from_millis(1));
+    path.ack();
+    let sacks = |path: &mut Path, acked| {
+        path.pause(Duration::from_millis(101));
+        path.ack_as(|ack| {
+            ack.acked = acked;
+            ack.sacked = SMSS * 8;
+            ack.delivered = SMSS * 8;
+        });
+        estimate(path) * 0.101
+    };
+    let found = [Bytes::ZERO, Bytes::ZERO, SMSS, SMSS].map(|acked| sacks(&mut path, acked));
+    // A sample holds what came before the acknowledgment that ends it.
+    for (found, expected) in found.into_iter().zip([1.0, 1.0, 1.0, 8.0 + 14.0]) {
+        assert_near(found, expected, 1e-6);
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     clock::Clock,
+    delays::Peer,
     episodes::Episodes,
     sender::{Follows, Interval},
     unread::Unread,
@@ -31,8 +32,16 @@ pub(crate) struct Account {
     pub(crate) clock: Clock,
     episodes: Episodes,
     pub(crate) unread: Unread,
-    /// Time of the application behind the FIN.
+    /// Time of the application after the FIN, or after the last data of both ends.
     pub(crate) closing: Nanos,
+    /// Waits for a request that cost most of a round trip.
+    pub(crate) turns: u64,
+    /// The time that these round trips took.
+    pub(crate) latency: Nanos,
+    /// Application time between a request and the first segment of its answer.
+    pub(crate) answering: Nanos,
+    /// Time that the peer had held its messages back when the last segment was sent.
+    peer: Nanos,
     /// The capture has lost packets since the last segment.
     has_gap: bool,
 }
@@ -44,6 +53,10 @@ impl Account {
             episodes: Episodes::default(),
             unread: Unread::default(),
             closing: 0,
+            turns: 0,
+            latency: 0,
+            answering: 0,
+            peer: 0,
             has_gap: false,
         }
     }
@@ -77,14 +90,16 @@ impl Account {
         self.see_full_window(time);
     }
 
-    /// A segment ends an interval; what of it belongs to fast recovery.
-    pub(crate) fn close(&mut self, interval: &Interval) -> Nanos {
+    /// A segment ends an interval, when the peer has held its messages back for `peer` in sum; what of it belongs to fast recovery.
+    pub(crate) fn close(&mut self, interval: &Interval, peer: Nanos) -> Nanos {
         let time = interval.until;
         let wait = Wait {
             has_gap: std::mem::take(&mut self.has_gap),
             ..interval.wait
         };
-        self.spend_first(interval, &wait);
+        let thought = peer - std::mem::replace(&mut self.peer, peer);
+        self.spend_first(interval, &wait, thought);
+        let before = self.clock.own();
         let is_written = || {
             let last = self.clock.last();
             matches!(last, Some(Limit::Application | Limit::SendBuffer))
@@ -103,18 +118,26 @@ impl Account {
         let spent = self
             .clock
             .segment(time, since, &wait, round_trip, packets, follows);
+        if interval.asked.is_some() {
+            self.answering += self.clock.own() - before;
+        }
         self.see_full_window(time);
         spent
     }
 
     /// The part of a wait that has a reason of its own. Only what follows may be the application's.
-    fn spend_first(&mut self, interval: &Interval, wait: &Wait) {
+    fn spend_first(&mut self, interval: &Interval, wait: &Wait, thought: Nanos) {
         if let Some(asked) = interval.asked {
-            let wait = Wait {
-                is_peers: true,
-                ..*wait
-            };
-            self.clock.spend(asked, &wait);
+            self.spend_drain(asked, interval);
+            let travel = self.spend_turn(asked, interval.back, wait, thought);
+            // A message that the peer sends at its own pace costs no round trip.
+            let is_turn = interval.since.is_none() || 2 * travel > interval.least.unwrap_or(0);
+            if is_turn && travel > 0 {
+                self.turns += 1;
+                // A long request takes longer than its first segment.
+                let most = interval.whole.max(interval.least);
+                self.latency += most.map_or(travel, |most| travel.min(most));
+            }
         } else if let Some(opened) = interval.opened {
             let wait = Wait {
                 is_idle: false,
@@ -122,6 +145,50 @@ impl Account {
             };
             self.clock.spend(opened, &wait);
         }
+    }
+
+    /// The sender's data leaves the queue of the path before the peer has it.
+    fn spend_drain(&mut self, asked: Nanos, interval: &Interval) {
+        let full = Wait {
+            is_blocked: true,
+            is_queued: true,
+            ..Wait::default()
+        };
+        if interval.drain > interval.least.unwrap_or(Nanos::MAX) / 4 {
+            let end = self.clock.at() + interval.drain;
+            self.clock.spend(end.min(asked), &full);
+        }
+    }
+
+    /// The wait for a request: the data that it answers travels, the peer's application thinks, the request travels.
+    /// The time that this gives to round trips.
+    fn spend_turn(&mut self, asked: Nanos, back: Nanos, wait: &Wait, thought: Nanos) -> Nanos {
+        let start = self.clock.at();
+        let before = self.clock.shares.of(Limit::RoundTrips);
+        let whole = (asked - start).max(0);
+        let thought = thought.clamp(0, whole);
+        let travel = whole - thought;
+        let there = travel - back.min(travel);
+        let turn = Wait {
+            is_turn: true,
+            ..*wait
+        };
+        let peers = Wait {
+            is_peers: true,
+            ..*wait
+        };
+        self.clock.spend(start + there, &turn);
+        self.clock.spend(start + there + thought, &peers);
+        self.clock.spend(asked, &turn);
+        self.clock.shares.of(Limit::RoundTrips) - before
+    }
+
+    /// The capture does not show what the sender waited for.
+    pub(crate) fn undecide(&mut self, has_receiver: bool) {
+        self.clock.undecide(has_receiver);
+        self.unread = Unread::default();
+        (self.closing, self.answering) = (0, 0);
+        (self.turns, self.latency) = (0, 0);
     }
 
     fn see_full_window(&mut self, time: Nanos) {
@@ -152,14 +219,23 @@ impl Account {
         }
     }
 
-    /// The connection has ended, or the capture has.
-    pub(crate) fn finish(&mut self, end: Nanos, wait: &Wait, has_fin: bool) {
-        let before = self.clock.shares.of(Limit::Application);
-        // A host that has answered requests waits for the next one.
-        let is_peers = 2 * self.clock.peers > before;
-        self.clock.spend(end, &Wait { is_peers, ..*wait });
+    /// The connection has ended, or the capture has; the peer's last message was to arrive at `asked` if it came last.
+    pub(crate) fn finish(
+        &mut self,
+        end: Nanos,
+        wait: &Wait,
+        has_fin: bool,
+        asked: Option<(Nanos, Peer)>,
+    ) {
+        let before = self.clock.own();
+        if let Some((asked, peer)) = asked {
+            self.spend_turn(asked.min(end), 0, wait, peer.held - self.peer);
+        }
+        self.clock.spend(end, wait);
+        self.closing = self.clock.quiet();
         if has_fin {
-            self.closing = self.clock.shares.of(Limit::Application) - before;
+            let after = self.clock.own() - before;
+            self.closing = self.closing.max(after);
         }
     }
 }

@@ -1,14 +1,15 @@
 //! What acknowledgments have told where the capture is: the sender learns it later.
 
 use super::{
-    pieces::Pieces,
+    pieces::{MOST_TOUCHED, Pieces},
     ranges::Ranges,
+    sack_check::{Block, SackCheck},
     settling::Settling,
-    view::{FURTHEST, UNKNOWN},
+    view::UNKNOWN,
 };
 use crate::{
-    retransmission::piece::{Cover, Piece},
-    segment::Segment,
+    retransmission::piece::{Cover, Piece, Room},
+    segment::{MOST_BLOCKS, Segment},
     sequence::Sequence,
     time::Nanos,
 };
@@ -18,6 +19,8 @@ use crate::{
 pub(crate) struct Acknowledged {
     /// [`UNKNOWN`] until an acknowledgment has passed.
     pub(crate) una: i64,
+    /// When it advanced, and its value before.
+    pub(crate) advanced: Option<(Nanos, i64)>,
     /// Duplicate acknowledgments since then, and when the last one of all passed.
     pub(crate) duplicates: u32,
     last_duplicate: Option<Nanos>,
@@ -26,21 +29,30 @@ pub(crate) struct Acknowledged {
     /// Behind the highest octet that was SACKed, and so before the acknowledgment at hand.
     sacked_top: i64,
     sacked_before: i64,
+    /// Below it data may have arrived that no SACK option names, because acknowledgments were lost or left out.
+    exceeded: i64,
+    /// The same wherever an option had no room for more blocks.
+    full: i64,
     /// When the last acknowledgment passed that says what has arrived.
     pub(crate) last: Option<Nanos>,
+    pub(crate) sack_check: SackCheck,
 }
 
 impl Default for Acknowledged {
     fn default() -> Self {
         Self {
             una: UNKNOWN,
+            advanced: None,
             duplicates: 0,
             last_duplicate: None,
             sacked: Ranges::default(),
             has_sack: false,
             sacked_top: UNKNOWN,
             sacked_before: UNKNOWN,
+            exceeded: UNKNOWN,
+            full: UNKNOWN,
             last: None,
+            sack_check: SackCheck::default(),
         }
     }
 }
@@ -50,6 +62,8 @@ impl Default for Acknowledged {
 pub(crate) struct Incoming<'a> {
     pub(crate) segment: &'a Segment,
     pub(crate) una: i64,
+    /// The window that it announces, if its scale is known.
+    pub(crate) window: Option<i64>,
     pub(crate) mss: i64,
     /// The capture has data of this direction.
     pub(crate) has_data: bool,
@@ -134,7 +148,8 @@ impl Acknowledged {
     }
 
     /// The cumulative acknowledgment has been gone through: it is `una` from now on.
-    pub(crate) fn move_to(&mut self, una: i64) {
+    pub(crate) fn move_to(&mut self, una: i64, time: Nanos) {
+        self.advanced = Some((time, self.una));
         self.una = una;
         self.duplicates = 0;
         self.sacked.remove(UNKNOWN, una);
@@ -143,6 +158,17 @@ impl Acknowledged {
     pub(crate) fn repeat(&mut self, time: Nanos) {
         self.duplicates += 1;
         self.last_duplicate = Some(time);
+    }
+
+    /// Whether options had room to name data at `start`.
+    pub(crate) fn room(&self, start: i64) -> Room {
+        if start < self.exceeded {
+            Room::Exceeded
+        } else if start < self.full {
+            Room::Full
+        } else {
+            Room::Enough
+        }
     }
 
     /// SACK blocks.
@@ -157,28 +183,44 @@ impl Acknowledged {
         if blocks.is_empty() {
             return found;
         }
-        self.has_sack = true;
         let unwrapped = |block: &(u32, u32)| {
             let start = ack.sequence.unwrap(block.0, ack.una);
             (start, start + i64::from(block.1.wrapping_sub(block.0)))
         };
         let second = blocks.get(1).map(unwrapped);
+        // The first block is a duplicate's.
+        let (mut is_repeated, mut fresh) = (false, 0);
         for (k, block) in blocks.iter().enumerate() {
             let (start, end) = unwrapped(block);
-            if end <= start || end - start > FURTHEST {
-                continue;
-            }
             // RFC 2883 §4.
             let is_within = second.is_some_and(|(from, to)| from <= start && end <= to);
-            if k == 0 && (end <= ack.una || is_within) {
+            let is_duplicate = k == 0 && (end <= ack.una || is_within);
+            if !self.sack_check.is_possible(&Block {
+                start,
+                end,
+                una: ack.una,
+                next: ack.next,
+                is_duplicate,
+                has_data: ack.has_data,
+            }) {
+                continue;
+            }
+            self.has_sack = true;
+            if is_duplicate {
                 settling.duplicate(start, end);
-                for piece in pieces.touching(start, end) {
+                is_repeated = true;
+                // It names one segment.
+                for piece in pieces.touching(start, end).take(MOST_TOUCHED) {
                     piece.duplicates += 1;
                 }
                 continue;
             }
-            let (start, end) = (start.max(ack.una), end.min(ack.next));
-            if self.sacked.overlap(start, end) == end - start {
+            // The capture may lack the data of this direction.
+            let end = end.min(ack.next);
+            if end <= start
+                || self.sacked.overlap(start, end) == end - start
+                || !self.sacked.has_room(end)
+            {
                 continue;
             }
             for (from, to) in self.sacked.missing(start, end) {
@@ -205,9 +247,18 @@ impl Acknowledged {
                     });
                 }
             }
+            fresh += 1;
             self.sacked.add(start, end);
             self.sacked_top = self.sacked_top.max(end);
             found.is_new = true;
+        }
+        // Blocks come in the order of the last arrivals (RFC 2018 §4): if all are new, older ones may have found no room.
+        let room = MOST_BLOCKS - usize::from(ack.segment.stamps.is_some());
+        if blocks.len() >= room {
+            self.full = self.sacked_top;
+            if fresh + usize::from(is_repeated) == blocks.len() {
+                self.exceeded = self.sacked_top;
+            }
         }
         found
     }
@@ -240,10 +291,12 @@ impl Acknowledged {
             at = piece.end;
             if piece.again.is_empty() {
                 // Later data had arrived when it had not.
-                advance.late_packets +=
-                    u64::from(piece.cover.is_none() && piece.end <= self.sacked_before);
+                let is_reported = self.room(piece.start) == Room::Enough;
+                let is_late =
+                    is_reported && piece.cover.is_none() && piece.end <= self.sacked_before;
+                advance.late_packets += u64::from(is_late);
                 if piece.cover.is_none() {
-                    if piece.end < ack.highest {
+                    if is_reported && piece.end < ack.highest {
                         late.octets += piece.end - piece.start;
                         late.beyond = late.beyond.max(ack.highest - piece.end);
                     }

@@ -1,6 +1,9 @@
 //! What an end of a connection has announced, and whose a RST in its name is.
 
-use crate::segment::Segment;
+use crate::{
+    segment::{FIN, RST, SYN, Segment},
+    time::{MILLISECOND, Nanos, SECOND},
+};
 
 /// Whose a RST is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +12,7 @@ pub enum Origin {
     Host,
     /// A device's on the path.
     Middlebox,
-    /// The capture has no other packet of that host.
+    /// One sign is for a device, which proves nothing; or the capture has no other packet of that host.
     Unknown,
 }
 
@@ -25,6 +28,110 @@ impl Origin {
     }
 }
 
+/// A sign that a RST is not of the host in whose name it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sign {
+    /// It came over another number of hops.
+    Hops,
+    /// Its IP identification does not continue the host's.
+    Identification,
+    /// It lacks the timestamps that the host's packets have (RFC 7323 §3.2 asks for them in a RST, too).
+    NoTimestamps,
+    /// Its sequence number lies beyond what the host had sent, and is none that the peer acknowledged (RFC 9293 §3.5.2): a guess.
+    Sequence,
+    /// It answers a packet sooner than the host can.
+    TooSoon,
+    /// The host goes on as if it had sent none.
+    GoesOn,
+}
+
+impl Sign {
+    /// Its name in results.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Hops => "hops",
+            Self::Identification => "ip-identification",
+            Self::NoTimestamps => "no-timestamps",
+            Self::Sequence => "sequence",
+            Self::TooSoon => "too-soon",
+            Self::GoesOn => "goes-on",
+        }
+    }
+
+    /// Signs of one kind may have one harmless cause: a stack that answers for a closed socket numbers packets otherwise and sends
+    /// no options.
+    const fn kind(self) -> u8 {
+        match self {
+            Self::Hops => 0,
+            Self::Identification | Self::NoTimestamps => 1,
+            Self::Sequence => 2,
+            Self::TooSoon => 3,
+            Self::GoesOn => 4,
+        }
+    }
+}
+
+/// Packets that are displaced by more are rare (RFC 5236's measurements).
+const LATE: Nanos = 3 * MILLISECOND;
+/// Answers that are faster cannot be distinguished from the host's variation.
+const LEAST_ANSWER: Nanos = MILLISECOND;
+/// Packets of a host from which the pattern of its identifications is known.
+const KNOWN: u32 = 4;
+/// A host sends fewer packets to others between two of a connection.
+const MOST_STEP: u16 = 1024;
+/// After a longer silence a host that numbers all its packets together has sent more.
+const LATELY: Nanos = SECOND;
+/// Octets of a full segment on Ethernet. A RST after fewer may follow a last segment that the capture lacks.
+const FULL: u32 = 1460;
+/// Initial hop limits of common systems.
+const INITIAL: [u8; 4] = [32, 64, 128, 255];
+
+/// How the identifications of an end go on.
+#[derive(Debug, Default, Clone)]
+struct Numbering {
+    last: Option<u16>,
+    zeros: u32,
+    steps: u32,
+    jumps: u32,
+}
+
+impl Numbering {
+    fn see(&mut self, id: u16) {
+        self.zeros += u32::from(id == 0);
+        if let Some(last) = self.last {
+            match id.wrapping_sub(last) {
+                1..=MOST_STEP => self.steps += 1,
+                _ => self.jumps += 1,
+            }
+        }
+        self.last = Some(id);
+    }
+
+    /// Another stack has numbered a packet. Linux numbers a RST for a closed socket 0.
+    fn excludes(&self, id: u16) -> bool {
+        let Some(last) = self.last.filter(|_| id != 0) else {
+            return false;
+        };
+        let seen = self.steps + self.jumps;
+        if seen < KNOWN {
+            false
+        } else if self.zeros > seen {
+            true
+        } else {
+            self.steps > 4 * self.jumps && !(1..=MOST_STEP).contains(&id.wrapping_sub(last))
+        }
+    }
+}
+
+/// The first RST in the name of an end.
+#[derive(Debug, Clone)]
+struct Reset {
+    time: Nanos,
+    hop_limit: u8,
+    /// Signs but for the hops, each once.
+    signs: Vec<Sign>,
+}
+
 /// What an end has announced.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Announced {
@@ -35,31 +142,141 @@ pub(crate) struct Announced {
     pub(crate) has_sack: bool,
     pub(crate) fin: bool,
     pub(crate) rst: Option<u64>,
-    /// The hop limits of its other packets, least and largest, and that of its RST.
+    reset: Option<Reset>,
+    /// The hop limits of its other packets, and the hops that they show, least and largest.
+    limits: Option<(u8, u8)>,
     hops: Option<(u8, u8)>,
-    rst_hops: Option<u8>,
+    numbering: Numbering,
+    /// When its last packet passed.
+    last: Option<Nanos>,
+    /// Its packets behind the SYN, and those of them with timestamps.
+    packets: u32,
+    stamped: u32,
+    /// One past its highest sequence number, and when that passed.
+    next: Option<(u32, Nanos)>,
+    /// Its last acknowledgment number.
+    ack: Option<u32>,
     pub(crate) last_stamp: Option<u32>,
 }
 
+/// Hops from the nearest initial limit.
+fn hops(limit: u8) -> u8 {
+    let initial = INITIAL.into_iter().find(|initial| *initial >= limit);
+    initial.map_or(0, |initial| initial - limit)
+}
+
+fn widened(seen: Option<(u8, u8)>, value: u8) -> (u8, u8) {
+    seen.map_or((value, value), |(low, high)| {
+        (low.min(value), high.max(value))
+    })
+}
+
+fn is_after(one: u32, other: u32) -> bool {
+    one.wrapping_sub(other).cast_signed() > 0
+}
+
 impl Announced {
-    /// A RST in the name of this end.
-    pub(crate) fn see_rst(&mut self, segment: &Segment) {
-        self.rst.get_or_insert(segment.number);
-        self.rst_hops.get_or_insert(segment.hop_limit);
+    /// A RST in the name of this end, whose least time to answer is known; `peer` is the other end.
+    pub(crate) fn see_rst(&mut self, segment: &Segment, peer: &Self, answer: Option<Nanos>) {
+        if self.rst.is_some() {
+            return;
+        }
+        self.rst = Some(segment.number);
+        let is_sequence = self.next.zip(peer.ack).is_some_and(|((next, _), acked)| {
+            is_after(segment.seq, next.wrapping_add(FULL))
+                && segment.seq != acked
+                && segment.seq != 0
+        });
+        let is_too_soon = answer
+            .zip(peer.next)
+            .is_some_and(|(answer, (next, passed))| {
+                answer >= LEAST_ANSWER
+                    && segment.ack == Some(next)
+                    && segment.time - passed < answer / 2
+            });
+        let all = [
+            (
+                Sign::Identification,
+                self.last.is_some_and(|last| segment.time - last <= LATELY)
+                    && segment.id.is_some_and(|id| self.numbering.excludes(id)),
+            ),
+            (
+                Sign::NoTimestamps,
+                self.packets > 0
+                    && self.stamped == self.packets
+                    && segment.stamps.is_none()
+                    && segment.has_all_options,
+            ),
+            (Sign::Sequence, is_sequence),
+            (Sign::TooSoon, is_too_soon),
+        ];
+        let signs = all.into_iter().filter(|(_, is_there)| *is_there);
+        self.reset = Some(Reset {
+            time: segment.time,
+            hop_limit: segment.hop_limit,
+            signs: signs.map(|(sign, _)| sign).collect(),
+        });
     }
 
     /// Another packet of this end.
-    pub(crate) fn see_hops(&mut self, hops: u8) {
-        let seen = self.hops;
-        self.hops = Some(seen.map_or((hops, hops), |(low, high)| (low.min(hops), high.max(hops))));
+    pub(crate) fn see_packet(&mut self, segment: &Segment) {
+        debug_assert!(!segment.has(RST), "a RST shows no pattern");
+        let is_syn = segment.has(SYN);
+        // A SYN begins another connection, or goes on with an attempt that a RST for a stray packet did not end.
+        let is_attempt = is_syn && segment.ack.is_none();
+        if let Some(reset) = self.reset.as_mut().filter(|_| !is_attempt)
+            && segment.time - reset.time > LATE
+            && !reset.signs.contains(&Sign::GoesOn)
+        {
+            reset.signs.push(Sign::GoesOn);
+        }
+        self.last = Some(segment.time);
+        self.limits = Some(widened(self.limits, segment.hop_limit));
+        self.hops = Some(widened(self.hops, hops(segment.hop_limit)));
+        if !is_syn {
+            self.packets += 1;
+            self.stamped += u32::from(segment.stamps.is_some());
+        }
+        // A SYN-ACK may be sent before the connection counts (Linux gives it 0).
+        if let Some(id) = segment.id.filter(|_| !is_syn) {
+            self.numbering.see(id);
+        }
+        let taken = u32::from(is_syn) + u32::from(segment.has(FIN));
+        let next = segment
+            .seq
+            .wrapping_add(segment.payload)
+            .wrapping_add(taken);
+        if self.next.is_none_or(|(known, _)| is_after(next, known)) {
+            self.next = Some((next, segment.time));
+        }
+        self.ack = segment.ack.or(self.ack);
     }
 
-    /// Whose the first RST in the name of this end is: a device on the path that sends one is another number of hops away.
+    /// Signs that the first RST in the name of this end is of a device.
+    pub(crate) fn reset_signs(&self) -> Vec<Sign> {
+        let Some(reset) = &self.reset else {
+            return Vec::new();
+        };
+        let is_outside = |range: Option<(u8, u8)>, value| {
+            range.is_some_and(|(low, high)| value < low || value > high)
+        };
+        let is_other = is_outside(self.limits, reset.hop_limit)
+            && is_outside(self.hops, hops(reset.hop_limit));
+        let hops = is_other.then_some(Sign::Hops);
+        hops.into_iter()
+            .chain(reset.signs.iter().copied())
+            .collect()
+    }
+
+    /// Whose the first RST in the name of this end is: a device's, if two signs that are independent show it.
     pub(crate) fn reset_origin(&self) -> Origin {
-        match (self.rst_hops, self.hops) {
-            (Some(hops), Some((low, high))) if hops < low || hops > high => Origin::Middlebox,
-            (Some(_), Some(_)) => Origin::Host,
-            _ => Origin::Unknown,
+        let mut kinds: Vec<_> = self.reset_signs().into_iter().map(Sign::kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        match kinds.len() {
+            0 if self.limits.is_some() => Origin::Host,
+            0 | 1 => Origin::Unknown,
+            _ => Origin::Middlebox,
         }
     }
 }

@@ -26,9 +26,12 @@ pub(crate) struct Clock {
     /// Since the last segment: what the time belongs to now, and what had most of it.
     current: Option<(Limit, Nanos)>,
     longest: Option<(Limit, Nanos)>,
-    /// Time of the application in which the peer's was to say something first.
+    /// Time of the application in which the peer's had not sent its message.
     pub(crate) peers: Nanos,
-    /// It has, since the last segment; and the segments that leave now answer it.
+    /// Application time since either end's last data, and the time of that.
+    quiet: Nanos,
+    quiet_since: Nanos,
+    /// The peer has sent one since the last segment; and the segments that leave now answer it.
     has_asked: bool,
     is_answer: bool,
     pub(crate) shares: Shares,
@@ -51,6 +54,8 @@ impl Clock {
             current: None,
             longest: None,
             peers: 0,
+            quiet: 0,
+            quiet_since: start,
             has_asked: false,
             is_answer: false,
             shares: Shares::default(),
@@ -74,13 +79,44 @@ impl Clock {
         };
         if wait.is_peers && limit == Limit::Application {
             self.peers += (until - self.at).max(0);
-            self.has_asked = true;
         }
+        self.has_asked |= wait.is_peers || wait.is_turn;
         if limit == Limit::SendBuffer && !wait.is_refill {
             self.settle_level();
         }
+        let quiet = self.quiet;
         self.give(until, limit);
+        if wait.is_peers {
+            // It is the peer's, wherever in the wait it is.
+            self.quiet = quiet;
+        }
         limit
+    }
+
+    /// Up to when time has been given to limits.
+    pub(crate) fn at(&self) -> Nanos {
+        self.at
+    }
+
+    /// Time that the application took itself.
+    pub(crate) fn own(&self) -> Nanos {
+        self.shares.of(Limit::Application) - self.peers
+    }
+
+    /// Time that this end held its messages back: its application, or Nagle's algorithm.
+    pub(crate) fn held(&self) -> Nanos {
+        self.own() + self.shares.of(Limit::DelayedAckNagle)
+    }
+
+    /// Application time since the last data of both ends.
+    pub(crate) fn quiet(&self) -> Nanos {
+        self.quiet
+    }
+
+    /// Either end sends data.
+    pub(crate) fn see_data(&mut self, time: Nanos) {
+        self.quiet = 0;
+        self.quiet_since = time;
     }
 
     /// Another amount in flight begins.
@@ -126,10 +162,12 @@ impl Clock {
 
     /// A segment leaves with the one before.
     fn follow(&mut self, time: Nanos, limit: Limit) {
-        // What was asked for takes its time on the links before the capture point.
-        if limit == Limit::Application && self.is_answer {
-            self.peers += time - self.at;
-        }
+        // An answer takes its time on the links before the capture point.
+        let limit = if limit == Limit::Application && self.is_answer {
+            Limit::RoundTrips
+        } else {
+            limit
+        };
         self.refills.follow(time, limit);
         self.give(time, limit);
     }
@@ -145,6 +183,9 @@ impl Clock {
             match limit {
                 Limit::CongestionWindow => self.level[0] += time,
                 Limit::Bottleneck => self.level[1] += time,
+                Limit::Application => {
+                    self.quiet += (until - self.at.max(self.quiet_since)).max(0);
+                }
                 _ => {}
             }
             self.at = until;
@@ -186,6 +227,26 @@ impl Clock {
             .give(Limit::FastRecovery, Limit::Reordering, time);
         if let Some(timeline) = &mut self.timeline {
             timeline.settle_recovery(start, end.unwrap_or(self.at));
+        }
+    }
+
+    /// The capture lacks one end's packets; `has_receiver` if it has the receiver's.
+    pub(crate) fn undecide(&mut self, has_receiver: bool) {
+        let is_known = |limit: Limit| match limit {
+            Limit::Handshake => true,
+            Limit::ZeroWindow => has_receiver,
+            _ => false,
+        };
+        for limit in Limit::ALL.into_iter().filter(|limit| !is_known(*limit)) {
+            self.shares
+                .give(limit, Limit::Undecidable, self.shares.of(limit));
+        }
+        self.peers = 0;
+        for stall in self.stalls.iter_mut().filter(|one| !is_known(one.cause)) {
+            stall.cause = Limit::Undecidable;
+        }
+        if let Some(timeline) = &mut self.timeline {
+            timeline.undecide(is_known);
         }
     }
 

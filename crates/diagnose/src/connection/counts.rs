@@ -1,6 +1,6 @@
 //! What a direction counts.
 
-use crate::{segment::Segment, time::Nanos};
+use crate::time::Nanos;
 
 /// Packets and octets, by what they show.
 #[derive(Debug, Default, Clone)]
@@ -17,6 +17,8 @@ pub(crate) struct Counts {
     /// Holes in the capture: data that was acknowledged and never seen.
     pub(crate) capture_gaps: u64,
     pub(crate) unseen_octets: u64,
+    /// Octets of payload beyond the last window that the capture has: it lacks acknowledgments.
+    pub(crate) beyond_window: u64,
     pub(crate) zero_windows: u64,
     pub(crate) implausible: u64,
     pub(crate) first_data: Option<Nanos>,
@@ -24,11 +26,21 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// A segment with data.
-    pub(crate) fn see_data(&mut self, segment: &Segment) {
-        self.data_packets += 1;
-        self.sent += u64::from(segment.payload);
-        self.first_data.get_or_insert(segment.time);
-        self.last_data = Some(segment.time);
+    /// A copy of a packet.
+    pub(crate) fn see_copy(&mut self) {
+        self.packets += 1;
+        self.duplicated += 1;
+    }
+
+    /// A packet of another connection.
+    pub(crate) fn see_foreign(&mut self) {
+        self.packets += 1;
+        self.implausible += 1;
+    }
+
+    /// The application's data passes; a keepalive has none.
+    pub(crate) fn see_data(&mut self, time: Nanos) {
+        self.first_data.get_or_insert(time);
+        self.last_data = Some(time);
     }
 }

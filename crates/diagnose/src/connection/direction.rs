@@ -4,14 +4,17 @@ use super::{
     account::{Account, Learned},
     acknowledged::{Incoming, News},
     counts::Counts,
-    delays::{Conditions, Delays},
+    delays::{Conditions, Delays, Peer},
+    delivered::Delivered,
     policing::Policing,
+    reaction::Acks,
     route::{Route, Sample},
     rtt::Rtt,
+    sack_check::SackCheck,
     scoreboard::Scoreboard,
     sender::Sender,
     transmission::{Entry, Repeated, Transmission},
-    view::{Arrival, FURTHEST},
+    view::{Arrival, Due, FURTHEST},
 };
 use crate::{
     limit::{Limit, Wait},
@@ -20,7 +23,7 @@ use crate::{
         Retransmission, Trigger,
         ledger::{Budget, Ledger},
         need::Path,
-        piece::Piece,
+        piece::{Piece, Room},
     },
     segment::{SYN, Segment},
     time::{MICROSECOND, MILLISECOND, Nanos},
@@ -39,6 +42,10 @@ pub(crate) struct Direction {
     pub(crate) account: Account,
     pub(crate) counts: Counts,
     pub(crate) path: Observer,
+    acks: Acks,
+    /// Time from one that came alone to the segment after it.
+    pub(crate) reaction: Option<Nanos>,
+    pub(crate) delivered: Delivered,
 }
 
 impl Direction {
@@ -53,6 +60,9 @@ impl Direction {
             account: Account::new(start),
             counts: Counts::default(),
             path: Observer::default(),
+            acks: Acks::default(),
+            reaction: None,
+            delivered: Delivered::default(),
         }
     }
 
@@ -77,9 +87,39 @@ impl Direction {
         self.scoreboard.first()
     }
 
+    /// SACK blocks, by whether a receiver can have sent them.
+    pub(crate) fn sack_check(&self) -> &SackCheck {
+        self.scoreboard.sack_check()
+    }
+
     /// The segment opens this direction: its number is the one before the first octet.
     pub(crate) fn open(&mut self, segment: &Segment) {
         self.scoreboard.open(segment);
+    }
+
+    /// Another SYN-ACK than the first opens this direction.
+    pub(crate) fn open_again(&mut self, segment: &Segment) {
+        self.scoreboard.open_again(segment);
+    }
+
+    /// Data or an acknowledgment belongs to the SYN that opened this direction.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.counts.data_packets > 0 || self.scoreboard.una() >= 0
+    }
+
+    /// The sender shares its counter of identifications among connections.
+    pub(crate) fn share_counter(&mut self) {
+        self.scoreboard.share_counter();
+    }
+
+    /// Octets of data that the capture has, each counted once.
+    pub(crate) fn captured(&self) -> i64 {
+        self.scoreboard.captured()
+    }
+
+    /// From the first octet of data that the capture has to the last.
+    pub(crate) fn span(&self) -> i64 {
+        self.scoreboard.span()
     }
 
     /// The last segment may have waited for the application: all had been acknowledged when it was sent.
@@ -91,8 +131,23 @@ impl Direction {
     pub(crate) fn policed(&self) -> Option<f64> {
         let shares = &self.account.clock.shares;
         let round_trip = self.rtt.smoothed().map_or(0, |(srtt, _)| srtt);
-        let is_busy = 4 * shares.of(Limit::Application) < shares.all();
+        let idle = shares.of(Limit::Application) + shares.of(Limit::RoundTrips);
+        let is_busy = 4 * idle < shares.all();
         self.policing.rate(round_trip).filter(|_| is_busy)
+    }
+
+    /// What the other end's account needs about this one: `since` is when the other end sent its last data.
+    pub(crate) fn as_peer(&self, since: Option<Nanos>) -> Peer {
+        Peer {
+            held: self.account.clock.held(),
+            last_data: self.counts.last_data,
+            queue: since.map_or(0, |since| self.rtt.queued_since(since)),
+        }
+    }
+
+    /// The time of the last segment that ended a wait.
+    pub(crate) fn last_sent(&self) -> Option<Nanos> {
+        self.sender.last_sent()
     }
 
     /// The sender took so long to answer an acknowledgment.
@@ -114,9 +169,18 @@ impl Direction {
     }
 
     /// A segment of this direction's sender.
-    pub(crate) fn send(&mut self, segment: &Segment, delays: Delays, budget: &mut Budget) {
+    pub(crate) fn send(
+        &mut self,
+        segment: &Segment,
+        delays: Delays,
+        peer: Peer,
+        budget: &mut Budget,
+    ) {
         self.counts.packets += 1;
         self.scoreboard.see(segment);
+        if let Some(ack) = segment.ack {
+            self.sender.prove(ack);
+        }
         self.arrive(segment.time, segment.stamps.map(|stamps| stamps.1), delays);
         self.sender.begin(self.scoreboard.next());
         self.settle(segment.time, delays, budget);
@@ -125,29 +189,54 @@ impl Direction {
             return;
         };
         if sent.end > sent.start {
-            self.transmit(&sent, delays, budget);
+            self.transmit(&sent, delays, peer, budget);
+        } else {
+            self.scoreboard.see_bare(&sent);
         }
     }
 
-    fn transmit(&mut self, sent: &Transmission<'_>, delays: Delays, budget: &mut Budget) {
+    fn transmit(
+        &mut self,
+        sent: &Transmission<'_>,
+        delays: Delays,
+        peer: Peer,
+        budget: &mut Budget,
+    ) {
         let segment = sent.segment;
-        if self.scoreboard.is_duplicated(sent) {
-            self.counts.duplicated += 1;
-            return;
-        }
         if segment.payload > 0 {
-            self.counts.see_data(segment);
+            self.counts.sent += u64::from(segment.payload);
+            self.counts.data_packets += 1;
             self.sender.see_data(segment);
+            self.delivered
+                .send(sent.start, sent.start + i64::from(segment.payload));
         }
-        let conditions = Conditions::of(&self.rtt, delays);
+        let drain = self.sender.last_sent();
+        let conditions = Conditions {
+            drain: drain.map_or(0, |since| self.rtt.queued_since(since)),
+            ..Conditions::of(&self.rtt, delays, peer.queue)
+        };
         let trigger = self.enter(sent, &conditions, budget);
         if segment.has(SYN) {
             self.scoreboard.pass(sent);
             return;
         }
+        if trigger == Some(Trigger::Keepalive) {
+            // It ends no wait: the application has sent nothing.
+            return;
+        }
+        if segment.payload > 0 {
+            self.counts.see_data(segment.time);
+            if self.sender.exceeds_window(sent.end) {
+                self.counts.beyond_window += u64::from(segment.payload);
+            }
+        }
+        let (last, round_trip) = (self.sender.last_sent(), self.rtt.smoothed());
+        let round_trip = round_trip.map(|(srtt, _)| srtt);
+        let reaction = self.acks.reaction(sent.time(), last, delays, round_trip);
+        self.reaction = reaction.filter(|_| trigger.is_none());
         let next = self.scoreboard.next();
         let interval = self.sender.interval(sent, next, trigger, &conditions);
-        let recovery = self.account.close(&interval);
+        let recovery = self.account.close(&interval, peer.held);
         if self.sender.see_pattern(sent, next, trigger.is_some()) {
             self.account.clock.start_level();
         }
@@ -202,13 +291,15 @@ impl Direction {
         conditions: &Conditions,
         budget: &mut Budget,
     ) -> Option<Trigger> {
-        let follows_pause = self.sender.follows_pause(sent.time(), conditions);
+        let timer = self.sender.timer(sent.time(), conditions);
         let mss = self.sender.mss();
-        match self
-            .scoreboard
-            .enter(sent, follows_pause, mss, conditions.delays)
-        {
-            Entry::New => None,
+        match self.scoreboard.enter(sent, timer, mss, conditions.delays) {
+            Entry::New => {
+                if self.sender.is_probing(sent) {
+                    self.scoreboard.see_probe(sent);
+                }
+                None
+            }
             Entry::Late(late) => {
                 self.counts.reordered += 1;
                 self.path.late(late.octets, late.beyond, late.by);
@@ -273,7 +364,13 @@ impl Direction {
             .smoothed()
             .map_or(0, |(srtt, _)| srtt + delays.back());
         let (next, mss) = (self.scoreboard.next(), self.sender.mss());
-        while let Some(arrival) = self.sender.arrive(latest, echo, patience) {
+        let due = Due {
+            now,
+            latest,
+            echo,
+            patience,
+        };
+        while let Some(arrival) = self.sender.arrive(&due) {
             let is_closed = arrival.window < mss && arrival.una + arrival.window < next + mss;
             self.account.learn(&Learned {
                 now,
@@ -298,23 +395,32 @@ impl Direction {
             self.counts.implausible += 1;
             return None;
         };
-        let time = segment.time;
+        let (time, before) = (segment.time, self.scoreboard.una());
         let round_trip = delays
             .round_trip()
             .or(self.rtt.to_receiver().map(|(srtt, _)| srtt));
         let news = self.scoreboard.acknowledge(&Incoming {
             segment,
             una,
+            window,
             mss: self.sender.mss(),
             has_data: self.counts.data_packets > 0,
             hole: self.path.hole(),
             round_trip: round_trip.unwrap_or(0),
         });
         self.take(&news);
+        if news.advances {
+            self.acks.see(time);
+        }
         if let Some(sample) = news.sample {
             self.sample(time, sample, delays);
         }
         let is_current = una >= self.scoreboard.una();
+        let is_prompt = segment.payload == 0 && una - before >= 2 * self.sender.mss();
+        if let Some(sample) = news.sample.filter(|_| is_prompt) {
+            self.rtt.see_prompt(time, sample);
+        }
+        self.deliver(segment, una, is_current);
         if segment.has(SYN) {
             if let Some(sample) = news.sample {
                 self.path.opened(sample);
@@ -338,7 +444,7 @@ impl Direction {
                 window: window.unwrap_or(FURTHEST),
                 stamp: segment.stamps.map(|stamps| stamps.0),
                 is_duplicate: news.is_duplicate,
-                has_data: segment.payload > 0,
+                data_end: (segment.payload > 0).then(|| segment.seq.wrapping_add(segment.payload)),
                 is_delayed: news
                     .sample
                     .is_some_and(|rtt| rtt > least + 30 * MILLISECOND),
@@ -346,6 +452,23 @@ impl Direction {
         }
         self.settle(time, delays, budget);
         news.sample
+    }
+
+    /// Notes which segments an acknowledgment covers, and the window as the header has it.
+    fn deliver(&mut self, segment: &Segment, una: i64, is_current: bool) {
+        self.delivered.acknowledge(una);
+        for block in segment.blocks() {
+            let unwrapped = self.scoreboard.unwrap(block.0, una);
+            let length = i64::from(block.1.wrapping_sub(block.0));
+            // A device may have changed the block.
+            let is_sent = |start: &i64| start + length <= self.scoreboard.next();
+            if let Some(start) = unwrapped.filter(is_sent) {
+                self.delivered.select(start, start + length);
+            }
+        }
+        if is_current {
+            self.delivered.announce(una, segment.window);
+        }
     }
 
     /// Hands on what an acknowledgment shows.
@@ -400,25 +523,41 @@ impl Direction {
         self.path
             .decide(piece.start, piece.end, is_lost == Some(true));
         // Later data had arrived, and then the original did.
-        let is_late = piece.overtaken && piece.first.is_some() && is_lost == Some(false);
+        let is_late = piece.overtaken
+            && piece.room == Room::Enough
+            && piece.first.is_some()
+            && is_lost == Some(false);
         self.counts.late += u64::from(is_late);
         self.account.decide(self.ledger.decided.drain(..));
     }
 
+    /// The capture lacks one end: no limit but the handshake is known, and a window that the receiver closed if it has the
+    /// receiver's packets.
+    pub(crate) fn undecide(&mut self, has_receiver: bool) {
+        self.account.undecide(has_receiver);
+        self.policing = Policing::default();
+    }
+
     /// The connection has ended, or the capture has.
-    pub(crate) fn finish(&mut self, end: Nanos, delays: Delays, budget: &mut Budget) {
+    pub(crate) fn finish(&mut self, end: Nanos, delays: Delays, peer: Peer, budget: &mut Budget) {
         self.arrive(end, None, delays);
         self.settle(Nanos::MAX, delays, budget);
         while let Some(piece) = self.scoreboard.take_lowest() {
             self.judge(&piece, delays, budget);
         }
         self.ledger.finish(budget);
+        self.delivered.finish();
         let wait = Wait {
             is_last: true,
             is_idle: self.sender.una() >= self.scoreboard.next(),
             is_small: self.sender.ends_small(),
             ..Wait::default()
         };
-        self.account.finish(end, &wait, self.scoreboard.has_fin());
+        let has_fin = self.scoreboard.has_fin();
+        let asked = peer
+            .last_data
+            .filter(|time| self.counts.last_data.is_some_and(|own| own < *time));
+        let asked = asked.map(|time| (time + delays.back(), peer));
+        self.account.finish(end, &wait, has_fin, asked);
     }
 }

@@ -14,8 +14,8 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
-    /// A copy of data passed that begins behind `start`.
-    pub(crate) fn note(&mut self, start: i64, end: i64, copy: &Copy) {
+    /// A packet passed whose number is `end`, beyond `start`; `is_bare` if it has no data.
+    pub(crate) fn note(&mut self, start: i64, end: i64, copy: &Copy, is_bare: bool) {
         if self.open.len() >= MOST {
             self.open.pop_front();
         }
@@ -25,6 +25,8 @@ impl Gaps {
             time: copy.time,
             stamp: copy.stamp,
             id: copy.id,
+            ack: copy.ack,
+            is_bare,
         });
     }
 

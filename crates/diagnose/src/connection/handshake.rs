@@ -11,7 +11,7 @@ pub enum Handshake {
     Missed,
     /// A RST answered the SYN.
     Refused,
-    /// Nothing answered the SYN.
+    /// Nothing answered the SYN: not even an acknowledgment by its sender shows an answer.
     Unanswered,
 }
 

@@ -9,6 +9,8 @@ use crate::{retransmission::need::is_before, time::Nanos};
 const MOST_ASKED: usize = 64;
 /// Answers of which the least counts as the time that an answer takes now.
 const RECENT: usize = 16;
+/// Reactions of which three quarters are no longer than the host takes: some acknowledgments release nothing.
+const REACTIONS: usize = 8;
 
 /// Times from a packet to the host to the host's answer.
 #[derive(Debug, Default, Clone)]
@@ -22,6 +24,9 @@ pub(crate) struct Turnaround {
     counted: Option<Nanos>,
     /// How far answers usually lie above the least one: those that were prompt.
     jitter: Nanos,
+    /// The last times from an acknowledgment to the data after it.
+    reactions: [Nanos; REACTIONS],
+    reacted: usize,
     /// The `TSval`s sent to it that nothing has echoed, and when each passed first.
     asked: VecDeque<(u32, Nanos)>,
 }
@@ -49,6 +54,26 @@ impl Turnaround {
         let known = &self.recent[..self.sampled.min(RECENT)];
         self.least_recent = known.iter().min().copied();
         true
+    }
+
+    /// Data followed an acknowledgment that came alone after this time. Without timestamps few answers are timed, and a host
+    /// takes longer for its first one than later to send.
+    pub(crate) fn react(&mut self, took: Nanos) {
+        self.reactions[self.reacted % REACTIONS] = took;
+        self.reacted += 1;
+        if self.reacted < REACTIONS {
+            return;
+        }
+        let mut sorted = self.reactions;
+        sorted.sort_unstable();
+        let most = sorted[REACTIONS - REACTIONS / 4 - 1];
+        if self
+            .recent()
+            .is_some_and(|recent| most < recent - recent / 4)
+        {
+            // An acknowledgment that is thought to arrive sooner than it does is still the one that releases data.
+            self.least_recent = Some(sorted[REACTIONS / 4]);
+        }
     }
 
     pub(crate) fn jitter(&self) -> Nanos {

@@ -3,23 +3,30 @@
 pub(crate) mod account;
 pub(crate) mod acknowledged;
 pub(crate) mod announced;
+pub(crate) mod answers;
 pub(crate) mod clock;
+pub(crate) mod copies;
 pub(crate) mod counts;
 pub(crate) mod delays;
+pub(crate) mod delivered;
 pub(crate) mod direction;
 pub(crate) mod episodes;
 pub(crate) mod gaps;
 pub(crate) mod handshake;
 pub(crate) mod host;
 pub(crate) mod identifications;
+pub(crate) mod leap;
+pub(crate) mod octets;
 pub(crate) mod pattern;
 pub(crate) mod pieces;
 pub(crate) mod policing;
 pub(crate) mod ranges;
+pub(crate) mod reaction;
 pub(crate) mod refills;
 pub(crate) mod releases;
 pub(crate) mod route;
 pub(crate) mod rtt;
+pub(crate) mod sack_check;
 pub(crate) mod scoreboard;
 pub(crate) mod segment_size;
 pub(crate) mod sender;
@@ -37,6 +44,8 @@ use crate::{
     trace::{Trace, Tracer},
 };
 use announced::{Announced, Origin};
+use answers::Answers;
+use copies::Copies;
 use delays::Delays;
 use direction::Direction;
 use handshake::Handshake;
@@ -52,6 +61,8 @@ pub(crate) struct Connection {
     pub(crate) packets: u64,
     announced: [Announced; 2],
     hosts: [Turnaround; 2],
+    copies: [Copies; 2],
+    answers: [Answers; 2],
     pub(crate) directions: [Direction; 2],
     /// When the handshake was over.
     open: Option<Nanos>,
@@ -75,6 +86,8 @@ impl Connection {
             packets: 0,
             announced: Default::default(),
             hosts: Default::default(),
+            copies: Default::default(),
+            answers: Default::default(),
             directions: [Direction::new(segment.time), Direction::new(segment.time)],
             open: None,
             is_known_from_start: segment.has(SYN),
@@ -91,11 +104,16 @@ impl Connection {
     /// Whether a segment begins another connection between the same ends.
     pub(crate) fn is_another(&self, segment: &Segment) -> bool {
         let from = self.from(segment);
-        segment.has(SYN)
-            && segment.ack.is_none()
-            && self.directions[from]
-                .first()
-                .is_some_and(|first| first != segment.seq.wrapping_add(1))
+        let has_other_number = |first: u32| first != segment.seq.wrapping_add(1);
+        let is_other = self.directions[from].first().is_some_and(has_other_number);
+        if !segment.has(SYN) || !is_other {
+            return false;
+        }
+        // The capture may lack the SYN that a SYN-ACK acknowledges.
+        segment.ack.is_none_or(|ack| {
+            let is_ended = self.is_over() || self.announced[1 - from].syns == 0;
+            self.open.is_some() && is_ended && self.directions[1 - from].first() != Some(ack)
+        })
     }
 
     fn from(&self, segment: &Segment) -> usize {
@@ -110,11 +128,22 @@ impl Connection {
             Handshake::Seen
         } else if a.syns > 0 && b.syns == 0 && b.rst.is_some() {
             Handshake::Refused
-        } else if a.syns > 0 && b.syns == 0 && self.directions[1].counts.packets == 0 {
+        } else if a.syns > 0 && self.open.is_none() && self.directions[1].counts.packets == 0 {
             Handshake::Unanswered
         } else {
             Handshake::Partial
         }
+    }
+
+    /// The end whose packets the capture lacks, although the other end shows that it sent some.
+    pub(crate) fn not_captured(&self) -> Option<usize> {
+        if matches!(self.handshake(), Handshake::Unanswered | Handshake::Refused) {
+            return None;
+        }
+        (0..2).find(|end| {
+            let other = &self.directions[1 - end].counts;
+            self.directions[*end].counts.packets == 0 || 2 * other.beyond_window > other.sent
+        })
     }
 
     /// The frame of the first RST of each end.
@@ -125,6 +154,22 @@ impl Connection {
     /// Whose the first RST in the name of an end is.
     pub(crate) fn reset_origin(&self, from: usize) -> Origin {
         self.announced[from].reset_origin()
+    }
+
+    /// The signs that the first RST in the name of an end is of a device on the path.
+    pub(crate) fn reset_signs(&self, from: usize) -> Vec<&'static str> {
+        let signs = self.announced[from].reset_signs().into_iter();
+        signs.map(announced::Sign::name).collect()
+    }
+
+    /// The receiver of an end's data scales its window (RFC 7323 §2.2).
+    pub(crate) fn scales_window(&self, from: usize) -> bool {
+        let [a, b] = &self.announced;
+        let is_scaled = a.scale.is_some() && b.scale.is_some();
+        is_scaled
+            && self.announced[1 - from]
+                .scale
+                .is_some_and(|shift| shift > 0)
     }
 
     /// Retransmissions that are listed.
@@ -166,6 +211,9 @@ impl Connection {
 
     /// The model of the path of the direction with more data.
     pub(crate) fn path(&self) -> Option<Model> {
+        if self.not_captured().is_some() {
+            return None;
+        }
         let from = usize::from(self.directions[1].octets() > self.directions[0].octets());
         let (data, back) = (&self.directions[from], &self.directions[1 - from]);
         let duration = self.last - self.start;
@@ -198,12 +246,39 @@ impl Connection {
         data.path.model(&facts, &back.path)
     }
 
+    /// The host that sent a segment shares its counter of identifications among connections.
+    pub(crate) fn share_counter(&mut self, segment: &Segment) {
+        let from = self.from(segment);
+        self.directions[from].share_counter();
+    }
+
+    /// Time at the end in which neither application had more to send.
+    pub(crate) fn quiet(&self) -> Nanos {
+        let [one, other] = &self.directions;
+        one.account.closing.min(other.account.closing)
+    }
+
+    /// The end that sent the last data.
+    pub(crate) fn spoke_last(&self) -> Option<usize> {
+        let [one, other] = [0, 1].map(|end| self.directions[end].counts.last_data);
+        one.max(other).map(|last| usize::from(one != Some(last)))
+    }
+
     /// Adds a segment of this connection, in order of time.
     pub(crate) fn add(&mut self, segment: &Segment, budget: &mut Budget) {
         let from = self.from(segment);
         let time = segment.time;
         self.packets += 1;
         self.last = self.last.max(time);
+        if self.is_copy(segment, from) {
+            self.directions[from].counts.see_copy();
+            return;
+        }
+        self.choose_answers(segment, from);
+        if self.is_foreign(segment, from) {
+            self.directions[from].counts.see_foreign();
+            return;
+        }
         if segment.has(SYN) {
             self.add_syn(segment, from);
         } else {
@@ -211,11 +286,14 @@ impl Connection {
         }
         self.announced[from].fin |= segment.has(FIN);
         if segment.has(RST) {
-            self.announced[from].see_rst(segment);
+            let answer = self.hosts[from].min();
+            let [a, b] = &mut self.announced;
+            let (own, peer) = if from == 0 { (a, b) } else { (b, a) };
+            own.see_rst(segment, peer, answer);
             self.directions[from].counts.packets += 1;
             return;
         }
-        self.announced[from].see_hops(segment.hop_limit);
+        self.announced[from].see_packet(segment);
         let took = self.add_stamps(segment, from);
         self.directions[from].path.see_sender(segment);
         self.directions[1 - from].path.ask(segment);
@@ -232,7 +310,18 @@ impl Connection {
             }
         }
         let delays = self.delays(from);
-        self.directions[from].send(segment, delays, budget);
+        let peer = self.directions[1 - from].as_peer(self.directions[from].last_sent());
+        self.directions[from].send(segment, delays, peer, budget);
+        if let Some(reaction) = self.directions[from].reaction.take()
+            && segment.stamps.is_none()
+        {
+            self.hosts[from].react(reaction);
+        }
+        if self.directions[from].counts.last_data == Some(time) {
+            for direction in &mut self.directions {
+                direction.account.clock.see_data(time);
+            }
+        }
         if let Some(took) = took.filter(|_| segment.payload > 0)
             && !self.directions[from].may_be_late()
         {
@@ -241,13 +330,65 @@ impl Connection {
         }
     }
 
+    /// Whether a mirror port or a bridge made the packet.
+    fn is_copy(&mut self, segment: &Segment, from: usize) -> bool {
+        let delays = self.delays(from);
+        let round_trip = || delays.to_sender.and(delays.round_trip());
+        self.copies[from].is_copy(segment, round_trip)
+    }
+
+    /// Whether a segment belongs to another connection between the same ends, or to none.
+    fn is_foreign(&mut self, segment: &Segment, from: usize) -> bool {
+        let firsts = [0, 1].map(|end| self.directions[end].first());
+        if segment.has(SYN) {
+            let is_other = firsts[from].is_some_and(|first| first != segment.seq.wrapping_add(1));
+            if is_other && !self.directions[from].is_confirmed() {
+                self.answers[from].keep(segment);
+            }
+            return is_other;
+        }
+        let [own, peer] = [from, 1 - from].map(|end| self.announced[end].syns);
+        let is_far = |first: Option<u32>, number: Option<u32>| {
+            first
+                .zip(number)
+                .is_some_and(|(first, number)| number.wrapping_sub(first) > answers::NEAR)
+        };
+        if segment.has(RST) {
+            // The answer to a segment of an older connection.
+            let is_opening = own > 0 && self.open.is_none();
+            return is_opening && is_far(firsts[from], Some(segment.seq));
+        }
+        // In SYN-SENT only an acknowledgment of the SYN is acceptable (RFC 9293 §3.10.7.3).
+        own == 0 && peer > 0 && self.open.is_none() && is_far(firsts[1 - from], segment.ack)
+    }
+
+    /// Opens a direction with another SYN-ACK if the segment belongs to that one.
+    fn choose_answers(&mut self, segment: &Segment, from: usize) {
+        if segment.has(SYN | RST) {
+            return;
+        }
+        for (end, number) in [(from, Some(segment.seq)), (1 - from, segment.ack)] {
+            if let (Some(first), Some(number)) = (self.directions[end].first(), number)
+                && let Some(answer) = self.answers[end].choose(first, number)
+            {
+                self.directions[end].open_again(&answer);
+                self.announce(&answer, end);
+            }
+        }
+    }
+
     fn add_syn(&mut self, segment: &Segment, from: usize) {
         self.directions[from].open(segment);
+        self.announced[from].syns += 1;
+        self.announce(segment, from);
+    }
+
+    /// Notes the options of a SYN.
+    fn announce(&mut self, segment: &Segment, from: usize) {
         if let Some(mss) = segment.mss {
             self.directions[1 - from].permit(mss, segment.stamps.is_some());
         }
         let own = &mut self.announced[from];
-        own.syns += 1;
         own.scale = segment.scale;
         own.lacks_scale = segment.scale.is_none() && segment.has_all_options;
         own.has_sack = segment.sack_permitted;
@@ -333,12 +474,18 @@ impl Connection {
 
     /// Ends the account.
     pub(crate) fn finish(&mut self, budget: &mut Budget) {
-        for from in 0..2 {
+        let peers = [1, 0].map(|other| self.directions[other].as_peer(None));
+        for (from, peer) in peers.into_iter().enumerate() {
             let delays = self.delays(from);
             if self.open.is_none() && self.is_known_from_start {
                 self.directions[from].account.opened(self.last);
             }
-            self.directions[from].finish(self.last, delays, budget);
+            self.directions[from].finish(self.last, delays, peer, budget);
+        }
+        if let Some(missing) = self.not_captured() {
+            for (from, direction) in self.directions.iter_mut().enumerate() {
+                direction.undecide(from == missing);
+            }
         }
     }
 }

@@ -7,10 +7,14 @@ use crate::retransmission::piece::Piece;
 /// Pieces that are kept, at most: more than a window of 16 MiB has segments.
 const MOST: usize = 1 << 14;
 
+/// Pieces of one segment that are kept apart: a retransmission joins more than this, so that each segment costs bounded time.
+pub(crate) const MOST_TOUCHED: usize = 64;
+
 /// Pieces in order of sequence numbers; between them may be holes.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
-    pieces: VecDeque<Piece>,
+    /// Boxed, so that an insertion in the middle moves little.
+    pieces: VecDeque<Box<Piece>>,
 }
 
 impl Pieces {
@@ -21,7 +25,7 @@ impl Pieces {
 
     pub(crate) fn at(&self, at: i64) -> Option<&Piece> {
         let piece = self.pieces.get(self.behind(at))?;
-        (piece.start <= at).then_some(piece)
+        (piece.start <= at).then_some(piece.as_ref())
     }
 
     /// Adds a piece where there is none; returns the lowest if there are too many.
@@ -31,13 +35,13 @@ impl Pieces {
             .back()
             .is_none_or(|last| last.end <= piece.start)
         {
-            self.pieces.push_back(piece);
+            self.pieces.push_back(Box::new(piece));
         } else {
             let at = self.behind(piece.start);
-            self.pieces.insert(at, piece);
+            self.pieces.insert(at, Box::new(piece));
         }
         if self.pieces.len() > MOST {
-            return self.pieces.pop_front();
+            return self.take_lowest();
         }
         None
     }
@@ -48,7 +52,7 @@ impl Pieces {
             && piece.start < at
         {
             let behind = piece.split(at);
-            self.pieces.insert(index + 1, behind);
+            self.pieces.insert(index + 1, Box::new(behind));
         }
     }
 
@@ -59,6 +63,7 @@ impl Pieces {
         let first = self.behind(start);
         self.pieces
             .range_mut(first..)
+            .map(Box::as_mut)
             .take_while(move |piece| piece.start < end)
     }
 
@@ -67,7 +72,50 @@ impl Pieces {
         let first = self.behind(start);
         self.pieces
             .range_mut(first..)
+            .map(Box::as_mut)
             .take_while(move |piece| piece.start < end)
+    }
+
+    /// Joins the pieces within a range, and the holes between them, if there are too many; returns the pieces that were joined.
+    ///
+    /// The joined piece was sent when the last of them was.
+    pub(crate) fn join(&mut self, start: i64, end: i64) -> Vec<Piece> {
+        let first = self.behind(start);
+        let is_many = self
+            .pieces
+            .get(first + MOST_TOUCHED)
+            .is_some_and(|piece| piece.start < end);
+        if !is_many {
+            return Vec::new();
+        }
+        self.split_at(start);
+        self.split_at(end);
+        let first = self.behind(start);
+        let last = self.pieces.partition_point(|piece| piece.start < end);
+        let joined: Vec<Piece> = self.pieces.drain(first..last).map(|piece| *piece).collect();
+        let originals = joined.iter().filter_map(|piece| piece.first);
+        let all_covered = joined.iter().all(|piece| piece.cover.is_some());
+        let piece = Piece {
+            start,
+            end,
+            first: originals.max_by_key(|copy| copy.time),
+            again: Vec::new(),
+            gap: None,
+            is_original_late: false,
+            cover: joined
+                .last()
+                .and_then(|piece| piece.cover)
+                .filter(|_| all_covered),
+            duplicates: 0,
+            overtaken: joined.iter().any(|piece| piece.overtaken),
+            room: joined
+                .iter()
+                .map(|piece| piece.room)
+                .max()
+                .unwrap_or_default(),
+        };
+        self.pieces.insert(first, Box::new(piece));
+        joined
     }
 
     /// Takes out the lowest piece if all of it lies below `una`; a piece that reaches beyond is cut.
@@ -78,13 +126,13 @@ impl Pieces {
         }
         if front.end > una {
             let behind = front.split(una);
-            self.pieces.insert(1, behind);
+            self.pieces.insert(1, Box::new(behind));
         }
-        self.pieces.pop_front()
+        self.take_lowest()
     }
 
     /// Takes out the lowest piece.
     pub(crate) fn take_lowest(&mut self) -> Option<Piece> {
-        self.pieces.pop_front()
+        self.pieces.pop_front().map(|piece| *piece)
     }
 }

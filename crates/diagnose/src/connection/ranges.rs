@@ -32,6 +32,12 @@ impl Ranges {
         self.ranges.partition_point(|range| range.1 <= at)
     }
 
+    /// A range up to `end` would stay: below the lowest of too many it would be given up again.
+    pub(crate) fn has_room(&self, end: i64) -> bool {
+        let lowest = self.ranges.front().map(|range| range.0);
+        self.ranges.len() < MOST || lowest.is_none_or(|lowest| end >= lowest)
+    }
+
     /// Adds a range.
     pub(crate) fn add(&mut self, start: i64, end: i64) {
         if end <= start {
@@ -121,9 +127,13 @@ impl Ranges {
         missing
     }
 
-    /// The octets above `at`.
+    /// The octets above `at`, summed over the side that has fewer ranges.
     pub(crate) fn octets_above(&self, at: i64) -> i64 {
-        self.overlap(at, i64::MAX)
+        if 2 * self.behind(at) > self.ranges.len() {
+            self.overlap(at, i64::MAX)
+        } else {
+            self.octets - self.overlap(i64::MIN, at)
+        }
     }
 }
 
@@ -158,6 +168,7 @@ mod tests {
             prop_assert_eq!(usize::try_from(ranges.overlap(start, end)), Ok(there));
             let missing: i64 = ranges.missing(start, end).iter().map(|(from, to)| to - from).sum();
             prop_assert_eq!(usize::try_from(probe.1 - missing), Ok(there));
+            prop_assert_eq!(usize::try_from(ranges.octets_above(start)), Ok(set.range(start..).count()));
         }
     }
 }

@@ -77,6 +77,8 @@ pub(crate) struct Releases {
     full_window: Option<Nanos>,
     /// What was in flight when the send buffer was refilled last.
     refilled_at: Option<i64>,
+    /// The most in flight since then: a buffer may be emptied in several steps.
+    filled: i64,
 }
 
 impl Releases {
@@ -166,7 +168,7 @@ impl Releases {
     }
 
     /// Whether a segment of new data is a tail loss probe: after twice the round trip without an acknowledgment one leaves
-    /// beyond the congestion window (RFC 8985 §7.2).
+    /// beyond the congestion window (RFC 8985 §7.2). The sender's estimate of that may be smaller by a quarter.
     pub(crate) fn is_probe(&self, leaving: &Leaving<'_>, view: &View) -> bool {
         let (Some(last), Some(round_trip)) = (self.last, leaving.round_trip) else {
             return false;
@@ -179,7 +181,7 @@ impl Releases {
             && view.una < leaving.next
             && !last.is_small
             && last.room.is_none_or(|room| room >= leaving.length)
-            && time - latest >= 2 * round_trip - round_trip / 8
+            && time - latest >= round_trip + round_trip / 2
     }
 
     /// The window was full before this segment, or a moment ago.
@@ -196,23 +198,29 @@ impl Releases {
         let (Some(last), Some(round_trip)) = (self.last, leaving.round_trip) else {
             return Refill::No;
         };
-        // TSO and delayed acknowledgments let a sender wait for a few segments more.
+        // TSO lets a sender wait until a third of the window is free (Linux, tcp_tso_win_divisor), delayed acknowledgments for a
+        // few segments more. A writer that is woken when a third of the buffer is free has written more than that before.
+        let filled = self.filled.max(last.flight);
         let has_fallen = |flight: i64| {
-            2 * flight <= last.flight && last.flight - flight >= UNANSWERED * leaving.mss
+            let (fallen, few) = (filled - flight, UNANSWERED * leaving.mss);
+            fallen >= few && (2 * flight <= filled || fallen >= filled / 3 + few)
         };
         let is_other = leaving.is_retransmission
             || leaving.is_recovering
             || last.is_recovering
-            || leaving.is_small
             || view.asked.is_some_and(|asked| asked >= last.time);
         // An application's writes fit into any congestion window, and the sender waits where they end.
-        let write = self.pattern.write().min(last.flight);
+        let write = self.pattern.write().min(filled);
         let is_written =
             self.pattern.ends_writes() && self.pattern.fits_any_window(write, leaving.mss);
+        if leaving.is_retransmission || leaving.is_recovering || view.una >= leaving.next {
+            self.filled = 0;
+        }
         if is_other || is_written {
             return Refill::No;
         }
-        if !has_fallen(leaving.next - view.before.max(0)) {
+        // The end of a write waits for an acknowledgment if Nagle's algorithm holds it, whatever its writer waits for.
+        if leaving.is_small || !has_fallen(leaving.next - view.before.max(0)) {
             // One acknowledgment of much hides how long the sender could have sent before.
             return self.known(has_fallen(leaving.next - view.una.max(0)));
         }
@@ -226,8 +234,9 @@ impl Releases {
             .is_some_and(|room| leaving.segment.time - room <= latest);
         let flight = leaving.next - view.una;
         let before = self.refilled_at.replace(flight);
-        let is_level = before
-            .is_none_or(|before| (flight - before).abs() <= 2 * leaving.mss + last.flight / 8);
+        let is_level =
+            before.is_none_or(|before| (flight - before).abs() <= 2 * leaving.mss + filled / 8);
+        self.filled = 0;
         let is_refill = is_prompt && is_level;
         self.pattern.see_refill(is_refill);
         match (is_refill, self.pattern.refills()) {
@@ -261,6 +270,12 @@ impl Releases {
         if last.room.is_some_and(|room| room < mss) {
             self.full_window = Some(last.time);
         }
+        // In a recovery what was lost, or has arrived beyond it, is in flight by its numbers alone.
+        self.filled = if last.is_recovering {
+            0
+        } else {
+            self.filled.max(last.flight)
+        };
         self.last = Some(last);
     }
 }

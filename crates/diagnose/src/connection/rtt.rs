@@ -25,6 +25,8 @@ pub(crate) struct Rtt {
     latest: Nanos,
     /// How much neighbours differ: a queue changes more slowly.
     step: Nanos,
+    /// The last sample that no delayed acknowledgment made longer, and its time.
+    prompt: Option<(Nanos, Nanos)>,
     min: Option<Nanos>,
     most: Nanos,
     all: Histogram,
@@ -52,6 +54,20 @@ impl Rtt {
             .record(u64::try_from(whole / MICROSECOND).unwrap_or_default());
     }
 
+    /// An acknowledgment at `time` without data covered two full segments, so that the receiver did not delay it
+    /// (RFC 9293 §3.8.6.3).
+    pub(crate) fn see_prompt(&mut self, time: Nanos, rtt: Nanos) {
+        self.prompt = Some((time, rtt));
+    }
+
+    /// How long data waited in a queue behind the capture point, by the last prompt sample since then.
+    pub(crate) fn queued_since(&self, since: Nanos) -> Nanos {
+        let recent = self.prompt.filter(|(time, _)| *time >= since);
+        recent
+            .zip(self.min)
+            .map_or(0, |((_, rtt), min)| (rtt - min).max(0))
+    }
+
     /// The sender took so long to answer an acknowledgment, the way there and back included.
     /// `counts` tells whether it is one of those that are a round trip apart.
     pub(crate) fn answer(&mut self, took: Nanos, counts: bool) {
@@ -63,6 +79,11 @@ impl Rtt {
         self.answers[self.answered % ANSWERS] = took;
         self.answered += 1;
         self.least_answer = Some(self.least_answer.map_or(took, |least| least.min(took)));
+    }
+
+    /// No timestamp shows how long the sender takes to answer, so that a queue before the capture point is hidden.
+    pub(crate) fn hides_queue(&self) -> bool {
+        self.answered == 0
     }
 
     /// What a queue between the sender and the capture point adds to the round trip.

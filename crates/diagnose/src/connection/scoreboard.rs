@@ -5,7 +5,10 @@ use super::{
     delays::Delays,
     gaps::Gaps,
     identifications::Identifications,
-    pieces::Pieces,
+    leap::Leap,
+    octets::Octets,
+    pieces::{MOST_TOUCHED, Pieces},
+    sack_check::SackCheck,
     settling::Settling,
     transmission::{Entry, History, Marked, Repeated, Suspect, Transmission, copy_of},
     view::{FURTHEST, UNKNOWN},
@@ -13,8 +16,8 @@ use super::{
 use crate::{
     retransmission::{
         ledger::Parts,
-        piece::{Copy, Piece},
-        recognition::{Filler, is_reordered},
+        piece::{Copy, Piece, Room},
+        recognition::{Filler, SOON, is_reordered},
     },
     segment::{FIN, SYN, Segment},
     sequence::Sequence,
@@ -32,6 +35,8 @@ pub(crate) struct Scoreboard {
     next: i64,
     /// Behind the highest octet that passed: acknowledgments show others that the capture lacks.
     passed: i64,
+    /// The octet of a probe of a closed window.
+    probe: Option<i64>,
     /// `next` lies behind a FIN.
     has_fin: bool,
     pieces: Pieces,
@@ -39,6 +44,13 @@ pub(crate) struct Scoreboard {
     settling: Settling,
     gaps: Gaps,
     ids: Identifications,
+    octets: Octets,
+    /// Octets of the segment at hand that the capture has for the first time.
+    first_captured: i64,
+    /// Leaps of the data, and of its acknowledgments.
+    leaps: [Leap; 2],
+    /// The largest window of the receiver.
+    window: i64,
 }
 
 impl Scoreboard {
@@ -60,6 +72,11 @@ impl Scoreboard {
         self.acknowledged.last
     }
 
+    /// SACK blocks, by whether a receiver can have sent them.
+    pub(crate) fn sack_check(&self) -> &SackCheck {
+        &self.acknowledged.sack_check
+    }
+
     pub(crate) fn sacked_octets(&self) -> i64 {
         self.acknowledged.sacked.octets()
     }
@@ -75,9 +92,24 @@ impl Scoreboard {
         (self.next - i64::from(self.has_fin)).max(0)
     }
 
+    /// Octets of data that the capture has, each counted once.
+    pub(crate) fn captured(&self) -> i64 {
+        self.octets.captured().min(self.octets())
+    }
+
+    /// Octets from the first to the last that the capture has, those between that it lacks included.
+    pub(crate) fn span(&self) -> i64 {
+        self.octets.span()
+    }
+
     /// The number of the first octet of data, once it is known.
     pub(crate) fn first(&self) -> Option<u32> {
         self.sequence.map(Sequence::first)
+    }
+
+    /// The distance from the first octet of data that is nearest to `near` and has this number.
+    pub(crate) fn unwrap(&self, number: u32, near: i64) -> Option<i64> {
+        self.sequence.map(|sequence| sequence.unwrap(number, near))
     }
 
     /// The segment opens this direction: its number is the one before the first octet.
@@ -85,15 +117,34 @@ impl Scoreboard {
         if self.sequence.is_none() {
             self.sequence = Some(Sequence::new(segment.seq.wrapping_add(1)));
             self.next = -1;
+            self.acknowledged.sack_check.begin();
         }
+    }
+
+    /// Another SYN-ACK than the first opens this direction. Nothing but SYN-ACKs has passed.
+    pub(crate) fn open_again(&mut self, segment: &Segment) {
+        *self = Self {
+            ids: std::mem::take(&mut self.ids),
+            window: self.window,
+            ..Self::default()
+        };
+        self.open(segment);
+        let sent = Transmission {
+            segment,
+            start: -1,
+            end: 0,
+        };
+        self.insert(sent.start, sent.end, Some(sent.copy()), None);
+        self.pass(&sent);
+    }
+
+    pub(crate) fn share_counter(&mut self) {
+        self.ids.share();
     }
 
     /// Notes the identification of a packet of the sender.
     pub(crate) fn see(&mut self, segment: &Segment) {
-        // A SYN-ACK may be sent before the connection counts (Linux gives it 0).
-        if let Some(id) = segment.id.filter(|_| !segment.has(SYN)) {
-            self.ids.see(id);
-        }
+        self.ids.see(segment);
     }
 
     /// The range that a segment takes, unless it is far from all others.
@@ -102,7 +153,15 @@ impl Scoreboard {
         let start = self.begin(segment).unwrap(segment.seq, self.next);
         let controls = i64::from(segment.has(SYN)) + i64::from(segment.has(FIN));
         let end = start + i64::from(segment.payload) + controls;
-        let is_plausible = start - self.next <= FURTHEST && self.next - end <= FURTHEST;
+        let is_plausible =
+            self.next - end <= FURTHEST && self.leaps[0].is_accepted(start, self.next, self.window);
+        if is_plausible {
+            let data = start + i64::from(segment.has(SYN));
+            let captured = self.octets.captured();
+            self.octets
+                .send(data, data + i64::from(segment.payload), self.next);
+            self.first_captured = self.octets.captured() - captured;
+        }
         is_plausible.then_some(Transmission {
             segment,
             start,
@@ -117,21 +176,9 @@ impl Scoreboard {
         }
         let sequence = Sequence::new(segment.seq);
         self.sequence = Some(sequence);
-        self.gaps.note(UNKNOWN, 0, &copy_of(segment));
+        let is_bare = segment.payload == 0;
+        self.gaps.note(UNKNOWN, 0, &copy_of(segment), is_bare);
         sequence
-    }
-
-    /// The network or the capture has made a copy: a sender gives each packet an identification of its own.
-    pub(crate) fn is_duplicated(&self, sent: &Transmission<'_>) -> bool {
-        let Some(piece) = self.pieces.at(sent.start) else {
-            return false;
-        };
-        let copy = sent.copy();
-        self.ids.grow()
-            && (piece.start, piece.end) == (sent.start, sent.end)
-            && piece
-                .latest()
-                .is_some_and(|latest| latest.id == copy.id && latest.stamp == copy.stamp)
     }
 
     /// What the scoreboard has of a segment's data.
@@ -157,27 +204,60 @@ impl Scoreboard {
         self.sent_at(at).or(self.gaps.at(at).map(|gap| gap.time))
     }
 
-    /// Enters a segment, unless it is a retransmission: [`Self::mark`] enters these. `follows_pause` tells whether it follows a
-    /// pause as long as a timer's.
+    /// An acknowledgment without data has the number of the next octet (RFC 9293 §3.10.7.4): all below had been sent.
+    pub(crate) fn see_bare(&mut self, sent: &Transmission<'_>) {
+        if sent.start > self.next {
+            self.gaps.note(self.next, sent.start, &sent.copy(), true);
+            self.reach(sent.start);
+        }
+    }
+
+    /// Data up to `next` has been sent of which the capture has nothing.
+    fn reach(&mut self, next: i64) {
+        self.octets.skip(self.next, next);
+        // Of one octet more than the data the FIN is likelier than a segment that the capture lacks.
+        self.has_fin = next == self.next + 1 && !self.has_fin;
+        self.next = next;
+    }
+
+    /// Enters a segment, unless it is a retransmission: [`Self::mark`] enters these. `timer` is the shortest time of a timer that
+    /// may have sent the segment.
     pub(crate) fn enter(
         &mut self,
         sent: &Transmission<'_>,
-        follows_pause: bool,
+        timer: Option<Nanos>,
         mss: i64,
         delays: Delays,
     ) -> Entry {
         let (start, end, copy) = (sent.start, sent.end, sent.copy());
-        let is_tail = follows_pause && self.is_behind_lost_tail(start, mss);
+        let is_tail = timer.is_some_and(|timer| self.is_behind_lost_tail(start, mss, timer));
         if start > self.next {
-            self.gaps.note(self.next, start, &copy);
+            self.gaps.note(self.next, start, &copy, false);
         }
         if start >= self.next && !is_tail {
+            self.acknowledged.sack_check.send(start, end);
             self.insert(start, end, Some(copy), None);
+            return Entry::New;
+        }
+        if self.repeats_probe(start, end) {
+            self.send_probed(start, copy);
+            self.insert(self.next, end, Some(copy), None);
+            return Entry::New;
+        }
+        if self.is_behind_its_acknowledgment(sent) {
+            self.insert(self.next, end, Some(copy), None);
             return Entry::New;
         }
         // The capture has no copy of a tail that was lost before it.
         let known = if start >= self.next { end } else { self.next };
         let old = (start.max(self.acknowledged.una), end.min(known));
+        if old.0 < old.1 {
+            for piece in self.pieces.join(old.0, old.1) {
+                if !piece.again.is_empty() {
+                    self.settling.give_up(piece);
+                }
+            }
+        }
         let holes = self.holes(old.0, old.1);
         let is_acknowledged = start < self.acknowledged.una;
         let hole_octets: i64 = holes.iter().map(|(from, to)| to - from).sum();
@@ -209,6 +289,37 @@ impl Scoreboard {
             is_acknowledged,
             ends_tail: is_tail && start > self.next,
         })
+    }
+
+    /// Whether the capture has data just after its acknowledgment, and for the first time: the two directions were captured with
+    /// different clocks or queues.
+    fn is_behind_its_acknowledgment(&self, sent: &Transmission<'_>) -> bool {
+        let is_new = self.first_captured > 0 && self.first_captured == sent.end - sent.start;
+        is_new
+            && self.acknowledged.advanced.is_some_and(|(time, before)| {
+                sent.time() - time <= SOON && (before..self.acknowledged.una).contains(&sent.start)
+            })
+    }
+
+    /// The segment was one octet against a closed window.
+    pub(crate) fn see_probe(&mut self, sent: &Transmission<'_>) {
+        self.probe = Some(sent.start);
+    }
+
+    /// Whether a segment of new data begins with the octet of a probe. The receiver discarded it (RFC 9293 §3.8.6.1).
+    fn repeats_probe(&self, start: i64, end: i64) -> bool {
+        let is_probed = self.probe == Some(start) && self.acknowledged.una <= start;
+        is_probed && self.next == start + 1 && end > self.next
+    }
+
+    fn send_probed(&mut self, start: i64, copy: Copy) {
+        for piece in self.pieces.within(start, start + 1) {
+            if piece.again.is_empty() {
+                piece.first = Some(copy);
+            } else {
+                piece.add(copy);
+            }
+        }
     }
 
     /// Enters the retransmission that has this number.
@@ -245,6 +356,7 @@ impl Scoreboard {
                 });
             }
             piece.overtaken |= piece.again.is_empty() && overtaken;
+            piece.room = piece.room.max(self.acknowledged.room(piece.start));
             if piece.add(again) {
                 marked.parts.pieces += 1;
             } else {
@@ -282,11 +394,11 @@ impl Scoreboard {
 
     /// A segment that follows without a gap in the data, with a gap in the identifications: the original was lost before the
     /// capture point.
-    fn is_behind_lost_tail(&self, start: i64, mss: i64) -> bool {
+    fn is_behind_lost_tail(&self, start: i64, mss: i64, timer: Nanos) -> bool {
         // A probe of a longer tail retransmits its last segment: those before it are missing as well. So is what the capture
         // has lost.
         let unseen = (start - self.passed + mss - 1) / mss;
-        start >= self.next && i64::from(self.ids.missing()) > unseen
+        start >= self.next && i64::from(self.ids.missing(timer)) > unseen
     }
 
     /// Parts of a range that the capture has not seen.
@@ -310,6 +422,7 @@ impl Scoreboard {
             time: copy.time,
             stamp: copy.stamp,
             id: copy.id,
+            ack: copy.ack,
             ids_grow: self.ids.grow(),
             round_trip: delays.round_trip(),
             is_missed: self.acknowledged.duplicates >= DUP_THRESH,
@@ -328,6 +441,7 @@ impl Scoreboard {
         };
         self.settling
             .touching(start, end)
+            .take(MOST_TOUCHED)
             .for_each(|piece| see(piece));
         self.pieces
             .touching(start, end)
@@ -335,7 +449,7 @@ impl Scoreboard {
         if octets < end - start {
             return None;
         }
-        let settled = self.settling.touching(start, end);
+        let settled = self.settling.touching(start, end).take(MOST_TOUCHED);
         for piece in settled.chain(self.pieces.touching(start, end)) {
             piece.add_late_original(sent.copy());
         }
@@ -360,6 +474,7 @@ impl Scoreboard {
             cover: None,
             duplicates: 0,
             overtaken: again.is_some(),
+            room: Room::Enough,
         };
         if let Some(piece) = self.pieces.insert(piece)
             && !piece.again.is_empty()
@@ -377,7 +492,9 @@ impl Scoreboard {
             self.acknowledged.una
         };
         let una = sequence.unwrap(number, near);
-        ((una - near).abs() <= FURTHEST).then_some(una)
+        let is_plausible = near - una <= FURTHEST
+            && self.leaps[1].is_accepted(una, near.max(self.next), self.window);
+        is_plausible.then_some(una)
     }
 
     /// A segment of the receiver acknowledges data.
@@ -387,6 +504,11 @@ impl Scoreboard {
         };
         let (segment, una) = (incoming.segment, incoming.una);
         self.acknowledged.begin(segment.time);
+        // Without its scale a window is at most this large (RFC 7323 §2.3).
+        let largest = i64::from(segment.window) << 14;
+        let window = incoming.window.unwrap_or(largest);
+        self.acknowledged.sack_check.announce(una + window);
+        self.window = self.window.max(incoming.window.unwrap_or(0));
         let ack = Ack {
             segment,
             sequence,
@@ -430,8 +552,10 @@ impl Scoreboard {
             self.settling.push(piece, ack.segment.time, round_trip);
         }
         self.gaps.acknowledge(ack.una);
-        self.acknowledged.move_to(ack.una);
-        self.next = self.next.max(ack.una);
+        self.acknowledged.move_to(ack.una, ack.segment.time);
+        if ack.una > self.next {
+            self.reach(ack.una);
+        }
     }
 
     /// The next piece that can be judged at `now`.

@@ -5,7 +5,7 @@ use super::{
     releases::{Last, Leaving, Refill, Releases},
     segment_size::SegmentSize,
     transmission::{History, Transmission},
-    view::{Arrival, View},
+    view::{Arrival, Due, View},
 };
 use crate::{
     limit::Wait,
@@ -19,6 +19,8 @@ use crate::{
 
 /// Duplicate acknowledgments that begin a recovery (RFC 5681 §3.2).
 const DUP_THRESH: u32 = 3;
+/// Linux starts no timer of less than two ticks of its clock.
+const LEAST_TIMER: Nanos = 2 * MILLISECOND;
 /// A host with something to send does so within this time after an acknowledgment, on a busy host too.
 const LONG_PAUSE: Nanos = 200 * MILLISECOND;
 
@@ -35,8 +37,15 @@ pub(crate) enum Follows {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interval {
     pub(crate) wait: Wait,
-    /// Until then the peer's application was to say something.
+    /// When a message of the peer reached the sender, which the segment answers.
     pub(crate) asked: Option<Nanos>,
+    /// Least time from the capture point to the sender and back, and the same to both ends.
+    pub(crate) back: Nanos,
+    /// How long the sender's last data waited in a queue.
+    pub(crate) drain: Nanos,
+    pub(crate) least: Option<Nanos>,
+    /// The round trip as the sender measures it.
+    pub(crate) whole: Option<Nanos>,
     /// Until then the receive window was full, which an acknowledgment of everything opened.
     pub(crate) opened: Option<Nanos>,
     pub(crate) since: Option<Nanos>,
@@ -89,6 +98,18 @@ impl Sender {
         self.releases.pattern.highest()
     }
 
+    /// The time of the last segment that ended a wait.
+    pub(crate) fn last_sent(&self) -> Option<Nanos> {
+        self.releases.last.map(|last| last.time)
+    }
+
+    /// Data up to `end` exceeds the receiver's window by a segment and more.
+    pub(crate) fn exceeds_window(&self, end: i64) -> bool {
+        self.view
+            .room_from(end)
+            .is_some_and(|room| room < -self.mss())
+    }
+
     /// The last segment was smaller than a full one.
     pub(crate) fn ends_small(&self) -> bool {
         self.releases.last.is_some_and(|last| last.is_small)
@@ -114,19 +135,19 @@ impl Sender {
         self.view.push(arrival);
     }
 
+    /// The sender acknowledges the peer's data up to `ack`.
+    pub(crate) fn prove(&mut self, ack: u32) {
+        self.view.prove(ack);
+    }
+
     /// Data arrived around a gap, which the window need not grow with.
     pub(crate) fn see_gap(&mut self) {
         self.releases.pattern.disturb();
     }
 
-    /// Lets the next acknowledgment arrive that has done so by `latest`.
-    pub(crate) fn arrive(
-        &mut self,
-        latest: Nanos,
-        echo: Option<u32>,
-        patience: Nanos,
-    ) -> Option<Arrival> {
-        let arrival = self.view.next(latest, echo, patience)?;
+    /// Lets the next acknowledgment arrive that is due.
+    pub(crate) fn arrive(&mut self, due: &Due) -> Option<Arrival> {
+        let arrival = self.view.next(due)?;
         self.phase = self.phase.at(arrival.una);
         Some(arrival)
     }
@@ -146,12 +167,23 @@ impl Sender {
         self.size.see(segment);
     }
 
-    /// The segment follows a pause as long as a timer's.
-    pub(crate) fn follows_pause(&self, time: Nanos, conditions: &Conditions) -> bool {
-        let pause = self.releases.last.map(|last| time - last.time);
-        pause
-            .zip(conditions.round_trip())
-            .is_some_and(|(pause, round_trip)| pause > round_trip + round_trip / 2)
+    /// The shortest time of a timer, if the segment follows such a pause. A timer starts when data is sent and when it is
+    /// acknowledged (RFC 6298 §5, RFC 8985 §7.2); data after a full window was not sent before the window opened.
+    pub(crate) fn timer(&self, time: Nanos, conditions: &Conditions) -> Option<Nanos> {
+        let armed = self
+            .releases
+            .last
+            .map(|last| last.time)
+            .max(self.view.room)?;
+        let round_trip = conditions.round_trip()?;
+        let timer = LEAST_TIMER.max(round_trip + round_trip / 2);
+        (time - armed > timer).then_some(timer)
+    }
+
+    /// A segment of one octet that the receiver's window has no room for.
+    pub(crate) fn is_probing(&self, sent: &Transmission<'_>) -> bool {
+        let room = self.view.room_from(sent.start);
+        sent.end - sent.start == 1 && room.is_some_and(|room| room <= 0)
     }
 
     /// A retransmission, and what the sender knew.
@@ -244,13 +276,15 @@ impl Sender {
             self.releases.refill(&leaving, &self.view)
         };
         let pattern = &self.releases.pattern;
-        let asked = self
-            .view
-            .asked
-            .is_some_and(|asked| time - asked <= delays.tolerance());
+        // A queue of the peer's own data delays the end of its message.
+        let asked_at = self.view.asked.map(|asked| asked + conditions.queue);
+        let asked = asked_at.is_some_and(|asked| time - asked <= delays.tolerance());
         let all_acknowledged = self.view.una >= next;
         let is_small = self.ends_small();
-        let is_idle = last.is_none() || (all_acknowledged && (!released || asked));
+        // Of several requests under way one is answered before the answer to another is acknowledged.
+        let is_delayed = self.view.last.is_some_and(|last| last.is_delayed);
+        let is_answer = asked && is_small && !is_delayed;
+        let is_idle = last.is_none() || is_answer || (all_acknowledged && (!released || asked));
         let is_probe = !released && self.releases.is_probe(&leaving, &self.view);
         let ends_with_timer = is_probe
             || matches!(
@@ -258,16 +292,21 @@ impl Sender {
                 Some(Trigger::Rto | Trigger::Tlp | Trigger::WindowProbe)
             );
         // The answer may come sooner than the least time to the sender says.
-        let asked = self
-            .view
-            .asked
+        let asked = asked_at
             .filter(|asked| is_idle && last.is_none_or(|last| *asked > last.time))
             .map(|asked| asked.min(time));
         let (is_level, fills_window) = self.level(mss);
+        // Far from the sender segments at a pace look like those that acknowledgments release; refills show a buffer.
+        let is_pace_or_buffer = is_level
+            && !fills_window
+            && !conditions.is_queued
+            && !delays.is_near(round_trip)
+            && !pattern.may_refill();
         let wait = Wait {
             mss,
             is_bulk: asked.is_none() && self.is_bulk(time, round_trip),
             is_peers: false,
+            is_turn: false,
             window: self.view.window,
             room: last.and_then(|last| last.room),
             next_length: leaving.length,
@@ -282,10 +321,10 @@ impl Sender {
             is_next_small: leaving.is_small,
             ends_with_timer,
             is_recovering: leaving.is_recovering || trigger.is_some(),
-            is_ack_delayed: self.view.last.is_some_and(|last| last.is_delayed)
-                && next - self.view.before <= 2 * mss,
+            is_ack_delayed: is_delayed && next - self.view.before <= 2 * mss,
             is_paced: !pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
             is_level,
+            is_pace_or_buffer,
             ends_writes: pattern.ends_writes(),
             is_refill: refill == Refill::Yes,
             may_refill: matches!(refill, Refill::Perhaps | Refill::Unclear),
@@ -302,6 +341,10 @@ impl Sender {
         Interval {
             wait,
             asked,
+            back: delays.back(),
+            drain: conditions.drain,
+            least: delays.round_trip(),
+            whole: round_trip,
             opened: self.opened_full(is_idle).map(|opened| opened.min(time)),
             since: last.map(|last| last.time),
             until: time,

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::pieces::MOST_TOUCHED;
 use crate::{
     retransmission::piece::Piece,
     time::{MILLISECOND, Nanos},
@@ -19,10 +20,12 @@ struct Waiting {
     until: Nanos,
 }
 
-/// The pieces in the order of their acknowledgments.
+/// The pieces in the order of their acknowledgments, which is that of their data.
 #[derive(Debug, Default)]
 pub(crate) struct Settling {
     waiting: VecDeque<Waiting>,
+    /// Pieces that do not wait.
+    given_up: VecDeque<Piece>,
 }
 
 impl Settling {
@@ -42,27 +45,28 @@ impl Settling {
 
     /// A piece that is not acknowledged is given up: it does not wait.
     pub(crate) fn give_up(&mut self, piece: Piece) {
-        self.waiting.push_front(Waiting {
-            piece,
-            until: Nanos::MIN,
-        });
+        self.given_up.push_back(piece);
     }
 
     /// The receiver has got a range twice.
     pub(crate) fn duplicate(&mut self, start: i64, end: i64) {
-        for piece in self.touching(start, end) {
+        for piece in self.touching(start, end).take(MOST_TOUCHED) {
             piece.duplicates += 1;
         }
     }
 
     /// The pieces that overlap a range.
     pub(crate) fn touching(&mut self, start: i64, end: i64) -> impl Iterator<Item = &mut Piece> {
-        let pieces = self.waiting.iter_mut().map(|one| &mut one.piece);
-        pieces.filter(move |piece| piece.start < end && start < piece.end)
+        let first = self.waiting.partition_point(|one| one.piece.end <= start);
+        let pieces = self.waiting.range_mut(first..).map(|one| &mut one.piece);
+        pieces.take_while(move |piece| piece.start < end)
     }
 
     /// The next that has waited long enough.
     pub(crate) fn take_due(&mut self, now: Nanos) -> Option<Piece> {
+        if let Some(piece) = self.given_up.pop_front() {
+            return Some(piece);
+        }
         let oldest = self.waiting.front()?;
         if oldest.until > now {
             return None;

@@ -32,6 +32,7 @@ pub(super) fn copy_of(segment: &Segment) -> Copy {
         number: segment.number,
         stamp: segment.stamps.map(|stamps| stamps.0),
         id: segment.id,
+        ack: segment.ack,
         retransmission: None,
     }
 }

@@ -1,6 +1,7 @@
 //! Data that the capture lacks.
 
 use super::{Case, Finding, Meta, counted};
+use crate::report::OneWay;
 
 pub(super) const META: Meta = Meta {
     name: "capture-gap",
@@ -14,7 +15,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let data = case.data;
     (data.capture_gaps > 0).then(|| Finding {
         cause: META.name,
-        share: case.of_segments(usize::try_from(data.capture_gaps).unwrap_or(usize::MAX)),
+        share: share(data),
         text: format!(
             "{} to {}: the capture lacks {} in {}, and they were acknowledged: the capture lost them, not the network.",
             case.sender,
@@ -24,4 +25,9 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         ),
         packets: Vec::new(),
     })
+}
+
+/// Octets that the capture lacks, as a share of all.
+fn share(data: &OneWay) -> f64 {
+    data.capture_gap_bytes as f64 / data.bytes.max(data.capture_gap_bytes).max(1) as f64
 }

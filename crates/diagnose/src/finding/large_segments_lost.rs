@@ -7,34 +7,38 @@ pub(super) const META: Meta = Meta {
     name: "large-segments-lost",
     title: "MTU black hole",
     meaning: "Large segments never arrive: the path's MTU is smaller than the sender believes, and no ICMP message says so.",
-    evidence: "A segment of the largest size was retransmitted three times or more and never acknowledged.",
-    confusion: "A path that fails at that moment.",
+    evidence: "A segment was retransmitted three times or more and never acknowledged; smaller ones were, from the handshake on, and \
+         none as large was in any connection between the hosts.",
+    confusion: "A host or path that fails when the first large segment is sent.",
 };
 
-/// Segments of that size that may have got through: an initial window (RFC 6928). Behind more, the path has carried them.
-const WINDOW: i64 = 10;
 /// Retransmissions of one segment after which it is no accident.
 const LEAST: usize = 3;
+/// Packets of this size pass any path in practice, so that no MTU explains their loss: every IPv4 host accepts 576 octets (RFC 791
+/// §3.1), which links carry in practice; IPv6 links carry 1280 (RFC 8200 §5).
+const LEAST_MTU: [u64; 2] = [576, 1280];
+/// Headers of IP and TCP without options.
+const HEADERS: [u64; 2] = [40, 60];
 
 /// The retransmissions of the segment that never arrived.
 fn stuck<'a>(case: &'a Case<'_>) -> Option<Vec<&'a Retransmission>> {
-    let largest = case
-        .data
-        .retransmissions
-        .iter()
-        .map(|one| one.bytes)
-        .max()?;
+    // A segment as large may have arrived before the capture began.
+    if case.connection.handshake != "seen" {
+        return None;
+    }
     let last = case.data.retransmissions.last()?;
     let same = case.data.retransmissions.iter();
     let same: Vec<_> = same.filter(|one| one.seq == last.seq).collect();
     let is_stuck = same.len() >= LEAST
-        && last.bytes == largest
-        && last.bytes > 500
-        && last.seq <= WINDOW * i64::from(last.bytes)
         && same.iter().all(|one| one.evidence != "acknowledged-before")
         && last.needed != Some(false)
         && last.evidence.ends_with("acknowledged");
-    is_stuck.then_some(same)
+    let version = usize::from(case.sender.starts_with('['));
+    let exceeds = |one: &&Retransmission| {
+        let bytes = u64::from(one.bytes);
+        bytes > case.largest_acknowledged && bytes + HEADERS[version] > LEAST_MTU[version]
+    };
+    (is_stuck && same.iter().all(exceeds)).then_some(same)
 }
 
 pub(super) fn is_stuck(case: &Case<'_>) -> bool {
@@ -44,12 +48,16 @@ pub(super) fn is_stuck(case: &Case<'_>) -> bool {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let same = stuck(case)?;
     let bytes = same.last()?.bytes;
+    let largest = match case.largest_acknowledged {
+        0 => "nothing but the SYN was".to_owned(),
+        bytes => format!("segments of up to {bytes} bytes were"),
+    };
     Some(Finding {
         cause: META.name,
         share: case.of_time("retransmission-timeout"),
         text: format!(
-            "{} to {}: a segment of {bytes} bytes was sent {} times and never acknowledged; if smaller ones arrive, the path's MTU is \
-             smaller and the ICMP messages about it are lost.",
+            "{} to {}: a segment of {bytes} bytes was sent {} times and never acknowledged, and {largest}: the path's MTU is \
+             smaller than the sender believes and the ICMP messages about it are lost, or the peer fell silent at that moment.",
             case.sender,
             case.receiver,
             same.len() + 1

@@ -3,8 +3,10 @@
 mod bufferbloat;
 mod burst_loss;
 mod capture_gap;
+mod copied_packets;
 mod large_segments_lost;
 mod loss_place;
+mod one_sided_capture;
 mod policer;
 mod queue_overflow;
 mod random_loss;
@@ -13,6 +15,7 @@ mod reordering;
 mod reset;
 mod reset_by_middlebox;
 mod route_change;
+mod sequence_randomiser;
 mod silent_peer;
 mod slow_client;
 mod slow_reader;
@@ -21,8 +24,11 @@ mod syn_loss;
 mod tail_loss;
 mod time;
 mod unanswered;
+mod window_scaling_ignored;
 
-use crate::report::{Connection, Finding, OneWay, Retransmission};
+use std::collections::BTreeMap;
+
+use crate::report::{self, Connection, OneWay, Retransmission};
 
 pub use crate::limit::Meta;
 
@@ -87,8 +93,32 @@ kinds! {
     SpuriousRetransmission = spurious_retransmission,
     Reordering = reordering,
     LargeSegmentsLost = large_segments_lost,
+    WindowScalingIgnored = window_scaling_ignored,
     RouteChange = route_change,
+    SequenceRandomiser = sequence_randomiser,
     CaptureGap = capture_gap,
+    OneSidedCapture = one_sided_capture,
+    CopiedPackets = copied_packets,
+}
+
+/// A cause in a direction, its share, and the evidence.
+struct Finding {
+    cause: &'static str,
+    share: f64,
+    text: String,
+    packets: Vec<u64>,
+}
+
+impl Finding {
+    fn of(self, direction: &'static str) -> report::Finding {
+        report::Finding {
+            cause: self.cause,
+            direction,
+            share: self.share,
+            text: self.text,
+            packets: self.packets,
+        }
+    }
 }
 
 /// A direction of a connection and its two ends.
@@ -99,12 +129,23 @@ struct Case<'a> {
     receiver: &'a str,
     /// Most of the connection's data goes this way.
     is_main: bool,
+    /// Octets of the largest segment that any connection from this sender to this receiver got through.
+    largest_acknowledged: u64,
 }
 
 impl<'a> Case<'a> {
     /// The connection, for what is found once.
     fn once(&self) -> Option<&'a Connection> {
         self.is_main.then_some(self.connection)
+    }
+
+    /// The end that opened the connection asks, and the other end answers; without a handshake the end with more data does.
+    fn is_answering(&self) -> bool {
+        if self.connection.handshake == "missed" {
+            self.is_main
+        } else {
+            self.sender == self.connection.b
+        }
     }
 
     /// The address of `a` or `b`.
@@ -121,10 +162,11 @@ impl<'a> Case<'a> {
         self.data.limits_s.get(limit).copied().unwrap_or(0.0)
     }
 
-    /// Of the connection's time.
+    /// Of the connection's time until its last data.
     fn share(&self, seconds: f64) -> f64 {
-        if self.connection.duration_s > 0.0 {
-            seconds / self.connection.duration_s
+        let active = self.connection.duration_s - self.connection.quiet_s;
+        if active > 0.0 {
+            (seconds / active).clamp(0.0, 1.0)
         } else {
             0.0
         }
@@ -140,9 +182,15 @@ impl<'a> Case<'a> {
         self.share(self.time(limit))
     }
 
-    /// A share of the segments with data.
+    /// A share of the segments with data. A SYN or FIN may be among those that are counted, and has none.
     fn of_segments(&self, count: usize) -> f64 {
-        count as f64 / self.data.data_packets.max(1) as f64
+        let bare = self
+            .data
+            .retransmissions
+            .iter()
+            .filter(|one| one.bytes == 0);
+        let all = self.data.data_packets + bare.count() as u64;
+        count as f64 / all.max(count as u64).max(1) as f64
     }
 
     /// The first retransmissions of segments that were lost, in the order of their data. Probes of a closed window are
@@ -176,9 +224,12 @@ impl<'a> Case<'a> {
     /// Those while no queue was full, if there are enough to tell their kind.
     fn unexplained_losses(&self) -> Option<Vec<Vec<&'a Retransmission>>> {
         let (_, runs) = self.runs();
-        let (full, runs): (Vec<_>, Vec<_>) = runs
-            .into_iter()
-            .partition(|run| run.iter().any(|one| one.queue_full));
+        let is_hidden = |run: &&Vec<&Retransmission>| {
+            self.data.hides_queue && run.iter().any(|one| one.lost == "before")
+        };
+        let runs = runs.into_iter().filter(|run| !is_hidden(&run));
+        let (full, runs): (Vec<_>, Vec<_>) =
+            runs.partition(|run| run.iter().any(|one| one.queue_full));
         let queued: usize = full.iter().map(Vec::len).sum();
         let is_known = self.data.policed_mbit_s.is_some() || large_segments_lost::is_stuck(self);
         let count: usize = runs.iter().map(Vec::len).sum();
@@ -224,24 +275,58 @@ fn end(segment: &Retransmission) -> i64 {
     segment.seq + i64::from(segment.bytes)
 }
 
+/// Octets of the largest segment that was acknowledged, by sender and receiver.
+type Largest = BTreeMap<(String, String), u64>;
+
+/// The address of an end, without its port.
+fn host(end: &str) -> &str {
+    end.rsplit_once(':').map_or(end, |(host, _)| host)
+}
+
+/// Adds to each connection what stands out in it.
+pub(crate) fn add(connections: &mut [Connection]) {
+    let mut largest = Largest::new();
+    for connection in &*connections {
+        let [one, other] = connection.directions.all();
+        let (a, b) = (host(&connection.a), host(&connection.b));
+        for (way, from, to) in [(one, a, b), (other, b, a)] {
+            let known = largest.entry((from.to_owned(), to.to_owned())).or_default();
+            *known = way.largest_acknowledged_bytes.max(*known);
+        }
+    }
+    for connection in connections {
+        connection.findings = all(connection, &largest);
+    }
+}
+
 /// What stands out in a connection, the largest share first.
-pub(crate) fn all(connection: &Connection) -> Vec<Finding> {
+fn all(connection: &Connection, largest: &Largest) -> Vec<report::Finding> {
     let [one, other] = connection.directions.all();
     let (a, b) = (connection.a.as_str(), connection.b.as_str());
     let is_forward = one.bytes >= other.bytes;
     let mut findings = Vec::new();
-    for (data, sender, receiver, is_main) in [(one, a, b, is_forward), (other, b, a, !is_forward)] {
+    let ways = [
+        ("a_to_b", one, [a, b], is_forward),
+        ("b_to_a", other, [b, a], !is_forward),
+    ];
+    for (direction, data, [sender, receiver], is_main) in ways {
         let case = Case {
             connection,
             data,
             sender,
             receiver,
             is_main,
+            largest_acknowledged: largest
+                .get(&(host(sender).to_owned(), host(receiver).to_owned()))
+                .copied()
+                .unwrap_or(0),
         };
         if data.data_packets > 0 {
-            findings.extend(time::find(&case));
+            findings.extend(time::find(&case).map(|found| found.of(direction)));
         }
-        findings.extend(Kind::ALL.into_iter().filter_map(|kind| kind.find(&case)));
+        let kinds = Kind::ALL.into_iter();
+        let found = kinds.filter_map(|kind| kind.find(&case));
+        findings.extend(found.map(|found| found.of(direction)));
     }
     findings.sort_by(|one, other| other.share.total_cmp(&one.share));
     findings
@@ -257,6 +342,15 @@ fn counted(count: impl TryInto<u64>, noun: &str) -> String {
 /// The verb of so many.
 const fn were(count: usize) -> &'static str {
     if count == 1 { "was" } else { "were" }
+}
+
+/// A length of time.
+fn milliseconds(ms: f64) -> String {
+    if ms < 10.0 {
+        format!("{ms:.1} ms")
+    } else {
+        format!("{ms:.0} ms")
+    }
 }
 
 /// A share in per cent, with a digit where it is small.

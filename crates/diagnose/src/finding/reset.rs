@@ -1,12 +1,12 @@
 //! A host that ended a connection with a RST.
 
-use super::{Case, Finding, Meta};
+use super::{Case, Finding, Meta, reset_by_middlebox::named};
 
 pub(super) const META: Meta = Meta {
     name: "reset",
     title: "Reset by a host",
     meaning: "One end reset the connection.",
-    evidence: "The RST has the hop limit of the end's other packets.",
+    evidence: "No two independent signs show that a device on the path sent the RST.",
     confusion: "A middlebox as many hops away as the host, or on the same machine.",
 };
 
@@ -17,7 +17,22 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     is_its.then(|| Finding {
         cause: META.name,
         share: 0.0,
-        text: format!("{} reset the connection.", case.end(reset.by)),
+        text: format!(
+            "{} reset the connection.{}",
+            case.end(reset.by),
+            doubt(&reset.signs)
+        ),
         packets: vec![reset.packet],
     })
+}
+
+/// One sign is named, and proves nothing.
+fn doubt(signs: &[&str]) -> String {
+    if signs.is_empty() {
+        return String::new();
+    }
+    format!(
+        " One sign is for a device on the path, which alone proves nothing: the RST {}.",
+        named(signs)
+    )
 }

@@ -6,8 +6,9 @@ pub(super) const META: Meta = Meta {
     name: "reset-by-middlebox",
     title: "Reset by a middlebox",
     meaning: "A device on the path reset the connection in the name of an end.",
-    evidence: "The RST's hop limit is none that the end's other packets have.",
-    confusion: "A host that gives RSTs another initial hop limit than other packets.",
+    evidence: "Two independent signs or more: another number of hops; another numbering of packets or no timestamps; a sequence number \
+         that the host does not use; an answer sooner than the host can give it; packets of the host that go on.",
+    confusion: "A proxy or load balancer that answers for the host.",
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -17,9 +18,31 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         cause: META.name,
         share: 0.0,
         text: format!(
-            "A RST in the name of {} came over another number of hops than its other packets: a device on the path sent it.",
-            case.end(reset.by)
+            "A device on the path sent a RST in the name of {}: it {}.",
+            case.end(reset.by),
+            named(&reset.signs)
         ),
         packets: vec![reset.packet],
     })
+}
+
+/// The signs of a RST in words.
+pub(super) fn named(signs: &[&str]) -> String {
+    let words: Vec<_> = signs.iter().map(|sign| in_words(sign)).collect();
+    match words.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn in_words(sign: &str) -> &'static str {
+    match sign {
+        "hops" => "came over another number of hops than the host's other packets",
+        "ip-identification" => "does not continue the host's IP identifications",
+        "no-timestamps" => "lacks the timestamps of the host's other packets",
+        "sequence" => "has a sequence number beyond what the host had sent",
+        "too-soon" => "answers a packet sooner than the host can",
+        _ => "did not end what the host sends",
+    }
 }

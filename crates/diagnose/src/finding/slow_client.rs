@@ -5,19 +5,21 @@ use super::{Case, Finding, Meta, percent};
 pub(super) const META: Meta = Meta {
     name: "slow-client",
     title: "Slow client",
-    meaning: "The sender waited for a request of the other end.",
-    evidence: "All data was acknowledged, and the next segment follows data of the other end.",
-    confusion: "A server that computes: its time begins with the request.",
+    meaning: "The sender waited for a request that the other end had not sent.",
+    evidence: "All data was acknowledged, the next segment follows data of the other end, and that end had waited longer than a round trip before it sent it.",
+    confusion: "A server that computes: its time begins with the request. A path whose delay exceeds its least one.",
 };
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let seconds = case.data.receiver_application_s;
     let share = case.share(seconds);
-    (case.is_main && case.is_notable(seconds)).then(|| Finding {
+    // A server that answers late is found in the direction of its data.
+    let waits_for_client = case.is_main && case.is_answering();
+    (waits_for_client && case.is_notable(seconds)).then(|| Finding {
         cause: META.name,
         share,
         text: format!(
-            "{} waited in {} of the time for {} to say something.",
+            "{} was idle {} of the time, waiting for the next request from {}.",
             case.sender,
             percent(share),
             case.receiver

@@ -1,6 +1,6 @@
 //! Losses of the last segments of what was sent.
 
-use super::{Case, Finding, Meta, counted, large_segments_lost};
+use super::{Case, Finding, Meta, counted, large_segments_lost, sequence_randomiser};
 
 pub(super) const META: Meta = Meta {
     name: "tail-loss",
@@ -13,7 +13,10 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let (runs, _) = case.runs();
     let losses = runs.concat();
-    if losses.is_empty() || large_segments_lost::is_stuck(case) {
+    // Duplicate acknowledgments whose SACK blocks are wrong do not count for the sender: a timer finds any loss.
+    let has_other_cause =
+        large_segments_lost::is_stuck(case) || sequence_randomiser::is_found(case.data);
+    if losses.is_empty() || has_other_cause {
         return None;
     }
     let stalls = case.data.stalls.iter();

@@ -1,6 +1,6 @@
 //! Limits that took a notable share of the time.
 
-use super::{Case, Finding, MUCH};
+use super::{Case, Finding, MUCH, counted, milliseconds, percent};
 use crate::limit::Limit;
 
 /// What of a limit is not a finding of its own.
@@ -9,6 +9,7 @@ fn time(case: &Case<'_>, limit: Limit) -> f64 {
     match limit {
         Limit::Application => all - case.data.receiver_application_s - case.data.closing_s,
         Limit::ReceiveWindow => all - case.data.receiver_unread_s,
+        Limit::RoundTrips => case.data.turns_s,
         _ => all,
     }
 }
@@ -29,6 +30,67 @@ fn is_explained(case: &Case<'_>, seconds: f64) -> bool {
         .map(|limit| case.of_time(limit.meta().name))
         .sum();
     held > 0.5 && case.share(seconds) < MUCH
+}
+
+/// How many round trips the programs cost, and the gain of fewer.
+fn turns(case: &Case<'_>, seconds: f64) -> String {
+    let of = if case.data.turns == 1 {
+        ""
+    } else {
+        ", one after the other"
+    };
+    let each = case
+        .data
+        .rtt_ms
+        .median
+        .map_or_else(String::new, |ms| format!(" of {}", milliseconds(ms)));
+    format!(
+        "{} answered {} of {}{of}. The round trips{each} took {} of the time; half as many would save {:.2} s.",
+        case.sender,
+        counted(case.data.turns, "request"),
+        case.receiver,
+        percent(case.share(seconds)),
+        seconds / 2.0
+    )
+}
+
+/// How long the program took for its answers.
+fn answers(case: &Case<'_>) -> String {
+    if case.data.turns <= 1 {
+        let took = milliseconds(case.data.answering_s * 1e3);
+        return format!(
+            "{} to {}: The application took {took} to answer a request.",
+            case.sender, case.receiver
+        );
+    }
+    let mean = case.data.answering_s * 1e3 / case.data.turns as f64;
+    format!(
+        "{} to {}: The application took {} on average to answer {}.",
+        case.sender,
+        case.receiver,
+        milliseconds(mean),
+        counted(case.data.turns, "request")
+    )
+}
+
+/// Most of the application's time passed between requests and their answers.
+fn is_late_answer(case: &Case<'_>, seconds: f64) -> bool {
+    case.is_answering() && 2.0 * case.data.answering_s > seconds
+}
+
+/// The sentence of a limit.
+fn text(case: &Case<'_>, limit: Limit, seconds: f64) -> String {
+    match limit {
+        Limit::RoundTrips => turns(case, seconds),
+        Limit::Application if is_late_answer(case, seconds) => answers(case),
+        _ => format!(
+            "{} to {}: {}{}",
+            case.sender,
+            case.receiver,
+            limit.meta().meaning,
+            unscaled(case, limit)
+        ),
+    }
 }
 
 /// Why the window can be no larger.
@@ -54,18 +116,19 @@ pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Finding> + 'a
         let meta = limit.meta();
         let seconds = time(case, limit);
         // Whoever sends the requests has little to send.
-        let is_passed_over =
-            limit == Limit::Application && (!case.is_main || is_explained(case, seconds));
+        let is_passed_over = match limit {
+            Limit::Application => {
+                !(case.is_main || is_late_answer(case, seconds)) || is_explained(case, seconds)
+            }
+            // Both ends wait for the same round trips.
+            Limit::RoundTrips => !case.is_answering(),
+            Limit::Undecidable => case.connection.not_captured.is_some(),
+            _ => false,
+        };
         (case.is_notable(seconds) && !is_passed_over).then(|| Finding {
             cause: meta.name,
             share: case.share(seconds),
-            text: format!(
-                "{} to {}: {}{}",
-                case.sender,
-                case.receiver,
-                meta.meaning,
-                unscaled(case, limit)
-            ),
+            text: text(case, limit, seconds),
             packets: case.pauses(meta.name, None),
         })
     })

@@ -5,7 +5,7 @@ use super::{Meta, Wait};
 pub(super) const META: Meta = Meta {
     name: "bottleneck",
     title: "Bottleneck",
-    meaning: "The sender filled the path: its window stood in a queue.",
+    meaning: "The sender filled the path, and its data waited in a queue.",
     evidence: "Acknowledgments released the segments, and the round trip was longer than the least one by a quarter.",
     confusion: "Cross traffic that fills the same queue.",
 };

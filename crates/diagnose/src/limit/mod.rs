@@ -14,6 +14,7 @@ mod pacing;
 mod receive_window;
 mod reordering;
 mod retransmission_timeout;
+mod round_trips;
 mod send_buffer;
 mod undecidable;
 mod zero_window;
@@ -49,8 +50,10 @@ pub(crate) struct Wait {
     pub(crate) next_length: i64,
     pub(crate) is_opening: bool,
     pub(crate) has_gap: bool,
-    /// The peer's application was to say something first.
+    /// The peer's application had not sent its message.
     pub(crate) is_peers: bool,
+    /// The peer's message, or the data that it answers, was on its way.
+    pub(crate) is_turn: bool,
     /// The sender always has something to send, and the interval is not so long that it must have been the application's.
     pub(crate) is_bulk: bool,
     /// All data was acknowledged when the interval began.
@@ -70,6 +73,8 @@ pub(crate) struct Wait {
     pub(crate) is_paced: bool,
     /// The amount in flight has been the same for many round trips.
     pub(crate) is_level: bool,
+    /// The amount is level far from the sender, where a pace looks the same as a send buffer.
+    pub(crate) is_pace_or_buffer: bool,
     /// The sender waits where its writes end.
     pub(crate) ends_writes: bool,
     /// The segment that ends the interval refills a send buffer; or may do so, if others do as well.
@@ -122,6 +127,7 @@ limits! {
     ReceiveWindow = receive_window,
     FastRecovery = fast_recovery,
     DelayedAckNagle = delayed_ack_nagle,
+    RoundTrips = round_trips,
     Application = application,
     Pacing = pacing,
     SendBuffer = send_buffer,

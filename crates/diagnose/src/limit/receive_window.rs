@@ -6,7 +6,7 @@ pub(super) const META: Meta = Meta {
     name: "receive-window",
     title: "Receive window",
     meaning: "The receiver's window was full: more could have been sent into a larger one.",
-    evidence: "What was in flight left less than a segment of room in the window, behind the last segment or one shortly before.",
+    evidence: "What was in flight left less than a segment of room in the window, after the last segment or one shortly before.",
     confusion: "A sender that has sent all its data just when the window was full.",
 };
 

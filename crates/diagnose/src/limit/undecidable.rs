@@ -6,7 +6,7 @@ pub(super) const META: Meta = Meta {
     name: "undecidable",
     title: "Undecidable",
     meaning: "The capture does not show what the sender waited for.",
-    evidence: "No rule holds.",
+    evidence: "No rule holds. Far from the sender, an even flow of full segments may be a pace or a small send buffer.",
     confusion: "",
 };
 

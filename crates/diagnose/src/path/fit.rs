@@ -206,16 +206,17 @@ impl Observer {
         };
         let unknown = HOSTS + HANDSHAKE * (octet + back) / 2.0;
         let scale = 1.0 / MILLISECOND as f64;
-        Estimate::measured(
-            value.max(0.0),
-            (value - below - unknown).max(0.0),
-            value + unknown,
-        )
-        .scaled(scale)
+        if value <= 0.0 {
+            // The clock is coarser than the path is long.
+            return Estimate::at_most(unknown).scaled(scale);
+        }
+        Estimate::measured(value, (value - below - unknown).max(0.0), value + unknown).scaled(scale)
     }
 
     fn reordering(&self, segments: u64) -> Reordering {
-        let (late, all) = (self.late as f64, segments as f64);
+        // A segment that is late at the capture point may be late again behind it.
+        let all = segments.max(1) as f64;
+        let late = (self.late as f64).min(all);
         let (low, high) = poisson(late);
         let ratio = if self.late == 0 {
             Estimate {

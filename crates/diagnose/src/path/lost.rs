@@ -1,6 +1,6 @@
 //! Originals that were lost: how many in a row, and what the round trip was around them.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use crate::time::Nanos;
 
@@ -19,7 +19,6 @@ pub(super) enum Place {
 /// An original that was retransmitted.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
-    start: i64,
     end: i64,
     place: Place,
     sent: Option<Nanos>,
@@ -41,7 +40,8 @@ pub(super) struct Run {
 /// Lost originals.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
-    pending: VecDeque<Pending>,
+    /// By their first octets.
+    pending: BTreeMap<i64, Pending>,
     runs: Vec<Run>,
     /// Of so many runs one is kept.
     every: u32,
@@ -62,30 +62,27 @@ impl Lost {
         around: Option<Nanos>,
     ) {
         if self.pending.len() >= MOST_PENDING {
-            self.pending.pop_front();
+            self.pending.pop_first();
         }
-        self.pending.push_back(Pending {
-            start,
+        let pending = Pending {
             end,
             place,
             sent,
             around,
-        });
+        };
+        self.pending.insert(start, pending);
     }
 
     /// Whether it was lost.
     pub(super) fn decide(&mut self, start: i64, end: i64, is_lost: bool, mss: i64) {
-        let covers = |one: &Pending| one.start <= start && start < one.end;
-        let Some(at) = self.pending.iter().position(covers) else {
+        let below = self.pending.range(..=start).next_back();
+        let covers = below.map(|(at, pending)| (*at, *pending));
+        let Some((at, pending)) = covers.filter(|(_, pending)| start < pending.end) else {
             return;
         };
-        let Some(pending) = self.pending.get(at).copied() else {
-            return;
-        };
-        if pending.end <= end {
-            self.pending.remove(at);
-        } else if let Some(rest) = self.pending.get_mut(at) {
-            rest.start = end;
+        self.pending.remove(&at);
+        if pending.end > end {
+            self.pending.insert(end, pending);
         }
         if is_lost {
             let segments = (end - start + mss - 1) / mss.max(1);

@@ -183,7 +183,8 @@ impl Queue {
             // Runs are independent, and their lengths are geometric: so many independent losses say as much.
             let worth = self.runs as f64 * burst / (2.0 * burst - 1.0);
             let (low, high) = poisson(worth);
-            let value = random / trials;
+            // A segment that is lost again counts again.
+            let value = (random / trials).min(1.0);
             Estimate::measured(value, value * low / worth, (value * high / worth).min(1.0))
         };
         let mean_burst = self.mean_burst();

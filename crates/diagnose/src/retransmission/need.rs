@@ -7,7 +7,7 @@
 
 use super::{
     Evidence,
-    piece::{Copy, Piece},
+    piece::{Copy, Piece, Room},
 };
 use crate::time::{MICROSECOND, Nanos};
 
@@ -60,8 +60,12 @@ pub(crate) fn judge(piece: &Piece, path: Path) -> Vec<Verdict> {
         } else {
             evidence
         };
+        // The acknowledgment that would have named it may be lost.
+        let is_open = piece.room == Room::Exceeded
+            && needed
+            && matches!(evidence, Evidence::Gap | Evidence::RoundTrip);
         Verdict {
-            needed: Some(needed),
+            needed: (!is_open).then_some(needed),
             evidence,
         }
     });

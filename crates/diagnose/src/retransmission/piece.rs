@@ -14,6 +14,8 @@ pub(crate) struct Copy {
     /// `TSval`.
     pub(crate) stamp: Option<u32>,
     pub(crate) id: Option<u16>,
+    /// Its acknowledgment of the other direction's data.
+    pub(crate) ack: Option<u32>,
     /// Which retransmission it is a part of.
     pub(crate) retransmission: Option<u64>,
 }
@@ -50,6 +52,19 @@ pub(crate) struct Piece {
     pub(crate) duplicates: u32,
     /// Data that was sent after the original had arrived when it was retransmitted first.
     pub(crate) overtaken: bool,
+    /// Whether a SACK option would have named it, had it arrived.
+    pub(crate) room: Room,
+}
+
+/// Room for data in the SACK options that name later data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Room {
+    #[default]
+    Enough,
+    /// An option was full.
+    Full,
+    /// An option was full of blocks that no option before had.
+    Exceeded,
 }
 
 impl Piece {

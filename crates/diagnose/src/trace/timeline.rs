@@ -112,6 +112,15 @@ impl Timeline {
         }
     }
 
+    /// The capture lacks one end's packets: of limits that do not remain known nothing is said.
+    pub(crate) fn undecide(&mut self, is_known: impl Fn(Limit) -> bool) {
+        for interval in &mut self.intervals {
+            if !is_known(interval.limit) {
+                interval.limit = Limit::Undecidable;
+            }
+        }
+    }
+
     /// The intervals in seconds, neighbours of one limit joined.
     pub(crate) fn spans(&self) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anabranch_diagnose::{finding::Kind, limit::Limit};
 
-use crate::make::{MSS, RST, Script};
+use crate::make::{MSS, Script};
 
 fn found(script: &Script) -> Vec<&'static str> {
     let findings = script.connection().findings;
@@ -23,32 +23,6 @@ fn every_finding_describes_itself_under_its_own_name() {
         let texts = [meta.title, meta.meaning, meta.evidence];
         assert!(texts.iter().all(|text| !text.is_empty()), "{}", meta.name);
     }
-}
-
-fn reset(hops: u8) -> Script {
-    let mut script = Script::opened();
-    script.data(30, 0, MSS).ack(40, MSS, &[]).ack(50, MSS, &[]);
-    let last = script.last();
-    last.flags = RST;
-    last.hops = hops;
-    script
-}
-
-#[test]
-fn a_reset_with_the_hosts_hop_limit_is_the_hosts() {
-    let script = reset(64);
-    let origin = script.connection().reset.map(|reset| reset.origin);
-    assert_eq!(origin, Some("host"));
-    assert!(found(&script).contains(&"reset"));
-}
-
-#[test]
-fn a_reset_with_another_hop_limit_is_a_middleboxes() {
-    let script = reset(250);
-    let origin = script.connection().reset.map(|reset| reset.origin);
-    assert_eq!(origin, Some("middlebox"));
-    assert!(found(&script).contains(&"reset-by-middlebox"));
-    assert!(!found(&script).contains(&"reset"));
 }
 
 #[test]

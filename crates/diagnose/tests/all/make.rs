@@ -1,5 +1,7 @@
 //! Captures of a TCP connection, made packet by packet: A is 192.0.2.1:5000, B is 198.51.100.2:80.
 
+use std::io::Cursor;
+
 use anabranch_diagnose::{
     Bounds, Report, diagnose,
     report::{Connection, OneWay, Retransmission},
@@ -8,6 +10,7 @@ use anabranch_diagnose::{
 pub const FIN: u8 = 1;
 pub const SYN: u8 = 2;
 pub const RST: u8 = 4;
+pub const PSH: u8 = 8;
 pub const ACK: u8 = 16;
 
 /// The segments of both ends start with these numbers.
@@ -209,5 +212,6 @@ pub fn report(packets: &[Made]) -> Report {
 }
 
 pub fn read(file: &[u8], bounds: Bounds) -> Report {
-    diagnose(file, "made.pcap", bounds, || false).unwrap_or_else(|error| panic!("{error}"))
+    diagnose(Cursor::new(file), "made.pcap", bounds, || false)
+        .unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,6 +1,6 @@
 //! Laws that hold for any packets.
 
-use anabranch_diagnose::{Bounds, Report};
+use anabranch_diagnose::{Bounds, Report, path::Estimate, report::Connection};
 use proptest::prelude::*;
 
 use crate::make::{Made, pcap, read};
@@ -49,13 +49,69 @@ fn packet() -> impl Strategy<Value = Made> {
     })
 }
 
+/// Bounds of an estimate are ordered and not negative, and a share is 1 at most.
+fn is_estimate(estimate: &Estimate, most: f64) -> Result<(), TestCaseError> {
+    let known = [
+        Some(0.0),
+        estimate.low,
+        estimate.value,
+        estimate.high,
+        Some(most),
+    ];
+    let known: Vec<f64> = known.into_iter().flatten().collect();
+    prop_assert!(known.is_sorted(), "{:?}", estimate);
+    Ok(())
+}
+
+fn is_possible(connection: &Connection, packets: u64) -> Result<(), TestCaseError> {
+    for finding in &connection.findings {
+        prop_assert!((0.0..=1.0).contains(&finding.share), "{:?}", finding);
+        prop_assert!(
+            finding
+                .packets
+                .iter()
+                .all(|frame| (1..=packets).contains(frame))
+        );
+    }
+    for way in [&connection.directions.a_to_b, &connection.directions.b_to_a] {
+        let trips = [way.rtt_ms.min, way.rtt_ms.median, way.rtt_ms.p95];
+        let trips: Vec<f64> = trips.into_iter().flatten().collect();
+        prop_assert!(
+            trips.is_sorted() && trips.iter().all(|ms| *ms > 0.0),
+            "{:?}",
+            trips
+        );
+    }
+    if let Some(model) = &connection.path.model {
+        for (estimate, most) in [
+            (&model.base_rtt_ms, f64::MAX),
+            (&model.rate_mbit_s, f64::MAX),
+            (&model.buffer_bytes, f64::MAX),
+            (&model.buffer_ms, f64::MAX),
+            (&model.jitter_ms, f64::MAX),
+            (&model.loss.rate, 1.0),
+            (&model.loss.mean_burst, f64::MAX),
+            (&model.reordering.ratio, 1.0),
+        ] {
+            is_estimate(estimate, most)?;
+        }
+    }
+    Ok(())
+}
+
 /// Each direction's limits sum to the connection's duration, and retransmissions are counted once.
 fn is_sound(report: &Report) -> Result<(), TestCaseError> {
     for connection in &report.connections {
+        is_possible(connection, report.packets)?;
         for direction in [&connection.directions.a_to_b, &connection.directions.b_to_a] {
             let sum: f64 = direction.limits_s.values().sum();
             prop_assert!((sum - connection.duration_s).abs() < 1e-6);
             prop_assert!(direction.limits_s.values().all(|time| *time >= 0.0));
+            let limits = &direction.limits_s;
+            let parts = direction.receiver_application_s + direction.closing_s;
+            prop_assert!(parts <= limits["application"] + 1e-6);
+            prop_assert!(direction.answering_s <= limits["application"] + 1e-6);
+            prop_assert!(direction.turns_s <= limits["round-trips"] + 1e-6);
             let counts = &direction.retransmission_counts;
             prop_assert_eq!(counts.all, direction.retransmissions.len() as u64);
             prop_assert_eq!(
@@ -87,9 +143,9 @@ proptest! {
 
     #[test]
     fn the_order_in_the_file_does_not_matter(mut packets in prop::collection::vec(packet(), 1..60), seed: u64) {
-        // Packets of one time keep the file's order, so times differ here.
+        // Packets of one time keep the file's order, so times differ here. They are nearer than a step of a clock.
         for (k, packet) in packets.iter_mut().enumerate() {
-            packet.micros = packet.micros / 256 * 256 + k as u64;
+            packet.micros = packet.micros / 32 / 256 * 256 + k as u64;
         }
         let limits = |packets: &[Made]| {
             let report = read(&pcap(packets, 65_535), Bounds::default());

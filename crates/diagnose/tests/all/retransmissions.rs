@@ -354,3 +354,84 @@ fn packets_that_the_capture_lost_are_no_lost_tail() {
     assert_eq!(sent.retransmissions, []);
     assert_eq!(sent.capture_gap_bytes, 10_000);
 }
+
+#[test]
+fn data_that_begins_with_the_octet_of_a_window_probe_is_new() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    script.last().window = 0;
+    script.data(300, MSS, 1).ack(310, MSS, &[]);
+    script.last().window = 0;
+    script.ack(400, MSS, &[]);
+    script.data(410, MSS, MSS).ack(420, 2 * MSS, &[]);
+    assert_eq!(script.sent().retransmissions, []);
+}
+
+#[test]
+fn the_number_of_an_acknowledgment_shows_data_that_was_lost_before_the_capture() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    // The second segment is lost, and A acknowledges data of B after it.
+    script.data(100, MSS, MSS).forget();
+    script.data(101, 2 * MSS, 0);
+    script.data(400, MSS, MSS).ack(410, 2 * MSS, &[]);
+    let found = script.retransmission();
+    assert_eq!((found.seq, found.lost), (1000, "before"));
+}
+
+#[test]
+fn an_acknowledgment_ahead_of_its_data_is_reordered() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    script.data(100, MSS, MSS).data(101, 2 * MSS, 0);
+    let length = script.packets.len();
+    script.packets[length - 2].micros += 150_000;
+    script.packets.swap(length - 2, length - 1);
+    script.ack(260, 2 * MSS, &[]);
+    let sent = script.sent();
+    assert_eq!((sent.retransmissions.len(), sent.reordered_packets), (0, 1));
+}
+
+/// A segment fills a gap 5 ms after the packet beyond it, with its acknowledgment of B's data. The round trip takes 20 ms.
+fn filled(ack: u32) -> (usize, u64) {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    let before = script.packets[2].ack;
+    script.data(50, 2 * MSS, MSS);
+    script.last().ack = before.wrapping_add(500);
+    script.data(55, MSS, MSS);
+    script.last().ack = before.wrapping_add(ack);
+    script.ack(60, 3 * MSS, &[]);
+    for packet in &mut script.packets {
+        packet.id = 0;
+    }
+    let sent = script.sent();
+    (sent.retransmissions.len(), sent.reordered_packets)
+}
+
+#[test]
+fn a_later_acknowledgment_tells_a_retransmission_from_a_late_original() {
+    assert_eq!(filled(900), (1, 0));
+    assert_eq!(filled(100), (0, 1));
+}
+
+#[test]
+fn data_that_is_captured_just_after_its_acknowledgment_is_new() {
+    let mut script = Script::opened();
+    for k in 0..10 {
+        let ms = 30 + 20 * u64::from(k);
+        script
+            .data(ms, k * MSS, MSS)
+            .ack(ms + 10, (k + 1) * MSS, &[]);
+        let length = script.packets.len();
+        if k % 3 == 0 {
+            script.packets[length - 2].micros += 10_100;
+            script.packets.swap(length - 2, length - 1);
+        }
+    }
+    let sent = script.sent();
+    assert_eq!(
+        (sent.retransmissions.len(), sent.captured_bytes),
+        (0, 10_000)
+    );
+}

@@ -1,5 +1,7 @@
 //! What charts are drawn from agrees with the report of the same capture.
 
+use std::io::Cursor;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_diagnose::{
@@ -16,7 +18,7 @@ fn traced(script: &Script, frames: &[u64], points: usize) -> Vec<Trace> {
         frames: frames.iter().copied().collect::<BTreeSet<_>>(),
         points,
     };
-    trace(file.as_slice(), Bounds::default(), watch, || false).expect("a capture")
+    trace(Cursor::new(&file), Bounds::default(), &watch, || false).expect("a capture")
 }
 
 /// Ten segments of which the first is lost and retransmitted after a pause.
@@ -102,6 +104,6 @@ fn only_watched_connections_are_followed() {
         frames: BTreeSet::new(),
         points: 10,
     };
-    let traces = trace(file.as_slice(), Bounds::default(), watch, || false);
+    let traces = trace(Cursor::new(&file), Bounds::default(), &watch, || false);
     assert!(traces.expect("a capture").is_empty());
 }

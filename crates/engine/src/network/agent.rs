@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc};
 use anabranch_congestion::{self as cc};
 use anabranch_core::{
     body::Body,
-    packet::{ConnectionId, Direction, Ecn, FlowId, Packet, PacketId},
+    packet::{ConnectionId, Direction, Ecn, FlowId, Packet, PacketId, WaitAccount},
     reordering::Arrival,
     trace::{ElementId, Fate},
     trail::Trail,
@@ -14,7 +14,9 @@ use anabranch_core::{
 };
 use anabranch_fec::{self as fec, transport::Transport};
 use anabranch_path::host::{Arrived, Departing, Host};
-use anabranch_tcp::{Endpoint, RetransmitCause, Role, Segment, Seq, Settings, State, seq::near};
+use anabranch_tcp::{
+    Endpoint, Flags, RetransmitCause, Role, Segment, Seq, Settings, State, seq::near,
+};
 
 use super::{
     Network,
@@ -23,7 +25,10 @@ use super::{
     fabric::Fabric,
     script::{self, Late, Script, Tardiness},
 };
-use crate::event_queue::{Class, Entry, Source};
+use crate::{
+    event_queue::{Class, Entry, Source},
+    record::Probe,
+};
 
 /// One end of a connection.
 #[derive(Debug)]
@@ -75,21 +80,16 @@ impl<B: Body> End<B> {
         }
     }
 
-    /// A packet reaches what is not our bare TCP, the `number`-th of its transfer. Whether it holds data that was there
-    /// already.
+    /// A packet reaches what is not our bare TCP, the `number`-th of its transfer.
     #[inline(never)]
     fn on_packet(
         &mut self,
         now: Instant,
         packet: &Packet<Transport<B>>,
         (number, arrival): (u64, Option<Arrival>),
-    ) -> bool {
+    ) {
         match self {
-            Self::Protected(layer, _) => {
-                let before = layer.tcp().stats().duplicate_segments;
-                layer.on_packet(now, &packet.payload, packet.ecn);
-                return layer.tcp().stats().duplicate_segments != before;
-            }
+            Self::Protected(layer, _) => layer.on_packet(now, &packet.payload, packet.ecn),
             Self::Udp(end) => {
                 let len = packet.payload.payload_len();
                 end.on_datagram(now, number, len, arrival);
@@ -104,7 +104,53 @@ impl<B: Body> End<B> {
             }
             Self::Tcp(..) | Self::Vacant => {}
         }
-        false
+    }
+
+    /// Whether a packet that has just reached this end was not taken, or may have brought other octets than its own.
+    #[inline]
+    fn is_to_be_noted(&self, packet: &Packet<Transport<B>>) -> bool {
+        match (&packet.payload, self) {
+            (Transport::Tcp(segment), Self::Tcp(endpoint, _)) => is_beyond(segment, endpoint),
+            (Transport::Tcp(segment), Self::Protected(layer, _)) => is_beyond(segment, layer.tcp()),
+            (Transport::Redundant(_), Self::Protected(..)) => true,
+            _ => false,
+        }
+    }
+
+    /// Notes the octets that the packet `number` has just brought to this end.
+    #[cold]
+    #[inline(never)]
+    fn note_arrival(
+        &self,
+        probe: &mut Probe,
+        packet: &Packet<Transport<B>>,
+        (conn, number): (&mut Connection, u64),
+    ) {
+        let forward = packet.direction == Direction::Forward;
+        let Some((endpoint, _)) = self.tcp() else {
+            return;
+        };
+        match (&packet.payload, self) {
+            (Transport::Tcp(segment), _) if forward => {
+                let octets = octets_of(segment, endpoint.rcv_nxt());
+                if !endpoint.missing(octets.clone()).is_empty() {
+                    conn.note_refused(octets.clone(), endpoint.rcv_nxt());
+                }
+                conn.note_arrival(&octets, number);
+            }
+            (Transport::Redundant(_), Self::Protected(layer, _)) => {
+                let (_, irs) = endpoint.initial_numbers();
+                let first = Seq::first(irs);
+                for octets in layer.repaired() {
+                    probe.rebuilt(packet, (octets.start.since(first), octets.end.since(first)));
+                    if forward {
+                        // By their first sending, which was before any retransmission.
+                        conn.note_arrival(octets, 0);
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Takes what anything but our bare TCP wants to send. `wake`: when its application wants to go on.
@@ -263,26 +309,17 @@ impl<B: Body> Network<B> {
         match &mut slot.end {
             End::Tcp(endpoint, _) => {
                 if let Transport::Tcp(segment) = &packet.payload {
-                    let before = endpoint.stats().duplicate_segments;
                     endpoint.on_segment(fabric.now, segment, packet.ecn);
-                    if endpoint.stats().duplicate_segments != before
-                        && arrival.is_some_and(|arrival| !arrival.duplicate)
-                    {
-                        conn.note_duplicate(octets_of(segment, endpoint.rcv_nxt()));
-                    }
                 }
             }
             other => {
                 let own = number - conn.first_index[packet.direction as usize];
-                let twice = other.on_packet(fabric.now, packet, (own, arrival));
-                if twice
-                    && arrival.is_some_and(|arrival| !arrival.duplicate)
-                    && let Transport::Tcp(segment) = &packet.payload
-                    && let Some((endpoint, _)) = other.tcp()
-                {
-                    conn.note_duplicate(octets_of(segment, endpoint.rcv_nxt()));
-                }
+                other.on_packet(fabric.now, packet, (own, arrival));
             }
+        }
+        if forward && conn.has_resent_after(number) || slot.end.is_to_be_noted(packet) {
+            let probe = &mut fabric.probe;
+            slot.end.note_arrival(probe, packet, (conn, number));
         }
         fabric.free(id);
         self.after_agent(index);
@@ -404,6 +441,11 @@ impl<B: Body> Network<B> {
             other => complete = other.send(&mut way, conn, &mut slot.start),
         }
         slot.arm_timer(index, fabric);
+        if conn.has_fresh_resent()
+            && let Some((receiver, _)) = agents[index ^ 1].end.tcp()
+        {
+            conn.compare_resent(receiver);
+        }
         let of_workload = conn.spawner.is_some();
         if complete {
             self.transfer_is_complete(place);
@@ -534,7 +576,7 @@ impl<B: Body> Way<'_, B> {
         let Fabric {
             now, probe, pool, ..
         } = self.fabric;
-        let packet = &pool[id];
+        let packet = &mut pool[id];
         // The numbers that travel have 32 bits; a stream may be longer.
         let last = probe
             .last_sent(packet.connection, packet.direction)
@@ -572,13 +614,21 @@ fn address<P>(
     hop
 }
 
-/// The octets of a segment, whose number is close to `known`.
+/// The octets of a segment, whose number is close to `known`; a SYN is one, before the first of the stream.
 fn octets_of<B: Body>(segment: &Segment<B>, known: Seq) -> Range<Seq> {
     let start = known.near(segment.seq);
-    start..start + u64::from(segment.body.len())
+    let syn = u64::from(segment.flags.any(Flags::SYN));
+    start..start + syn + u64::from(segment.body.len())
 }
 
-/// A retransmission leaves.
+/// Whether a segment ends beyond what its receiver has in order.
+#[inline]
+fn is_beyond<B: Body>(segment: &Segment<B>, receiver: &Endpoint<B>) -> bool {
+    let end = segment.seq.wrapping_add(segment.body.len());
+    !segment.body.is_empty() && end.wrapping_sub(receiver.rcv_nxt().wire()).cast_signed() > 0
+}
+
+/// A retransmission is about to leave.
 #[cold]
 #[inline(never)]
 fn note_retransmission<B: Body>(
@@ -586,10 +636,12 @@ fn note_retransmission<B: Body>(
     transport: &Transport<B>,
     endpoint: &Endpoint<B>,
 ) {
-    if let Transport::Tcp(segment) = transport
-        && segment.body.len() > 0
-    {
-        conn.note_resent(octets_of(segment, endpoint.snd_una()), endpoint.snd_una());
+    if let Transport::Tcp(segment) = transport {
+        let octets = octets_of(segment, endpoint.snd_una());
+        if !octets.is_empty() {
+            let number = conn.next_index[Direction::Forward as usize];
+            conn.note_resent(octets, number, endpoint.snd_una());
+        }
     }
 }
 
@@ -621,6 +673,7 @@ fn blank<B: Body>() -> Packet<Transport<B>> {
         ecn: Ecn::NotEct,
         dscp: 0,
         trail: Trail::default(),
+        waits: WaitAccount::NONE,
         tunnel: Header::default(),
         payload: Transport::Tcp(Segment::default()),
     }

@@ -251,6 +251,7 @@ impl<B: Body> Builder<B> {
                 rings: ring,
                 seed: self.seed,
                 window,
+                records_waits: self.packet_log,
                 flow_names: &flow_names,
                 hosts: &hosts,
             };

@@ -10,7 +10,7 @@ use anabranch_core::{
 };
 use anabranch_fec::{self as fec};
 use anabranch_path::link::Window;
-use anabranch_tcp::{LimitTimes, Refusals, Seq, Settings, Snapshot, Stats};
+use anabranch_tcp::{Endpoint, LimitTimes, Refusals, Seq, Settings, Snapshot, Stats};
 
 use super::{
     App, End, Network,
@@ -95,25 +95,55 @@ impl Connection {
         number < self.first_index[direction as usize]
     }
 
-    /// A retransmission of `octets` leaves; what ends at or before `acknowledged` has been acknowledged.
+    /// A retransmission of `octets` leaves in the packet `number`; octets before `acknowledged` have been acknowledged.
     #[cold]
     #[inline(never)]
-    pub(super) fn note_resent(&mut self, octets: Range<Seq>, acknowledged: Seq) {
+    pub(super) fn note_resent(&mut self, octets: Range<Seq>, number: u64, acknowledged: Seq) {
         if !self.settled {
             let resent = self.resent.get_or_insert_default();
-            resent.sent(octets, acknowledged);
+            resent.sent(octets, number, acknowledged);
         }
     }
 
-    /// A segment arrives with `octets` that the receiver has already, in a packet that the network did not duplicate. If they
-    /// were retransmitted, one of the sendings was spurious.
+    /// Whether retransmissions have left that [`Self::compare_resent`] has not seen.
+    #[inline]
+    pub(super) fn has_fresh_resent(&self) -> bool {
+        self.resent.as_deref().is_some_and(Resent::has_fresh)
+    }
+
+    /// The retransmissions that have left at this time are compared with the data that the receiver has.
     #[cold]
     #[inline(never)]
-    pub(super) fn note_duplicate(&mut self, octets: Range<Seq>) {
-        if let Some(resent) = &mut self.resent
-            && resent.arrived_twice(octets)
-        {
-            self.receiver.spurious_retransmissions += 1;
+    pub(super) fn compare_resent<B: Body>(&mut self, receiver: &Endpoint<B>) {
+        if let Some(resent) = &mut self.resent {
+            let spurious = resent.compare(|octets| receiver.missing(octets));
+            self.receiver.spurious_retransmissions += spurious;
+        }
+    }
+
+    /// Whether a retransmission has left after the packet `number` of the sender.
+    #[inline]
+    pub(super) fn has_resent_after(&self, number: u64) -> bool {
+        self.resent
+            .as_deref()
+            .is_some_and(|resent| resent.is_after(number))
+    }
+
+    /// The receiver refuses `octets` that have arrived; it has all before `next`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_refused(&mut self, octets: Range<Seq>, next: Seq) {
+        if !self.settled {
+            self.resent.get_or_insert_default().refused(octets, next);
+        }
+    }
+
+    /// The packet `number` of the sender brings `octets` to the receiver.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_arrival(&mut self, octets: &Range<Seq>, number: u64) {
+        if let Some(resent) = &mut self.resent {
+            self.receiver.spurious_retransmissions += resent.arrived(octets, number);
         }
     }
 }
@@ -179,7 +209,7 @@ pub struct FlowReport {
     pub refused: Refusals,
     /// IP bytes that arrived in that time.
     pub ip_bytes: u64,
-    /// Retransmissions whose data arrived anyway: a part of the sender's retransmissions.
+    /// Retransmissions of data that earlier sendings brought: a part of the sender's retransmissions.
     pub spurious_retransmissions: u64,
     /// Mean window in bytes; `None` where it does not apply.
     pub mean_cwnd_bytes: Option<f64>,

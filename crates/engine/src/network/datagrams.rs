@@ -69,8 +69,8 @@ impl Iterator for Schedule {
         match &mut self.timing {
             Timing::Paced(pace) => {
                 let at = self.since.saturating_add(pace.after(self.sent));
+                let payload = pace.payload(self.sent);
                 self.sent += 1;
-                let payload = pace.payload();
                 (at < Instant::NEVER).then_some(Sending { at, payload })
             }
             Timing::Listed(sendings) => sendings.next(),
@@ -189,7 +189,7 @@ impl OneWayDelay {
 pub(super) fn udp_ends(datagrams: Datagrams, start: Instant) -> [UdpEnd; 2] {
     let Datagrams { timing, headers } = datagrams;
     let departures = match &timing {
-        Timing::Paced(pace) => Departures::Paced(*pace, start),
+        Timing::Paced(pace) => Departures::Paced(pace.clone(), start),
         Timing::Listed(sendings) => Departures::Listed(Box::new(Followed {
             sendings: Sendings::clone(sendings),
             first: 0,
@@ -325,7 +325,7 @@ mod tests {
         let rate = Rate::new(3_000_000_000).expect("positive");
         let pace = Pace::new(rate, 1000).expect("slow enough");
         let start = Instant::START + Duration::from_millis(5);
-        let [mut source, _] = udp_ends(paced(pace), start);
+        let [mut source, _] = udp_ends(paced(pace.clone()), start);
         source.start();
         for number in 0..3000 {
             let now = source.timer();

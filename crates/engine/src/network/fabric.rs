@@ -458,6 +458,7 @@ impl<B: Body> Fabric<B> {
             arrived: self.now,
             ecn: packet.ecn,
             dscp: packet.dscp,
+            has_data: packet.payload.payload_len() > 0,
             direction: packet.direction,
             order: 0,
         };
@@ -591,7 +592,8 @@ impl<B: Body> Fabric<B> {
     /// A packet has left a served link, and a copy of it with it.
     #[inline(never)]
     fn leave_doubled(&mut self, index: usize, exit: served::Exit) {
-        let copy = self.pool[exit.packet].clone();
+        let mut copy = self.pool[exit.packet].clone();
+        self.probe.copies(&mut copy);
         let copy = self.pool.insert(copy);
         self.made += 1;
         for packet in [exit.packet, copy] {
@@ -634,6 +636,8 @@ impl<B: Body> Fabric<B> {
         for outcome in outcomes.drain(..) {
             match outcome {
                 Outcome::Dropped(item) => {
+                    self.probe
+                        .waited(&self.pool[item.packet], self.now - item.arrived);
                     self.probe.observe(
                         self.now,
                         element,
@@ -658,6 +662,10 @@ impl<B: Body> Fabric<B> {
                     self.probe
                         .observe(self.now, element, &mut self.pool[item.packet], Fate::Moved);
                 }
+                Outcome::Waited {
+                    packet,
+                    queue_delay,
+                } => self.probe.waited(&self.pool[packet], queue_delay),
             }
         }
         self.outcomes = outcomes;

@@ -67,12 +67,12 @@ impl<B: Body> Network<B> {
             }
         }
     }
-    /// A link's direction now; of a folded link (see [`Builder::fold`]) what has been computed of it.
+    /// A link's direction now, before what happens at this instant; of a folded link (see [`Builder::fold`]) what has been computed of it.
     #[must_use]
     pub fn link_state(&self, link: LinkId) -> LinkState {
         match &self.fabric.links[link.0 as usize].kind {
             LinkKind::Plain(plain) => {
-                let (queue_packets, queue_bytes) = plain.queue(self.fabric.now);
+                let (queue_packets, queue_bytes) = plain.queue_before(self.fabric.now);
                 LinkState {
                     queue_packets,
                     queue_bytes,

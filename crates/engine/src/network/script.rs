@@ -164,6 +164,8 @@ pub struct Client {
 pub struct Server {
     what: RequestResponse,
     answered: u64,
+    /// Writes of the answer under way that have been made.
+    written: u32,
     closed: bool,
 }
 
@@ -188,7 +190,7 @@ pub struct Reader {
 impl Script {
     /// Writes by the clock from the moment at which the connection is there.
     #[must_use]
-    pub const fn paced(pace: Pace) -> Self {
+    pub fn paced(pace: Pace) -> Self {
         Self::Paced(Writer {
             pace,
             since: None,
@@ -201,6 +203,7 @@ impl Script {
         let server = Server {
             what: what.clone(),
             answered: 0,
+            written: 0,
             closed: false,
         };
         let client = Client {
@@ -253,10 +256,7 @@ impl Script {
         match self {
             Self::Paced(writer) => writer.drive(endpoint, now),
             Self::Client(client) => client.drive(endpoint, now),
-            Self::Server(server) => {
-                server.drive(endpoint);
-                Instant::NEVER
-            }
+            Self::Server(server) => server.drive(endpoint, now),
             Self::Reader(reader) => reader.drive(endpoint, now),
         }
     }
@@ -273,7 +273,7 @@ impl Writer {
             if due > now {
                 return due;
             }
-            endpoint.write_all(B::filler(self.pace.payload()));
+            endpoint.write_all(B::filler(self.pace.payload(self.written)));
             self.written += 1;
         }
     }
@@ -313,9 +313,8 @@ impl Client {
 
     /// The next write of a question. What comes after it is due at once, but TCP has its turn in between.
     fn write_part<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
-        let mut parts = self.what.parts().skip(self.written as usize);
-        write(endpoint, parts.next().unwrap_or(0));
-        if parts.next().is_some() {
+        write(endpoint, self.what.request_part(self.written).unwrap_or(0));
+        if self.what.request_part(self.written + 1).is_some() {
             self.written += 1;
             now
         } else {
@@ -326,16 +325,23 @@ impl Client {
 }
 
 impl Server {
-    fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>) {
+    fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
         let questions = endpoint.stats().delivered_bytes / self.what.request.get().max(1);
         while self.answered < questions {
-            write(endpoint, self.what.response.get());
+            write(endpoint, self.what.response_part(self.written).unwrap_or(0));
+            if self.what.response_part(self.written + 1).is_some() {
+                // The next write is due at once, but TCP has its turn in between.
+                self.written += 1;
+                return now;
+            }
+            self.written = 0;
             self.answered += 1;
         }
         if matches!(endpoint.state(), State::CloseWait) && !self.closed {
             endpoint.close();
             self.closed = true;
         }
+        Instant::NEVER
     }
 }
 

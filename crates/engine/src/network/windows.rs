@@ -1,8 +1,9 @@
 //! What is noted in the packet log when the run is over: the windows, and what middleboxes lost.
 
-use anabranch_core::{body::Body, trace::Fate};
+use anabranch_core::{body::Body, packet::WaitAccount, trace::Fate};
 
 use super::Network;
+use crate::record::packet_log::PacketKey;
 
 impl<B: Body> Network<B> {
     /// Notes what has happened to all windows since it was last noted, if packets are logged. The
@@ -34,7 +35,13 @@ impl<B: Body> Network<B> {
         };
         for slot in &self.middleboxes {
             for (connection, direction, index) in slot.middlebox.lost(now) {
-                log.fate(connection, direction, index, now, slot.element, Fate::Lost);
+                let lost = PacketKey {
+                    connection,
+                    direction,
+                    index,
+                    waits: WaitAccount::NONE,
+                };
+                log.fate(now, slot.element, Fate::Lost, lost);
             }
         }
     }

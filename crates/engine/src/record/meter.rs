@@ -101,7 +101,7 @@ pub struct ReceiverMeter {
     pub ip_bytes: u64,
     /// Packets.
     pub packets: u64,
-    /// Retransmissions whose data arrived anyway.
+    /// Retransmissions of data that earlier sendings brought.
     pub spurious_retransmissions: u64,
     /// When in-order data was last delivered.
     pub last_delivery: Instant,

@@ -19,6 +19,7 @@ impl Sent {
     const fn of(row: &PacketRow) -> Self {
         match (row.received, row.lost) {
             (Some(_), _) => Self::Arrived,
+            _ if row.rebuilt => Self::Arrived,
             (None, Some(_)) => Self::Lost,
             (None, None) => Self::OnItsWay,
         }
@@ -135,12 +136,13 @@ mod tests {
     use anabranch_core::{
         packet::{ConnectionId, Direction, FlowId},
         trace::{ElementId, Fate},
-        units::{Duration, Instant},
+        units::Instant,
     };
 
     use super::*;
 
-    /// Octets `from..to`, retransmitted or not: `+` arrived, `-` was lost, `?` is in flight.
+    /// Octets `from..to`, retransmitted or not: `+` arrived, `-` was lost, `?` is in flight, `*` was
+    /// lost and rebuilt.
     fn row(from: u64, to: u64, again: bool, fate: char) -> PacketRow {
         PacketRow {
             flow: FlowId(0),
@@ -154,8 +156,9 @@ mod tests {
             cause: None,
             sent: Instant::START,
             received: (fate == '+').then_some(Instant::START),
-            lost: (fate == '-').then_some((ElementId(0), Fate::Lost)),
-            queue_delay: Duration::ZERO,
+            lost: matches!(fate, '-' | '*').then_some((ElementId(0), Fate::Lost)),
+            rebuilt: fate == '*',
+            queue_delay: None,
             reordered: false,
             extent: 0,
         }
@@ -210,6 +213,13 @@ mod tests {
         ]
         .concat());
         assert_eq!(&twice[3..], [Some(true), Some(true), Some(false)]);
+    }
+
+    #[test]
+    fn rebuilt_octets_have_arrived() {
+        let of = |fate| of(&[(0, 10, false, fate), (0, 10, true, '+')])[1];
+        assert_eq!(of('*'), Some(false));
+        assert_eq!(of('-'), Some(true));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One row per packet sent, for figures and for finding out why.
 
 use anabranch_core::{
-    packet::{ConnectionId, Direction, FlowId, Packet},
+    packet::{ConnectionId, Direction, FlowId, Packet, WaitAccount},
     trace::{ElementId, Fate},
     units::{Duration, Instant},
 };
@@ -43,8 +43,11 @@ pub struct PacketRow {
     pub received: Option<Instant>,
     /// Where it was dropped or lost, and how.
     pub lost: Option<(ElementId, Fate)>,
-    /// Time in queues.
-    pub queue_delay: Duration,
+    /// It was lost, and error correction rebuilt some of its octets.
+    pub rebuilt: bool,
+    /// Time in the queues of the links that it crossed, until it arrived, was dropped or was lost. `None` while it is under
+    /// way, and if datagrams of a tunnel carried it.
+    pub queue_delay: Option<Duration>,
     /// Reordered on arrival (RFC 4737 §3.3).
     pub reordered: bool,
     /// Its reordering extent, in packets (RFC 4737 §4.2).
@@ -60,11 +63,33 @@ impl PacketRow {
     }
 }
 
+/// A packet as the log finds it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PacketKey {
+    pub(crate) connection: ConnectionId,
+    pub(crate) direction: Direction,
+    pub(crate) index: u32,
+    pub(crate) waits: WaitAccount,
+}
+
+impl<P> From<&Packet<P>> for PacketKey {
+    fn from(packet: &Packet<P>) -> Self {
+        Self {
+            connection: packet.connection,
+            direction: packet.direction,
+            index: packet.index,
+            waits: packet.waits,
+        }
+    }
+}
+
 /// The rows of a run, by connection and direction, in order of sending.
 #[derive(Debug)]
 pub struct PacketLog {
     rows: Vec<Vec<PacketRow>>,
     windows: Vec<WindowRow>,
+    /// Time in queues so far, by [`WaitAccount`]: each copy of a packet has its own.
+    waits: Vec<Duration>,
     /// Rows that may still be added.
     room: usize,
     left_out: u64,
@@ -83,6 +108,7 @@ impl PacketLog {
         Self {
             rows: Vec::new(),
             windows: Vec::new(),
+            waits: Vec::new(),
             room,
             left_out: 0,
         }
@@ -112,9 +138,10 @@ impl PacketLog {
         &mut self,
         at: Instant,
         flow: FlowId,
-        packet: &Packet<P>,
+        packet: &mut Packet<P>,
         (sequence, payload, cause): (u64, u32, Option<RetransmitCause>),
     ) {
+        packet.waits = WaitAccount::NONE;
         let slot = Self::slot(packet.connection, packet.direction);
         let row = PacketRow {
             flow,
@@ -129,7 +156,8 @@ impl PacketLog {
             sent: at,
             received: None,
             lost: None,
-            queue_delay: Duration::ZERO,
+            rebuilt: false,
+            queue_delay: None,
             reordered: false,
             extent: 0,
         };
@@ -143,36 +171,70 @@ impl PacketLog {
             self.rows.resize_with(slot + 1, Vec::new);
         }
         self.rows[slot].push(row);
+        packet.waits = self.open_account(Duration::ZERO);
     }
-    pub(crate) fn fate(
-        &mut self,
-        connection: ConnectionId,
-        direction: Direction,
-        index: u32,
-        at: Instant,
-        element: ElementId,
-        fate: Fate,
-    ) {
-        let Some(row) = self.row(connection, direction, index) else {
+    fn open_account(&mut self, waited: Duration) -> WaitAccount {
+        let account = u32::try_from(self.waits.len()).map_or(WaitAccount::NONE, WaitAccount);
+        if account != WaitAccount::NONE {
+            self.waits.push(waited);
+        }
+        account
+    }
+    /// Time in queues so far of a packet with this account.
+    fn waited(&self, account: WaitAccount) -> Option<Duration> {
+        self.waits.get(account.0 as usize).copied()
+    }
+    /// The account of a copy, which has waited as long as the original so far.
+    pub(super) fn copy_account(&mut self, of: WaitAccount) -> WaitAccount {
+        match self.waited(of) {
+            Some(waited) => self.open_account(waited),
+            None => WaitAccount::NONE,
+        }
+    }
+    pub(super) fn add_wait(&mut self, account: WaitAccount, delay: Duration) {
+        if let Some(waited) = self.waits.get_mut(account.0 as usize) {
+            *waited += delay;
+        }
+    }
+    pub(crate) fn fate(&mut self, at: Instant, element: ElementId, fate: Fate, of: PacketKey) {
+        let waited = self.waited(of.waits);
+        let Some(row) = self.row(of.connection, of.direction, of.index) else {
             return;
         };
+        let has_arrived = row.received.is_some();
         match fate {
             Fate::Received => row.received = row.received.or(Some(at)),
             Fate::Dropped | Fate::TooBig | Fate::Lost | Fate::Corrupted => {
                 row.lost = Some((element, fate));
             }
-            _ => {}
+            _ => return,
+        }
+        // The first copy that arrives counts.
+        if !has_arrived {
+            row.queue_delay = waited;
         }
     }
-    pub(super) fn waited(
+    /// Error correction has rebuilt the octets `from..to`: the packets that carried them first count as arrived.
+    pub(super) fn rebuilt(
         &mut self,
         connection: ConnectionId,
         direction: Direction,
-        index: u32,
-        delay: Duration,
+        (from, to): (u64, u64),
     ) {
-        if let Some(row) = self.row(connection, direction, index) {
-            row.queue_delay += delay;
+        let rows = self.rows.get_mut(Self::slot(connection, direction));
+        // Backwards, numbers fall; where they rise, an earlier transfer begins.
+        let mut lowest = u64::MAX;
+        for row in rows.into_iter().flatten().rev() {
+            if row.retransmission || row.payload == 0 {
+                continue;
+            }
+            if row.sequence + u64::from(row.payload) <= from || row.sequence > lowest {
+                break;
+            }
+            lowest = row.sequence;
+            if row.sequence < to {
+                row.rebuilt = true;
+            }
         }
     }
     pub(super) fn reordered(
@@ -253,6 +315,7 @@ mod tests {
             ecn: Ecn::NotEct,
             dscp: 0,
             trail: Trail::default(),
+            waits: WaitAccount::NONE,
             tunnel: anabranch_core::tunnel::Header::default(),
             payload: (),
         }
@@ -262,8 +325,8 @@ mod tests {
     fn a_full_log_keeps_the_first_packets_and_counts_the_others() {
         let mut log = PacketLog::with_room(3);
         for (connection, index) in [(0, 0), (1, 0), (0, 1), (0, 2), (1, 1)] {
-            let packet = packet(connection, index);
-            log.sent(Instant::START, FlowId(0), &packet, (0, 1_460, None));
+            let mut packet = packet(connection, index);
+            log.sent(Instant::START, FlowId(0), &mut packet, (0, 1_460, None));
             log.reordered(packet.connection, packet.direction, index, 1);
         }
         let kept: Vec<_> = log

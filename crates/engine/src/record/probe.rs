@@ -11,7 +11,7 @@ use anabranch_fec::transport::Transport;
 use anabranch_tcp::RetransmitCause;
 
 use super::{
-    packet_log::{PacketLog, PacketRow},
+    packet_log::{PacketKey, PacketLog, PacketRow},
     tap::Taps,
 };
 
@@ -116,32 +116,17 @@ impl Probe {
         }
         packet.trail.add(at, element, fate);
         if self.records {
-            self.record(
-                at,
-                element,
-                packet.connection,
-                packet.direction,
-                packet.index,
-                fate,
-            );
+            self.record(at, element, fate, PacketKey::from(&*packet));
         }
     }
     #[inline(never)]
-    fn record(
-        &mut self,
-        at: Instant,
-        element: ElementId,
-        connection: ConnectionId,
-        direction: Direction,
-        index: u32,
-        fate: Fate,
-    ) {
+    fn record(&mut self, at: Instant, element: ElementId, fate: Fate, of: PacketKey) {
         if let Some(log) = &mut self.log {
-            log.fate(connection, direction, index, at, element, fate);
+            log.fate(at, element, fate, of);
         }
         if let Some(aside) = &mut self.aside {
             if let Some(taps) = &mut aside.taps {
-                taps.fate(element, (connection, direction, index), fate);
+                taps.fate(element, (of.connection, of.direction, of.index), fate);
             }
             if let Some(tally) = &mut aside.tally {
                 tally.0[fate as usize] += 1;
@@ -158,18 +143,26 @@ impl Probe {
             digest.add(name, std::mem::take(&mut packet.trail));
         }
     }
-    /// A packet waited in a queue.
+    /// A packet waited in a link's queue.
     #[inline]
     pub fn waited<P>(&mut self, packet: &Packet<P>, queue_delay: Duration) {
         if let Some(log) = &mut self.log
             && !queue_delay.is_zero()
         {
-            log.waited(
-                packet.connection,
-                packet.direction,
-                packet.index,
-                queue_delay,
-            );
+            log.add_wait(packet.waits, queue_delay);
+        }
+    }
+    /// This is a copy of a packet: its waiting time is counted apart from the original's.
+    #[inline]
+    pub fn copies<P>(&mut self, packet: &mut Packet<P>) {
+        if let Some(log) = &mut self.log {
+            packet.waits = log.copy_account(packet.waits);
+        }
+    }
+    /// A packet has let the receiver rebuild octets, relative to the first of the stream.
+    pub fn rebuilt<P>(&mut self, packet: &Packet<P>, octets: (u64, u64)) {
+        if let Some(log) = &mut self.log {
+            log.rebuilt(packet.connection, packet.direction, octets);
         }
     }
     /// A packet was sent: what the log wants to know of it.
@@ -178,7 +171,7 @@ impl Probe {
         &mut self,
         at: Instant,
         flow: FlowId,
-        packet: &Packet<P>,
+        packet: &mut Packet<P>,
         told: (u64, u32, Option<RetransmitCause>),
     ) {
         if let Some(log) = &mut self.log {

@@ -1,7 +1,8 @@
-//! Which retransmissions of a connection prove spurious: their data arrived by another sending.
+//! Spurious retransmissions of a connection: those of which earlier sendings brought every octet to the receiver.
 //!
-//! A receiver that gets octets twice does not know why: the network duplicates packets, error correction rebuilds them,
-//! and senders retransmit. Only the last makes a retransmission spurious, and each retransmission is spurious once.
+//! The same rule as of [`Judge`](super::Judge), which reads it from a packet log; here nothing but retransmissions is
+//! kept. Neither the fate of the retransmission nor later sendings matter. Octets that error correction rebuilt have come
+//! by their first sending.
 
 use std::{collections::VecDeque, ops::Range};
 
@@ -9,6 +10,8 @@ use anabranch_tcp::Seq;
 
 /// Retransmissions that are remembered although their octets are acknowledged: the original may still arrive.
 const MOST_ACKNOWLEDGED: usize = 4_096;
+/// Segments that arrived and were refused, and are remembered.
+const MOST_REFUSED: usize = 256;
 /// No segment is longer.
 const LONGEST: u64 = 65_535;
 
@@ -17,57 +20,124 @@ const LONGEST: u64 = 65_535;
 pub struct Resent {
     /// By first octet, then in order of sending. New ones come near the back, and leave near the front.
     open: VecDeque<Sending>,
+    /// Those that [`Self::compare`] has not seen.
+    fresh: Vec<Sending>,
+    /// Octets that have arrived although the receiver refused them, an old timestamp for example.
+    refused: VecDeque<Range<Seq>>,
+    /// The number of the last retransmission.
+    latest: u64,
 }
 
-/// One of them.
-#[derive(Debug, Clone, Copy)]
+/// A retransmission.
+#[derive(Debug, Clone)]
 struct Sending {
+    /// Its first octet.
     start: Seq,
-    len: u32,
-}
-
-impl Sending {
-    fn end(self) -> Seq {
-        self.start + u64::from(self.len)
-    }
+    /// The octet after its last.
+    end: Seq,
+    /// Its packet's number.
+    number: u64,
+    /// Octets that no earlier sending has brought so far.
+    missing: Vec<Range<Seq>>,
 }
 
 impl Resent {
-    /// A retransmission of `octets`, of one segment, leaves; what ends at or before `acknowledged` has been acknowledged.
-    pub fn sent(&mut self, octets: Range<Seq>, acknowledged: Seq) {
+    /// A retransmission of `octets`, of one segment, leaves in the packet `number`; octets before `acknowledged` have been
+    /// acknowledged.
+    pub fn sent(&mut self, octets: Range<Seq>, number: u64, acknowledged: Seq) {
         while self.open.len() >= MOST_ACKNOWLEDGED
             && let Some(oldest) = self.open.front()
-            && oldest.end() <= acknowledged
+            && oldest.end <= acknowledged
         {
             self.open.pop_front();
         }
-        let sending = Sending {
+        self.latest = number;
+        self.fresh.push(Sending {
             start: octets.start,
-            len: u32::try_from(octets.end.since(octets.start)).unwrap_or(u32::MAX),
-        };
-        let at = self.behind(octets.start);
-        self.open.insert(at, sending);
+            end: octets.end,
+            number,
+            missing: Vec::new(),
+        });
     }
 
-    /// Where those end that start at or before `start`.
-    fn behind(&self, start: Seq) -> usize {
-        self.open.partition_point(|sending| sending.start <= start)
+    /// Whether [`Self::compare`] is to be called.
+    #[must_use]
+    #[inline]
+    pub fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
     }
 
-    /// A segment with `octets` arrives that brings nothing new. Whether that shows a retransmission to be spurious.
-    pub fn arrived_twice(&mut self, octets: Range<Seq>) -> bool {
-        let before = self
+    /// Compares the latest retransmissions, at the time at which they leave, with the octets that the receiver is
+    /// `missing`. Returns the number of those that it does not need.
+    pub fn compare(&mut self, missing: impl Fn(Range<Seq>) -> Vec<Range<Seq>>) -> u64 {
+        let mut spurious = 0;
+        for mut sending in self.fresh.drain(..) {
+            let mut gaps = missing(sending.start..sending.end);
+            for octets in &self.refused {
+                gaps = gaps.iter().flat_map(|gap| without(gap, octets)).collect();
+            }
+            sending.missing = gaps;
+            if sending.missing.is_empty() {
+                spurious += 1;
+            } else {
+                let at = self
+                    .open
+                    .partition_point(|other| other.start <= sending.start);
+                self.open.insert(at, sending);
+            }
+        }
+        spurious
+    }
+
+    /// `octets` arrive, and the receiver, which has all before `next`, refuses them.
+    pub fn refused(&mut self, octets: Range<Seq>, next: Seq) {
+        self.refused.retain(|other| other.end > next);
+        if self.refused.len() == MOST_REFUSED {
+            self.refused.pop_front();
+        }
+        self.refused.push_back(octets);
+    }
+
+    /// Whether a retransmission has left after the packet `number`.
+    #[must_use]
+    #[inline]
+    pub const fn is_after(&self, number: u64) -> bool {
+        number < self.latest
+    }
+
+    /// The packet `number` brings `octets` to the receiver. Returns the number of retransmissions that it shows to be
+    /// spurious.
+    pub fn arrived(&mut self, octets: &Range<Seq>, number: u64) -> u64 {
+        let mut spurious = 0;
+        let end = self
             .open
             .partition_point(|sending| sending.start < octets.end);
         let near = self
             .open
             .partition_point(|sending| octets.start.since(sending.start) > LONGEST);
-        let found = (near..before).find(|at| {
-            let sending = self.open.get(*at);
-            sending.is_some_and(|sending| sending.end() > octets.start)
-        });
-        found.is_some_and(|at| self.open.remove(at).is_some())
+        for at in (near..end).rev() {
+            let sending = &mut self.open[at];
+            if sending.number > number && sending.end > octets.start {
+                sending.missing = sending
+                    .missing
+                    .iter()
+                    .flat_map(|gap| without(gap, octets))
+                    .collect();
+                if sending.missing.is_empty() {
+                    self.open.remove(at);
+                    spurious += 1;
+                }
+            }
+        }
+        spurious
     }
+}
+
+/// The parts of `gap` before and after `octets`.
+fn without(gap: &Range<Seq>, octets: &Range<Seq>) -> impl Iterator<Item = Range<Seq>> + use<> {
+    let before = gap.start..gap.end.min(octets.start);
+    let after = gap.start.max(octets.end)..gap.end;
+    [before, after].into_iter().filter(|part| !part.is_empty())
 }
 
 #[cfg(test)]
@@ -83,51 +153,89 @@ mod tests {
         octets(to, to).start
     }
 
-    #[test]
-    fn each_retransmission_is_spurious_once() {
-        let mut resent = Resent::default();
-        assert!(!resent.arrived_twice(octets(0, 100)));
-        resent.sent(octets(0, 100), acknowledged(0));
-        resent.sent(octets(0, 100), acknowledged(0));
-        assert!(resent.arrived_twice(octets(0, 100)));
-        assert!(resent.arrived_twice(octets(0, 100)));
-        assert!(!resent.arrived_twice(octets(0, 100)));
+    /// All are missing at the receiver.
+    fn sent(resent: &mut Resent, (from, to): (u64, u64), number: u64) {
+        resent.sent(octets(from, to), number, acknowledged(0));
+        assert_eq!(resent.compare(|octets| vec![octets]), 0);
     }
 
     #[test]
-    fn octets_that_were_not_retransmitted_prove_nothing() {
+    fn an_earlier_sending_makes_every_later_one_spurious() {
         let mut resent = Resent::default();
-        resent.sent(octets(100, 200), acknowledged(0));
-        assert!(!resent.arrived_twice(octets(0, 100)));
-        assert!(!resent.arrived_twice(octets(200, 300)));
-        // Segments may be cut anew, and reach across 2^32.
-        assert!(resent.arrived_twice(octets(150, 250)));
-        assert!(!resent.arrived_twice(octets(100, 200)));
+        assert_eq!(resent.arrived(&octets(0, 100), 0), 0);
+        sent(&mut resent, (0, 100), 5);
+        sent(&mut resent, (0, 100), 9);
+        assert!(resent.is_after(8));
+        assert!(!resent.is_after(9));
+        // The second by the first; the first needs the original.
+        assert_eq!(resent.arrived(&octets(0, 100), 5), 1);
+        assert_eq!(resent.arrived(&octets(0, 100), 9), 0);
+        assert_eq!(resent.arrived(&octets(0, 100), 0), 1);
+        assert_eq!(resent.arrived(&octets(0, 100), 0), 0);
+    }
+
+    #[test]
+    fn octets_that_have_arrived_before_make_it_spurious_at_once() {
+        let mut resent = Resent::default();
+        resent.sent(octets(0, 100), 3, acknowledged(0));
+        resent.sent(octets(100, 200), 4, acknowledged(0));
+        assert!(resent.has_fresh());
+        let holds = |range: Range<Seq>| {
+            let start = range.start.max(octets(150, 150).start);
+            (start < range.end).then_some(start..range.end)
+        };
+        assert_eq!(resent.compare(|octets| Vec::from_iter(holds(octets))), 1);
+        assert!(!resent.has_fresh());
+        assert_eq!(resent.arrived(&octets(150, 200), 0), 1);
+    }
+
+    #[test]
+    fn refused_octets_have_arrived() {
+        let mut resent = Resent::default();
+        resent.refused(octets(0, 100), acknowledged(0));
+        resent.refused(octets(100, 200), acknowledged(0));
+        resent.sent(octets(50, 150), 7, acknowledged(0));
+        assert_eq!(resent.compare(|octets| vec![octets]), 1);
+        resent.refused(octets(300, 400), acknowledged(150));
+        assert_eq!(resent.refused.len(), 2);
+    }
+
+    #[test]
+    fn segments_of_other_sizes_add_up() {
+        let mut resent = Resent::default();
+        sent(&mut resent, (100, 200), 9);
+        assert_eq!(resent.arrived(&octets(0, 100), 1), 0);
+        assert_eq!(resent.arrived(&octets(200, 300), 2), 0);
+        assert_eq!(resent.arrived(&octets(120, 140), 3), 0);
+        assert_eq!(resent.arrived(&octets(50, 125), 4), 0);
+        assert_eq!(resent.arrived(&octets(150, 250), 5), 0);
+        assert_eq!(resent.arrived(&octets(139, 151), 6), 1);
     }
 
     /// A long segment begins far before the octets that arrive.
     #[test]
     fn a_segment_that_begins_earlier_is_found() {
         let mut resent = Resent::default();
-        resent.sent(octets(0, 60_000), acknowledged(0));
-        resent.sent(octets(50_000, 50_100), acknowledged(0));
-        assert!(resent.arrived_twice(octets(59_000, 60_000)));
-        assert!(resent.arrived_twice(octets(50_000, 50_100)));
+        sent(&mut resent, (0, 60_000), 1);
+        sent(&mut resent, (50_000, 50_100), 2);
+        assert_eq!(resent.arrived(&octets(0, 59_000), 0), 1);
+        assert_eq!(resent.arrived(&octets(59_000, 60_000), 0), 1);
     }
 
     #[test]
-    fn memory_is_bounded_by_what_is_outstanding() {
+    fn memory_is_bounded_by_the_data_outstanding() {
         let mut resent = Resent::default();
         for k in 0..100_000 {
-            resent.sent(octets(k * 100, k * 100 + 100), acknowledged(k * 100));
+            resent.sent(octets(k * 100, k * 100 + 100), k, acknowledged(k * 100));
+            resent.compare(|octets| vec![octets]);
         }
         assert!(resent.open.len() <= MOST_ACKNOWLEDGED);
         let mut resent = Resent::default();
-        for k in 0..100_000 {
-            resent.sent(octets(k * 100, k * 100 + 100), acknowledged(0));
+        for k in 0..10_000 {
+            sent(&mut resent, (k * 100, k * 100 + 100), 10_000 + k);
         }
-        for k in 0..100_000 {
-            assert!(resent.arrived_twice(octets(k * 100, k * 100 + 100)));
+        for k in 0..10_000 {
+            assert_eq!(resent.arrived(&octets(k * 100, k * 100 + 100), k), 1);
         }
     }
 }

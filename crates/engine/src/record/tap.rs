@@ -321,7 +321,12 @@ fn address(node: usize) -> [u8; 4] {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_core::{body::Length, packet::Ecn, trail::Trail, tunnel::Header};
+    use anabranch_core::{
+        body::Length,
+        packet::{Ecn, WaitAccount},
+        trail::Trail,
+        tunnel::Header,
+    };
 
     use super::*;
 
@@ -358,6 +363,7 @@ mod tests {
                 ecn: Ecn::NotEct,
                 dscp: 0,
                 trail: Trail::default(),
+                waits: WaitAccount::NONE,
                 tunnel: Header::default(),
                 payload: Transport::Datagram(Length(100)),
             };

@@ -5,7 +5,7 @@ use std::fmt;
 
 use anabranch_core::{
     body::Body,
-    packet::{ConnectionId, Direction, Ecn, FlowId, Packet},
+    packet::{ConnectionId, Direction, Ecn, FlowId, Packet, WaitAccount},
     trace::Fate,
     trail::Trail,
     tunnel::Header,
@@ -256,6 +256,7 @@ impl<B: Body> End<B> {
             ecn: Ecn::NotEct,
             dscp: 0,
             trail: Trail::default(),
+            waits: WaitAccount::NONE,
             tunnel: Header {
                 route: path.number(),
                 number,
@@ -277,6 +278,8 @@ impl<B: Body> End<B> {
             return;
         };
         clamp(&mut packet, octets);
+        // Datagrams waited in the queues, and several may have carried it.
+        packet.waits = WaitAccount::NONE;
         // Its route has both ends of the gateway.
         packet.hop += 1;
         let name = (packet.connection, packet.index);

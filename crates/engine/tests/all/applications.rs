@@ -250,3 +250,24 @@ fn a_paced_writer_stops() {
     assert_eq!(run.network.packets_in_flight(), 0);
     assert_eq!(run.network.next_event(), Instant::NEVER);
 }
+
+/// 1 kB, 200 bytes and 400 bytes at 800 kbit/s: 10, 2 and 4 ms to the next write.
+#[test]
+fn paced_writes_of_several_sizes_keep_the_rate() {
+    let flow = "workload = { kind = \"paced\", rate = \"800 kbit/s\", writes = [\"1 kB\", \"200 bytes\", \"400 bytes\"] }";
+    let run = run("duration = \"2 s\"", "", flow);
+    let log = run.network.probe().log().expect("asked for");
+    let rows: Vec<_> = log
+        .rows()
+        .filter(|row| row.direction == Direction::Forward && row.payload > 0)
+        .collect();
+    let payloads: Vec<u32> = rows.iter().take(7).map(|row| row.payload).collect();
+    assert_eq!(payloads, [1_000, 200, 400, 1_000, 200, 400, 1_000]);
+    let first = rows[0].sent;
+    let sent: Vec<f64> = rows
+        .iter()
+        .take(7)
+        .map(|row| (row.sent - first).as_millis_f64())
+        .collect();
+    assert_eq!(sent, [0.0, 10.0, 12.0, 16.0, 26.0, 28.0, 32.0]);
+}

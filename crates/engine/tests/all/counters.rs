@@ -176,8 +176,9 @@ fn transfers_that_share_a_place_pass_the_wrap() {
 fn octets_are_told_apart_beyond_four_gibibytes() {
     let mut resent = Resent::default();
     let first = Seq::first(0) + (5 << 32);
-    resent.sent(first..first + 1_000, first);
+    resent.sent(first..first + 1_000, 1, first);
+    assert_eq!(resent.compare(|octets| vec![octets]), 0);
     let turn_before = Seq::first(0) + (4 << 32);
-    assert!(!resent.arrived_twice(turn_before..turn_before + 1_000));
-    assert!(resent.arrived_twice(first..first + 1_000));
+    assert_eq!(resent.arrived(&(turn_before..turn_before + 1_000), 0), 0);
+    assert_eq!(resent.arrived(&(first..first + 1_000), 0), 1);
 }

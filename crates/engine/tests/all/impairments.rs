@@ -3,6 +3,7 @@
 use crate::support::{Shape, resolve, text};
 use anabranch_core::{
     body::Length,
+    packet::Direction,
     rng::{Draw, Stream},
     trace::Fate,
     units::Duration,
@@ -233,4 +234,32 @@ fn copies_arrive_and_count_once() {
     );
     let once = report.receiver.delivered_bytes / 1_472;
     assert!(once <= sent && once + 12 >= sent, "{once} of {sent}");
+}
+
+/// The third packet with data is lost with every stack, whatever its handshake sends.
+#[test]
+fn a_list_of_data_packets_does_not_depend_on_the_stack() {
+    for (stack, first) in [("rfc", 1), ("linux", 2), ("windows-7", 1), ("ns3-2018", 1)] {
+        let text = format!(
+            "duration = \"2 s\"\n[link.p]\nbetween = [\"A\", \"B\"]\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n\
+             forward.impair = [{{ kind = \"loss-list\", data_packets = [2] }}]\n[flow.f]\nfrom = \"A\"\nto = \"B\"\nstack = \"{stack}\"\n"
+        );
+        let run = run(&text);
+        let rows: Vec<_> = run
+            .network
+            .probe()
+            .log()
+            .expect("asked for")
+            .rows()
+            .collect();
+        let forward = rows
+            .iter()
+            .filter(|row| row.direction == Direction::Forward);
+        let data: Vec<_> = forward.filter(|row| row.payload > 0).collect();
+        let lost: Vec<_> = (0..data.len())
+            .filter(|n| data[*n].lost.is_some())
+            .collect();
+        assert_eq!(lost, [2], "{stack}");
+        assert_eq!(data[0].index, first, "{stack}: the first packet with data");
+    }
 }

@@ -1,6 +1,6 @@
 //! Requests of several writes, and clients that ask together.
 
-use anabranch_core::body::Length;
+use anabranch_core::{body::Length, packet::Direction};
 use anabranch_engine::{Finished, Simulation};
 use anabranch_scenario::{Extensions, Scenario};
 
@@ -63,6 +63,52 @@ fn without_nagle_or_with_one_write_nothing_waits() {
     // Without delayed acknowledgments Nagle costs a round trip.
     let time = response("transport = { nagle = true, delayed_ack = \"off\" }", 2);
     assert!((4.0..5.0).contains(&time), "{time}");
+}
+
+/// A header and a body leave as they are written, and the time is that of their bytes.
+#[test]
+fn writes_of_several_sizes_leave_one_after_the_other() {
+    let text = r#"
+duration = "1 s"
+[link.path]
+between = ["S", "C"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+[flow.f]
+from = "S"
+to = "C"
+stack = "rfc"
+transport = { nagle = false }
+workload = { kind = "request-response", writes = ["100 bytes", "1 kB"], response_writes = ["7 bytes", "2 kB", "30 bytes"] }
+"#;
+    let resolved = Scenario::parse(text, "writes.toml", &Extensions::default())
+        .and_then(|scenario| scenario.resolve(None))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let run = Simulation::<Length>::new(&resolved)
+        .packet_log(true)
+        .run()
+        .expect("no hosts");
+    let payloads = |direction: Direction| -> Vec<u32> {
+        let rows = run.network.probe().log().expect("asked for").rows();
+        let own = rows.filter(|row| row.direction == direction && row.payload > 0);
+        own.map(|row| row.payload).take(10).collect()
+    };
+    assert_eq!(
+        payloads(Direction::Reverse),
+        [100, 1_000].repeat(5),
+        "the client"
+    );
+    assert_eq!(
+        payloads(Direction::Forward),
+        [7, 1_448, 552, 30, 7, 1_448, 552, 30, 7, 1_448],
+        "the server"
+    );
+    let exchanges = &run.summary.flows["f"]["exchanges"];
+    assert!(exchanges["completed"].as_u64() > Some(30), "{exchanges}");
+    let resolved = serde_json::to_value(&run.summary.resolved_scenario).expect("JSON");
+    let resolved = &resolved["flow"]["f"]["workload"];
+    assert_eq!(resolved["request"], "1100 bytes");
+    assert_eq!(resolved["response"], "2037 bytes");
 }
 
 /// Servers that answer together through a switch with a small buffer, as in Phanishayee et al. (FAST 2008), figure 1: 1 Gbit/s,

@@ -203,3 +203,95 @@ fn nothing_is_noted_unless_packets_are_kept() {
         serde_json::json!({})
     );
 }
+
+/// Of a flow, the retransmissions that the log shows to be spurious, and the figure of its summary.
+fn spurious(link: &str, flow: &str, end_ms: u64) -> [(u64, u64); 2] {
+    let text = format!(
+        r#"
+        duration = "{end_ms} ms"
+        [link.path]
+        between = ["A", "B"]
+        delay = "50 ms"
+        {link}
+        [flow.main]
+        from = "A"
+        to = "B"
+        {flow}
+        "#
+    );
+    let stall = b"time_s,rate_mbit_s\n0,10\n1,0\n3,10\n".to_vec();
+    let extensions = Extensions::default().files(move |_, _| Ok(stall.clone()));
+    let scenario = Scenario::parse(&text, "spurious.toml", &extensions).expect("TOML");
+    let resolved = scenario
+        .resolve(None)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let finished = Simulation::<Length>::new(&resolved)
+        .packet_log(true)
+        .run()
+        .expect("it runs");
+    let log = finished.network.probe().log().expect("it was asked for");
+    let again: Vec<_> = log
+        .retransmitted()
+        .filter(|one| one.row.direction == Direction::Forward)
+        .collect();
+    let needless = again.iter().filter(|one| one.needed == Some(false)).count();
+    let figures = &finished.summary.flows["main"];
+    let figure = |name: &str| figures[name].as_u64().expect("a count");
+    [
+        (again.len() as u64, figure("retransmitted_packets")),
+        (needless as u64, figure("spurious_retransmissions")),
+    ]
+}
+
+/// A path that passes nothing for two seconds, reordering, losses of data, acknowledgments and SYNs, copies: with DSACK, the
+/// Eifel detection, F-RTO or none of them the counters and the log agree at each end of the run.
+#[test]
+fn spurious_retransmissions_of_the_summary_are_those_of_the_log_whenever_the_run_ends() {
+    const QUEUE: &str =
+        "rate = \"10 Mbit/s\"\nqueue = { kind = \"drop-tail\", limit = \"60 packets\"";
+    let links = [
+        "forward = { service = { kind = \"trace\", file = \"stall.csv\" }, queue = { kind = \"drop-tail\", limit = \"100 packets\" } }\n\
+         reverse.rate = \"10 Mbit/s\""
+            .to_owned(),
+        format!("{QUEUE}, reorder = {{ kind = \"interval\", interval = 20 }} }}"),
+        format!("{QUEUE} }}\nimpair = [{{ kind = \"bernoulli-loss\", rate = 0.1 }}]"),
+        format!("{QUEUE} }}\nreverse.impair = [{{ kind = \"bernoulli-loss\", rate = 0.7 }}]"),
+        format!(
+            "{QUEUE} }}\nforward.impair = [{{ kind = \"duplicate\", rate = 0.1 }}, {{ kind = \"jitter\", mean = \"30 ms\" }}]"
+        ),
+    ];
+    let flows = [
+        "cc = \"reno\"",
+        "stack = \"rfc\"\ncc = \"reno\"",
+        "transport = { eifel = false, timestamps = false }",
+        "transport = { frto = false, eifel = false, dsack = false }",
+        "stack = \"ns3-2018\"",
+        "stack = \"bsd44-lite\"",
+        "stack = \"rfc\"\nfec = { kind = \"xor\", fmax = 10 }",
+        "fec = { kind = \"reed-solomon\", redundancy = \"fixed\" }",
+    ];
+    let (mut again, mut needless) = (0, 0);
+    for link in &links {
+        for flow in flows {
+            for end_ms in [900, 2_600, 3_012, 3_055, 3_103, 3_250, 4_000] {
+                let [all, spurious] = spurious(link, flow, end_ms);
+                assert_eq!(all.0, all.1, "{link}, {flow}, {end_ms} ms");
+                assert_eq!(spurious.0, spurious.1, "{link}, {flow}, {end_ms} ms");
+                again += all.0;
+                needless += spurious.0;
+            }
+        }
+    }
+    assert!(again > 1_000 && needless > 200, "{again}, {needless}");
+}
+
+/// Two SYNs leave before the answer to the first is there.
+#[test]
+fn a_needless_syn_is_spurious() {
+    let [all, spurious] = spurious(
+        "rate = \"10 Mbit/s\"\nreverse.delay = \"1200 ms\"",
+        "",
+        5_000,
+    );
+    assert_eq!((all, spurious), ((1, 1), (1, 1)));
+}

@@ -4,6 +4,7 @@ mod changes;
 mod hostile;
 mod names;
 mod namespaces;
+mod outputs;
 mod quic;
 mod traffic;
 

@@ -252,7 +252,7 @@ impl Application {
             }
             Role::Paced(pace) => {
                 crate::kernel::sys::priority::be_prompt();
-                outcome.lateness = self.write_paced(*pace, (stream, &mut writing), clock, stage)?;
+                outcome.lateness = self.write_paced(pace, (stream, &mut writing), clock, stage)?;
                 drop(stream.shutdown(std::net::Shutdown::Write));
                 read_while(stream, &mut reading, u64::MAX, || !stage.is_over())?;
             }
@@ -273,9 +273,11 @@ impl Application {
             Role::Server(what) => {
                 let going = || !stage.is_over();
                 let (request, response) = (what.request.get(), what.response.get());
-                while read_while(stream, &mut reading, request, going)? == request
-                    && write_while(stream, &mut writing, response, going)? == response
-                {
+                while read_while(stream, &mut reading, request, going)? == request {
+                    let parts = (0..).map_while(|number| what.response_part(number));
+                    if write_parts(stream, &mut writing, parts, going)? != response {
+                        break;
+                    }
                 }
             }
             Role::Client(what) => {
@@ -283,11 +285,8 @@ impl Application {
                 let (request, response) = (what.request.get(), what.response.get());
                 while going() {
                     let asked = clock.now();
-                    let mut written = 0;
-                    for part in what.parts() {
-                        written += write_while(stream, &mut writing, part, going)?;
-                    }
-                    if written != request {
+                    let parts = (0..).map_while(|number| what.request_part(number));
+                    if write_parts(stream, &mut writing, parts, going)? != request {
                         break;
                     }
                     let there = read_while(stream, &mut reading, response, || !stage.is_over())?;
@@ -318,7 +317,7 @@ impl Application {
     /// time passed while the socket was waited for: that is the path's doing.
     fn write_paced(
         &self,
-        pace: Pace,
+        pace: &Pace,
         (stream, content): (&Connection, &mut Stream),
         clock: Clock,
         stage: &Stage,
@@ -339,7 +338,7 @@ impl Application {
                 turns.begin(due, now);
             }
             while due <= now {
-                owed += u64::from(pace.payload());
+                owed += u64::from(pace.payload(writes));
                 writes += 1;
                 due = since.saturating_add(pace.after(writes));
             }
@@ -358,6 +357,24 @@ impl Application {
             owed -= written;
         }
     }
+}
+
+/// Writes parts of these sizes, each in a call, as long as each is written whole. Returns the bytes written.
+fn write_parts(
+    stream: &Connection,
+    content: &mut Stream,
+    parts: impl Iterator<Item = u64>,
+    going: impl Fn() -> bool + Copy,
+) -> io::Result<u64> {
+    let mut written = 0;
+    for part in parts {
+        let taken = write_while(stream, content, part, going)?;
+        written += taken;
+        if taken < part {
+            break;
+        }
+    }
+    Ok(written)
 }
 
 /// How late turns to write came that this thread alone had to keep.

@@ -297,7 +297,9 @@ pub fn largest_datagram(flow: &ResolvedFlow) -> Option<u32> {
     }
     let octets = |bytes: Option<Bytes>| u32::try_from(bytes?.get()).ok();
     let payload = match &flow.workload {
-        workload::Config::Paced(paced) => octets(paced.payload),
+        workload::Config::Paced(paced) => {
+            octets(paced.writes.iter().max().copied().or(paced.payload))
+        }
         workload::Config::Poisson(poisson) => octets(poisson.sizes.0.fixed()),
         workload::Config::OnOff(on_off) => octets(on_off.payload),
         workload::Config::Replay(_) => flow.replayed.as_ref().and_then(|replayed| {

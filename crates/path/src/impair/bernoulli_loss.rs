@@ -110,6 +110,7 @@ mod tests {
                     size: 1500,
                     ecn: Ecn::NotEct,
                     index,
+                    has_data: true,
                 };
                 loss.judge(Instant::START, view, &mut stream.at(index)) == Verdict::Lose
             })
@@ -132,6 +133,7 @@ mod tests {
                     size: 1500,
                     ecn: Ecn::NotEct,
                     index,
+                    has_data: true,
                 };
                 let verdict = loss.judge(Instant::START, view, &mut stream.at(index));
                 row = if verdict == Verdict::Lose { row + 1 } else { 0 };

@@ -1,8 +1,11 @@
 //! Loss of the packets that a list names: by number, by time or both.
 //!
-//! For experiments in which one loss is looked at: what a sender does when the tenth packet of a transfer is
-//! missing, or the first after 2 s. What counts is every packet of that direction of the link that has been sent,
-//! from 0, pure acknowledgments included.
+//! For experiments with single losses: the reaction of a sender to the loss of the tenth packet of a transfer, or of
+//! the first after 2 s. `packets` counts every packet that is sent in that direction of the link: SYN, pure
+//! acknowledgments, FIN and retransmissions included. The number of the first packet with data therefore depends on the
+//! stack: a client that writes at once may acknowledge the SYN-ACK with its first data (the profile `rfc`: SYN 0, data 1)
+//! or with a separate segment before it (`linux`: SYN 0, ACK 1, data 2). `data_packets` counts packets with data alone,
+//! which does not depend on it.
 //!
 //! # Differs from Linux
 //! - `tc netem` has no such list; `ip6tables -m statistic --mode nth` loses every n-th.
@@ -38,14 +41,20 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Numbers of packets among those that come here, from 0, each number once.
+    /// Numbers of packets in this direction of the link, from 0, each number once. All packets count, those of the handshake and
+    /// pure acknowledgments included: the first packet with data is 1 with the stack `rfc`, whose client acknowledges the SYN-ACK
+    /// with it, and 2 with `linux`, whose client acknowledges it separately.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub packets: Vec<u64>,
+    /// Numbers among the packets with data (TCP segments with payload, datagrams), from 0, each number once: `[2]` loses the third
+    /// packet with data, whatever the stack. Retransmissions count, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub data_packets: Vec<u64>,
     /// Times from the start of the run: for each the next packet to come at or after it is lost; a time that stands there
     /// twice loses two packets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<Duration>,
-    /// A text file with more of both, one to a line: a bare number for a packet, a time with its unit. Its path counts
+    /// A text file with more of `packets` and `times`, one to a line: a bare number for a packet, a time with its unit. Its path counts
     /// from where the scenario's file is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "FileName")]
@@ -54,20 +63,29 @@ pub struct Params {
 
 impl ImpairParams for Params {
     fn check(&self) -> Result<(), Contradiction> {
-        let sorted = sorted(&self.packets);
-        let mut pairs = sorted.iter().zip(sorted.iter().skip(1));
-        if let Some((twice, _)) = pairs.find(|(one, next)| one == next) {
-            return Err(Contradiction {
-                key: &["packets"],
-                message: format!("packet {twice} is to be lost twice"),
-                expected: "each number once".to_owned(),
-            });
+        let lists: [(&'static [&'static str], _); 2] = [
+            (&["packets"], &self.packets),
+            (&["data_packets"], &self.data_packets),
+        ];
+        for (key, list) in lists {
+            let sorted = sorted(list);
+            let mut pairs = sorted.iter().zip(sorted.iter().skip(1));
+            if let Some((twice, _)) = pairs.find(|(one, next)| one == next) {
+                return Err(Contradiction {
+                    key,
+                    message: format!("packet {twice} is to be lost twice"),
+                    expected: "each number once".to_owned(),
+                });
+            }
         }
-        if self.packets.is_empty() && self.times.is_empty() && self.file.is_none() {
+        let lists = [self.packets.is_empty(), self.data_packets.is_empty()];
+        if lists == [true; 2] && self.times.is_empty() && self.file.is_none() {
             return Err(Contradiction {
                 key: &[],
                 message: "`loss-list` names nothing to lose".to_owned(),
-                expected: "`packets`, for example packets = [10, 11], `times` or `file`".to_owned(),
+                expected:
+                    "`packets`, for example packets = [10, 11], `data_packets`, `times` or `file`"
+                        .to_owned(),
             });
         }
         Ok(())
@@ -109,14 +127,41 @@ fn sorted<T: Ord + Copy>(list: &[T]) -> Vec<T> {
     sorted
 }
 
+/// Numbers to lose, in ascending order.
+#[derive(Debug)]
+struct Numbers {
+    list: Vec<u64>,
+    /// The numbers that have been passed.
+    passed: usize,
+}
+
+impl Numbers {
+    fn new(list: &[u64]) -> Self {
+        Self {
+            list: sorted(list),
+            passed: 0,
+        }
+    }
+
+    /// Whether the list has `number`; numbers come in ascending order.
+    fn has(&mut self, number: u64) -> bool {
+        while let Some(next) = self.list.get(self.passed)
+            && *next < number
+        {
+            self.passed += 1;
+        }
+        self.list.get(self.passed) == Some(&number)
+    }
+}
+
 /// A loss list at work.
 #[derive(Debug)]
 pub struct LossList {
-    /// In ascending order.
-    packets: Vec<u64>,
+    packets: Numbers,
+    data_packets: Numbers,
+    /// Packets with data so far.
+    data_seen: u64,
     times: Vec<Duration>,
-    /// How many of each have been met.
-    packets_met: usize,
     times_met: usize,
 }
 
@@ -125,19 +170,29 @@ impl LossList {
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self {
-            packets: sorted(&params.packets),
+            packets: Numbers::new(&params.packets),
+            data_packets: Numbers::new(&params.data_packets),
+            data_seen: 0,
             times: sorted(&params.times),
-            packets_met: 0,
             times_met: 0,
         }
+    }
+
+    /// Takes the place of `before` in mid-run.
+    pub(super) const fn follow(&mut self, before: &Self) {
+        self.data_seen = before.data_seen;
     }
 }
 
 impl Impairment for LossList {
     fn judge(&mut self, now: Instant, packet: View, _draw: &mut Draw) -> Verdict {
-        // A packet that is named by both takes its number only: the time is left for the next one.
-        if self.packets.get(self.packets_met) == Some(&packet.index) {
-            self.packets_met += 1;
+        let mut is_named = self.packets.has(packet.index);
+        if packet.has_data {
+            is_named |= self.data_packets.has(self.data_seen);
+            self.data_seen += 1;
+        }
+        // A packet that is named by a number and a time takes its number only: the time is left for the next one.
+        if is_named {
             return Verdict::Lose;
         }
         let time = self.times.get(self.times_met);

@@ -158,11 +158,20 @@ impl PlainLink {
             .filter(|end| *end > now && window.contains(*end));
         self.sent_packets.saturating_sub(ends.count() as u64)
     }
-    /// Packets and bytes that wait at `now`, which must not be before the last arrival.
+    /// Packets and bytes that wait just before `now`, which must not be before the last arrival: a packet whose transmission
+    /// begins at `now` still waits, as at a served link whose events of `now` are not handled yet.
+    #[must_use]
+    pub fn queue_before(&self, now: Instant) -> (usize, u64) {
+        self.waiting(|start| start >= now)
+    }
+    /// The same once everything that happens at `now` has happened.
     #[must_use]
     pub fn queue(&self, now: Instant) -> (usize, u64) {
+        self.waiting(|start| start > now)
+    }
+    fn waiting(&self, waits: impl Fn(Instant) -> bool) -> (usize, u64) {
         let packets = self.queue.iter().flat_map(|queue| queue.packets.iter());
-        let rest = packets.filter(|(start, _)| *start > now);
+        let rest = packets.filter(|(start, _)| waits(*start));
         rest.fold((0, 0), |(packets, bytes), &(_, size)| {
             (packets + 1, bytes + u64::from(size))
         })
@@ -209,7 +218,7 @@ impl Waiting {
         if !window.contains(now) {
             self.waits_into(window, now, start);
         }
-        self.statistics.waited(window, now, start);
+        self.statistics.queued(window, start, start - now);
         self.statistics.queue_time += u128::from(window.overlap(now, start).as_picos());
         true
     }

@@ -11,11 +11,16 @@ mod account;
 mod change;
 mod exit;
 mod group;
+mod held;
 
-use anabranch_core::{rng::Stream, units::Instant};
+use anabranch_core::{
+    rng::Stream,
+    units::{Instant, text::Limit},
+};
 
 pub use self::exit::{Completed, Exit, Impaired, Impairing};
 
+use self::held::Held;
 use super::{
     propagation::Propagation,
     service::{AnyService, Service},
@@ -69,6 +74,10 @@ pub struct ServedLink {
     capacity_bits: f64,
     capacity_since: Instant,
     outcomes: Vec<Outcome>,
+    /// The wait of each packet is an outcome.
+    records_waits: bool,
+    /// The bound on all that the link holds, if it has one.
+    held: Option<Box<Held>>,
     /// The members of an aggregated link, which send in the place of one transmitter.
     group: Option<Box<Members>>,
 }
@@ -108,6 +117,10 @@ pub struct Parts {
     pub stream: Stream,
     /// What is measured.
     pub window: Window,
+    /// How much it may hold in all: waiting, being sent and propagating.
+    pub held_limit: Limit,
+    /// Whether [`ServedLink::take_outcomes`] reports how long each packet has waited.
+    pub records_waits: bool,
     /// The members of an aggregated link; `service` is one member's then.
     pub group: Option<Members>,
 }
@@ -146,6 +159,8 @@ impl ServedLink {
             capacity_bits: 0.0,
             capacity_since: parts.window.start(),
             outcomes: Vec::new(),
+            records_waits: parts.records_waits,
+            held: Held::new(parts.held_limit),
             group: parts.group.map(Box::new),
         }
     }
@@ -169,9 +184,10 @@ impl ServedLink {
     ) -> Option<Completed> {
         item.order = self.arrivals;
         self.arrivals = self.arrivals.wrapping_add(1);
-        if !self.up {
+        if !self.up || (self.held.is_some() && !self.has_room(now, &item)) {
+            let before = self.outcomes.len();
             self.outcomes.push(Outcome::Dropped(item));
-            self.count_drops(now, 0);
+            self.count_drops(now, before);
             return None;
         }
         let idle = if self.ahead {
@@ -343,7 +359,7 @@ impl ServedLink {
         item: &Item,
         impairing: &mut Vec<Impairing>,
     ) -> Option<Completed> {
-        self.statistics.waited(self.window, item.arrived, now);
+        self.count_wait(item, now);
         if !self.ahead {
             self.serve(now, *item, u64::from(item.size) * 8);
             return None;

@@ -33,15 +33,16 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// A packet that came at `arrived` began to be sent at `started`.
+    /// A packet began to be sent at `started`, when it arrived.
     #[inline]
-    pub fn waited(&mut self, window: Window, arrived: Instant, started: Instant) {
+    pub fn unqueued(&mut self, window: Window, started: Instant) {
+        self.unqueued_packets += u64::from(window.contains(started));
+    }
+    /// A packet began to be sent at `started`, after it had waited.
+    #[inline]
+    pub fn queued(&mut self, window: Window, started: Instant, queue_delay: Duration) {
         if window.contains(started) {
-            if started == arrived {
-                self.unqueued_packets += 1;
-            } else {
-                self.queue_delay.record((started - arrived).as_picos());
-            }
+            self.queue_delay.record(queue_delay.as_picos());
         }
     }
     /// A percentile of the waiting times of all packets that began to be sent, `p` in percent.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_core::{
     body::Body,
-    packet::{ConnectionId, Direction, Ecn, Packet},
+    packet::{ConnectionId, Direction, Ecn, Packet, WaitAccount},
     trace::Fate,
     trail::Trail,
     tunnel::{self, Content, Header},
@@ -206,6 +206,7 @@ impl<B: Body> Entrance<B> {
             ecn: Ecn::NotEct,
             dscp: 0,
             trail: Trail::default(),
+            waits: WaitAccount::NONE,
             tunnel: header,
             payload: Transport::Datagram(B::default()),
         };

@@ -108,7 +108,7 @@ impl<B: Body> Kept<B> {
 mod tests {
     use anabranch_core::{
         body::Length,
-        packet::{ConnectionId, Direction, Ecn, Packet},
+        packet::{ConnectionId, Direction, Ecn, Packet, WaitAccount},
         trail::Trail,
         tunnel::Header,
     };
@@ -128,6 +128,7 @@ mod tests {
             ecn: Ecn::NotEct,
             dscp: 0,
             trail: Trail::default(),
+            waits: WaitAccount::NONE,
             tunnel: Header {
                 route_number: number,
                 ..Header::default()

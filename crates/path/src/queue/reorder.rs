@@ -195,6 +195,7 @@ mod tests {
             arrived: Instant::START,
             ecn: Ecn::NotEct,
             dscp: 0,
+            has_data: true,
             direction: Direction::Forward,
             order: number,
         }

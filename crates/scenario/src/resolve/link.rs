@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use anabranch_core::{
     packet::Direction,
-    units::{Bytes, Duration, text::LinkRate},
+    units::{
+        Bytes, Duration, Rate,
+        text::{Limit, LinkRate},
+    },
 };
 use anabranch_path::group::Spread;
 
@@ -33,6 +36,7 @@ struct Effective<'a> {
     delay: (Option<&'a Delay>, Vec<&'a str>),
     overtake: bool,
     queue: (&'a Queue, Vec<&'a str>),
+    held_limit: (Limit, Vec<&'a str>),
     impair: (&'a [Kind<impair::Config>], Vec<&'a str>),
     service: (&'a Kind<Service>, Vec<&'a str>),
     /// Where the rate stands.
@@ -58,6 +62,7 @@ impl<'a> Effective<'a> {
         };
         let own_delay = own.and_then(|own| own.delay.as_ref());
         let own_queue = own.and_then(|own| own.queue.as_ref());
+        let own_held = own.and_then(|own| own.held_limit);
         let own_impair = own.and_then(|own| own.impair.as_ref());
         let own_service = own.and_then(|own| own.service.as_ref());
         let own_rate = own.and_then(|own| own.rate);
@@ -78,6 +83,10 @@ impl<'a> Effective<'a> {
             queue: (
                 own_queue.unwrap_or(&link.queue),
                 path("queue", own_queue.is_some()),
+            ),
+            held_limit: (
+                own_held.unwrap_or(link.held_limit),
+                path("held_limit", own_held.is_some()),
             ),
             impair: (
                 own_impair.unwrap_or(&link.impair),
@@ -126,6 +135,26 @@ impl<'a> Effective<'a> {
             bytes,
             reports: reports.unwrap_or(true),
         }))
+    }
+
+    /// How much the direction holds at most; a limit in bdp needs a `rate`.
+    fn held_limit(
+        &self,
+        resolver: &Resolver<'_>,
+        rate: Option<Rate>,
+        rtt: Duration,
+    ) -> Result<Limit, Error> {
+        let (limit, path) = &self.held_limit;
+        match (*limit, rate) {
+            (Limit::Bdp(_), None) => Err(needs_rate(resolver, path, "held_limit")),
+            (Limit::Packets(0) | Limit::Bytes(Bytes::ZERO), _) => Err(resolver.error(
+                path,
+                "a link that holds no packet passes none".to_owned(),
+                vec!["expected 1 packet or more, or \"unlimited\"".to_owned()],
+            )),
+            (limit, Some(rate)) => Ok(limit.with_bdp(rate * rtt)),
+            (limit, None) => Ok(limit),
+        }
     }
 
     /// What the link's capacity and its delay follow. What is `there` already is not read.
@@ -313,18 +342,16 @@ pub(super) fn direction(
         None => effective.rate.rate(),
     };
     let mtu = effective.mtu(resolver)?;
+    let total =
+        rate.and_then(|rate| Rate::new(rate.bits_per_s().saturating_mul(u64::from(wire.members))));
+    let held_limit = effective.held_limit(resolver, total, rtt)?;
     let (queue_spec, queue_path) = effective.queue;
     let mut queue = resolver.build(&queue_spec.discipline, &queue_path)?;
     if let Some(key) = queue.in_bdp() {
         let Some(rate) = rate else {
             let noun = key.last().map_or("limit", |key| *key);
-            return Err(resolver.error(
-                &[&queue_path[..], key].concat(),
-                format!("a {noun} in bdp needs a rate, and this link's is unlimited"),
-                vec![format!(
-                    "expected a `rate` on the link, or a {noun} in packets or bytes"
-                )],
-            ));
+            let path = [&queue_path[..], key].concat();
+            return Err(needs_rate(resolver, &path, noun));
         };
         queue.set_bdp(rate * rtt * u64::from(wire.members));
     }
@@ -349,10 +376,22 @@ pub(super) fn direction(
         base_rtt: rtt,
         queue,
         reorder: queue_spec.reorder,
+        held_limit,
         impair,
         up: effective.up,
         mtu,
     })
+}
+
+/// A limit in bdp stands beside no rate.
+fn needs_rate(resolver: &Resolver<'_>, path: &[&str], noun: &str) -> Error {
+    resolver.error(
+        path,
+        format!("a {noun} in bdp needs a rate, and this link's is unlimited"),
+        vec![format!(
+            "expected a `rate` on the link, or a {noun} in packets or bytes"
+        )],
+    )
 }
 
 /// What a direction of the link `name` does to packets.
@@ -599,6 +638,7 @@ pub(super) fn write_out(file: &mut File, links: &[ResolvedLink]) {
         let ways = [&table.forward, &table.reverse];
         let [forward, reverse] = both_ways(link, ways, &table.service);
         table.delay.get_or_insert(Duration::ZERO.into());
+        table.held_limit = Limit::Unlimited;
         table.forward = Some(forward);
         table.reverse = Some(reverse);
     }
@@ -647,6 +687,7 @@ fn one_way(direction: &ResolvedDirection, service: Kind<Service>) -> OneWay {
             discipline: Kind::BuiltIn(direction.queue.clone()),
             reorder: direction.reorder,
         }),
+        held_limit: Some(direction.held_limit).filter(|limit| *limit != Limit::Unlimited),
         impair: Some(
             direction
                 .impair

@@ -8,7 +8,7 @@ use super::{Replayed, Resolver, side_file, tcp, workload};
 use crate::{
     error::Error,
     format::{Family, Flow, Protocol},
-    workload::{Pace, Recording, RecordingError, profile::Wrong, replay},
+    workload::{Pace, Recording, RecordingError, Writes, profile::Wrong, replay},
 };
 
 /// Bytes of the largest packet that every path carries unbroken in practice (Ethernet's MTU).
@@ -71,6 +71,10 @@ pub(super) fn complete(
     check_profile(resolver, table, udp, &workload)?;
     match workload {
         Config::Paced(paced) => {
+            if !paced.writes.is_empty() {
+                check_writes(resolver, table, flow, &paced)?;
+                return Ok(Config::Paced(paced));
+            }
             let payload = payload(resolver, table, flow, settings, paced.payload)?;
             check_pace(resolver, table, paced.rate, payload)?;
             let payload = Some(payload);
@@ -109,32 +113,124 @@ pub(super) fn complete(
         Config::OnOff(_) | Config::Replay(_) => Err(only_over_udp(resolver, table, &workload)),
         other if udp => Err(not_over_udp(resolver, table, &other)),
         Config::RequestResponse(what) => {
-            for (key, size) in [("request", what.request), ("response", what.response)] {
-                if size == Bytes::ZERO {
-                    return Err(resolver.error(
-                        &["flow", table, "workload", key],
-                        format!("a {key} of no bytes is none"),
-                        vec!["expected 1 byte or more".to_owned()],
-                    ));
-                }
-            }
-            if !(1..=what.request.get()).contains(&u64::from(what.writes)) {
-                return Err(resolver.error(
-                    &["flow", table, "workload", "writes"],
-                    format!(
-                        "a request of {} cannot be written in {} writes",
-                        what.request, what.writes
-                    ),
-                    vec!["expected 1 or more, each of a byte at least".to_owned()],
-                ));
-            }
-            Ok(Config::RequestResponse(what))
+            exchange(resolver, table, what).map(Config::RequestResponse)
         }
         Config::Poisson(poisson) => {
             check_arrivals(resolver, table, &poisson, ("files", 1e6, "1 us"))?;
             Ok(Config::Poisson(poisson))
         }
         other => Ok(other),
+    }
+}
+
+/// Requests and responses with the sums of their writes.
+fn exchange(
+    resolver: &Resolver<'_>,
+    table: &str,
+    mut what: workload::RequestResponse,
+) -> Result<workload::RequestResponse, Error> {
+    for (key, writes_key, size, writes) in [
+        ("request", "writes", &mut what.request, &what.writes),
+        (
+            "response",
+            "response_writes",
+            &mut what.response,
+            &what.response_writes,
+        ),
+    ] {
+        let path = ["flow", table, "workload", key];
+        let writes_path = ["flow", table, "workload", writes_key];
+        if let Writes::Sizes(sizes) = writes {
+            check_sizes(resolver, &writes_path, sizes, ("a write", u64::MAX))?;
+            let sum = sizes
+                .iter()
+                .try_fold(0_u64, |sum, size| sum.checked_add(size.get()));
+            let sum = Bytes::new(sum.unwrap_or(u64::MAX));
+            if resolver.root.find(&path).is_some() && *size != sum {
+                return Err(resolver.error(
+                    &writes_path,
+                    format!("these writes add up to {sum}, and `{key}` is {size}"),
+                    vec![format!(
+                        "expected sizes that add up to `{key}`, or no `{key}`"
+                    )],
+                ));
+            }
+            *size = sum;
+        }
+        if *size == Bytes::ZERO {
+            return Err(resolver.error(
+                &path,
+                format!("a {key} of no bytes is none"),
+                vec!["expected 1 byte or more".to_owned()],
+            ));
+        }
+        if let Writes::Equal(count) = writes
+            && !(1..=size.get()).contains(&u64::from(*count))
+        {
+            return Err(resolver.error(
+                &writes_path,
+                format!("a {key} of {size} cannot be written in {count} writes"),
+                vec!["expected 1 or more, each of a byte at least".to_owned()],
+            ));
+        }
+    }
+    Ok(what)
+}
+
+/// What is paced writes these sizes over and over.
+fn check_writes(
+    resolver: &Resolver<'_>,
+    table: &str,
+    flow: &Flow,
+    paced: &workload::Paced,
+) -> Result<(), Error> {
+    for (key, is_given) in [
+        ("payload", paced.payload.is_some()),
+        ("profile", paced.profile.is_some()),
+    ] {
+        if is_given {
+            return Err(resolver.error(
+                &["flow", table, "workload", key],
+                format!("`{key}` and `writes` do not go together"),
+                vec![format!("delete `{key}`, or `writes`")],
+            ));
+        }
+    }
+    let path = ["flow", table, "workload", "writes"];
+    check_sizes(resolver, &path, &paced.writes, carrier(flow))?;
+    let least = paced.writes.iter().min().copied().unwrap_or(Bytes::ZERO);
+    check_pace(resolver, table, paced.rate, least)
+}
+
+/// Each of the sizes at `path` has to be 1 byte to `most`.
+fn check_sizes(
+    resolver: &Resolver<'_>,
+    path: &[&str],
+    sizes: &[Bytes],
+    (noun, most): (&str, u64),
+) -> Result<(), Error> {
+    for (number, size) in sizes.iter().enumerate() {
+        if !(1..=most).contains(&size.get()) {
+            let expected = if most == u64::MAX {
+                "expected 1 byte or more".to_owned()
+            } else {
+                format!("expected 1 to {most} bytes")
+            };
+            return Err(resolver.error(
+                &[path, &[&number.to_string()]].concat(),
+                format!("{noun} cannot carry {size}"),
+                vec![expected],
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The noun of whatever carries data at once, and the bytes that it can carry.
+const fn carrier(flow: &Flow) -> (&'static str, u64) {
+    match flow.protocol {
+        Protocol::Udp => ("a datagram", most_payload(flow.family)),
+        Protocol::Tcp => ("a write", u32::MAX as u64),
     }
 }
 
@@ -188,10 +284,7 @@ fn check_payload(
     flow: &Flow,
     payload: Bytes,
 ) -> Result<(), Error> {
-    let (noun, most) = match flow.protocol {
-        Protocol::Udp => ("a datagram", most_payload(flow.family)),
-        Protocol::Tcp => ("a write", u64::from(u32::MAX)),
-    };
+    let (noun, most) = carrier(flow);
     if (1..=most).contains(&payload.get()) {
         return Ok(());
     }

@@ -2,7 +2,10 @@
 
 use std::ops::Deref;
 
-use anabranch_core::{packet::Direction, units::Duration};
+use anabranch_core::{
+    packet::Direction,
+    units::{Duration, text::Limit},
+};
 use anabranch_path::group::{control, members};
 
 use super::{
@@ -64,6 +67,7 @@ impl<'a> Wire<'a> {
                 delay: Some(group.delay.into()),
                 overtake: false,
                 queue: group.queue.clone(),
+                held_limit: group.held_limit,
                 impair: group.impair.clone(),
                 service: group.service.clone(),
                 up: group.up,
@@ -281,6 +285,7 @@ fn total_rate(direction: &ResolvedDirection, members: u32) -> Option<anabranch_c
 
 /// Puts what was resolved into the table of a group.
 pub(super) fn write_out(table: &mut Group, group: &ResolvedGroup, [forward, reverse]: [OneWay; 2]) {
+    table.held_limit = Limit::Unlimited;
     table.forward = Some(forward);
     table.reverse = Some(reverse);
     table.control = Kind::BuiltIn(group.control.clone());

@@ -1,5 +1,7 @@
 //! An application that goes by a clock: so many bytes at a time, evenly spaced.
 
+use std::sync::Arc;
+
 use anabranch_core::units::{Bytes, Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,20 +20,24 @@ pub struct Paced {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Bytes", extend("x-minimum" = "1 bytes", "x-maximum" = "4294967295 bytes"))]
     pub payload: Option<Bytes>,
+    /// The sizes of writes, or of the payloads of datagrams, in order, from the first again after the last; in place of
+    /// `payload`. The time from a write to the next is that of its bytes at `rate`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<Bytes>,
     /// How the rate varies around its mean, over UDP; steady without one. The first datagram then leaves up to
     /// an interval after the start, at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
 }
 
-/// The times of its writes: the n-th comes n intervals after the first. Each time is rounded by itself,
-/// so that they do not drift.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The times of its writes: each comes when the bytes before it have taken their time at the rate. Each time is rounded by
+/// itself, so that they do not drift.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pace {
     /// Bits per second.
     rate: u64,
-    /// Bytes of each write.
-    payload: u32,
+    /// Bytes up to the end of each write of a round.
+    ends: Arc<[u64]>,
 }
 
 /// The shortest interval: below it a run would hardly get on.
@@ -41,23 +47,49 @@ impl Pace {
     /// `None` if the writes would come closer together than one nanosecond, or write nothing.
     #[must_use]
     pub fn new(rate: Rate, payload: u32) -> Option<Self> {
+        Self::of_writes(rate, &[payload])
+    }
+    /// Writes of these sizes, over and over. `None` as of [`Self::new`].
+    #[must_use]
+    pub fn of_writes(rate: Rate, sizes: &[u32]) -> Option<Self> {
+        let ends = sizes.iter().scan(0, |end, size| {
+            *end += u64::from(*size);
+            Some(*end)
+        });
         let pace = Self {
             rate: rate.bits_per_s(),
-            payload,
+            ends: ends.collect(),
         };
-        (payload > 0 && pace.after(1) >= SHORTEST).then_some(pace)
+        let least = u64::from(*sizes.iter().min()?);
+        (least > 0 && pace.time_of(least.into()) >= SHORTEST).then_some(pace)
     }
-    /// Bytes of each write.
+    /// Bytes of write `n`, from 0.
+    ///
+    /// # Panics
+    /// Never: sizes are given in 32 bits.
     #[must_use]
-    pub const fn payload(self) -> u32 {
-        self.payload
+    pub fn payload(&self, n: u64) -> u32 {
+        let (_, place) = self.place(n);
+        let before = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        u32::try_from(self.ends[place] - before).expect("a write has 32 bits")
     }
     /// From the first write to the `n`-th after it; the longest time there is, if that is shorter.
     #[must_use]
-    pub fn after(self, n: u64) -> Duration {
+    pub fn after(&self, n: u64) -> Duration {
+        let (rounds, place) = self.place(n);
+        let before = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let round = u128::from(self.ends[self.ends.len() - 1]);
+        self.time_of(u128::from(rounds) * round + u128::from(before))
+    }
+    /// The round of write `n`, and its place in it.
+    fn place(&self, n: u64) -> (u64, usize) {
+        let writes = self.ends.len() as u64;
+        let place = usize::try_from(n % writes).expect("a list is as long as memory permits");
+        (n / writes, place)
+    }
+    fn time_of(&self, bytes: u128) -> Duration {
         const PICOS: u128 = 1_000_000_000_000;
-        let bits = u128::from(n) * u128::from(self.payload) * 8;
-        let picos = bits.saturating_mul(PICOS) / u128::from(self.rate);
+        let picos = (bytes * 8).saturating_mul(PICOS) / u128::from(self.rate);
         Duration::from_picos(u64::try_from(picos).unwrap_or(u64::MAX))
     }
 }
@@ -76,6 +108,20 @@ mod tests {
         assert_eq!(pace.after(1), Duration::from_picos(2_666_666));
         assert_eq!(pace.after(3), Duration::from_nanos(8_000));
         assert_eq!(pace.after(3_000_000), Duration::from_secs(8));
+    }
+
+    /// 100, 50 and 250 bytes at 8 bits a nanosecond, and again.
+    #[test]
+    fn writes_of_several_sizes_keep_the_rate() {
+        let rate = Rate::new(8_000_000_000).expect("positive");
+        let pace = Pace::of_writes(rate, &[100, 50, 250]).expect("slow enough");
+        let sizes: Vec<u32> = (0..5).map(|n| pace.payload(n)).collect();
+        assert_eq!(sizes, [100, 50, 250, 100, 50]);
+        let times: Vec<u64> = (0..5).map(|n| pace.after(n).as_nanos()).collect();
+        assert_eq!(times, [0, 100, 150, 400, 500]);
+        assert_eq!(pace.after(3_000), Duration::from_nanos(400_000));
+        assert_eq!(Pace::of_writes(rate, &[100, 0]), None);
+        assert_eq!(Pace::of_writes(rate, &[]), None);
     }
 
     #[test]

@@ -136,8 +136,8 @@ impl OnOff {
             at = self.period.1.saturating_add(self.off.draw(&mut draw));
             self.period = (at, at.saturating_add(self.on.draw(&mut draw)));
         }
+        let payload = self.pace.payload(self.sent);
         self.sent += 1;
-        let payload = self.pace.payload();
         Sending { at, payload }
     }
 }

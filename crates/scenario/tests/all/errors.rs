@@ -1,6 +1,7 @@
 //! What people see when a scenario is wrong.
 
 mod bounds;
+mod held_limit;
 mod input;
 mod mtu;
 mod network;

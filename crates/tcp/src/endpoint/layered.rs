@@ -1,5 +1,7 @@
 //! What a layer below, which repairs losses ([`fec`](anabranch_fec)), tells TCP and asks of it.
 
+use std::ops::Range;
+
 use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
 use super::Endpoint;
@@ -60,6 +62,17 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     pub const fn rcv_nxt(&self) -> Seq {
         self.rcv.nxt
+    }
+
+    /// The parts of `octets`, which the peer has sent, that have not arrived.
+    #[must_use]
+    pub fn missing(&self, octets: Range<Seq>) -> Vec<Range<Seq>> {
+        let from = octets.start.max(self.rcv.nxt);
+        match &self.rcv.cold.receive {
+            _ if from >= octets.end => Vec::new(),
+            Some(receive) => receive.missing(from, octets.end),
+            None => vec![from..octets.end],
+        }
     }
 
     /// Where the window that the peer was given ends: no octet of it has a number from there on.

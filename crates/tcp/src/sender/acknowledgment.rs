@@ -3,7 +3,7 @@
 
 use anabranch_core::{
     body::Body,
-    units::{Bytes, Instant},
+    units::{Bytes, Duration, Instant},
 };
 
 use super::{Sender, timers::Timer};
@@ -44,6 +44,8 @@ pub(super) struct News {
     pub(super) prior_phase: Phase,
     pub(super) prior_una: Seq,
     pub(super) prior_in_flight: u64,
+    /// Round-trip time by timestamp, where retransmissions leave no other.
+    pub(super) rtt_by_timestamp: Option<Duration>,
 }
 
 impl<B: Body> Sender<B> {
@@ -123,6 +125,7 @@ impl<B: Body> Sender<B> {
             prior_in_flight: Bytes::new(prior_in_flight),
             in_flight: Bytes::new(self.board.in_flight()),
             rtt: Some(rtt),
+            rtt_by_timestamp: None,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
             rate,
@@ -154,9 +157,10 @@ impl<B: Body> Sender<B> {
             prior_phase: Phase::Open,
             prior_una: una,
             prior_in_flight,
+            rtt_by_timestamp: None,
         };
         self.board.acknowledge(self.una, &mut news.delivered);
-        self.sample_rtt(now, segment, &news.delivered);
+        news.rtt_by_timestamp = self.sample_rtt(now, segment, &news.delivered);
         self.after_progress_always(now, true);
         if ce_marked {
             self.on_echo(now, &news);
@@ -205,6 +209,7 @@ impl<B: Body> Sender<B> {
             prior_phase: self.recovery.phase,
             prior_una: self.una,
             prior_in_flight: self.board.in_flight(),
+            rtt_by_timestamp: None,
         };
         if self.agreed.guided {
             self.take_sack(segment, ack, &mut news);
@@ -217,7 +222,7 @@ impl<B: Body> Sender<B> {
             self.after_release(now);
             self.buffer.release(ack);
             self.expiries = 0;
-            self.sample_rtt(now, segment, &news.delivered);
+            news.rtt_by_timestamp = self.sample_rtt(now, segment, &news.delivered);
             if self.cold.watch.is_some() {
                 self.tell_remedy_of_progress(now, &news);
             }

@@ -79,6 +79,7 @@ impl<B: Body> Sender<B> {
             prior_in_flight: Bytes::new(news.prior_in_flight),
             in_flight: Bytes::new(self.board.in_flight()),
             rtt,
+            rtt_by_timestamp: news.rtt_by_timestamp,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
             rate,

@@ -28,19 +28,24 @@ impl<B: Body> Sender<B> {
         })
     }
 
-    /// RFC 6298 §3 and RFC 7323 §4: samples from what was sent once, or by timestamp.
-    pub(crate) fn sample_rtt(&mut self, now: Instant, segment: &Segment<B>, delivered: &Delivered) {
+    /// RFC 6298 §3 and RFC 7323 §4: samples from what was sent once, or by timestamp. Returns the sample by timestamp.
+    pub(crate) fn sample_rtt(
+        &mut self,
+        now: Instant,
+        segment: &Segment<B>,
+        delivered: &Delivered,
+    ) -> Option<Duration> {
         if self.sample_rtt_once(now, delivered) {
-            return;
+            return None;
         }
-        if let Some(timestamps) = segment.timestamps
-            && self.agreed.timestamps
-        {
-            let ticks = timestamp(now).wrapping_sub(timestamps.echo);
-            if ticks.cast_signed() > 0 {
-                self.take_rtt(Duration::from_millis(u64::from(ticks)));
-            }
+        let timestamps = segment.timestamps.filter(|_| self.agreed.timestamps)?;
+        let ticks = timestamp(now).wrapping_sub(timestamps.echo);
+        if ticks.cast_signed() <= 0 {
+            return None;
         }
+        let rtt = Duration::from_millis(u64::from(ticks));
+        self.take_rtt(rtt);
+        Some(rtt)
     }
 
     /// A sample from what was sent once; `false` if some of what was delivered was retransmitted.

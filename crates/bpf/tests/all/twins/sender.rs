@@ -325,6 +325,7 @@ impl Sender {
             prior_in_flight: self.bytes(prior),
             in_flight: self.bytes(self.in_flight()),
             rtt: Some(rtt),
+            rtt_by_timestamp: None,
             srtt: self.srtt,
             min_rtt: self.min_rtt,
             rate: None,

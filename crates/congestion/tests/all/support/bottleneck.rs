@@ -171,6 +171,7 @@ impl Bottleneck {
             prior_in_flight: PACKET * prior,
             in_flight: PACKET * self.in_flight(),
             rtt: Some(rtt),
+            rtt_by_timestamp: None,
             srtt: self.srtt,
             min_rtt: self.min_rtt,
             rate,

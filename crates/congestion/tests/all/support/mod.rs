@@ -32,6 +32,7 @@ pub fn ack(now: Instant, rtt: Duration) -> Ack {
         prior_in_flight: Bytes::ZERO,
         in_flight: Bytes::ZERO,
         rtt: Some(rtt),
+        rtt_by_timestamp: None,
         srtt: rtt,
         min_rtt: rtt,
         rate: None,

@@ -31,6 +31,8 @@ pub(super) struct LinkPlacing<'a> {
     pub seed: u64,
     /// What the run measures.
     pub window: Window,
+    /// Whether packets are logged.
+    pub records_waits: bool,
     /// See [`queue::Init::flows`].
     pub flow_names: &'a [String],
     /// See [`queue::Init::hosts`].
@@ -44,6 +46,7 @@ impl LinkPlacing<'_> {
             rings: (ring, own_ring),
             seed,
             window,
+            records_waits,
             flow_names,
             hosts,
         } = self;
@@ -84,6 +87,8 @@ impl LinkPlacing<'_> {
                 may_change: spec.may_change,
                 stream: Stream::new(seed, &spec.name),
                 window,
+                held_limit: spec.held_limit,
+                records_waits,
                 group: spec
                     .group
                     .map(|group| Members::new(group.members, group.spread, group.idle, window)),

@@ -39,6 +39,8 @@ pub struct LinkSpec {
     pub queue: queue::Config,
     /// Reordering inside the queue.
     pub reorder: Option<Reorder>,
+    /// How much it may hold in all: waiting, being sent and propagating.
+    pub held_limit: Limit,
     /// Impairments in order.
     pub impairments: Vec<impair::Config>,
     /// A service instead of the fixed rate.
@@ -98,6 +100,7 @@ impl LinkSpec {
             overtake: false,
             queue: queue::Config::DropTail(queue::drop_tail::Params::default()),
             reorder: None,
+            held_limit: Limit::Unlimited,
             impairments: Vec::new(),
             service: None,
             up: true,
@@ -165,6 +168,7 @@ impl LinkSpec {
             && self.impairments.is_empty()
             && self.service.is_none()
             && self.delays.is_none()
+            && self.held_limit == Limit::Unlimited
             && self.up
             && !self.may_change
             && self.group.is_none();

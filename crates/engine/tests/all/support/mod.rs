@@ -1,6 +1,7 @@
 //! Random scenarios: topologies, losses, reordering, duplication, changes, mixes of flows.
 
 pub mod logged;
+pub mod outputs;
 pub mod runs;
 pub mod simulate;
 

@@ -485,7 +485,8 @@ mod tests {
             sent: micros(sent),
             received: None,
             lost: None,
-            queue_delay: Duration::ZERO,
+            rebuilt: false,
+            queue_delay: None,
             reordered: false,
             extent: 0,
         });

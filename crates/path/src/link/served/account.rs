@@ -6,7 +6,7 @@ use super::{
     super::{service::Service, statistics::Statistics},
     ServedLink,
 };
-use crate::queue::Outcome;
+use crate::queue::{Item, Outcome};
 
 impl ServedLink {
     /// What it has counted so far, without the waiting that still goes on.
@@ -69,6 +69,23 @@ impl ServedLink {
         self.queue.len() + staged as usize
     }
 
+    /// A packet begins to be sent at `started`.
+    #[inline]
+    pub(super) fn count_wait(&mut self, item: &Item, started: Instant) {
+        if started == item.arrived {
+            self.statistics.unqueued(self.window, started);
+            return;
+        }
+        let queue_delay = started - item.arrived;
+        self.statistics.queued(self.window, started, queue_delay);
+        if self.records_waits {
+            self.outcomes.push(Outcome::Waited {
+                packet: item.packet,
+                queue_delay,
+            });
+        }
+    }
+
     #[inline]
     pub(super) fn count_drops(&mut self, now: Instant, before: usize) {
         if self.outcomes.len() > before {
@@ -83,7 +100,7 @@ impl ServedLink {
             match outcome {
                 Outcome::Dropped(_) => self.statistics.dropped_packets += u64::from(measured),
                 Outcome::Marked(_) => self.statistics.marked_packets += u64::from(measured),
-                Outcome::Moved(_) => {}
+                Outcome::Moved(_) | Outcome::Waited { .. } => {}
             }
         }
     }

@@ -97,7 +97,7 @@ impl ServedLink {
     pub(super) fn travel(
         &mut self,
         now: Instant,
-        (size, ecn): (u32, Ecn),
+        (size, ecn, has_data): (u32, Ecn, bool),
         impairing: &mut Vec<Impairing>,
     ) -> Travel {
         let mut at = now + self.propagation.at(now);
@@ -108,6 +108,7 @@ impl ServedLink {
                 size,
                 ecn,
                 index: impaired.seen,
+                has_data,
             };
             let mut draw = impaired.stream.at(impaired.seen);
             impaired.seen += 1;
@@ -142,7 +143,7 @@ impl ServedLink {
         item: &Item,
         impairing: &mut Vec<Impairing>,
     ) -> Completed {
-        match self.travel(now, (item.size, item.ecn), impairing) {
+        match self.travel(now, (item.size, item.ecn, item.has_data), impairing) {
             Travel::Lost { at } => {
                 if self.window.contains(at) {
                     self.statistics.lost_packets += 1;
@@ -155,6 +156,9 @@ impl ServedLink {
             Travel::Through { at, duplicate } => {
                 if !self.reorders {
                     self.count_order(item.order, at);
+                }
+                if let Some(held) = &mut self.held {
+                    held.add(at, item.size, 1 + u8::from(duplicate));
                 }
                 Completed::Exit(Exit {
                     packet: item.packet,

@@ -117,7 +117,7 @@ impl ServedLink {
     fn start_on(&mut self, now: Instant, member: usize, load: Load) {
         let begin = self.group().ready(member, now);
         if let Load::Packet(item) = &load {
-            self.statistics.waited(self.window, item.arrived, begin);
+            self.count_wait(item, begin);
         }
         let done = self.service.finish(begin, u64::from(load.size()) * 8);
         self.group().start(member, load, begin, done);
@@ -158,7 +158,7 @@ impl ServedLink {
     /// An LACPDU leaves: what befalls packets in flight befalls it.
     fn send_off(&mut self, now: Instant, port: usize, frame: Frame) {
         let size = Load::Frame(frame).size();
-        let notice = match self.travel(now, (size, Ecn::NotEct), &mut Vec::new()) {
+        let notice = match self.travel(now, (size, Ecn::NotEct, false), &mut Vec::new()) {
             Travel::Through { at, duplicate } => Notice::Left {
                 port,
                 at,

@@ -375,6 +375,7 @@ fn what_is_in_line_may_be_more_than_four_gibibytes() {
                 arrived: Instant::START,
                 ecn: Ecn::NotEct,
                 dscp: 0,
+                has_data: true,
                 direction: Direction::Forward,
                 order: number,
             },

@@ -207,6 +207,34 @@ fn a_list_loses_what_it_names() {
     );
 }
 
+/// Pure acknowledgments and SYNs do not move the count of packets with data.
+#[test]
+fn a_list_counts_packets_with_data_apart() {
+    let lost = |params: Value, has_data: &[bool]| -> Vec<usize> {
+        let mut bench = Bench::new(&config("loss-list", params), 1);
+        let verdicts: Vec<_> = has_data
+            .iter()
+            .map(|has_data| bench.with_data(*has_data))
+            .collect();
+        (0..verdicts.len())
+            .filter(|k| verdicts[*k] == Verdict::Lose)
+            .collect()
+    };
+    // SYN, acknowledgment, data; SYN, data.
+    let [linux, rfc] = [
+        &[false, false, true, true, true][..],
+        &[false, true, true, true],
+    ];
+    assert_eq!(lost(json!({ "data_packets": [0, 2] }), linux), [2, 4]);
+    assert_eq!(lost(json!({ "data_packets": [0, 2] }), rfc), [1, 3]);
+    assert_eq!(lost(json!({ "packets": [1] }), linux), [1]);
+    // Both counts go on where a packet has both names.
+    assert_eq!(
+        lost(json!({ "packets": [2, 3], "data_packets": [0, 2] }), linux),
+        [2, 3, 4]
+    );
+}
+
 /// Lists in files: numbers and times, comments and blank lines.
 #[test]
 fn lists_are_read_from_files() {
@@ -247,6 +275,11 @@ fn what_does_not_go_together_is_refused() {
     for (kind, params, key) in [
         ("loss-list", json!({}), ""),
         ("loss-list", json!({ "packets": [3, 1, 3] }), "packets"),
+        (
+            "loss-list",
+            json!({ "data_packets": [3, 3] }),
+            "data_packets",
+        ),
         (
             "corrupt",
             json!({ "rate": 0.1, "bit_error_rate": 1e-6 }),

@@ -31,6 +31,7 @@ fn passing(params: &Params, packets: &[(Instant, u32)]) -> Vec<(Instant, u32)> {
             size: *size,
             ecn: Ecn::NotEct,
             index: *index,
+            has_data: true,
         };
         policer.judge(*at, view, &mut stream.at(*index)) == Verdict::Pass
     });

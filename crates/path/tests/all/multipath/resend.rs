@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_core::{
     body::{Body, Octets},
-    packet::{ConnectionId, Direction, Ecn, Packet, PacketId},
+    packet::{ConnectionId, Direction, Ecn, Packet, PacketId, WaitAccount},
     rng::Stream,
     trail::Trail,
     tunnel::{Header, Report},
@@ -90,6 +90,7 @@ fn packet(index: u32, len: u32) -> Held<Octets> {
         ecn: Ecn::NotEct,
         dscp: 0,
         trail: Trail::default(),
+        waits: WaitAccount::NONE,
         tunnel: Header::default(),
         payload: Transport::Tcp(Segment {
             seq: 1_000 * index,

@@ -78,6 +78,7 @@ fn carry(
                 // CoDel marks and drops nothing, so that what is left are turns.
                 ecn: Ecn::Ect0,
                 dscp: arrival.dscp,
+                has_data: true,
                 direction: Direction::Forward,
                 order,
             };

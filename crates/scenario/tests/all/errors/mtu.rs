@@ -103,16 +103,64 @@ fn an_unknown_kind_of_discovery_names_the_nearest() {
 
 #[test]
 fn a_request_has_a_byte_for_each_write() {
-    for (writes, request) in [(0, 10), (11, 10)] {
-        let workload = format!(
-            "stack = \"rfc\"\nworkload = {{ kind = \"request-response\", request = \"{request} bytes\", writes = {writes} }}"
-        );
+    let workload = "stack = \"rfc\"\nworkload = { kind = \"request-response\", request = \"10 bytes\", writes = 11 }";
+    let told = with("stack = \"rfc\"", workload);
+    assert!(
+        told.contains("a request of 10 bytes cannot be written in 11 writes"),
+        "{told}"
+    );
+}
+
+#[test]
+fn lists_of_writes_have_sizes_that_fit() {
+    for (keys, wrong) in [
+        (
+            "kind = \"request-response\", writes = 0",
+            "a list of their sizes",
+        ),
+        (
+            "kind = \"request-response\", writes = []",
+            "a list of their sizes",
+        ),
+        ("kind = \"request-response\", writes = [3]", "with its unit"),
+        (
+            "kind = \"request-response\", writes = [\"1 kB\", \"0 bytes\"]",
+            "a write cannot carry 0 bytes",
+        ),
+        (
+            "kind = \"request-response\", request = \"3 kB\", writes = [\"1 kB\", \"1 kB\"]",
+            "these writes add up to 2000 bytes, and `request` is 3000 bytes",
+        ),
+        (
+            "kind = \"request-response\", response = \"9 bytes\", response_writes = [\"1 kB\"]",
+            "and `response` is 9 bytes",
+        ),
+        (
+            "kind = \"request-response\", response_writes = [\"18 EB\", \"18 EB\"]",
+            "18",
+        ),
+        (
+            "kind = \"paced\", rate = \"1 Mbit/s\", writes = [\"1 kB\", \"5 GB\"]",
+            "a write cannot carry 5000 MB",
+        ),
+        (
+            "kind = \"paced\", rate = \"1 Mbit/s\", writes = [\"0 bytes\"]",
+            "a write cannot carry 0 bytes",
+        ),
+        (
+            "kind = \"paced\", rate = \"1 Mbit/s\", payload = \"1 kB\", writes = [\"1 kB\"]",
+            "`payload` and `writes` do not go together",
+        ),
+        (
+            "kind = \"paced\", rate = \"80 Gbit/s\", writes = [\"1 kB\", \"1 bytes\"]",
+            "more often than once in 1 ns",
+        ),
+    ] {
+        let workload = format!("stack = \"rfc\"\nworkload = {{ {keys} }}");
         let told = with("stack = \"rfc\"", &workload);
         assert!(
-            told.contains(&format!(
-                "a request of {request} bytes cannot be written in {writes} writes"
-            )),
-            "{told}"
+            told.contains(wrong) && told.contains("test.toml:"),
+            "{keys}: {told}"
         );
     }
 }

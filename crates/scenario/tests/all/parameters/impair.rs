@@ -27,6 +27,7 @@ fn wrong_parameters_have_a_place() {
             r#""loss-list""#,
             r#"{ kind = "loss-list", packets = [4, 4] }"#,
             r#"{ kind = "loss-list", packets = [-1] }"#,
+            r#"{ kind = "loss-list", data_packets = [4, 4] }"#,
             r#"{ kind = "loss-list", times = [2.5] }"#,
             r#""jitter""#,
             r#"{ kind = "jitter", distribution = "gaussian", mean = "5 ms" }"#,

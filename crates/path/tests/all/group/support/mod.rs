@@ -142,6 +142,8 @@ impl Rig {
                 may_change: false,
                 stream: Stream::new(setup.seed, "link"),
                 window,
+                held_limit: Limit::Unlimited,
+                records_waits: false,
                 group: Some(Members::new(
                     setup.members,
                     setup.spread,
@@ -223,6 +225,7 @@ impl Rig {
                     arrived: next,
                     ecn: Ecn::NotEct,
                     dscp: 0,
+                    has_data: true,
                     direction: Direction::Forward,
                     order: 0,
                 };

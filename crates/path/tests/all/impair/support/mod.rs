@@ -34,10 +34,18 @@ impl Bench {
         self.sized(now, 1_500)
     }
     pub fn sized(&mut self, now: Instant, size: u32) -> Verdict {
+        self.judge(now, size, true)
+    }
+    /// The next packet comes, of 1,500 bytes at the start of the run, with or without data.
+    pub fn with_data(&mut self, has_data: bool) -> Verdict {
+        self.judge(Instant::START, 1_500, has_data)
+    }
+    fn judge(&mut self, now: Instant, size: u32, has_data: bool) -> Verdict {
         let view = View {
             size,
             ecn: Ecn::NotEct,
             index: self.index,
+            has_data,
         };
         let mut draw = self.stream.at(self.index);
         self.index += 1;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::{
     body::{Body, Octets},
-    packet::{ConnectionId, Direction, Ecn, Packet},
+    packet::{ConnectionId, Direction, Ecn, Packet, WaitAccount},
     trail::Trail,
     tunnel::Header,
     units::{Duration, Instant, Rate},
@@ -215,6 +215,7 @@ fn send(trial: &Trial, entrance: &mut Entrance<Octets>, order: Order) -> (Arriva
             ecn: Ecn::NotEct,
             dscp: 0,
             trail: Trail::default(),
+            waits: WaitAccount::NONE,
             tunnel: Header::default(),
             payload: if order == Order::Tunnel {
                 Transport::Datagram(body.clone())

@@ -105,7 +105,7 @@ impl<Q: QueueDiscipline> Link<Q> {
             match outcome {
                 Outcome::Dropped(item) => self.log(now, &item, Fate::Dropped),
                 Outcome::Marked(item) => self.log(now, &item, Fate::Marked),
-                Outcome::Moved(_) => panic!("nothing moves here"),
+                Outcome::Moved(_) | Outcome::Waited { .. } => panic!("neither happens here"),
             }
         }
         result
@@ -162,6 +162,7 @@ impl<Q: QueueDiscipline> Link<Q> {
                 arrived: arrival.at,
                 ecn: arrival.ecn,
                 dscp: 0,
+                has_data: true,
                 direction: Direction::Forward,
                 order: self.arrivals,
             };

@@ -225,6 +225,7 @@ impl Bench {
             arrived: self.now,
             ecn,
             dscp: 0,
+            has_data: true,
             direction: Direction::Forward,
             order: number,
         };
@@ -363,6 +364,9 @@ impl Bench {
                 self.fates[item.order as usize].marked = true;
             }
             Outcome::Moved(item) => return Err(format!("{} was moved", item.order)),
+            Outcome::Waited { packet, .. } => {
+                return Err(format!("a queue reported the wait of {packet:?}"));
+            }
         }
         Ok(())
     }

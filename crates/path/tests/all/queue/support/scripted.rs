@@ -100,6 +100,7 @@ impl Scripted {
             arrived: arrival.at,
             ecn: arrival.ecn,
             dscp: 0,
+            has_data: true,
             direction: Direction::Forward,
             order: self.arrivals,
         };

@@ -1,0 +1,36 @@
+//! SYN-ACKs with other sequence numbers than the first: of a proxy, a second server, or an older connection.
+//!
+//! One of them opens the direction: the one that the peer acknowledges, or that the data follows.
+
+use crate::segment::Segment;
+
+/// SYN-ACKs that are kept, at most.
+const MOST: usize = 8;
+/// Numbers further from a SYN-ACK are of another connection.
+pub(super) const NEAR: u32 = 1 << 24;
+
+/// The SYN-ACKs that did not open a direction.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    others: Vec<Segment>,
+}
+
+impl Answers {
+    pub(crate) fn keep(&mut self, segment: &Segment) {
+        if self.others.len() < MOST {
+            self.others.push(*segment);
+        }
+    }
+
+    /// The other SYN-ACK to which a number of data or of an acknowledgment belongs; `first` is the octet after the SYN-ACK that
+    /// opened the direction.
+    pub(crate) fn choose(&mut self, first: u32, number: u32) -> Option<Segment> {
+        let from = |first: u32| number.wrapping_sub(first);
+        let others = self.others.iter();
+        let nearest = others.min_by_key(|one| from(one.seq.wrapping_add(1)));
+        let nearest =
+            *nearest.filter(|one| from(one.seq.wrapping_add(1)) < NEAR.min(from(first)))?;
+        self.others.clear();
+        Some(nearest)
+    }
+}

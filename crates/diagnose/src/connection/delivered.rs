@@ -1,0 +1,211 @@
+//! Sizes and positions of the segments that were acknowledged: which size a path carries, and whether a device on it takes the
+//! receiver's window without its scale.
+
+use std::collections::VecDeque;
+
+/// Segments that wait for an acknowledgment, at most; of more, the oldest are left out.
+const MOST: usize = 4096;
+/// Segments of one range that are looked at: a retransmission or a SACK block covers few.
+const MOST_TOUCHED: usize = 64;
+
+/// Where a segment ended, beside the window as the header has it, without the scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Position {
+    /// The first copy ended within.
+    Within,
+    /// The first copy ended beyond, and a later one within.
+    FirstBeyond,
+    /// All copies ended beyond.
+    Beyond,
+}
+
+/// A segment of new data.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    start: i64,
+    end: i64,
+    /// Octets of its smallest copy.
+    least: i64,
+    position: Position,
+    is_repeated: bool,
+    /// A SACK block covers it.
+    has_arrived: bool,
+}
+
+/// The segments of a direction by their acknowledgments.
+#[derive(Debug, Default)]
+pub(crate) struct Delivered {
+    waiting: VecDeque<Sent>,
+    /// The right edge of the window without its scale.
+    edge: Option<i64>,
+    /// Octets of the largest segment that was acknowledged.
+    pub(crate) largest: i64,
+    /// Segments that arrived at once within the window without its scale.
+    pub(crate) within: u64,
+    /// Segments of which a copy beyond it arrived.
+    pub(crate) beyond: u64,
+    /// Segments whose first copy was lost, beyond it and within.
+    pub(crate) lost_beyond: u64,
+    pub(crate) lost_within: u64,
+}
+
+impl Delivered {
+    /// A segment with data is sent.
+    pub(crate) fn send(&mut self, start: i64, end: i64) {
+        let top = self.waiting.back().map_or(i64::MIN, |last| last.end);
+        if start < top {
+            let first = self.behind(start);
+            for one in self.waiting.range_mut(first..).take(MOST_TOUCHED) {
+                if one.start >= end {
+                    break;
+                }
+                one.is_repeated = true;
+                if one.position == Position::Beyond && self.edge.is_none_or(|edge| one.end <= edge)
+                {
+                    one.position = Position::FirstBeyond;
+                }
+                if start > one.start || end < one.end {
+                    one.least = one.least.min(end - start);
+                }
+            }
+        }
+        let start = start.max(top);
+        if start >= end {
+            return;
+        }
+        if self.waiting.len() >= MOST {
+            self.waiting.pop_front();
+        }
+        let is_beyond = self.edge.is_some_and(|edge| end > edge);
+        let position = if is_beyond {
+            Position::Beyond
+        } else {
+            Position::Within
+        };
+        self.waiting.push_back(Sent {
+            start,
+            end,
+            least: end - start,
+            position,
+            is_repeated: false,
+            has_arrived: false,
+        });
+    }
+
+    /// The receiver announces a window, which has this value in the header.
+    pub(crate) fn announce(&mut self, una: i64, raw: u16) {
+        self.edge = Some(una + i64::from(raw));
+    }
+
+    /// All below `una` is acknowledged.
+    pub(crate) fn acknowledge(&mut self, una: i64) {
+        while let Some(one) = self.waiting.front().copied()
+            && one.end <= una
+        {
+            self.waiting.pop_front();
+            if !one.has_arrived {
+                self.arrive(one);
+            }
+        }
+    }
+
+    /// A SACK block covers a range.
+    pub(crate) fn select(&mut self, start: i64, end: i64) {
+        let first = self.waiting.partition_point(|one| one.start < start);
+        for at in first..self.waiting.len().min(first + MOST_TOUCHED) {
+            let Some(one) = self.waiting.get_mut(at) else {
+                return;
+            };
+            if one.end > end {
+                return;
+            }
+            if !std::mem::replace(&mut one.has_arrived, true) {
+                let one = *one;
+                self.arrive(one);
+            }
+        }
+    }
+
+    fn arrive(&mut self, one: Sent) {
+        self.largest = self.largest.max(one.least);
+        let count = match one.position {
+            Position::Beyond => &mut self.beyond,
+            Position::FirstBeyond => &mut self.lost_beyond,
+            Position::Within if one.is_repeated => &mut self.lost_within,
+            Position::Within => &mut self.within,
+        };
+        *count += 1;
+    }
+
+    /// The connection has ended: segments that no acknowledgment covers were lost, if the sender retransmitted any.
+    pub(crate) fn finish(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        if !waiting.iter().any(|one| one.is_repeated) {
+            return;
+        }
+        for one in waiting.iter().filter(|one| !one.has_arrived) {
+            let count = match one.position {
+                Position::Within => &mut self.lost_within,
+                Position::FirstBeyond | Position::Beyond => &mut self.lost_beyond,
+            };
+            *count += 1;
+        }
+    }
+
+    /// The first segment that ends behind `at`.
+    fn behind(&self, at: i64) -> usize {
+        self.waiting.partition_point(|one| one.end <= at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_that_arrived_in_parts_is_as_large_as_its_parts() {
+        let mut delivered = Delivered::default();
+        delivered.send(0, 1448);
+        delivered.send(0, 500);
+        delivered.send(500, 1448);
+        delivered.acknowledge(1448);
+        assert_eq!(delivered.largest, 500);
+        delivered.send(1448, 2448);
+        delivered.acknowledge(2448);
+        assert_eq!(delivered.largest, 1000);
+    }
+
+    #[test]
+    fn a_retransmission_beyond_the_window_that_arrives_clears_the_path() {
+        let mut delivered = Delivered::default();
+        delivered.announce(0, 64);
+        delivered.send(0, 1000);
+        delivered.send(0, 1000);
+        delivered.acknowledge(1000);
+        assert_eq!((delivered.beyond, delivered.lost_beyond), (1, 0));
+        delivered.announce(1000, 500);
+        delivered.send(1000, 2000);
+        delivered.announce(1000, 1000);
+        delivered.send(1000, 2000);
+        delivered.acknowledge(2000);
+        assert_eq!((delivered.beyond, delivered.lost_beyond), (1, 1));
+    }
+
+    #[test]
+    fn segments_count_by_the_window_at_their_time() {
+        let mut delivered = Delivered::default();
+        delivered.announce(0, 65_535);
+        delivered.send(0, 1000);
+        delivered.send(1000, 2000);
+        delivered.acknowledge(2000);
+        delivered.announce(2000, 64);
+        delivered.send(2000, 3000);
+        delivered.send(3000, 4000);
+        delivered.send(4000, 5000);
+        delivered.select(3000, 4000);
+        delivered.send(2000, 3000);
+        delivered.finish();
+        assert_eq!((delivered.within, delivered.beyond), (2, 1));
+        assert_eq!((delivered.lost_within, delivered.lost_beyond), (0, 2));
+    }
+}

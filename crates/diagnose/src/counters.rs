@@ -1,0 +1,58 @@
+//! Finds hosts that share one counter of IP identifications among connections.
+
+use std::net::IpAddr;
+
+use crate::segment::{End, SYN, Segment};
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "hosts are looked up and never iterated over"
+)]
+type Hosts = std::collections::HashMap<IpAddr, Host>;
+
+/// Hosts that are kept; beyond it all are discarded.
+const MOST: usize = 1 << 14;
+/// The longest step of a counter from one packet to the next.
+const LONGEST: u16 = 64;
+/// Steps from one connection to another that show a shared counter: two counters are this near in one of 1000 cases.
+const FEW: u32 = 2;
+
+/// The last packet of a host, and steps from one connection to another.
+#[derive(Debug)]
+struct Host {
+    id: u16,
+    ends: (End, End),
+    changes: u32,
+    steps: u32,
+}
+
+/// The hosts of a capture.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    hosts: Hosts,
+}
+
+impl Counters {
+    /// Notes a packet; whether its host shares a counter among connections.
+    pub(crate) fn see(&mut self, segment: &Segment) -> bool {
+        let Some(id) = segment.id.filter(|id| *id != 0 && !segment.has(SYN)) else {
+            return false;
+        };
+        let ends = (segment.source, segment.target);
+        if self.hosts.len() >= MOST {
+            self.hosts.clear();
+        }
+        let host = self.hosts.entry(segment.source.0).or_insert(Host {
+            id,
+            ends,
+            changes: 0,
+            steps: 0,
+        });
+        if host.ends != ends {
+            host.changes += 1;
+            host.steps += u32::from((1..=LONGEST).contains(&id.wrapping_sub(host.id)));
+        }
+        (host.id, host.ends) = (id, ends);
+        host.steps >= FEW && 2 * host.steps > host.changes
+    }
+}

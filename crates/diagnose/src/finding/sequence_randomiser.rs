@@ -1,0 +1,39 @@
+//! A device that rewrites sequence numbers and not the SACK option.
+
+use super::{Case, Finding, Meta, counted};
+use crate::report::OneWay;
+
+pub(super) const META: Meta = Meta {
+    name: "sequence-randomiser",
+    title: "SACK blocks of other sequence numbers",
+    meaning: "A firewall rewrites the sequence numbers of the connection and leaves those in the SACK option as they are. The \
+              sender ignores such blocks, so that it recovers lost segments without SACK, mostly by timeouts.",
+    evidence: "SACK blocks lie beyond the receiver's window, below the first octet, or in data that is sent for the first time \
+               later.",
+    confusion: "A receiver whose SACK option is wrong. Blocks of data that the capture lost are not counted.",
+};
+
+/// The first loss alone brings three duplicate acknowledgments (RFC 5681 §3.2).
+const FEW: u64 = 3;
+
+pub(super) fn is_found(data: &OneWay) -> bool {
+    data.wrong_sack_blocks >= FEW && data.wrong_sack_blocks > data.sack_blocks
+}
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let data = case.data;
+    is_found(data).then(|| Finding {
+        cause: META.name,
+        share: case.of_time("retransmission-timeout"),
+        text: format!(
+            "{} to {}: {} of {} cannot be of this data. A firewall that randomises sequence numbers leaves the SACK option as \
+             it is, and {} recovers without SACK.",
+            case.sender,
+            case.receiver,
+            counted(data.wrong_sack_blocks, "SACK block"),
+            case.receiver,
+            case.sender
+        ),
+        packets: Vec::new(),
+    })
+}

@@ -1,0 +1,44 @@
+//! A device on the path that takes the receiver's window without its scale, and drops the rest.
+
+use super::{Case, Finding, Meta, counted};
+
+pub(super) const META: Meta = Meta {
+    name: "window-scaling-ignored",
+    title: "Window scaling ignored on the path",
+    meaning: "A device on the path takes the receiver's window without its scale and drops segments that end beyond it.",
+    evidence: "Every segment beyond the window as the header has it was lost, none of them arrived at once, and segments of that size \
+         within it did.",
+    confusion: "A host or path that fails between the first flight and the second.",
+};
+
+/// Fewer segments that were lost show no limit (RFC 5681's threshold for a loss).
+const LEAST: u64 = 3;
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let window = case.data.unscaled_window?;
+    let is_seen = case.connection.handshake == "seen";
+    let is_limit = window.lost_beyond >= LEAST
+        && window.arrived_beyond == 0
+        && window.arrived_within > 0
+        && window.lost_within == 0;
+    // Smaller segments that arrived show nothing of larger ones.
+    let lost = case.data.retransmissions.iter();
+    let lost: Vec<_> = lost.filter(|one| one.bytes > 0).collect();
+    let has_carried = lost
+        .iter()
+        .any(|one| u64::from(one.bytes) <= case.largest_acknowledged);
+    (is_seen && is_limit && has_carried).then(|| Finding {
+        cause: META.name,
+        share: case.of_time("retransmission-timeout"),
+        text: format!(
+            "{} to {}: {} beyond the window of {} as the header has it, without its scale, arrived at none of the first attempts, and {} \
+             within it did: a device on the path may not know the window's scale.",
+            case.sender,
+            case.receiver,
+            counted(window.lost_beyond, "segment"),
+            case.receiver,
+            counted(window.arrived_within, "segment"),
+        ),
+        packets: case.frames(&lost),
+    })
+}

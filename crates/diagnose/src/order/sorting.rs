@@ -1,0 +1,199 @@
+//! Sorts any number of segments by time in bounded memory: sorted runs in a temporary file, which are merged.
+
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    fs::File,
+    io::{self, Write},
+    os::unix::fs::FileExt,
+};
+
+use super::record::{self, LENGTH};
+use crate::{segment::Segment, time::Nanos};
+
+/// Segments that are sorted in memory: about 20 MB. Fewer never reach a disk.
+const RUN: usize = 1 << 17;
+/// Records that are read at once of each run: 64 MB in all for a thousand million segments.
+const READ: usize = 64;
+
+/// Segments that are to be sorted.
+#[derive(Debug)]
+pub(crate) struct Sorting {
+    most: usize,
+    held: Vec<Segment>,
+    file: Option<File>,
+    /// The first record of each run, and one past its last.
+    runs: Vec<(u64, u64)>,
+}
+
+impl Default for Sorting {
+    fn default() -> Self {
+        Self::with_runs_of(RUN)
+    }
+}
+
+impl Sorting {
+    /// Sorts in memory up to a number of segments.
+    fn with_runs_of(most: usize) -> Self {
+        Self {
+            most,
+            held: Vec::new(),
+            file: None,
+            runs: Vec::new(),
+        }
+    }
+
+    /// Takes a segment.
+    ///
+    /// # Errors
+    /// If the temporary file cannot be written.
+    pub(crate) fn push(&mut self, segment: Segment) -> io::Result<()> {
+        if self.held.len() >= self.most {
+            self.spill()?;
+        }
+        self.held.push(segment);
+        Ok(())
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => tempfile::tempfile()?,
+        };
+        self.held.sort_by_key(|segment| segment.time);
+        let mut octets = Vec::with_capacity(LENGTH * READ);
+        for part in self.held.chunks(READ) {
+            octets.clear();
+            for segment in part {
+                record::write(segment, &mut octets);
+            }
+            file.write_all(&octets)?;
+        }
+        let start = self.runs.last().map_or(0, |run| run.1);
+        self.runs.push((start, start + self.held.len() as u64));
+        self.held.clear();
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Gives out all segments by time; those of one time keep their order.
+    ///
+    /// # Errors
+    /// If the temporary file cannot be read, or `take` fails.
+    pub(crate) fn finish<E: From<io::Error>>(
+        mut self,
+        mut take: impl FnMut(&Segment) -> Result<(), E>,
+    ) -> Result<(), E> {
+        // Stable; the runs in the file are earlier than these segments.
+        self.held.sort_by_key(|segment| segment.time);
+        let Some(file) = self.file else {
+            return self.held.iter().try_for_each(take);
+        };
+        let mut runs: Vec<Run> = self.runs.into_iter().map(Run::in_file).collect();
+        self.held.reverse();
+        runs.push(Run {
+            left: 0..0,
+            ahead: self.held,
+        });
+        let mut next: BinaryHeap<Reverse<(Nanos, usize)>> = BinaryHeap::new();
+        for (index, run) in runs.iter_mut().enumerate() {
+            next.extend(run.time(&file)?.map(|time| Reverse((time, index))));
+        }
+        while let Some(Reverse((_, index))) = next.pop() {
+            let Some(run) = runs.get_mut(index) else {
+                break;
+            };
+            if let Some(segment) = run.ahead.pop() {
+                take(&segment)?;
+            }
+            next.extend(run.time(&file)?.map(|time| Reverse((time, index))));
+        }
+        Ok(())
+    }
+}
+
+/// A sorted run: records that are not read yet, and segments that are, the next one last.
+#[derive(Debug)]
+struct Run {
+    left: std::ops::Range<u64>,
+    ahead: Vec<Segment>,
+}
+
+impl Run {
+    fn in_file((start, end): (u64, u64)) -> Self {
+        Self {
+            left: start..end,
+            ahead: Vec::new(),
+        }
+    }
+
+    /// The time of its next segment.
+    fn time(&mut self, file: &File) -> io::Result<Option<Nanos>> {
+        if self.ahead.is_empty() && !self.left.is_empty() {
+            let count = (self.left.end - self.left.start).min(READ as u64);
+            let mut octets = vec![0; LENGTH * READ.min(usize::try_from(count).unwrap_or(READ))];
+            file.read_exact_at(&mut octets, self.left.start * LENGTH as u64)?;
+            self.left.start += count;
+            self.ahead = octets.chunks_exact(LENGTH).map(record::read).collect();
+            self.ahead.reverse();
+        }
+        Ok(self.ahead.last().map(|segment| segment.time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::segment::MOST_BLOCKS;
+
+    fn segment(number: u64, time: Nanos, word: u32, bits: u8) -> Segment {
+        let has = |bit: u8| bits >> bit & 1 == 1;
+        let half = u16::try_from(word >> 16).expect("16 bits");
+        let octet = word.to_le_bytes()[0];
+        Segment {
+            number,
+            time,
+            source: (Ipv4Addr::from(word).into(), half),
+            target: if has(0) {
+                (Ipv6Addr::from(u128::from(word) << 64).into(), 80)
+            } else {
+                (Ipv4Addr::LOCALHOST.into(), 80)
+            },
+            seq: word,
+            ack: has(1).then_some(!word),
+            flags: octet,
+            window: half,
+            payload: word,
+            hop_limit: octet,
+            id: has(2).then_some(half),
+            stamps: has(3).then_some((word, !word)),
+            mss: has(4).then_some(half),
+            scale: has(5).then_some(octet),
+            sack_permitted: has(6),
+            has_all_options: has(7),
+            blocks: [(word, !word); MOST_BLOCKS],
+            block_count: octet % 5,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn runs_in_a_file_are_merged_into_a_stable_sort(made in prop::collection::vec((-3_i64..9, any::<u32>(), any::<u8>()), 0..200), most in 1_usize..90) {
+            let mut sorting = Sorting::with_runs_of(most);
+            let mut expected = Vec::new();
+            for (number, (time, word, bits)) in made.into_iter().enumerate() {
+                let segment = segment(number as u64, time, word, bits);
+                expected.push(segment);
+                sorting.push(segment).expect("a temporary file");
+            }
+            expected.sort_by_key(|segment| segment.time);
+            let mut found = Vec::new();
+            sorting.finish(|segment| { found.push(*segment); Ok::<_, io::Error>(()) }).expect("a temporary file");
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

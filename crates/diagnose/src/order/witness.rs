@@ -1,0 +1,101 @@
+//! Whether times that go back are of a capture of several files, or of a clock that was set back.
+//!
+//! A sender's sequence numbers ascend with time. If they ascend in the order of the file while times go back, the clock was set
+//! back; if they go back with the times, earlier packets were written later.
+
+use std::cmp::Ordering;
+
+use super::STEP;
+use crate::{
+    segment::{End, FIN, SYN, Segment},
+    time::Nanos,
+};
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "directions are looked up and never iterated over"
+)]
+type Directions = std::collections::HashMap<(End, End), Progress>;
+
+/// Directions that are remembered, at most.
+const MOST: usize = 1 << 14;
+
+/// The last segment of a direction.
+#[derive(Debug, Clone, Copy)]
+struct Progress {
+    time: Nanos,
+    /// Of the segment before it in the file, of any direction: one that is ahead of both neighbours has a damaged time.
+    before: Option<Nanos>,
+    next: u32,
+    ack: Option<u32>,
+}
+
+/// Compares the segments of each direction whose times go back.
+#[derive(Debug, Default)]
+pub(crate) struct Witness {
+    directions: Directions,
+    last: Option<Nanos>,
+    /// Pairs of segments for a clock that was set back, and for files that were joined.
+    clock: u64,
+    files: u64,
+}
+
+impl Witness {
+    /// The next segment in the order of the file.
+    pub(crate) fn see(&mut self, segment: &Segment) {
+        let key = (segment.source, segment.target);
+        let progress = Progress {
+            before: self.last.replace(segment.time),
+            ..Progress::of(segment)
+        };
+        if self.directions.len() >= MOST && !self.directions.contains_key(&key) {
+            self.directions.clear();
+        }
+        let before = self.directions.insert(key, progress);
+        // A SYN begins other numbers.
+        let before = before.filter(|_| !segment.has(SYN));
+        if let Some(before) = before
+            && before.time.saturating_sub(segment.time) > STEP
+            && before.before.is_none_or(|time| time > segment.time)
+        {
+            match progress.beyond(before) {
+                Ordering::Greater => self.clock += 1,
+                Ordering::Equal => {}
+                Ordering::Less => self.files += 1,
+            }
+        }
+    }
+
+    /// The clock was set back.
+    pub(crate) fn is_clock(&self) -> bool {
+        self.clock > self.files
+    }
+}
+
+impl Progress {
+    fn of(segment: &Segment) -> Self {
+        let taken = u32::from(segment.has(SYN)) + u32::from(segment.has(FIN));
+        Self {
+            time: segment.time,
+            before: None,
+            next: segment
+                .seq
+                .wrapping_add(segment.payload)
+                .wrapping_add(taken),
+            ack: segment.ack,
+        }
+    }
+
+    /// Whether the numbers are beyond those of another segment; if the data is not, whether the acknowledgment is.
+    fn beyond(self, before: Self) -> Ordering {
+        let distance = |from: u32, to: u32| to.wrapping_sub(from).cast_signed().cmp(&0);
+        let acks = before.ack.zip(self.ack);
+        let by_ack = acks.map_or(Ordering::Equal, |(before, now)| distance(before, now));
+        distance(before.next, self.next).then(by_ack)
+    }
+}
+
+/// A segment of the same direction continues another.
+pub(super) fn advances(before: &Segment, segment: &Segment) -> bool {
+    !segment.has(SYN) && Progress::of(segment).beyond(Progress::of(before)).is_gt()
+}

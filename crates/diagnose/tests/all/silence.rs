@@ -1,0 +1,145 @@
+//! Segments that are never acknowledged: too large for the path, beyond a window without its scale, or to a silent host.
+
+use crate::make::{MSS, Made, Script, pcap, read};
+use anabranch_diagnose::Bounds;
+
+const FAILURES: [&str; 3] = [
+    "large-segments-lost",
+    "silent-peer",
+    "window-scaling-ignored",
+];
+
+fn causes(script: &Script) -> Vec<&'static str> {
+    let findings = script.connection().findings.into_iter();
+    let causes = findings.map(|finding| finding.cause);
+    causes.filter(|cause| FAILURES.contains(cause)).collect()
+}
+
+/// The segment at `seq` is sent at `ms`, and again after timeouts.
+fn give_up(script: &mut Script, ms: u64, seq: u32, payload: u32) {
+    for time in [0, 200, 600, 1400, 3000, 6200] {
+        script.data(ms + time, seq, payload);
+    }
+}
+
+/// Small segments are acknowledged, and none that is larger.
+fn black_hole(payload: u32) -> Script {
+    let mut script = Script::opened();
+    script.data(30, 0, 100).ack(45, 100, &[]);
+    give_up(&mut script, 60, 100, payload);
+    script
+}
+
+#[test]
+fn a_path_that_carries_small_segments_alone_is_a_black_hole() {
+    assert_eq!(causes(&black_hole(MSS)), ["large-segments-lost"]);
+    // Of data, none was acknowledged: the handshake was.
+    let mut script = Script::opened();
+    give_up(&mut script, 60, 0, MSS);
+    assert_eq!(causes(&script), ["large-segments-lost"]);
+}
+
+#[test]
+fn a_host_that_falls_silent_after_full_segments_is_no_black_hole() {
+    let mut script = Script::opened();
+    for k in 0..6 {
+        script.data(30, k * MSS, MSS);
+    }
+    script.ack(45, 6 * MSS, &[]);
+    give_up(&mut script, 60, 6 * MSS, MSS);
+    assert_eq!(causes(&script), ["silent-peer"]);
+}
+
+#[test]
+fn a_selectively_acknowledged_segment_got_through() {
+    let mut script = Script::opened();
+    script
+        .data(30, 0, MSS)
+        .data(30, MSS, MSS)
+        .ack(45, 0, &[(MSS, 2 * MSS)]);
+    give_up(&mut script, 60, 0, MSS);
+    assert!(!causes(&script).contains(&"large-segments-lost"));
+}
+
+#[test]
+fn no_mtu_explains_the_loss_of_a_segment_that_any_path_carries() {
+    for (payload, expected) in [
+        (500, "silent-peer"),
+        (536, "silent-peer"),
+        (537, "large-segments-lost"),
+    ] {
+        assert_eq!(causes(&black_hole(payload)), [expected], "{payload}");
+    }
+}
+
+#[test]
+fn a_capture_from_the_middle_shows_no_black_hole() {
+    let mut script = black_hole(MSS);
+    script.packets.drain(..3);
+    assert_eq!(causes(&script), [""; 0]);
+}
+
+#[test]
+fn a_full_segment_of_another_connection_got_through() {
+    let mut other = Script::opened();
+    other.data(30, 0, MSS).ack(45, MSS, &[]);
+    let other = other.packets.into_iter().map(|packet| Made {
+        ports: (6000, 80),
+        ..packet
+    });
+    let mut packets = black_hole(MSS).packets;
+    packets.extend(other);
+    let report = read(&pcap(&packets, 96), Bounds::default());
+    let findings = report.connections.iter().flat_map(|one| &one.findings);
+    let found: Vec<_> = findings.map(|one| one.cause).collect();
+    assert!(
+        found.contains(&"silent-peer") && !found.contains(&"large-segments-lost"),
+        "{found:?}"
+    );
+}
+
+/// B's window is scaled by 2^7, and a flight is acknowledged. Of the next flights a device passes those that end within the window
+/// as the header has it.
+fn scaled(raw: u16, second_arrives: bool) -> Script {
+    let mut script = Script::opened();
+    for syn in &mut script.packets[..2] {
+        syn.options.extend([1, 3, 3, 7]);
+    }
+    for k in 0..6 {
+        script.data(30, k * MSS, MSS);
+    }
+    script.ack(45, 6 * MSS, &[]);
+    script.last().window = raw;
+    let mut una = 6;
+    if second_arrives {
+        script
+            .data(60, una * MSS, MSS)
+            .data(60, (una + 1) * MSS, MSS);
+        una += 2;
+        script.ack(75, una * MSS, &[]);
+        script.last().window = raw;
+    }
+    for k in 0..8 {
+        script.data(90, (una + k) * MSS, MSS);
+    }
+    give_up(&mut script, 400, una * MSS, MSS);
+    script
+}
+
+#[test]
+fn a_device_that_ignores_the_scale_is_named() {
+    let script = scaled(469, false);
+    let found = causes(&script);
+    assert!(found.contains(&"window-scaling-ignored"), "{found:?}");
+    assert!(!found.contains(&"large-segments-lost"), "{found:?}");
+    let window = script.sent().unscaled_window.expect("a scaled window");
+    assert_eq!((window.arrived_within, window.arrived_beyond), (6, 0));
+    assert_eq!((window.lost_within, window.lost_beyond), (0, 8));
+}
+
+#[test]
+fn segments_beyond_the_unscaled_window_that_arrived_clear_the_path() {
+    assert_eq!(causes(&scaled(469, true)), ["silent-peer"]);
+    // Segments within it were lost as well.
+    assert_eq!(causes(&scaled(60_000, false)), ["silent-peer"]);
+}

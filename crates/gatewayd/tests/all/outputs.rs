@@ -1,0 +1,120 @@
+//! Files that the command writes, and names that it prints.
+
+use std::{
+    fs,
+    os::unix::fs::{FileTypeExt, symlink},
+    process::Command,
+    thread,
+};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use super::{folder, gateway, good, text};
+
+/// ESC, BEL, CR, C1's CSI, a direction override, and a mark that cannot be seen.
+const NAME: &str = "a\x1b]0;x\x07\r\u{9b}2J\u{202e}b\u{2066}\u{feff}.toml";
+
+#[test]
+fn a_key_takes_the_place_of_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("file"), "years").expect("written");
+    symlink("file", at("link")).expect("a link");
+    fs::create_dir(at("directory")).expect("made");
+    for name in ["file", "link", "directory"] {
+        let output = gateway(folder.path(), &["keygen", "--out", name]);
+        assert_eq!(output.status.code(), Some(2), "{name}: {output:?}");
+        assert_eq!(output.stdout, b"");
+    }
+    assert_eq!(fs::read(at("file")).expect("it is there"), b"years");
+    symlink("new", at("dangling")).expect("a link");
+    let output = gateway(folder.path(), &["keygen", "--out", "dangling"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(fs::read(at("new")).expect("it is there").len(), 45);
+    assert!(at("dangling").is_symlink());
+}
+
+#[test]
+fn a_key_goes_into_a_pipe() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
+    let reader = {
+        let pipe = pipe.clone();
+        thread::spawn(move || fs::read(pipe).expect("it ends"))
+    };
+    let output = gateway(folder.path(), &["keygen", "--out", "pipe"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(reader.join().expect("no panic").len(), 45);
+    let about = fs::symlink_metadata(pipe).expect("it is there");
+    assert!(about.file_type().is_fifo());
+}
+
+#[test]
+fn a_key_goes_to_standard_output_by_its_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, name) = (folder.path().join("file"), "/dev/stdout");
+    let opened = fs::File::create(&file).expect("it is made");
+    let done = Command::new(env!("CARGO_BIN_EXE_anabranch-gateway"))
+        .args(["keygen", "--out", name])
+        .stdout(opened)
+        .status();
+    assert!(done.expect("it starts").success());
+    let content = fs::read_to_string(&file).expect("it is text");
+    assert_eq!(content.lines().count(), 2, "{content}");
+    assert!(content.contains("\npublic "), "{content}");
+}
+
+/// Whether a terminal would obey nothing in it.
+fn is_plain(octets: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(octets);
+    anabranch_core::shown::terminal(&text) == text
+}
+
+#[test]
+fn names_control_no_terminal() {
+    let commands = ["check", "up", "status", "reload", "peer"];
+    let good = good();
+    let broken = good.replace(
+        "[gateway]",
+        "[gateway]\nnmae = \"\x1b[31m\u{9b}2J\u{202e}\"",
+    );
+    let named = good.replace("office", "\"o\\u001b[31m\\u009b2J\\u202e\"");
+    for (kind, content) in [
+        ("missing", None),
+        ("broken", Some(broken.as_str())),
+        ("binary", Some("\x1b[2J\u{9b}")),
+        ("good", Some(good.as_str())),
+        ("named", Some(named.as_str())),
+    ] {
+        let folder = folder();
+        if let Some(content) = content {
+            fs::write(folder.path().join(NAME), content).expect("it is written");
+        }
+        for command in commands {
+            if command == "up" && matches!(kind, "good" | "named") {
+                continue;
+            }
+            let output = gateway(folder.path(), &[command, NAME]);
+            let shown = [output.stdout, output.stderr];
+            for stream in &shown {
+                assert!(is_plain(stream), "{command}, {kind}: {}", text(stream));
+            }
+            let is_quiet = shown.iter().all(Vec::is_empty);
+            assert!(!is_quiet, "{command}, {kind}");
+        }
+    }
+    let folder = folder();
+    for arguments in [
+        vec!["check", "x", NAME],
+        vec![NAME],
+        vec!["up", "x", "--log", NAME],
+        vec!["keygen", "--out", NAME, NAME],
+        vec!["keygen", "--out", "no\x1b[2J/x"],
+        vec!["peer", "x", "--endpoint", NAME],
+    ] {
+        let output = gateway(folder.path(), &arguments);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(is_plain(&output.stderr), "{}", text(&output.stderr));
+    }
+}

@@ -1,0 +1,85 @@
+//! A bound on all that a link holds: packets that wait, are being sent and propagate.
+//!
+//! `tc-netem(8)` has such a bound: its one queue holds delayed packets and packets that wait for its rate or for a qdisc
+//! below it, and `limit` counts all of them. A link that delays by 100 ms and holds 1000 packets passes at most 1000 packets
+//! each 100 ms, whatever its rate.
+//!
+//! The link drops a packet that arrives and finds no room, before the queue discipline sees it. A packet that an impairment
+//! loses counts until it has been sent; a duplicated one counts twice.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use anabranch_core::units::{Instant, text::Limit};
+
+use super::ServedLink;
+use crate::{group::members::Load, queue::Item};
+
+/// The bound, and the packets that propagate.
+#[derive(Debug)]
+pub(super) struct Held {
+    limit: Limit,
+    /// When each arrives at the far end, and its bytes; the earliest first.
+    propagating: BinaryHeap<Reverse<(Instant, u32)>>,
+    bytes: u64,
+}
+
+impl Held {
+    /// `None` without a limit.
+    pub(super) fn new(limit: Limit) -> Option<Box<Self>> {
+        (limit != Limit::Unlimited).then(|| {
+            Box::new(Self {
+                limit,
+                propagating: BinaryHeap::new(),
+                bytes: 0,
+            })
+        })
+    }
+
+    /// A packet has been sent and arrives at `at`, as often as `copies` says.
+    pub(super) fn add(&mut self, at: Instant, size: u32, copies: u8) {
+        for _ in 0..copies {
+            self.propagating.push(Reverse((at, size)));
+            self.bytes += u64::from(size);
+        }
+    }
+
+    /// Removes the packets that have arrived. One that arrives at `now` makes room for one that comes at `now`.
+    fn release(&mut self, now: Instant) {
+        while let Some(Reverse((at, size))) = self.propagating.peek()
+            && *at <= now
+        {
+            self.bytes -= u64::from(*size);
+            self.propagating.pop();
+        }
+    }
+}
+
+impl ServedLink {
+    /// Whether the link has room for a packet that arrives now.
+    #[inline(never)]
+    pub(super) fn has_room(&mut self, now: Instant, item: &Item) -> bool {
+        let (packets, bytes) = self.near_end();
+        let Some(held) = &mut self.held else {
+            return true;
+        };
+        held.release(now);
+        let packets = packets + held.propagating.len() as u64;
+        held.limit
+            .admits(packets, bytes + held.bytes + u64::from(item.size))
+    }
+
+    /// Packets and bytes that wait or are being sent. If fates are told ahead, a packet propagates from the start of its
+    /// transmission.
+    fn near_end(&self) -> (u64, u64) {
+        let mut sending = self
+            .in_service
+            .map_or(0, |served| u64::from(served.item.size));
+        if let Some(group) = &self.group {
+            let loads = (0..group.len()).filter_map(|member| group.load(member));
+            let packets = loads.filter(|load| matches!(load, Load::Packet(_)));
+            sending += packets.map(|load| u64::from(load.size())).sum::<u64>();
+        }
+        let packets = self.queue_packets() + self.packets_in_service();
+        (packets as u64, self.queue_bytes() + sending)
+    }
+}

@@ -1,0 +1,185 @@
+"""Names of files control no terminal: every command with a missing, a broken and a good file of a hostile name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+
+from anabranch import Scenario, shown
+from anabranch.cli.app import app
+
+from .command import Call
+from .test_output_file import INPUTS, names_a_file, parameters
+
+NAME = "a\x1b]0;title\x07\x1b[31m\r\b\x9b2J\u202eb\u2066c\u200e\ufeff\U000e0041\x7fd"
+"""ESC, BEL, CR, BS, C1's CSI, overrides of direction, marks that cannot be seen, DEL."""
+
+TEXT = """\
+title = "t\\u001b[31m\\u009b2J\\u202e"
+duration = "0.3 s"
+link."l\\u001b[31m\\u009b2J\\u202e" = { between = ["A\\u001b[31m\\u202e", "B"], rate = "10 Mbit/s", delay = "5 ms" }
+flow."f\\u001b[31m\\u009b2J\\u202e" = { from = "A\\u001b[31m\\u202e", to = "B" }
+"""
+BROKEN = 'duration = "\x1b[31m\x9b2J\u202e"\n\x1b[2J = \x07\n'
+
+Make = Callable[[Path], list[object]]
+
+COMMANDS: dict[str, tuple[str, Make]] = {
+    "run": (".toml", lambda file: ["run", file]),
+    "run --wide": (".toml", lambda file: ["run", file, "--wide", "--all-flows"]),
+    "run --why": (".toml", lambda file: ["run", file, "--why=all"]),
+    "run --json": (".toml", lambda file: ["run", file, "--json"]),
+    "run --out": (".toml", lambda file: ["run", file, "--no-packets", "--out", file.with_suffix(".out")]),
+    "run --pcap": (".toml", lambda file: ["run", file, "--pcap", f"l={file.with_suffix('.pcapng')}"]),
+    "run --set": (".toml", lambda file: ["run", file, "--set", f"{file.name}=1"]),
+    "study": ("", lambda file: ["study", file]),
+    "sweep": (".toml", lambda file: ["sweep", file, "--repeat", "2", "--out", file.with_suffix(".out")]),
+    "sweep --grid": (".toml", lambda file: ["sweep", file, "--grid", f"{file.name}=1,2"]),
+    "sweep --report": (".toml", lambda file: ["sweep", file, "--repeat", "1", "--report", file.with_suffix(".html")]),
+    "sweep merge": ("", lambda file: ["sweep", "merge", file, "--json"]),
+    "compare": (".toml", lambda file: ["compare", file, file.with_name("plain.toml")]),
+    "compare --measure": (".toml", lambda file: ["compare", file, file, "--measure", file.name]),
+    "diagnose": (".pcapng", lambda file: ["diagnose", file]),
+    "diagnose --json": (".pcapng", lambda file: ["diagnose", file, "--json"]),
+    "diagnose --out": (".pcapng", lambda file: ["diagnose", file, "--out", file.with_suffix(".out")]),
+    "diagnose --annotate": (".pcapng", lambda file: ["diagnose", file, "--annotate", file.with_suffix(".annotated")]),
+    "diagnose --follow": (".pcapng", lambda file: ["diagnose", "--follow", file.name]),
+    "diagnose --save-on": (".pcapng", lambda file: ["diagnose", "--follow", "lo", "--save-on", file.name]),
+    "convert": (".toml", lambda file: ["convert", file, "--to", "netem"]),
+    "convert --out": (".toml", lambda file: ["convert", file, "--to", "scenario", "--out", file.with_suffix(".x")]),
+    "convert --link": (".toml", lambda file: ["convert", file, "--to", "netem", "--link", file.name]),
+    "convert --to": (".toml", lambda file: ["convert", file, "--to", file.name]),
+    "convert capture": (".pcapng", lambda file: ["convert", file, "--to", "csv"]),
+    "new": (".toml", lambda file: ["new", file]),
+    "new --from": (".toml", lambda file: ["new", "x", "--from", file.name]),
+    "list": ("", lambda file: ["list", file.name]),
+    "explain": ("", lambda file: ["explain", file.name]),
+    "cc load": (".c", lambda file: ["cc", "load", file]),
+    "cc unload": ("", lambda file: ["cc", "unload", file.name]),
+    "gateway plan": (".toml", lambda file: ["gateway", "plan", file]),
+    "gateway plan --path": (".toml", lambda file: ["gateway", "plan", file, "--path", f"{file.name}={file}"]),
+    "gateway plan --status": (".toml", lambda file: ["gateway", "plan", file, "--status", file]),
+    "validate": (".toml", lambda file: ["validate", file, "--host-times", file]),
+    "validate --keep": (".toml", lambda file: ["validate", file, "--keep", file]),
+    "shell": (".toml", lambda file: ["shell", file, file.name]),
+    "completion": ("", lambda file: ["completion", file.name]),
+    "demo": ("", lambda file: ["demo", "--out", file / "x" if file.exists() else "/dev/null/x"]),
+}
+
+
+def test_every_command_that_names_a_file_is_tried() -> None:
+    named = {name for name, one in parameters(typer.main.get_command(app)) if names_a_file(one)}
+    named |= {name for name, _ in INPUTS}
+    tried = {" ".join(word for word in key.split() if not word.startswith("--")) for key in COMMANDS}
+    assert named <= tried
+
+
+@pytest.fixture(scope="module")
+def capture() -> bytes:
+    plain = TEXT.replace("\\u001b[31m", "").replace("\\u009b2J", "").replace("\\u202e", "")
+    return Scenario.from_text(plain, file="s.toml").run(captures=["l"]).pcapng("l")
+
+
+def check(text: str, *, is_raw: bool = False) -> None:
+    """Nothing in it controls a terminal; the output of a conversion is data, and is checked on a terminal below."""
+    if not is_raw:
+        assert shown.terminal(text) == text, repr(text)
+
+
+@pytest.mark.parametrize("kind", ["missing", "broken", "good", "directory"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_name_controls_no_terminal(
+    anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capture: bytes, command: str, kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    suffix, make = COMMANDS[command]
+    file = tmp_path / f"{NAME}{suffix}"
+    (tmp_path / "plain.toml").write_text(TEXT)
+    if kind == "directory":
+        file.mkdir()
+        (file / "x\x1b[2J.toml").write_text(TEXT)
+    elif kind == "broken":
+        file.write_text(BROKEN)
+    elif kind == "good":
+        file.write_bytes(capture if suffix == ".pcapng" else TEXT.encode())
+    done = anabranch(*make(file))
+    assert done.status in (0, 1, 2), done
+    assert "a fault of anabranch" not in done.err, done.err
+    check(done.err)
+    check(done.out, is_raw=command.startswith("convert") and done.status == 0)
+
+
+def on_a_terminal(*words: object) -> tuple[int, str]:
+    """The exit status of a command, and its output on a terminal."""
+    return printed_on_a_terminal(sys.executable, "-m", "anabranch", *words)
+
+
+def printed_on_a_terminal(*words: object) -> tuple[int, str]:
+    main, end = os.openpty()
+    printed: list[bytes] = []
+    with subprocess.Popen(list(map(str, words)), stdout=end, stderr=end, stdin=subprocess.DEVNULL) as process:  # noqa: S603 - our own command
+        os.close(end)
+        try:
+            while chunk := os.read(main, 4096):
+                printed.append(chunk)
+        except OSError:
+            pass
+    os.close(main)
+    return process.returncode, b"".join(printed).decode().replace("\r\n", "\n")
+
+
+STYLES = ("\x1b[0m", "\x1b[1m", "\x1b[22m", "\x1b[?25l", "\x1b[?25h", "\x1b[2K", "\x1b[1A", "\r")
+"""Control sequences of our tables and progress bars."""
+
+
+@pytest.mark.parametrize("command", ["run", "convert", "convert --out", "diagnose", "new", "sweep merge"])
+def test_a_terminal_gets_names_as_text(tmp_path: Path, capture: bytes, command: str) -> None:
+    suffix, make = COMMANDS[command]
+    file = tmp_path / f"{NAME}{suffix}"
+    if suffix:
+        file.write_bytes(capture if suffix == ".pcapng" else TEXT.encode())
+    if command == "new":
+        file.unlink()
+    status, text = on_a_terminal(*make(file))
+    assert status in (0, 2), text
+    for style in STYLES:
+        text = text.replace(style, "")
+    assert shown.terminal(text) == text, repr(text)
+
+
+def test_a_progress_bar_shows_its_label_as_text() -> None:
+    program = (
+        "import sys; from anabranch import progress; progress.PATIENCE_S = 0\n"
+        "with progress.Progress(sys.argv[1], 3) as bar: bar.update(1); bar.update(2)"
+    )
+    text = printed_on_a_terminal(sys.executable, "-c", program, f"{NAME} [bold red]x[/]")[1]
+    for style in STYLES:
+        text = text.replace(style, "")
+    assert "[bold red]x[/]" in text
+    assert "\x1b]0;title" not in text
+    assert "\x1b[31m" not in text
+    assert "\x9b" not in text
+    assert "\u202e" not in text
+
+
+def test_a_fault_and_a_warning_show_names_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    from anabranch.cli.common import _show_warning, guarded
+
+    class PanicException(BaseException):
+        """As the engine's."""
+
+    for error in (ValueError(NAME), PanicException(NAME)):
+        with pytest.raises(SystemExit) as ended, guarded():
+            raise error
+        assert ended.value.code == 1
+        check(capsys.readouterr().err)
+    _show_warning(UserWarning(NAME), UserWarning, f"{NAME}.py", 1)
+    said = capsys.readouterr().err
+    assert "UserWarning" in said
+    check(said)
