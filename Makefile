@@ -8,7 +8,7 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup dev demo study test check test-studies test-live test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
+.PHONY: help setup dev loader demo study test check test-studies test-live test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -19,6 +19,9 @@ setup: ## Set up the checkout: .tools, .venv, the engine
 
 dev: ## As setup, with the tools of development
 	@tools/bootstrap dev
+
+loader: ## Build what loads programs into the kernel; needs clang, libelf and zlib
+	@tools/bootstrap loader
 
 demo: setup ## Run the reordering study in quick mode; write a page of it
 	@$(RUN) anabranch demo --out out/demo
@@ -35,8 +38,8 @@ study: setup ## Run the studies that ship, in quick mode (three minutes); write 
 # A study takes all cores by itself, and what runs live must not wait for them (docs/design/012-what-tests-run.md).
 test: ## Run the tests, of studies and live runs those marked brief
 	@tools/bootstrap test
-	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --test-threads $$((2 * $$(getconf _NPROCESSORS_ONLN))) --workspace --exclude anabranch-py --locked $$(cat .tools/cargo-features)
-	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc $$(cat .tools/cargo-features)
+	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --cargo-profile release --no-fail-fast --test-threads $$((2 * $$(getconf _NPROCESSORS_ONLN))) --workspace --locked
+	$(RUN) cargo test --profile release --workspace --locked --doc
 	$(RUN) python -m pytest -rs -n auto --dist loadfile -m 'not slow and not long' tests/python tests/tools validation/tests
 	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies tests/live
 
@@ -88,8 +91,9 @@ format-check: ## Check the formatting of all sources
 
 lint: ## Check everything that is checked without running it
 	@tools/bootstrap lint
-	$(RUN) cargo clippy --workspace --all-targets --locked $$(cat .tools/cargo-features) -- -D warnings
+	$(RUN) cargo clippy --profile release --workspace --all-targets --locked $$(cat .tools/cargo-features) -- -D warnings
 	$(RUN) cargo deny --offline --locked check --hide-inclusion-graph bans licenses sources
+	$(RUN) python tools/check_one_build.py
 	$(RUN) python tools/check_layers.py
 	$(RUN) python tools/check_circles.py
 	$(RUN) python tools/check_locks.py
@@ -129,7 +133,7 @@ wheel: setup ## Build a manylinux wheel into dist/
 	@tools/build_wheel
 
 clean: ## Remove what was built; keep the environment
-	rm -rf target site out .mypy_cache .ruff_cache .pytest_cache .hypothesis .tools/stamps/engine
+	rm -rf target site out .mypy_cache .ruff_cache .pytest_cache .hypothesis .tools/stamps/engine python/anabranch/_loader.so
 
 distclean: clean ## Remove the environment as well
 	rm -rf .venv .tools

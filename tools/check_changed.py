@@ -38,11 +38,8 @@ def commands(files: list[Path]) -> list[list[str]]:
     python = [str(file) for file in files if file.suffix == ".py"]
     tests = [name for name in python if Path(name).name.startswith("test_") and not name.startswith("tests/live")]
     packages = crates(files)
-    features = (ROOT / ".tools" / "cargo-features").read_text("utf-8").split() if packages else []
     named = [part for package in packages for part in ("-p", package)]
     tested = [part for package in packages if package != "anabranch-py" for part in ("-p", package)]
-    # Features of another package cannot be given where that is not built.
-    features = features if "anabranch-bpf" in packages else []
     steps = []
     if rust:
         steps.append(["rustfmt", "--check", "--edition", "2024", *rust])
@@ -50,9 +47,13 @@ def commands(files: list[Path]) -> list[list[str]]:
         steps += [["ruff", "format", "--check", *python], ["ruff", "check", *python]]
         steps.append(["env", "MYPYPATH=tools:validation", "mypy", "--strict", *python])
     if packages:
-        steps.append(["cargo", "clippy", "--locked", "--all-targets", *named, *features, "--", "-D", "warnings"])
+        steps.append(
+            ["cargo", "clippy", "--profile", "release", "--locked", "--all-targets", *named, "--", "-D", "warnings"]
+        )
     if tested:
-        steps.append(["env", "PROPTEST_RNG_SEED=1", "cargo", "nextest", "run", "--locked", *tested, *features])
+        steps.append(
+            ["env", "PROPTEST_RNG_SEED=1", "cargo", "nextest", "run", "--cargo-profile", "release", "--locked", *tested]
+        )
     if tests:
         steps.append(["python", "-m", "pytest", "-m", "not slow and not long", *tests])
     return steps

@@ -194,7 +194,6 @@ pub(crate) fn native(source: &Source, interrupt: &Interrupt) -> Result<Native, E
 }
 
 /// What clang is told for the kernel.
-#[cfg(feature = "kernel")]
 const FOR_KERNEL: [&str; 6] = [
     "-target",
     "bpf",
@@ -206,7 +205,6 @@ const FOR_KERNEL: [&str; 6] = [
 
 /// The object file for the kernel of a program that includes nothing but headers of ours, which are put where they are
 /// included. No file is written, so that none can stay.
-#[cfg(feature = "kernel")]
 pub(crate) fn kernel_alone(
     name: &str,
     text: &str,
@@ -242,7 +240,6 @@ pub(crate) fn kernel_alone(
 }
 
 /// The object file for the kernel.
-#[cfg(feature = "kernel")]
 pub(crate) fn kernel(source: &Source, interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
     let workshop = Workshop::new(source, interrupt)?;
     workshop.run(

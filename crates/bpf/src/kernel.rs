@@ -6,21 +6,15 @@
 
 pub mod pinned;
 
-use std::{
-    cell::RefCell,
-    fs,
-    path::Path,
-    sync::{Mutex, PoisonError},
-};
+use std::{ffi::c_void, fs, os::unix::ffi::OsStrExt as _, path::Path, ptr};
 
 use anabranch_core::{interrupt::Interrupt, system};
-use libbpf_rs::{
-    Btf, ErrorKind, Link, MapCore as _, MapType, ObjectBuilder, PrintLevel,
-    btf::types::{Composite, MemberAttr},
-    set_print,
-};
 
-use crate::{Error, Source, compile, privilege::advice};
+use crate::{
+    Error, Source, compile,
+    loader::{self, Loader, Octets, Report, Sink, Status, loader},
+    privilege::advice,
+};
 
 /// The kernel's own description of itself, without which no control is loaded.
 pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -35,7 +29,20 @@ const CAPABILITIES: [&str; 3] = ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"];
 #[derive(Debug)]
 pub struct Attached {
     name: String,
-    link: Link,
+    link: *mut c_void,
+    loader: &'static Loader,
+}
+
+// SAFETY: a link is a file descriptor and its owner's memory; the loader's functions are called from one thread at a time.
+unsafe impl Send for Attached {}
+// SAFETY: behind a shared reference nothing of the link is used.
+unsafe impl Sync for Attached {}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        // SAFETY: `attach` has made it, and this is the last use.
+        unsafe { (self.loader.detach)(self.link) }
+    }
 }
 
 impl Attached {
@@ -44,11 +51,55 @@ impl Attached {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Lets a file in a BPF file system hold it.
+    fn pin(&mut self, path: &Path) -> Result<(), String> {
+        let path = Octets::of(path.as_os_str().as_bytes());
+        let pinned = told(|report| {
+            // SAFETY: `attach` has made the link; path and report are valid until the call returns.
+            unsafe { (self.loader.pin)(self.link, path, report) }
+        });
+        match pinned.status {
+            loader::DONE => Ok(()),
+            _ => Err(pinned.error),
+        }
+    }
 }
 
-thread_local! {
-    /// What libbpf says, of which the verifier's reasons are a part.
-    static SAID: RefCell<String> = const { RefCell::new(String::new()) };
+/// What a call of the loader's tells.
+pub(crate) struct Told {
+    pub status: Status,
+    /// libbpf's messages.
+    pub said: String,
+    pub error: String,
+}
+
+impl Told {
+    /// Whether the kernel denies it without having looked at the program.
+    pub fn is_denied(&self) -> bool {
+        self.status == loader::DENIED && !self.said.contains(LOG)
+    }
+
+    /// Why it is refused: the verifier's words, or the error's.
+    pub fn reason(&self) -> String {
+        shortened(&self.said).unwrap_or_else(|| system::words(&self.error))
+    }
+}
+
+/// Calls a function of the loader's and gathers what it writes.
+pub(crate) fn told(call: impl FnOnce(Report) -> Status) -> Told {
+    let (mut said, mut error) = (Vec::new(), Vec::new());
+    let mut hear = |piece: &[u8]| said.extend_from_slice(piece);
+    let mut fail = |piece: &[u8]| error.extend_from_slice(piece);
+    let status = call(Report {
+        said: Sink::to(&mut hear),
+        error: Sink::to(&mut fail),
+    });
+    Told {
+        status,
+        said: String::from_utf8_lossy(&said).into_owned(),
+        error: String::from_utf8_lossy(&error).into_owned(),
+    }
 }
 
 /// Compiles a control, loads it and makes it known to the kernel. Raising `interrupt` ends the compiler.
@@ -81,56 +132,25 @@ pub(crate) fn attach_object(source: &Source, object: &[u8], name: &str) -> Resul
             "the kernel has a congestion control `{name}` already; `anabranch cc unload {name}` if it was loaded so"
         )));
     }
-    let (attached, said) = hearing(|| load(object, &name));
-    match attached {
-        Ok(Some(link)) => Ok(Attached { name, link }),
-        Ok(None) => Err(without_control(source)),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && !said.contains(LOG) => Err(
-            Error::System(format!("{PRIVILEGE}; {}", advice(&CAPABILITIES))),
-        ),
-        Err(error) => Err(Error::Refused {
+    let loader = loader()?;
+    let mut link = ptr::null_mut();
+    let made = told(|report| {
+        let (object, name) = (Octets::of(object), Octets::of(name.as_bytes()));
+        // SAFETY: octets, report and `link` are valid until the call returns.
+        unsafe { (loader.attach)(object, name, &raw mut link, report) }
+    });
+    match made.status {
+        loader::DONE => Ok(Attached { name, link, loader }),
+        loader::NO_CONTROL => Err(without_control(source)),
+        _ if made.is_denied() => Err(Error::System(format!(
+            "{PRIVILEGE}; {}",
+            advice(&CAPABILITIES)
+        ))),
+        _ => Err(Error::Refused {
             file: source.name.clone(),
-            message: shortened(&said).unwrap_or_else(|| system::words(&error)),
+            message: made.reason(),
         }),
     }
-}
-
-/// One at a time: where libbpf's messages go is one place for the whole process.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// Calls a function of libbpf's, and what that says meanwhile.
-pub(crate) fn hearing<T>(call: impl FnOnce() -> T) -> (T, String) {
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = set_print(Some((PrintLevel::Info, |_, text| {
-        SAID.with_borrow_mut(|said| said.push_str(&text));
-    })));
-    SAID.take();
-    let result = call();
-    set_print(before);
-    drop(turn);
-    (result, SAID.take())
-}
-
-fn load(object: &[u8], name: &str) -> libbpf_rs::Result<Option<Link>> {
-    let mut opened = ObjectBuilder::default().open_memory(object)?;
-    let place = place_of_name(object);
-    for mut map in opened.maps_mut() {
-        let value = (map.map_type() == MapType::StructOps).then(|| map.initial_value_mut());
-        if let Some((value, place)) = value.flatten().zip(place)
-            && let Some(bytes) = value.get_mut(place..place + NAME_MAX)
-        {
-            bytes.fill(0);
-            bytes[..name.len()].copy_from_slice(name.as_bytes());
-            break;
-        }
-    }
-    let mut loaded = opened.load()?;
-    for mut map in loaded.maps_mut() {
-        if map.map_type() == MapType::StructOps {
-            return map.attach_struct_ops().map(Some);
-        }
-    }
-    Ok(None)
 }
 
 fn without_control(source: &Source) -> Error {
@@ -143,12 +163,14 @@ fn without_control(source: &Source) -> Error {
 
 /// The name in the control's `struct tcp_congestion_ops`, wherever its own headers have it there.
 pub(crate) fn name_of(source: &Source, object: &[u8]) -> Result<String, Error> {
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = set_print(None);
-    let found = read_name(object);
-    set_print(before);
-    drop(turn);
-    let name = found.ok_or_else(|| without_control(source))?;
+    let mut found = Vec::new();
+    let mut take = |piece: &[u8]| found.extend_from_slice(piece);
+    // SAFETY: octets and sink are valid until the call returns.
+    let status = unsafe { (loader()?.name)(Octets::of(object), Sink::to(&mut take)) };
+    if status != loader::DONE {
+        return Err(without_control(source));
+    }
+    let name = String::from_utf8_lossy(&found).into_owned();
     let fits = (1..NAME_MAX).contains(&name.len())
         && name
             .bytes()
@@ -166,37 +188,12 @@ pub(crate) fn name_of(source: &Source, object: &[u8]) -> Result<String, Error> {
     }
 }
 
-fn read_name(object: &[u8]) -> Option<String> {
-    let opened = ObjectBuilder::default().open_memory(object).ok()?;
-    let map = opened
-        .maps()
-        .find(|map| map.map_type() == MapType::StructOps)?;
-    let value = map.initial_value()?;
-    let start = place_of_name(object)?;
-    let bytes = value.get(start..start + NAME_MAX)?;
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(NAME_MAX);
-    Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
-}
-
-/// Where in the control's structure its name begins.
-fn place_of_name(object: &[u8]) -> Option<usize> {
-    let btf = Btf::from_raw("control", object).ok()??;
-    let ops: Composite<'_> = btf.type_by_name("tcp_congestion_ops")?;
-    let member = ops
-        .iter()
-        .find(|member| member.name.is_some_and(|name| name == "name"))?;
-    let MemberAttr::Normal { offset } = member.attr else {
-        return None;
-    };
-    Some(offset as usize / 8)
-}
-
 /// Where the verifier's words begin in libbpf's.
-pub(crate) const LOG: &str = "-- BEGIN PROG LOAD LOG --";
+const LOG: &str = "-- BEGIN PROG LOAD LOG --";
 
 /// Of the verifier's words the reason, which is the last of them, the instruction's line in the file, and
 /// the function that they are about.
-pub(crate) fn shortened(said: &str) -> Option<String> {
+fn shortened(said: &str) -> Option<String> {
     let Some((before, log)) = said.split_once(LOG) else {
         let lines: Vec<&str> = said
             .lines()

@@ -2,8 +2,8 @@
 //!
 //! A control is a C file in the style of the kernel's own examples, a `struct tcp_congestion_ops`
 //! and its functions. [`native`] compiles it with the system's compiler against headers of our own and
-//! runs it as a [`CongestionControl`](anabranch_congestion::CongestionControl); `kernel` (a Cargo
-//! feature) compiles it with clang and gives it to the kernel, where any program can choose it.
+//! runs it as a [`CongestionControl`](anabranch_congestion::CongestionControl); [`kernel`] compiles it
+//! with clang and gives it to the kernel, where any program can choose it.
 //!
 //! [`shipped`] lists those that come along, twins of the simulator's own controls.
 //!
@@ -11,8 +11,8 @@
 
 pub mod compile;
 mod error;
-#[cfg(feature = "kernel")]
 pub mod kernel;
+mod loader;
 pub mod native;
 pub mod privilege;
 mod scenario;

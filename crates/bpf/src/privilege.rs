@@ -132,7 +132,7 @@ pub fn advice(needed: &[&str]) -> String {
 
 /// What to do where a build cannot load BPF programs.
 pub const BUILD: &str =
-    "build it from source on a machine with clang, libelf-dev and zlib1g-dev (Debian's names)";
+    "in a checkout `make loader` builds it, with clang, libelf-dev and zlib1g-dev (Debian's names)";
 
 #[cfg(test)]
 mod tests {

@@ -5,23 +5,19 @@
 //! the process. Runs of one process share it. What holds it is a file descriptor: however the process
 //! ends, the kernel drops the control with it, and nothing is pinned anywhere.
 
-#[cfg(feature = "kernel")]
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
-
-use std::sync::Arc;
 
 use anabranch_core::interrupt::Interrupt;
 
-use crate::{Error, Source};
+use crate::{Error, Source, compile, kernel};
 
 /// A control in the kernel, as long as this lives.
 #[derive(Debug)]
 pub struct Temporary {
     name: String,
-    #[cfg(feature = "kernel")]
     _attached: crate::kernel::Attached,
 }
 
@@ -33,27 +29,12 @@ impl Temporary {
     }
 }
 
-/// In a build without the feature `kernel` nothing can be loaded, and this says so.
-///
-/// # Errors
-/// Always.
-#[cfg(not(feature = "kernel"))]
-pub fn load(_source: &Source, _interrupt: &Interrupt) -> Result<Arc<Temporary>, Error> {
-    Err(Error::System(format!(
-        "this build cannot load congestion controls into the kernel; {}",
-        crate::privilege::BUILD
-    )))
-}
-
 /// Compiles a control and makes it known to the kernel, or shares what this process has loaded already. Raising `interrupt`
 /// ends the compiler.
 ///
 /// # Errors
 /// As of `kernel::attach`; a name that is taken is no reason.
-#[cfg(feature = "kernel")]
 pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Arc<Temporary>, Error> {
-    use crate::{compile, kernel};
-
     static LOADED: Mutex<BTreeMap<Source, Weak<Temporary>>> = Mutex::new(BTreeMap::new());
     // Compiling takes longer than many a run. What a file includes may change; what ships does not.
     static COMPILED: Mutex<BTreeMap<Source, Vec<u8>>> = Mutex::new(BTreeMap::new());
@@ -92,12 +73,10 @@ pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Arc<Temporary>, Er
 }
 
 /// Names that are tried.
-#[cfg(feature = "kernel")]
 const ATTEMPTS: u32 = 12;
 
 /// A name for a process's own copy of a control: as much of its own as fits, `_`, and five characters of
 /// process and attempt.
-#[cfg(feature = "kernel")]
 fn name_here(own: &str, process: u32, attempt: u32) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     /// Linux numbers processes below 2²²; a dozen times as many fit into five digits of 36.
@@ -115,7 +94,7 @@ fn name_here(own: &str, process: u32, attempt: u32) -> String {
     format!("{kept}_{}", String::from_utf8_lossy(&suffix))
 }
 
-#[cfg(all(test, feature = "kernel"))]
+#[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 

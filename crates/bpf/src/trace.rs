@@ -3,15 +3,9 @@
 //! The program hangs on the kernel's tracepoints as long as a [`Trace`] lives. File descriptors hold each part of it and
 //! nothing is pinned: however the process ends, the kernel drops all of it.
 
-#[cfg(not(feature = "kernel"))]
-mod absent;
-#[cfg(feature = "kernel")]
 mod kernel;
 mod record;
 
-#[cfg(not(feature = "kernel"))]
-pub use absent::Trace;
-#[cfg(feature = "kernel")]
 pub use kernel::Trace;
 pub use record::{CaState, Kind, Record};
 

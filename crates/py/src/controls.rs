@@ -1,6 +1,10 @@
 //! Congestion controls as eBPF programs: what ships, and what is in the kernel.
 
-use anabranch_bpf::{Source, shipped};
+use anabranch_bpf::{
+    Source,
+    kernel::{self, pinned},
+    shipped,
+};
 use anabranch_files::Files;
 use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
 use serde_json::json;
@@ -15,17 +19,20 @@ create_exception!(
 );
 
 /// The controls that ship, those loaded to stay, and those that the kernel has and lets any user
-/// choose, as JSON. The last three are `null` in a build without the feature `kernel`, those
-/// loaded also where we may not see them.
+/// choose, as JSON. Those loaded are `null` where we may not see them.
 #[pyfunction]
 pub fn cc_list() -> String {
     let shipped: Vec<_> = shipped::ALL
         .iter()
         .map(|one| json!({ "name": one.name, "kernel_name": one.kernel_name }))
         .collect();
-    let (loaded, available, allowed) = kernel::lists();
-    json!({ "shipped": shipped, "loaded": loaded, "available": available, "allowed": allowed })
-        .to_string()
+    json!({
+        "shipped": shipped,
+        "loaded": pinned::list(),
+        "available": kernel::available(),
+        "allowed": kernel::allowed(),
+    })
+    .to_string()
 }
 
 /// Loads the control that `name` ships, or of the file, so that it outlives this process: its name in
@@ -41,70 +48,17 @@ pub fn cc_load(py: Python<'_>, what: String, is_file: bool) -> PyResult<String> 
         } else {
             Source::shipped(&what)
         };
-        kernel::load(&source.map_err(|error| error.to_string())?, interrupt)
+        let source = source.map_err(|error| error.to_string())?;
+        pinned::load(&source, interrupt).map_err(|error| error.to_string())
     })?
+    .map(|loaded| {
+        json!({ "name": loaded.name, "path": loaded.path, "mounted": loaded.mounted }).to_string()
+    })
     .map_err(ControlError::new_err)
 }
 
 /// Removes a control that `cc_load` left, by its name in the kernel. Raises `ControlError`.
 #[pyfunction]
 pub fn cc_unload(name: &str) -> PyResult<()> {
-    kernel::unload(name).map_err(ControlError::new_err)
-}
-
-#[cfg(feature = "kernel")]
-mod kernel {
-    use anabranch::Interrupt;
-    use anabranch_bpf::{
-        Source,
-        kernel::{self, pinned},
-    };
-    use serde_json::json;
-
-    type Names = Option<Vec<String>>;
-
-    pub fn lists() -> (Names, Names, Names) {
-        let (available, allowed) = (kernel::available(), kernel::allowed());
-        (pinned::list(), Some(available), Some(allowed))
-    }
-
-    pub fn load(source: &Source, interrupt: &Interrupt) -> Result<String, String> {
-        let loaded = pinned::load(source, interrupt).map_err(|error| error.to_string())?;
-        Ok(json!({
-            "name": loaded.name,
-            "path": loaded.path,
-            "mounted": loaded.mounted,
-        })
-        .to_string())
-    }
-
-    pub fn unload(name: &str) -> Result<(), String> {
-        pinned::unload(name).map_err(|error| error.to_string())
-    }
-}
-
-/// Built on a machine without libelf.
-#[cfg(not(feature = "kernel"))]
-mod kernel {
-    use anabranch::Interrupt;
-    use anabranch_bpf::Source;
-
-    type Names = Option<Vec<String>>;
-
-    fn missing() -> String {
-        format!(
-            "this build cannot load congestion controls into the kernel; {}",
-            anabranch_bpf::privilege::BUILD
-        )
-    }
-
-    pub const fn lists() -> (Names, Names, Names) {
-        (None, None, None)
-    }
-    pub fn load(_source: &Source, _interrupt: &Interrupt) -> Result<String, String> {
-        Err(missing())
-    }
-    pub fn unload(_name: &str) -> Result<(), String> {
-        Err(missing())
-    }
+    pinned::unload(name).map_err(|error| ControlError::new_err(error.to_string()))
 }

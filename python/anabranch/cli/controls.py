@@ -33,13 +33,8 @@ def list_controls(json: bool) -> None:
             parts.append("any user may choose it")
         table.add_row(name, shipped.get(name, ""), ", ".join(parts))
     console().print(table)
-    if listed["loaded"] is None and listed["available"] is not None:
+    if listed["loaded"] is None:
         note("which of them `anabranch cc load` has loaded only root may see: they are kept in /sys/fs/bpf")
-    elif listed["loaded"] is None:
-        note(
-            "this build cannot load controls into the kernel, nor say what is there; build it from source on a machine "
-            "with clang, libelf-dev and zlib1g-dev (Debian's names)"
-        )
 
 
 def load_control(what: str) -> None:

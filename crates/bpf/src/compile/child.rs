@@ -40,13 +40,6 @@ pub(super) struct Done {
     pub end: End,
     /// There is no such program.
     pub is_missing: bool,
-    #[cfg_attr(
-        not(any(test, feature = "kernel")),
-        expect(
-            dead_code,
-            reason = "only programs for the kernel are read from a pipe"
-        )
-    )]
     pub output: Vec<u8>,
     pub errors: Vec<u8>,
 }

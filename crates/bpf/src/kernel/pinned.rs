@@ -72,7 +72,7 @@ pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Loaded, Error> {
         ))
     };
     fs::create_dir_all(folder()).map_err(|error| unable(&error))?;
-    attached.link.pin(&path).map_err(|error| unable(&error))?;
+    attached.pin(&path).map_err(|error| unable(&error))?;
     Ok(Loaded {
         name: attached.name.clone(),
         path,

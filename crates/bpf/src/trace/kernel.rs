@@ -1,25 +1,20 @@
 //! The program in the kernel.
 
 use std::{
-    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    ffi::c_void,
+    os::fd::BorrowedFd,
     path::Path,
-    sync::{Mutex, OnceLock, PoisonError, mpsc},
+    ptr,
+    sync::{Mutex, OnceLock, PoisonError},
 };
 
-use anabranch_core::{interrupt::Interrupt, system};
-use libbpf_rs::{
-    ErrorKind, Link, MapCore as _, MapFlags, Object, ObjectBuilder, OpenObject, ProgramType,
-    RingBuffer, RingBufferBuilder,
-    btf::{
-        Btf, ReferencesType as _,
-        types::{FuncProto, Ptr, Typedef},
-    },
-};
+use anabranch_core::interrupt::Interrupt;
 
 use super::{Detail, Place, Record};
 use crate::{
     Error, compile,
-    kernel::{BTF, LOG, hearing, shortened},
+    kernel::{BTF, told},
+    loader::{self, Loader, Octets, PLACE, Sink, Watch, loader},
     privilege::advice,
 };
 
@@ -36,11 +31,18 @@ const ROOM_FOR_EVENTS: u32 = 256 << 10;
 /// A trace under way; it ends with this value.
 #[derive(Debug)]
 pub struct Trace {
-    object: Object,
-    _links: Vec<Link>,
-    filter: OwnedFd,
-    ring: RingBuffer<'static>,
-    told: mpsc::Receiver<Record>,
+    trace: *mut c_void,
+    loader: &'static Loader,
+}
+
+// SAFETY: a trace is file descriptors and memory of its owner's; what changes it takes `&mut self`.
+unsafe impl Send for Trace {}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        // SAFETY: `start` has made it, and this is the last use.
+        unsafe { (self.loader.end)(self.trace) }
+    }
 }
 
 impl Trace {
@@ -60,132 +62,64 @@ impl Trace {
             )));
         }
         let object = compiled(interrupt)?;
-        let (started, said) = hearing(|| Self::load(&object, flows, detail));
-        started.map_err(|error| {
-            if error.kind() == ErrorKind::PermissionDenied && !said.contains(LOG) {
-                return Error::System(format!("{PRIVILEGE}; {}", advice(&CAPABILITIES)));
-            }
-            Error::Refused {
+        let loader = loader()?;
+        let places: Vec<u8> = flows
+            .iter()
+            .flat_map(|(place, flow)| key(place).into_iter().chain(flow.to_ne_bytes()))
+            .collect();
+        let watch = Watch {
+            flows: Octets::of(&places),
+            room: match detail {
+                Detail::Events => ROOM_FOR_EVENTS,
+                Detail::Segments => ROOM_FOR_SEGMENTS,
+            },
+            segments: u32::from(detail == Detail::Segments),
+        };
+        let mut trace = ptr::null_mut();
+        let started = told(|report| {
+            // SAFETY: octets, report and `trace` are valid until the call returns.
+            unsafe { (loader.trace)(Octets::of(&object), watch, &raw mut trace, report) }
+        });
+        match started.status {
+            loader::DONE => Ok(Self { trace, loader }),
+            _ if started.is_denied() => Err(Error::System(format!(
+                "{PRIVILEGE}; {}",
+                advice(&CAPABILITIES)
+            ))),
+            _ => Err(Error::Refused {
                 file: NAME.to_owned(),
-                message: shortened(&said).unwrap_or_else(|| system::words(&error)),
-            }
-        })
-    }
-
-    fn load(object: &[u8], flows: &[(Place, u32)], detail: Detail) -> libbpf_rs::Result<Self> {
-        let mut opened = ObjectBuilder::default().open_memory(object)?;
-        prepare(&mut opened, flows.len(), detail)?;
-        let object = opened.load()?;
-        let (tell, told) = mpsc::channel();
-        let mut builder = RingBufferBuilder::new();
-        for map in object.maps() {
-            if map.name() == "flows" {
-                for (place, flow) in flows {
-                    map.update(&key(place), &flow.to_ne_bytes(), MapFlags::ANY)?;
-                }
-            }
+                message: started.reason(),
+            }),
         }
-        let records = object.maps().find(|map| map.name() == "records");
-        let records = records.ok_or_else(|| missing("map `records`"))?;
-        builder.add(&records, move |octets| {
-            if let Some(record) = Record::of(octets) {
-                // Nobody listens any more when the trace ends.
-                let _ = tell.send(record);
-            }
-            0
-        })?;
-        let ring = builder.build()?;
-        let mut links = Vec::new();
-        let mut filter = None;
-        for program in object.progs_mut() {
-            if program.prog_type() == ProgramType::SocketFilter {
-                filter = Some(program.as_fd().try_clone_to_owned()?);
-            } else {
-                links.push(program.attach_trace()?);
-            }
-        }
-        Ok(Self {
-            object,
-            _links: links,
-            filter: filter.ok_or_else(|| missing("filter"))?,
-            ring,
-            told,
-        })
     }
 
     /// What has been told since it was last asked, in order of time for each flow.
     pub fn take(&mut self) -> Vec<Record> {
-        // What it says is only that a record was refused, which none is.
-        let _ = self.ring.consume();
-        self.told.try_iter().collect()
+        let mut records = Vec::new();
+        let mut take = |piece: &[u8]| records.extend(Record::of(piece));
+        // SAFETY: `start` has made the trace, and the sink is valid until the call returns.
+        unsafe { (self.loader.take)(self.trace, Sink::to(&mut take)) }
+        records
     }
 
     /// Records for which there was no room.
-    ///
-    /// # Panics
-    /// Never: the map is the program's own.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        let map = self.object.maps().find(|map| map.name() == "lost");
-        let count = map.and_then(|map| map.lookup(&[0; 4], MapFlags::ANY).ok().flatten());
-        let octets: [u8; 8] = count
-            .and_then(|octets| octets.try_into().ok())
-            .expect("the program counts in eight octets");
-        u64::from_ne_bytes(octets)
+        // SAFETY: `start` has made the trace.
+        unsafe { (self.loader.lost)(self.trace) }
     }
 
     /// What shows the program the segments that a socket receives once one of its sides is closed (`SO_ATTACH_BPF`).
     #[must_use]
     pub fn filter(&self) -> BorrowedFd<'_> {
-        self.filter.as_fd()
+        // SAFETY: `start` has made the trace, which owns the file descriptor as long as it lives.
+        unsafe { BorrowedFd::borrow_raw((self.loader.filter)(self.trace)) }
     }
-}
-
-fn missing(what: &str) -> libbpf_rs::Error {
-    std::io::Error::other(format!("the program has no {what}")).into()
-}
-
-/// Sizes of maps, and how much is told.
-fn prepare(opened: &mut OpenObject, flows: usize, detail: Detail) -> libbpf_rs::Result<()> {
-    let every_segment = u32::from(detail == Detail::Segments);
-    let settings = every_segment | u32::from(tells_errors()?) << 1;
-    for mut map in opened.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
-        match name.as_str() {
-            "flows" => map.set_max_entries(u32::try_from(flows.max(1)).unwrap_or(u32::MAX))?,
-            "records" => map.set_max_entries(match detail {
-                Detail::Events => ROOM_FOR_EVENTS,
-                Detail::Segments => ROOM_FOR_SEGMENTS,
-            })?,
-            // `settings`, the one constant of the program.
-            _ if name.ends_with(".rodata") => {
-                if let Some(word) = map
-                    .initial_value_mut()
-                    .and_then(|value| value.first_chunk_mut())
-                {
-                    *word = settings.to_ne_bytes();
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Whether this kernel's `tcp_retransmit_skb` also says whether the segment left: its prototype has the data that the
-/// kernel keeps for a program, the socket, the segment, and then that.
-fn tells_errors() -> libbpf_rs::Result<bool> {
-    let kernel = Btf::from_vmlinux()?;
-    let named = kernel.type_by_name::<Typedef<'_>>("btf_trace_tcp_retransmit_skb");
-    let prototype = named
-        .and_then(|named| Ptr::try_from(named.referenced_type()).ok())
-        .and_then(|pointer| FuncProto::try_from(pointer.referenced_type()).ok());
-    Ok(prototype.is_some_and(|prototype| prototype.len() > 3))
 }
 
 /// `struct place`.
-fn key(place: &Place) -> [u8; 16] {
-    let mut key = [0; 16];
+fn key(place: &Place) -> [u8; PLACE] {
+    let mut key = [0; PLACE];
     key[..8].copy_from_slice(&place.namespace.to_ne_bytes());
     key[8..12].copy_from_slice(&u32::from(place.port).to_ne_bytes());
     key[12..].copy_from_slice(&u32::from(place.listens).to_ne_bytes());

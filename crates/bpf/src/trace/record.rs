@@ -85,10 +85,6 @@ pub enum CaState {
 }
 
 impl CaState {
-    #[cfg_attr(
-        not(any(feature = "kernel", test)),
-        expect(dead_code, reason = "the program's own numbers")
-    )]
     const fn of(number: u8) -> Option<Self> {
         Some(match number {
             0 => Self::Open,
@@ -103,11 +99,9 @@ impl CaState {
 
 impl Record {
     /// Octets of one.
-    #[cfg(any(feature = "kernel", test))]
     pub(super) const SIZE: usize = 104;
 
     /// As the program has written it; `None` if it has not.
-    #[cfg(any(feature = "kernel", test))]
     pub(super) fn of(octets: &[u8]) -> Option<Self> {
         let octets: &[u8; Self::SIZE] = octets.try_into().ok()?;
         let u32_at = |at: usize| {

@@ -5,7 +5,7 @@ use std::{
     io::{Read as _, Write as _},
     mem,
     net::{Shutdown, TcpListener, TcpStream},
-    os::fd::{AsFd, AsRawFd as _},
+    os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
     process::{Command, Stdio},
     thread,
     time::Duration,
@@ -16,7 +16,6 @@ use anabranch_bpf::{
     trace::{Detail, Kind, Place, Record, Trace},
 };
 use anabranch_core::interrupt::Interrupt;
-use libbpf_rs::query::ProgInfoIter;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// A trace of these flows; `None` where the machine does not let us, which is printed.
@@ -287,11 +286,31 @@ fn held_by(process: u32) -> BTreeSet<u32> {
     infos.filter_map(number).collect()
 }
 
-/// Of these programs those that are in the kernel.
+/// Of these programs those that are in the kernel (`BPF_PROG_GET_FD_BY_ID`, bpf(2)).
 fn in_kernel(programs: &BTreeSet<u32>) -> usize {
-    ProgInfoIter::default()
-        .filter(|program| programs.contains(&program.id))
-        .count()
+    const PROG_GET_FD_BY_ID: libc::c_int = 13;
+    let is_there = |id: &&u32| {
+        // `prog_id`, `next_id`, `open_flags`.
+        let attributes = [**id, 0, 0];
+        // SAFETY: the attributes are of the command, whose size this is.
+        let opened = unsafe {
+            libc::syscall(
+                libc::SYS_bpf,
+                PROG_GET_FD_BY_ID,
+                attributes.as_ptr(),
+                size_of_val(&attributes),
+            )
+        };
+        let Ok(descriptor) = RawFd::try_from(opened) else {
+            return false;
+        };
+        if descriptor >= 0 {
+            // SAFETY: the call has made it for us.
+            drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
+        }
+        descriptor >= 0
+    };
+    programs.iter().filter(is_there).count()
 }
 
 /// In the environment of a process that is to hold a trace until it is killed.

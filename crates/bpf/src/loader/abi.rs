@@ -1,0 +1,138 @@
+//! The functions that the loader exports, for the engine that calls them and for the library itself, which includes this
+//! file.
+
+use std::{ffi::c_void, os::fd::RawFd, ptr, slice};
+
+/// Changes with anything in this file. A table of another version is not read beyond this number.
+pub const VERSION: u32 = 1;
+
+/// How a call ended.
+pub type Status = u32;
+/// As asked.
+pub const DONE: Status = 0;
+/// The object file has no `struct tcp_congestion_ops`.
+pub const NO_CONTROL: Status = 1;
+/// The kernel says `EPERM`.
+pub const DENIED: Status = 2;
+/// libbpf or the kernel refuses.
+pub const REFUSED: Status = 3;
+
+/// Octets of whoever makes the call; valid as long as the call lasts.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Octets {
+    start: *const u8,
+    len: usize,
+}
+
+impl Octets {
+    /// Those of a slice.
+    #[must_use]
+    pub const fn of(slice: &[u8]) -> Self {
+        Self {
+            start: slice.as_ptr(),
+            len: slice.len(),
+        }
+    }
+
+    /// The slice.
+    ///
+    /// # Safety
+    /// The call that brought the octets has not returned.
+    #[must_use]
+    pub const unsafe fn slice<'a>(self) -> &'a [u8] {
+        // SAFETY: `of` is the only constructor, and the caller promises that its slice is borrowed still.
+        unsafe { slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+/// What takes the octets that a call writes, piece by piece.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Sink {
+    context: *mut c_void,
+    push: unsafe extern "C" fn(*mut c_void, Octets),
+}
+
+impl Sink {
+    /// Hands each piece to `take`. The sink is valid as long as that is borrowed.
+    pub const fn to<F: FnMut(&[u8])>(take: &mut F) -> Self {
+        unsafe extern "C" fn push<F: FnMut(&[u8])>(context: *mut c_void, octets: Octets) {
+            // SAFETY: the context is the `F` of `to`, borrowed for this one sink, and the octets are a call's.
+            unsafe { (*context.cast::<F>())(octets.slice()) }
+        }
+        Self {
+            context: ptr::from_mut(take).cast(),
+            push: push::<F>,
+        }
+    }
+
+    /// Writes one piece.
+    ///
+    /// # Safety
+    /// The call that brought the sink has not returned, and no other thread writes to it.
+    pub unsafe fn write(self, piece: &[u8]) {
+        // SAFETY: as promised.
+        unsafe { (self.push)(self.context, Octets::of(piece)) }
+    }
+}
+
+/// Where a call that may fail writes: libbpf's messages, and the error in words.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Report {
+    pub said: Sink,
+    pub error: Sink,
+}
+
+/// What a trace watches and how much room its records have.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Watch {
+    /// `struct place` and the flow's number, 20 octets each.
+    pub flows: Octets,
+    /// Octets of the ring.
+    pub room: u32,
+    /// Not 0: every segment.
+    pub segments: u32,
+}
+
+/// Octets of one of [`Watch::flows`].
+pub const FLOW: usize = PLACE + 4;
+/// Octets of `struct place`.
+pub const PLACE: usize = 16;
+
+/// The table that the library exports as `ANABRANCH_LOADER`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Loader {
+    pub version: u32,
+    /// Writes the name in an object file's `struct tcp_congestion_ops`.
+    pub name: unsafe extern "C" fn(object: Octets, name: Sink) -> Status,
+    /// Loads a control under a name of fewer than 16 octets.
+    pub attach: unsafe extern "C" fn(
+        object: Octets,
+        name: Octets,
+        made: *mut *mut c_void,
+        report: Report,
+    ) -> Status,
+    /// Lets a file hold a control.
+    pub pin: unsafe extern "C" fn(attached: *mut c_void, path: Octets, report: Report) -> Status,
+    /// Frees a control; it leaves the kernel unless a file holds it.
+    pub detach: unsafe extern "C" fn(attached: *mut c_void),
+    /// Starts a trace.
+    pub trace: unsafe extern "C" fn(
+        object: Octets,
+        watch: Watch,
+        made: *mut *mut c_void,
+        report: Report,
+    ) -> Status,
+    /// Writes each record since the last call, one piece each.
+    pub take: unsafe extern "C" fn(trace: *mut c_void, records: Sink),
+    /// Records for which there was no room.
+    pub lost: unsafe extern "C" fn(trace: *const c_void) -> u64,
+    /// The program for `SO_ATTACH_BPF`; the trace owns the file descriptor.
+    pub filter: unsafe extern "C" fn(trace: *const c_void) -> RawFd,
+    /// Ends a trace.
+    pub end: unsafe extern "C" fn(trace: *mut c_void),
+}

@@ -1,0 +1,30 @@
+//! Loads programs into the kernel, with libbpf: congestion controls and the program that traces TCP.
+//!
+//! A library of its own, opened when a program is to be loaded, so that the engine is built and runs without libelf and zlib.
+//! `crates/bpf` calls it by the table `ANABRANCH_LOADER`; `abi.rs` there says what each function does.
+
+#[cfg(all(feature = "libbpf", target_os = "linux"))]
+#[path = "../../bpf/src/loader/abi.rs"]
+mod abi;
+#[cfg(all(feature = "libbpf", target_os = "linux"))]
+mod control;
+#[cfg(all(feature = "libbpf", target_os = "linux"))]
+mod messages;
+#[cfg(all(feature = "libbpf", target_os = "linux"))]
+mod trace;
+
+/// The library's functions.
+#[cfg(all(feature = "libbpf", target_os = "linux"))]
+#[unsafe(no_mangle)]
+pub static ANABRANCH_LOADER: abi::Loader = abi::Loader {
+    version: abi::VERSION,
+    name: control::name,
+    attach: control::attach,
+    pin: control::pin,
+    detach: control::detach,
+    trace: trace::start,
+    take: trace::take,
+    lost: trace::lost,
+    filter: trace::filter,
+    end: trace::end,
+};

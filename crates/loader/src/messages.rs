@@ -1,0 +1,77 @@
+//! libbpf's messages, and how a call ends.
+
+use std::{
+    cell::RefCell,
+    ffi::c_void,
+    sync::{Mutex, PoisonError},
+};
+
+use libbpf_rs::{ErrorKind, PrintLevel, set_print};
+
+use crate::abi::{DENIED, DONE, REFUSED, Report, Status};
+
+/// One at a time: where libbpf's messages go is one place for the whole process.
+static TURN: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// libbpf's messages, of which the verifier's reasons are a part.
+    static SAID: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Calls a function of libbpf's, and what that says meanwhile.
+pub fn hearing<T>(call: impl FnOnce() -> T) -> (T, String) {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = set_print(Some((PrintLevel::Info, |_, text| {
+        SAID.with_borrow_mut(|said| said.push_str(&text));
+    })));
+    SAID.take();
+    let result = call();
+    set_print(before);
+    drop(turn);
+    (result, SAID.take())
+}
+
+/// Calls what makes a value or says why not, and hands either to the engine.
+///
+/// # Safety
+/// `made` may be written, and the call that brought `report` has not returned.
+pub unsafe fn reported<T>(
+    call: impl FnOnce() -> Result<T, Failure>,
+    made: Option<*mut *mut c_void>,
+    report: Report,
+) -> Status {
+    let (result, said) = hearing(call);
+    // SAFETY: the caller promises that sinks and place are valid.
+    unsafe {
+        report.said.write(said.as_bytes());
+        match result {
+            Ok(value) => {
+                if let Some(made) = made {
+                    *made = Box::into_raw(Box::new(value)).cast();
+                }
+                DONE
+            }
+            Err(Failure::Status(status)) => status,
+            Err(Failure::Libbpf(error)) => {
+                report.error.write(error.to_string().as_bytes());
+                if error.kind() == ErrorKind::PermissionDenied {
+                    DENIED
+                } else {
+                    REFUSED
+                }
+            }
+        }
+    }
+}
+
+/// Why there is no value.
+pub enum Failure {
+    Libbpf(libbpf_rs::Error),
+    Status(Status),
+}
+
+impl From<libbpf_rs::Error> for Failure {
+    fn from(error: libbpf_rs::Error) -> Self {
+        Self::Libbpf(error)
+    }
+}
