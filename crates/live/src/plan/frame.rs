@@ -29,6 +29,8 @@ pub struct Frame {
     connection: Option<ConnectionId>,
 }
 
+impl anabranch_engine::Carried for Frame {}
+
 impl Body for Frame {
     fn len(&self) -> u32 {
         self.payload
