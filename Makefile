@@ -8,7 +8,7 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup dev loader demo study test check test-studies test-live test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
+.PHONY: help setup dev loader demo study test check test-studies test-live test-gateway test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -51,10 +51,16 @@ test-live: ## Run all tests of live runs (10 minutes)
 	@tools/bootstrap test
 	$(RUN) python -m pytest -rs tests/live
 
+test-gateway: ## Run the tests that send QUIC through the gateway's tunnel, and lint them
+	@tools/bootstrap test
+	$(RUN) cargo clippy --profile release -p anabranch-gatewayd --all-targets --locked --features quic-tests -- -D warnings
+	$(RUN) cargo nextest run --cargo-profile release --no-fail-fast -p anabranch-gatewayd --locked --features quic-tests quic
+
 test-all: ## Run all tests but those marked slow, one kind after the other
 	$(MAKE) test
 	$(MAKE) test-studies
 	$(MAKE) test-live
+	$(MAKE) test-gateway
 
 test-slow: dev ## Run the tests that make every figure of a page anew
 	$(RUN) python -m pytest -rs -m slow validation/tests tests/live

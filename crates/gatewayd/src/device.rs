@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    net::IpAddr,
     os::fd::{AsFd, BorrowedFd},
 };
 
@@ -53,11 +52,12 @@ impl Device {
             .map_err(|error| failed("", &error))?;
         tun.set_nonblocking(true)
             .map_err(|error| failed("", &error))?;
-        for own in addresses {
-            add_address(&tun, own).map_err(|error| failed(&format!("address {own}: "), &error))?;
-        }
         let index = tun.if_index().map_err(|error| failed("", &error))?;
-        let netlink = Netlink::new().map_err(|error| failed("routes: ", &error))?;
+        let mut netlink = Netlink::new().map_err(|error| failed("netlink: ", &error))?;
+        for own in addresses {
+            let added = netlink.add_address(own, index);
+            added.map_err(|error| failed(&format!("address {own}: "), &error))?;
+        }
         let mut device = Self {
             tun,
             name,
@@ -238,13 +238,6 @@ pub fn routes<'a>(config: &Config, peers: impl IntoIterator<Item = &'a Peer>) ->
         .map(|prefix| prefix.0.trunc())
         .filter(|net| !is_own(net))
         .collect()
-}
-
-fn add_address(tun: &SyncDevice, own: IpNet) -> io::Result<()> {
-    match own.addr() {
-        IpAddr::V4(address) => tun.add_address_v4(address, own.prefix_len()),
-        IpAddr::V6(address) => tun.add_address_v6(address, own.prefix_len()),
-    }
 }
 
 #[cfg(test)]

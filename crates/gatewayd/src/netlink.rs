@@ -1,4 +1,4 @@
-//! Routes and rules of the kernel, by netlink (rtnetlink(7)).
+//! Addresses, routes and rules of the kernel, by netlink (rtnetlink(7)).
 
 use std::{io, net::IpAddr};
 
@@ -9,6 +9,7 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::{
     AddressFamily, RouteNetlinkMessage,
+    address::{AddressAttribute, AddressHeaderFlags, AddressMessage},
     route::{
         RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope,
         RouteType,
@@ -64,6 +65,22 @@ impl Netlink {
                 _ => Ok(()),
             };
         }
+    }
+
+    /// Gives the interface an address. The kernel adds a route to its network.
+    pub fn add_address(&mut self, own: IpNet, interface: u32) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.family = family(&own);
+        message.header.prefix_len = own.prefix_len();
+        // Nobody else is on the interface who could have it (RFC 4862 §5.4).
+        message.header.flags = AddressHeaderFlags::Nodad;
+        message.header.index = interface;
+        message.attributes = vec![
+            AddressAttribute::Local(own.addr()),
+            AddressAttribute::Address(own.addr()),
+        ];
+        let message = RouteNetlinkMessage::NewAddress(message);
+        self.request(message, NLM_F_CREATE | NLM_F_EXCL)
     }
 
     /// Adds a route into the interface. A default route goes to a table of its own.

@@ -5,6 +5,7 @@ mod hostile;
 mod names;
 mod namespaces;
 mod outputs;
+#[cfg(feature = "quic-tests")]
 mod quic;
 mod traffic;
 
