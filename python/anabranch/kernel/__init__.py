@@ -1,0 +1,5 @@
+"""The Linux kernel in virtual time: User-Mode Linux, whose clock stands still while anything runs.
+
+:mod:`~anabranch.kernel.build` makes kernels, :mod:`~anabranch.kernel.images` finds them,
+:mod:`~anabranch.kernel.machine` runs a program in one, and :mod:`~anabranch.kernel.engine` makes runs of scenarios.
+"""

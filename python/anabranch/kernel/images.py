@@ -1,0 +1,102 @@
+"""Kernels that have been built, and which of them runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from anabranch.errors import UserError, nearest
+
+VARIABLE = "ANABRANCH_KERNEL"
+"""The environment variable that names an image, or the release of one in the cache."""
+LINUX, INIT, FACTS = "linux", "init", "image.json"
+"""Files of an image: the kernel, the guest's first process, and what it was built from."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """A kernel that can run in virtual time.
+
+    Attributes:
+        folder: Where its files lie.
+        release: The kernel's, for example ``"6.12.117"``.
+        recipe: Hash of the configuration and of the guest's first process.
+        source: The tree or the archive that it was built from.
+    """
+
+    folder: Path
+    release: str
+    recipe: str
+    source: str
+
+    @property
+    def linux(self) -> Path:
+        """The kernel, a program."""
+        return self.folder / LINUX
+
+    @property
+    def init(self) -> Path:
+        """The guest's first process."""
+        return self.folder / INIT
+
+
+def cache() -> Path:
+    """The folder of all images: ``anabranch/kernels`` in ``XDG_CACHE_HOME``, or in ``~/.cache``."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "anabranch" / "kernels"
+
+
+def read(folder: Path) -> Image | None:
+    """The image in a folder; ``None`` where there is none that is whole."""
+    try:
+        facts = json.loads((folder / FACTS).read_text("utf-8"))
+        image = Image(folder, str(facts["release"]), str(facts["recipe"]), str(facts["source"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return image if os.access(image.linux, os.X_OK) and os.access(image.init, os.X_OK) else None
+
+
+def images() -> list[Image]:
+    """All images of the cache, the newest release first."""
+    try:
+        folders = sorted(cache().iterdir())
+    except OSError:
+        return []
+    found = [image for image in map(read, folders) if image is not None]
+    return sorted(found, key=lambda image: numbers(image.release), reverse=True)
+
+
+def chosen(wish: str | None = None) -> Image:
+    """The image to run: the one that is wished for, else the one of ``ANABRANCH_KERNEL``, else the newest.
+
+    Args:
+        wish: The beginning of a release (``"6.12"``), or the folder of an image.
+
+    Raises:
+        UserError: There is no such image, or none at all.
+    """
+    said = wish or os.environ.get(VARIABLE) or ""
+    there = images()
+    if not said:
+        if there:
+            return there[0]
+        raise UserError("no kernel is built that could run in virtual time", hint="type: anabranch kernel build")
+    if "/" in said:
+        path = Path(said)
+        image = read(path.parent if path.name == LINUX else path)
+        if image is None:
+            raise UserError(f"{said} is no kernel that `anabranch kernel build` has made")
+        return image
+    for image in there:
+        if image.release == said or image.release.startswith(f"{said}."):
+            return image
+    hint = nearest(said, [image.release for image in there]) if there else f"type: anabranch kernel build {said}"
+    raise UserError(f"no kernel {said} is built", hint=hint)
+
+
+def numbers(release: str) -> tuple[int, ...]:
+    """A release as numbers that compare: 6.12 is after 6.1."""
+    return tuple(int(number) for number in re.findall(r"\d+", release))
