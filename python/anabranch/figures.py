@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anabranch import toml_text
+from anabranch.quantities import numbers_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,7 +72,7 @@ def flatten(summary: Summary, *, distributions: bool = False, means: bool = Fals
             elif inner is None:
                 if key not in PARTS:
                     flat[f"{prefix}.{key}"] = None
-            elif kind is dict and (distributions or key != "reordering"):
+            elif issubclass(kind, dict) and (distributions or key != "reordering"):
                 walk(flat, f"{prefix}.{key}", inner)
 
     for section, singular in _SECTIONS:
@@ -186,7 +187,7 @@ class Figures:
         self._digests[run] = summary.get("digest")
 
     def frame(self, axes: Sequence[str], points: Sequence[Point]) -> pl.DataFrame:
-        """One row per run: the axes, the seed, the digest, and a column per figure."""
+        """One row per run: the axes, those that are quantities as numbers, the seed, the digest, and the figures."""
         import numpy as np
         import polars as pl
 
@@ -201,6 +202,9 @@ class Figures:
             kinds = set(map(type, cells))
             if kinds - {int, float} and len(kinds) > 1:
                 columns[axis] = [value_text(c) for c in cells]
+        for axis in axes:
+            if numbers := numbers_of(axis, columns[axis]):
+                columns[numbers.column] = numbers.values
         columns["seed"] = seeds.tolist()
         columns["digest"] = self._digests
         frame = pl.DataFrame(columns, strict=False)

@@ -229,11 +229,17 @@ def _compared(one: str, other: str | None) -> int | None:
 
 
 def _size(text: str) -> tuple[str, Fraction] | None:
+    found = quantity(text)
+    return None if found is None else found[:2]
+
+
+def quantity(text: str) -> tuple[str, Fraction, str] | None:
+    """Dimension, size in its base unit, and unit of a quantity; ``None`` if ``text`` is none."""
     found = _QUANTITY.fullmatch(text)
     if found is None or found[3] not in _UNITS:
         return None
     name, size = _UNITS[found[3]]
-    return name, Fraction(found[1] + (found[2] or "")) * size
+    return name, Fraction(found[1] + (found[2] or "")) * size, found[3]
 
 
 def _has_fitting_parts(value: Any, schema: Schema) -> bool:

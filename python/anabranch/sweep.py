@@ -14,8 +14,10 @@ from anabranch.errors import UserError
 from anabranch.figures import PARTS, Figures, flatten, runs_frame, value_text
 from anabranch.limits import MAX_SEED, check_jobs
 from anabranch.maker import Engine, FailedRunError, Here, Jobs, Maker, Order
+from anabranch.measure_names import ambiguous, one_figure
 from anabranch.output import check_target, follow
 from anabranch.points import Keys, Points, shared
+from anabranch.quantities import columns_of_numbers, numbers_of
 from anabranch.sequential import read_until, sequence_interval
 from anabranch.space import Space, read_space
 from anabranch.spoken import argument
@@ -91,8 +93,9 @@ class SweepResult:
 
     Attributes:
         axes: The dotted paths of the grid, in order.
-        frame: One row per run: ``seed``, ``digest``, one column per axis, one per figure of the summary
-            (``flow.main.goodput_mbit_s``, ``link.a.forward.dropped_packets``, …).
+        frame: One row per run: one column per axis; for an axis of quantities one of numbers as well, with the unit in
+            its name (``link.a.rate_mbit_s`` for ``link.a.rate``); ``seed``, ``digest``; one column per figure of the
+            summary (``flow.main.goodput_mbit_s``, ``link.a.forward.dropped_packets``, …).
         scenario: What was swept: title, changes over the file, and every default written out.
     """
 
@@ -148,32 +151,74 @@ class SweepResult:
 
     def figures(self) -> list[str]:
         """The columns that hold figures rather than what was varied."""
-        return [c for c in self.frame.columns if c not in {*self.axes, "seed", "digest"}]
+        others = {*self.axes, *columns_of_numbers(self.axes), "seed", "digest"}
+        return [c for c in self.frame.columns if c not in others]
+
+    def column(self, name: str) -> list[Any]:
+        """A column of ``frame``, one value per run.
+
+            >>> from anabranch import Scenario
+            >>> base = Scenario.from_file("reordering.toml").set("duration", "1 s")
+            >>> swept = base.sweep({"flow.main.cc": ["reno"], "link.bottleneck.rate": ["5 Mbit/s", "0.01 Gbit/s"]})
+            >>> swept.column("rate_mbit_s")
+            [5.0, 10.0]
+            >>> swept.column("goodput") == swept.column("flow.main.goodput_mbit_s")
+            True
+
+        Args:
+            name: A column, its last parts (``rate`` for ``link.a.rate``), or a figure's short name.
+
+        Raises:
+            UserError: There is no such column, or several have this name.
+        """
+        figures = self.figures()
+        others = [c for c in self.frame.columns if c not in set(figures)]
+        found = [c for c in others if c == name] or [c for c in others if c.endswith(f".{name}")]
+        if len(found) > 1:
+            raise ambiguous(name, found)
+        return self.frame.get_column(found[0] if found else self._figure(name, others)).to_list()
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self.column(name)
+
+    def _figure(self, name: str, others: Sequence[str] = ()) -> str:
+        """The figure that a name means; ``others`` are nearest names, too."""
+        if name in self.frame.columns:
+            return name
+        return one_figure(name, self.figures(), "the sweep has no figure", others)
 
     def estimates(self, figure: str) -> list[tuple[tuple[Any, ...], Estimate | None]]:
         """``figure`` at every point of the grid, in grid order; ``None`` where it does not apply.
 
-        Raises:
-            UserError: There is no such figure.
-        """
-        from anabranch.errors import nearest
+        Args:
+            figure: A column of ``frame``, its last parts where they tell it from the others, or a short name
+                (``"goodput"``).
 
-        if figure not in self.frame.columns:
-            raise UserError(f'the sweep has no figure "{figure}"', hint=nearest(figure, self.figures()))
-        return self._estimates(self._groups(), self.frame.get_column(figure))
+        Raises:
+            UserError: There is no such figure, or several have this name.
+        """
+        return self._estimates(self._groups(), self.frame.get_column(self._figure(figure)))
 
     def table(self, figures: Sequence[str] | None = None) -> pl.DataFrame:
-        """One row per point: the axes, then mean, lower, upper, n of each figure (all of them when left out)."""
+        """One row per point: the axes, those that are quantities as numbers, then mean, lower, upper, n of each figure.
+
+        Args:
+            figures: As of :meth:`estimates`; all of them when left out. Columns have the whole names.
+
+        Raises:
+            UserError: There is no such figure, or several have this name.
+        """
         import polars as pl
 
         groups = self._groups()
         columns: dict[str, Any] = {axis: [group.point[k] for group in groups] for k, axis in enumerate(self.axes)}
-        chosen = list(figures if figures is not None else self.figures())
+        for axis in self.axes:
+            if numbers := numbers_of(axis, columns[axis]):
+                columns[numbers.column] = numbers.values
+        chosen = [self._figure(name) for name in figures] if figures is not None else self.figures()
         if not chosen:
-            columns = {axis: [] for axis in self.axes}
+            columns = {name: [] for name in columns}
         for figure in chosen:
-            if figure not in self.frame.columns:
-                self.estimates(figure)
             values = self.frame.get_column(figure)
             if len(groups) == values.len():
                 # One run per point, of which there may be millions.
