@@ -86,6 +86,13 @@ def quantity(name: str) -> str:
     return _STATISTIC.sub("", without_unit(name), count=1)
 
 
+def heading(name: str) -> str:
+    """A name in words, with its unit: ``cwnd (packets)`` of ``cwnd_packets``."""
+    unit = next((unit for end, unit in UNITS if name.endswith(end)), "")
+    words = without_unit(name).replace("_", " ")
+    return f"{words} ({unit})" if unit else words
+
+
 def meant(written: str, names: Iterable[str]) -> list[str]:
     """The names that ``written`` may stand for: one if it is a name or a short name, several if it is ambiguous.
 

@@ -313,9 +313,10 @@ class RunResult:
         *,
         x: str | None = None,
         y: str | None = None,
-        hue: str | None = None,
+        color: str | None = None,
         table: str | None = None,
         ax: Axes | None = None,
+        hue: str | None = None,
     ) -> Axes:
         """Draw one chart of the report, or one column of a table over another.
 
@@ -324,15 +325,16 @@ class RunResult:
             >>> result.plot("cwnd").get_ylabel()
             'cwnd (packets)'
             >>> result.plot(y="queue_packets", table="link_samples").get_xlabel()
-            'time_s'
+            'time (s)'
 
         Args:
             chart: ``"goodput"``, ``"cwnd"``, ``"srtt"``, ``"queue"``, ``"sequence"`` or ``"reordering"``.
             x: Instead of ``chart``: the column to the right (``"time_s"`` when left out).
-            y: The column upwards.
-            hue: A column, for each value of which there is one line; the flow, link or group when left out.
+            y: The column upwards. Columns may be given by short names: ``"cwnd"``.
+            color: A column, for each value of which there is one line; the flow, link or group when left out.
             table: The table that has the columns; the first that has all of them when left out.
             ax: Where to draw; axes of a new figure when left out.
+            hue: The same as ``color``.
 
         Raises:
             NotRecordedError: The run did not record what is to be drawn.
@@ -342,7 +344,7 @@ class RunResult:
 
         if chart is not None and y is None:
             return plot_chart(self, chart, ax)
-        return plot_columns(self, x=x or "time_s", y=y, hue=hue, table=table, ax=ax)
+        return plot_columns(self, x=x or "time_s", y=y, color=color or hue, table=table, ax=ax)
 
     def _not_recorded(self, name: str) -> UserError:
         from anabranch.errors import NotRecordedError

@@ -400,7 +400,7 @@ class Scenario(Tables):
             ... )
             >>> swept = base.sweep({"link.a.delay": ["10 ms", "20 ms"], "flow.main.cc": ["reno", "cubic"]})
             >>> swept.table(["flow.main.goodput_mbit_s"]).shape
-            (4, 6)
+            (4, 7)
 
         Args:
             grid: Dotted path → values; over the scenario's own ``[sweep]``.

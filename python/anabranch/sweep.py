@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from anabranch import design, rounds
 from anabranch.design import Design, Point
@@ -27,6 +27,7 @@ from anabranch.sweep_file import FORMAT, SweepDirectory, read_sweep
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from anabranch import shards
     from anabranch._engine import ScenarioError
@@ -264,27 +265,65 @@ class SweepResult:
             if runs
         ]
 
-    def plot(self, y: str, *, x: str | None = None, hue: str | None = None, ax: Axes | None = None) -> Axes:
+    @overload
+    def plot(
+        self,
+        y: str,
+        *,
+        x: str | None = None,
+        color: str | None = None,
+        col: None = None,
+        ax: Axes | None = None,
+        hue: str | None = None,
+    ) -> Axes: ...
+
+    @overload
+    def plot(
+        self, y: str, *, x: str | None = None, color: str | None = None, col: str, hue: str | None = None
+    ) -> Figure: ...
+
+    def plot(
+        self,
+        y: str,
+        *,
+        x: str | None = None,
+        color: str | None = None,
+        col: str | None = None,
+        ax: Axes | None = None,
+        hue: str | None = None,
+    ) -> Axes | Figure:
         """Draw a figure over an axis of the grid, with 95 % intervals where there are repeats.
 
             >>> from anabranch import Scenario
             >>> base = Scenario.from_file("reordering.toml").set("duration", "1 s")
-            >>> swept = base.sweep({"flow.main.cc": ["reno", "cubic"]})
-            >>> swept.plot("goodput_mbit_s", x="flow.main.cc").get_ylabel()
-            'flow.main.goodput_mbit_s'
+            >>> grid = {"link.bottleneck.rate": ["5 Mbit/s", "10 Mbit/s"], "flow.main.cc": ["reno", "cubic"]}
+            >>> swept = base.sweep(grid)
+            >>> axes = swept.plot(x="rate", y="goodput", color="cc")
+            >>> axes.get_xlabel(), axes.get_ylabel()
+            ('link.bottleneck.rate (Mbit/s)', 'goodput (Mbit/s), flow main')
+            >>> [panel.get_title() for panel in swept.plot(x="rate", y="goodput", col="cc").axes]
+            ['cc: reno', 'cc: cubic']
 
         Args:
-            y: The figure: a column of ``frame``, or its last parts where they tell it from the others.
-            x: The axis to the right, likewise; the first when left out.
-            hue: The axis whose values differ in colour; otherwise every line has a colour of its own.
+            y: The figure, as of :meth:`estimates`: ``"goodput"``.
+            x: The axis to the right, by its path or the last parts of it; the first when left out. Quantities are drawn
+                by their size, on a logarithmic scale where they span much.
+            color: The axis whose values differ in colour; the other one where there are two. Points that differ in
+                further axes have lines of their own. ``"flow"``, ``"link"``, ``"group"`` or ``"gateway"``, here, as
+                ``x`` or as ``col``, draws a figure of each of them.
+            col: The axis whose values have a panel each, with common scales.
             ax: Where to draw; axes of a new figure when left out.
+            hue: The same as ``color``.
+
+        Returns:
+            The axes that were drawn into; with ``col`` the figure.
 
         Raises:
-            UserError: There is no such figure or axis.
+            UserError: There is no such figure or axis, or a short name is ambiguous.
         """
         from anabranch.plot.result import plot_sweep
 
-        return plot_sweep(self, y, x=x, hue=hue, ax=ax)
+        return plot_sweep(self, y, x=x, color=color or hue, col=col, ax=ax)
 
     def report(self, path: str | Path, *, force: bool = False) -> None:
         """Write one HTML page: each measure in small multiples with intervals, heat maps, parallel coordinates.

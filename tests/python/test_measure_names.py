@@ -143,7 +143,7 @@ def test_a_sweep_takes_short_names(swept: SweepResult, asked: Callable[[SweepRes
 
 
 def test_a_wrong_column_names_the_nearest_axis(swept: SweepResult) -> None:
-    with pytest.raises(UserError, match='did you mean "link.a.rate"'):
+    with pytest.raises(UserError, match='did you mean "link\\.a\\.rate"'):
         swept.column("rat")
 
 
