@@ -159,8 +159,10 @@ class SweepResult:
         """A column of ``frame``, one value per run.
 
             >>> from anabranch import Scenario
-            >>> base = Scenario.from_file("reordering.toml").set("duration", "1 s")
-            >>> swept = base.sweep({"flow.main.cc": ["reno"], "link.bottleneck.rate": ["5 Mbit/s", "0.01 Gbit/s"]})
+            >>> link = {"between": ["S", "R"], "rate": "1 Mbit/s", "delay": "5 ms"}
+            >>> flow = {"from": "S", "to": "R"}
+            >>> base = Scenario.from_dict({"duration": "1 s", "link": {"a": link}, "flow": {"main": flow}})
+            >>> swept = base.sweep({"link.a.rate": ["5 Mbit/s", "0.01 Gbit/s"]})
             >>> swept.column("rate_mbit_s")
             [5.0, 10.0]
             >>> swept.column("goodput") == swept.column("flow.main.goodput_mbit_s")

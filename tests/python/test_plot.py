@@ -41,7 +41,9 @@ def swept() -> SweepResult:
 
 def lines(axes: Axes) -> list[Any]:
     """The lines with points, without those of a legend or of intervals."""
-    return [line for line in axes.get_lines() if len(np.asarray(line.get_xdata())) and line.get_marker() not in "|_"]
+    return [
+        line for line in axes.get_lines() if len(np.asarray(line.get_xdata())) and str(line.get_marker()) not in "|_"
+    ]
 
 
 def legend(owner: Any) -> list[str]:
