@@ -19,7 +19,7 @@ from anabranch.files import read_standard_input as read_standard_bytes
 if TYPE_CHECKING:
     from anabranch.control import CongestionControl
     from anabranch.live import Limits
-    from anabranch.result import RunResult
+    from anabranch.result import LiveRunResult, RunResult
     from anabranch.summary import Resolved
     from anabranch.sweep import SweepResult
 
@@ -331,7 +331,7 @@ class Scenario(Tables):
         trace: str | None = None,
         allow_tainted: bool = False,
         progress: Callable[[float], None] | None = None,
-    ) -> RunResult:
+    ) -> LiveRunResult:
         """Run once in real time, with this machine's kernel at the ends of every flow.
 
         Args:

@@ -213,6 +213,8 @@ class SweepResult:
         """
         import polars as pl
 
+        from anabranch.frame import NamedFrame
+
         groups = self._groups()
         columns: dict[str, Any] = {axis: [group.point[k] for group in groups] for k, axis in enumerate(self.axes)}
         for axis in self.axes:
@@ -235,7 +237,7 @@ class SweepResult:
             columns[f"{figure}.lower"] = [v.lower if v else None for v in intervals]
             columns[f"{figure}.upper"] = [v.upper if v else None for v in intervals]
             columns[f"{figure}.n"] = [v.n if v else 0 for v in intervals]
-        return pl.DataFrame(columns, strict=False)
+        return NamedFrame(columns, strict=False)
 
     def _estimates(self, groups: Sequence[_Group], values: pl.Series) -> list[tuple[tuple[Any, ...], Estimate | None]]:
         column = values.to_list()
