@@ -57,27 +57,62 @@ class BadValueError(UserError, ScenarioError):
     file: str
 
 
-def check(scenario: Scenario, parts: Sequence[str], value: Any, given: str) -> None:
+def check(scenario: Scenario, parts: Sequence[str], value: Any, given: str | Callable[[Sequence[str]], str]) -> None:
     """Refuse ``value`` at the path ``parts`` of a scenario if no scenario can have it there.
 
     Args:
         scenario: What it is given to.
         parts: The keys of the dotted path.
         value: The value, in Python's own types.
-        given: The call that gives it, for the message.
+        given: The call that gives it, for the message; or a function that says it, of the keys that are wrong.
 
     Raises:
         BadValueError: The engine refuses it.
     """
-    if any(fits(value, place) for place in places(parts)):
+    _check_stack(parts, value, given)
+    if any(fits(value, place) for place in places(parts)) and not _names_path(parts, value):
         return
     change = f"{'.'.join(toml_text.write_key(part) for part in parts)}={toml_text.write_value(value)}"
     error = blame(scenario, change)
-    if error is not None:
+    if error is None:
+        return
+    if isinstance(given, str):
         raise BadValueError(_told(error), file=given)
+    wrong = [key for key in value if not any(fits(value[key], place) for place in places([*parts, key]))]
+    wrong = wrong or [key for key in value if key == "path"]
+    is_plain = bool(wrong) and not any(isinstance(value[key], (dict, list)) for key in wrong)
+    raise BadValueError(_told(error, shows_path=not is_plain), file=given(wrong))
 
 
-def check_component(path: str, value: Any, given: str, *, as_list: bool = False) -> None:
+def _names_path(parts: Sequence[str], value: Any) -> bool:
+    """Whether a ready path is named: which there are is not in the schema."""
+    return parts[:1] == ["link"] and (parts[2:] == ["path"] or (isinstance(value, Mapping) and "path" in value))
+
+
+_TRIAL = """duration = "1 s"
+link.a.between = ["A", "B"]
+link.a.rate = "1 Mbit/s"
+flow.f.from = "A"
+flow.f.to = "B"
+"""
+"""A scenario that is whole: the engine looks for a stack profile only then."""
+
+
+def _check_stack(parts: Sequence[str], value: Any, given: str | Callable[[Sequence[str]], str]) -> None:
+    """Refuse a stack profile that does not exist; which there are is not in the schema."""
+    from anabranch.scenario import Scenario
+
+    if list(parts[:1]) != ["flow"]:
+        return
+    stack = value if list(parts[2:]) == ["stack"] else value.get("stack") if isinstance(value, Mapping) else None
+    if not isinstance(stack, str):
+        return
+    error = blame(Scenario.from_text(_TRIAL), f"flow.f.stack={toml_text.write_value(stack)}")
+    if error is not None:
+        raise BadValueError(_told(error, shows_path=False), file=given if isinstance(given, str) else given(["stack"]))
+
+
+def check_component(path: str, value: Any, given: str) -> None:
     """Refuse a component's table that no scenario can have at ``path``; see :func:`check`.
 
     Raises:
@@ -85,10 +120,9 @@ def check_component(path: str, value: Any, given: str, *, as_list: bool = False)
     """
     from anabranch.scenario import Scenario
 
-    whole = [value] if as_list else value
-    if any(fits(whole, place) for place in places(path.split("."))):
+    if any(fits(value, place) for place in places(path.split("."))):
         return
-    error = blame(Scenario(), f"{path}={toml_text.write_value(whole)}")
+    error = blame(Scenario(), f"{path}={toml_text.write_value(value)}")
     if error is not None:
         # The path is made up: of the message, what was expected is left.
         raise BadValueError(_told(error, shows_path=False), file=given)

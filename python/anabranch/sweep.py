@@ -12,7 +12,7 @@ from anabranch import design, rounds
 from anabranch.design import Design, Point
 from anabranch.errors import UserError
 from anabranch.figures import PARTS, Figures, flatten, runs_frame, value_text
-from anabranch.limits import MAX_SEED, check_jobs
+from anabranch.limits import MAX_SEED, check_jobs, check_repeat
 from anabranch.maker import Engine, FailedRunError, Here, Jobs, Maker, Order
 from anabranch.measure_names import ambiguous, one_figure
 from anabranch.output import check_target, follow
@@ -631,8 +631,7 @@ def _plan(scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | N
     space = read_space(choice.ranges, choice.design, choice.points)
     if choice.until is not None:
         read_until(choice.until)
-    if repeat is not None and repeat < 1:
-        raise UserError(f"{argument('repeat', repeat)}: at least 1 was expected")
+    check_repeat(repeat)
     if choice.refine is not None:
         rounds.read_refine(choice.refine, space)
     axes, given, resolved = planned_axes(scenario, grid)
