@@ -207,7 +207,7 @@ def run_audited(
         is_trace = isinstance(error, _engine.UntraceableError)
         raise unavailable(error, untraced if is_trace else otherwise) from None
     except _engine.ScenarioError as error:
-        raise in_words_of_python(error) from None
+        raise in_words_of_python(error, scenario) from None
     except RuntimeError as error:
         raise RunFailedError(f"the live run failed: {error}") from None
     return LiveRunResult(run, _recorded(LiveRunResult(run), samples_ms=samples_ms, packets=packets))

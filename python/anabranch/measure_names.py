@@ -104,16 +104,20 @@ def meant(written: str, names: Iterable[str]) -> list[str]:
     if written in known:
         return [written]
     wanted = plain(written)
-    for same in (
-        [name for name in known if plain(name) == wanted],
-        [name for name in known if plain(name.rpartition(".")[2]) == wanted],
-        [name for name in WORDS.get(wanted, ()) if name in known],
-        [name for name in known if without_unit(name) == wanted],
-        [name for name in known if quantity(name) == wanted],
-    ):
-        if same:
-            return same if wanted in WORDS else _preferred([name for name in same if "." not in name] or same)
+    if same := [name for name in known if plain(name) == wanted]:
+        return same
+    if same := [name for name in WORDS.get(wanted, ()) if name in known]:
+        return same
+    # A figure before one that is in a part of the figures: `retransmitted_packets` before `fec.releases.retransmitted`.
+    for names in ([name for name in known if "." not in name], [name for name in known if "." in name]):
+        for form in (_last, without_unit, quantity):
+            if same := [name for name in names if form(name) == wanted]:
+                return _preferred(same)
     return []
+
+
+def _last(name: str) -> str:
+    return plain(name.rpartition(".")[2])
 
 
 def _preferred(names: list[str]) -> list[str]:
@@ -180,7 +184,7 @@ def figures_named(written: str, figures: Sequence[str], noun: str, others: Itera
 
     if written in figures:
         return [written]
-    if found := [figure for figure in figures if figure.endswith(f".{written}")]:
+    if "." in written and (found := [figure for figure in figures if figure.endswith(f".{written}")]):
         return found
     columns = columns_of(figures)
     owner, _, last = written.rpartition(".")
@@ -240,6 +244,8 @@ def catalogue() -> dict[str, tuple[str, ...]]:
 
 def _numbers(kind: type, prefix: str = "") -> Iterator[str]:
     for key, hint in typing.get_type_hints(kind).items():
+        if typing.get_origin(hint) is dict:
+            continue
         forms = set(typing.get_args(hint) or (hint,)) - {type(None)}
         inner = next((form for form in forms if typing.is_typeddict(form)), None)
         if inner is not None:

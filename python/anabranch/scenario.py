@@ -238,7 +238,7 @@ class Scenario(Tables):
                 )
             )
         except _engine.ScenarioError as error:
-            raise schema.in_words_of_python(error) from None
+            raise schema.in_words_of_python(error, self) from None
         return resolved
 
     @named
@@ -293,7 +293,7 @@ class Scenario(Tables):
                 progress=progress,
             )
         except _engine.ScenarioError as error:
-            raise schema.in_words_of_python(error) from None
+            raise schema.in_words_of_python(error, self) from None
         except UserError:
             raise
         except ValueError as error:

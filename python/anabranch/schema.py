@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from anabranch import toml_text
 from anabranch._engine import ScenarioError
 from anabranch.errors import UserError, is_of_change
+from anabranch.full_keys import add_hint
 from anabranch.spoken import argument
 
 if TYPE_CHECKING:
@@ -145,12 +146,16 @@ def blame(scenario: Scenario, change: str) -> ScenarioError | None:
             controls=list(scenario.controls.items()),
         )
     except ScenarioError as error:
-        return error if is_of_change(error.file, change) else None
+        return add_hint(error, [change], scenario.text) if is_of_change(error.file, change) else None
     return None
 
 
-def in_words_of_python(error: ScenarioError) -> ScenarioError:
-    """The engine's error, whose place is ``--set '…'`` where a change is wrong, as Python and the command say it."""
+def in_words_of_python(error: ScenarioError, scenario: Scenario) -> ScenarioError:
+    """The engine's error, whose place is ``--set '…'`` where a change is wrong, as Python and the command say it.
+
+    A key that is not there is followed by the whole paths that may be meant.
+    """
+    add_hint(error, scenario.sets, scenario.text)
     if error.file.startswith("--set '"):
         option = argument("set")
         errors = str(error).split("\n\n")
@@ -182,7 +187,7 @@ def places(parts: Sequence[str]) -> list[Schema]:
     """The schemas that may hold at a path; which of them depends on the scenario."""
     found: list[Schema] = [whole()]
     for part in parts:
-        found = [inner for place in found for one in _alternatives(place) for inner in _inside(one, part)]
+        found = [inner for place in found for one in alternatives(place) for inner in _inside(one, part)]
     return found
 
 
@@ -196,13 +201,14 @@ def fits(value: Any, schema: Schema) -> bool:
     return _is_of_type(value, schema) and all(test(value, schema) for test in _TESTS)
 
 
-def _alternatives(schema: Schema) -> Iterator[Schema]:
+def alternatives(schema: Schema) -> Iterator[Schema]:
+    """A schema, and all that it refers to or may be instead."""
     yield schema
     if "$ref" in schema:
-        yield from _alternatives(_definition(schema["$ref"]))
+        yield from alternatives(_definition(schema["$ref"]))
     for key in ("anyOf", "oneOf"):
         for one in schema.get(key, ()):
-            yield from _alternatives(one)
+            yield from alternatives(one)
 
 
 def _inside(schema: Schema, part: str) -> Iterator[Schema]:

@@ -656,10 +656,11 @@ def _plan(scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | N
     names = dict.fromkeys((axis for factor in factors for axis in factor.axes), ())
 
     def told(error: ScenarioError, sets: Sequence[str]) -> ScenarioError:
+        from anabranch.full_keys import add_hint
         from anabranch.grid import blame
         from anabranch.schema import in_words_of_python
 
-        return in_words_of_python(blame(error, sets, places, given, varied))
+        return in_words_of_python(blame(add_hint(error, sets, scenario.text), sets, places, given, varied), scenario)
 
     for values in design.to_check(factors):
         sets = sets_of(names, values)

@@ -226,3 +226,12 @@ def test_a_study_takes_short_names(study: Callable[[str, str], Study]) -> None:
 def test_a_study_refuses_a_wrong_name(study: Callable[[str, str], Study], names: tuple[str, str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         study(*names).run(jobs=1)
+
+
+def test_a_figure_comes_before_one_of_a_part() -> None:
+    names = ["retransmitted_packets", "fec.releases.retransmitted", "fec.recovered_packets"]
+    assert meant("retransmitted", names) == ["retransmitted_packets"]
+    assert meant("recovered", names) == ["fec.recovered_packets"]
+    figures = [f"flow.main.{name}" for name in names]
+    assert one_figure("retransmitted", figures, "") == "flow.main.retransmitted_packets"
+    assert one_figure("releases.retransmitted", figures, "") == "flow.main.fec.releases.retransmitted"
