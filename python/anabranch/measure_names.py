@@ -109,9 +109,9 @@ def meant(written: str, names: Iterable[str]) -> list[str]:
     if same := [name for name in WORDS.get(wanted, ()) if name in known]:
         return same
     # A figure before one that is in a part of the figures: `retransmitted_packets` before `fec.releases.retransmitted`.
-    for names in ([name for name in known if "." not in name], [name for name in known if "." in name]):
+    for own in ([name for name in known if "." not in name], [name for name in known if "." in name]):
         for form in (_last, without_unit, quantity):
-            if same := [name for name in names if form(name) == wanted]:
+            if same := [name for name in own if form(name) == wanted]:
                 return _preferred(same)
     return []
 

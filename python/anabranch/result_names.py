@@ -117,7 +117,10 @@ def tables() -> Mapping[str, str]:
 
 def named(written: str) -> list[str]:
     """The names of results that ``written`` is, or is short for: measures, else any key or column."""
-    last = written.rpartition(".")[2]
+    head, dot, last = written.partition(".")[0], "." in written, written.rpartition(".")[2]
+    if dot:
+        found = measure_names.meant(last, measure_names.catalogue().get(head.removesuffix("s"), ()))
+        return list(dict.fromkeys(name.rpartition(".")[2] for name in found))
     measures = [name for names in measure_names.catalogue().values() for name in names]
     found = measure_names.meant(last, measures)
     if last in places():

@@ -94,7 +94,7 @@ def list_kinds(kind: str | None, json: bool) -> None:
         out.print(styled(f"{_KINDS.get(shown, shown)} ({shown})"))
         write(out, (line for item in items if item["kind"] == shown for line in _entry(item)))
     if kind is None:
-        write(out, ["", "anabranch explain NAME describes one of them, a key of scenario files, or a name of results."])
+        write(out, ["", "anabranch explain NAME describes one of them, a key, or a name of results."])
 
 
 def _entry(item: dict[str, Any]) -> list[str]:
@@ -138,7 +138,8 @@ def explain_name(name: str, json: bool) -> None:
         _print_found(known, found, items, results.to_json(name) if is_same else None)
         return
     told = f'"{name}" is `{known}` here.' if known != name and known == meant(name) else ""
-    if named and not is_same:
+    # A path means a key.
+    if named and not is_same and "." not in name:
         told += f"{' ' if told else ''}{results.pointer(name, named)}"
     if told:
         write(console(), [*wrapped(told, ""), ""])
