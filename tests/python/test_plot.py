@@ -214,3 +214,14 @@ def test_a_study_draws_a_quantity_with_a_line_for_each_variant(study: StudyResul
         study.plot("godput")
     with pytest.raises(UserError, match='no axis "varient"\n  did you mean "variant"'):
         study.plot("goodput", color="varient")
+
+
+def test_the_example_draws_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    example = (Path(__file__).parents[2] / "examples" / "plot.py").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    # The same on a grid that takes no time.
+    exec(compile(example.replace('"10 s"', '"1 s"').replace("repeat=5", "repeat=2"), "plot.py", "exec"), {})  # noqa: S102
+    assert (tmp_path / "goodput.png").read_bytes().startswith(b"\x89PNG")
+    (figure,) = map(pyplot.figure, pyplot.get_fignums())
+    assert [axes.get_title() for axes in figure.axes] == ["delay: 5 ms", "delay: 25 ms"]
+    assert legend(figure) == ["cc", "reno", "cubic", "bbr"]
