@@ -73,7 +73,7 @@ def build(builder: Builder, arguments: Mapping[str, Any]) -> Component:
         # The arguments that are wrong by themselves; a value may also be wrong beside another one.
         wrong = [key for key in given if not any(schema.fits(placed({key: given[key]}), place) for place in places)]
         told = call(builder.name, [], {key: given[key] for key in wrong or given})
-        schema.check_component(builder.path, placed(given), told)
+        schema.check_component(builder.path, placed(given), told, [given[key] for key in wrong])
     return {**kind, **given}
 
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from anabranch import toml_text
+from anabranch import shown, toml_text
 from anabranch._engine import ScenarioError
 from anabranch.errors import UserError, is_of_change
 from anabranch.full_keys import add_hint
@@ -78,11 +78,21 @@ def check(scenario: Scenario, parts: Sequence[str], value: Any, given: str | Cal
     if error is None:
         return
     if isinstance(given, str):
-        raise BadValueError(_told(error), file=given)
+        raise BadValueError(_with_list(_told(error), [value]), file=given)
     wrong = [key for key in value if not any(fits(value[key], place) for place in places([*parts, key]))]
     wrong = wrong or [key for key in value if key == "path"]
     is_plain = bool(wrong) and not any(isinstance(value[key], (dict, list)) for key in wrong)
-    raise BadValueError(_told(error, shows_path=not is_plain), file=given(wrong))
+    told = _with_list(_told(error, shows_path=not is_plain), [value[key] for key in wrong])
+    raise BadValueError(told, file=given(wrong))
+
+
+def _with_list(told: str, wrong: Sequence[Any]) -> str:
+    """The message on one value in the place of a list, with the list of this value."""
+    if len(wrong) != 1 or isinstance(wrong[0], list):
+        return told
+    return re.sub(
+        r" = expected a list$", lambda hint: f" = did you mean [{shown.python(wrong[0])}]?{hint[0][2:]}", told
+    )
 
 
 def _names_path(parts: Sequence[str], value: Any) -> bool:
@@ -113,8 +123,14 @@ def _check_stack(parts: Sequence[str], value: Any, given: str | Callable[[Sequen
         raise BadValueError(_told(error, shows_path=False), file=given if isinstance(given, str) else given(["stack"]))
 
 
-def check_component(path: str, value: Any, given: str) -> None:
+def check_component(path: str, value: Any, given: str, wrong: Sequence[Any] = ()) -> None:
     """Refuse a component's table that no scenario can have at ``path``; see :func:`check`.
+
+    Args:
+        path: Where the table would be.
+        value: The table.
+        given: The call that gives it, for the message.
+        wrong: The values in it that are at fault.
 
     Raises:
         BadValueError: The engine refuses it.
@@ -126,7 +142,7 @@ def check_component(path: str, value: Any, given: str) -> None:
     error = blame(Scenario(), f"{path}={toml_text.write_value(value)}")
     if error is not None:
         # The path is made up: of the message, what was expected is left.
-        raise BadValueError(_told(error, shows_path=False), file=given)
+        raise BadValueError(_with_list(_told(error, shows_path=False), wrong), file=given)
 
 
 def blame(scenario: Scenario, change: str) -> ScenarioError | None:

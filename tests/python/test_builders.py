@@ -12,7 +12,7 @@ import pytest
 
 import anabranch
 from anabranch import BadValueError, Scenario, UserError, _engine, builders, schema
-from anabranch.builders import cc, impair, parts, queue, sizes, spans, workload
+from anabranch.builders import cc, impair, parts, queue, sizes, spans, split, workload
 from anabranch.builders.tables import Tables
 from anabranch.component import Component
 
@@ -141,6 +141,9 @@ def test_a_wrong_argument_is_reported_with_the_nearest(call: Callable[[], Any], 
         (lambda: BASE.flow("f", source="S", target="R", stack="linuks"), "flow('f', stack='linuks'): unknown stack"),
         (lambda: BASE.set("flow.f.stack", "linuks"), "set(\"flow.f.stack\", 'linuks'): unknown stack"),
         (lambda: BASE.link("a", between=("S", "R"), path="dsll"), "link('a', path='dsll'): there is no path `dsll`"),
+        (lambda: BASE.flow("f", source="S", target="R", route="a"), " = did you mean ['a']? expected a list"),
+        (lambda: BASE.link("a", between=("S", "R"), impair=impair.duplicate()), "[{'kind': 'duplicate'}]? expected a"),
+        (lambda: split.standby(order="a"), "split.standby(order='a'): this is the text \"a\"\n = did you mean ['a']?"),
         (lambda: BASE.at("5 s", "link.a.up=false"), "at('5 s', 'link.a.up=false'): a mapping of paths"),
         (lambda: BASE.at("5 s", {"link.a.up": "no"}), "at('5 s', {'link.a.up': 'no'}): this is the text \"no\""),
         (lambda: BASE.set(5, 5), "the path 5 is not a dotted TOML key"),
