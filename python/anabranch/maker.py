@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from anabranch.figures import Figures, read_summary
 from anabranch.limits import thread_count
 from anabranch.points import Depends, Job, Keys, Points
-from anabranch.summary import Summary
+from anabranch.summary import AnySummary
 
 if TYPE_CHECKING:
     from anabranch._engine import ScenarioError
@@ -208,7 +208,7 @@ class Maker:
             return range(total)
         missing = array("q")
         for run in range(total):
-            summary = self.kept.read(self._key(run), Summary)
+            summary = self.kept.read(self._key(run), AnySummary)
             if summary is None:
                 missing.append(run)
             else:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from anabranch import entries
 
 if TYPE_CHECKING:
     import polars as pl
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from anabranch.diagnosis import Diagnosis
     from anabranch.errors import UserError
     from anabranch.summary import (
+        AnyFlowSummary,
         FlowSummary,
         GatewaySummary,
         GroupSummary,
@@ -118,7 +120,7 @@ class RunResult:
         self._recorded = frozenset(TABLES if recorded is None else {"flows", "links", *recorded})
         self._frames: dict[str, pl.DataFrame] = {}
         self._why: Why | None = None
-        self.summary: Summary = json.loads(run.summary_json)
+        self.summary: Summary = cast("Summary", entries.read(run.summary_json))
 
     def __reduce__(self) -> tuple[Any, ...]:
         tables = {name: self.frame(name) for name in (*TABLES, RETRANSMISSIONS) if self.has_table(name)}
@@ -148,7 +150,11 @@ class RunResult:
 
     @property
     def flows(self) -> dict[str, FlowSummary]:
-        """Per flow: goodput, retransmissions, mean cwnd and more."""
+        """Per flow: goodput, retransmissions, mean cwnd and more.
+
+        A flow of the simulator that was over before the warm-up was has no goodput and no throughput: reading them
+        raises a :class:`UserError`.
+        """
         return self.summary["flows"]
 
     @property
@@ -159,17 +165,34 @@ class RunResult:
     @property
     def groups(self) -> dict[str, GroupSummary]:
         """Per aggregated link: members, changes, energy."""
-        return self.summary.get("groups", {})
+        return entries.section(self.summary, "groups")
 
     @property
     def gateways(self) -> dict[str, dict[str, GatewaySummary]]:
         """Per gateway and direction: what took which route, what waited to be put in order, and for how long."""
-        return self.summary.get("gateways", {})
+        return entries.section(self.summary, "gateways")
 
     @property
     def live(self) -> LiveSummary | None:
         """Of a live run: what the engine says of itself, and the machine."""
         return cast("LiveRunSummary", self.summary).get("live")
+
+    def __getitem__(self, name: str) -> float:
+        """A figure of the run by its name, or a short one: ``result["goodput"]``, ``result["main.rtt"]``.
+
+        Raises:
+            UserError: There is no such figure, several have this name, or it does not apply.
+        """
+        from anabranch.errors import UserError
+        from anabranch.figures import flatten
+        from anabranch.measure_names import one_figure
+
+        figures = flatten(cast("Mapping[str, Any]", self.summary), means=True)
+        found = one_figure(name, list(figures), "the run has no figure")
+        value = figures[found]
+        if value is None:
+            raise UserError(f"{found} does not apply to this run", hint="see its meaning: anabranch explain NAME")
+        return value
 
     def table(self, name: str) -> pl.DataFrame:
         """One table as a Polars frame; the columns are the engine's own memory, not a copy.
@@ -197,15 +220,14 @@ class RunResult:
         Raises:
             UserError: There is no table of that name, or this engine does not make it.
         """
-        import polars as pl
-
         from anabranch.errors import UserError, nearest
+        from anabranch.frame import NamedFrame
 
         if name not in TABLES and name != RETRANSMISSIONS:
             raise UserError(f'there is no table "{name}"', hint=nearest(name, TABLES))
         if name not in self._frames:
             try:
-                self._frames[name] = pl.DataFrame(self._run.table(name))
+                self._frames[name] = NamedFrame(self._run.table(name))
             except KeyError:
                 raise UserError(f'this engine does not make table "{name}"') from None
         return self._frames[name]
@@ -313,9 +335,10 @@ class RunResult:
         *,
         x: str | None = None,
         y: str | None = None,
-        hue: str | None = None,
+        color: str | None = None,
         table: str | None = None,
         ax: Axes | None = None,
+        hue: str | None = None,
     ) -> Axes:
         """Draw one chart of the report, or one column of a table over another.
 
@@ -324,15 +347,16 @@ class RunResult:
             >>> result.plot("cwnd").get_ylabel()
             'cwnd (packets)'
             >>> result.plot(y="queue_packets", table="link_samples").get_xlabel()
-            'time_s'
+            'time (s)'
 
         Args:
             chart: ``"goodput"``, ``"cwnd"``, ``"srtt"``, ``"queue"``, ``"sequence"`` or ``"reordering"``.
             x: Instead of ``chart``: the column to the right (``"time_s"`` when left out).
-            y: The column upwards.
-            hue: A column, for each value of which there is one line; the flow, link or group when left out.
+            y: The column upwards. Columns may be given by short names: ``"cwnd"``.
+            color: A column, for each value of which there is one line; the flow, link or group when left out.
             table: The table that has the columns; the first that has all of them when left out.
             ax: Where to draw; axes of a new figure when left out.
+            hue: The same as ``color``.
 
         Raises:
             NotRecordedError: The run did not record what is to be drawn.
@@ -342,7 +366,7 @@ class RunResult:
 
         if chart is not None and y is None:
             return plot_chart(self, chart, ax)
-        return plot_columns(self, x=x or "time_s", y=y, hue=hue, table=table, ax=ax)
+        return plot_columns(self, x=x or "time_s", y=y, color=color or hue, table=table, ax=ax)
 
     def _not_recorded(self, name: str) -> UserError:
         from anabranch.errors import NotRecordedError
@@ -377,3 +401,12 @@ class RunResult:
         from anabranch.report.run_output import html_tables
 
         return html_tables(self)
+
+
+class LiveRunResult(RunResult):
+    """What one live run gave: as of the simulator, but for rates that may be ``None`` (a program of the user's)."""
+
+    @property
+    def flows(self) -> dict[str, AnyFlowSummary]:  # type: ignore[override]
+        """Per flow: goodput, retransmissions, mean cwnd and more."""
+        return cast("dict[str, AnyFlowSummary]", self.summary["flows"])

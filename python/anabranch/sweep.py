@@ -6,16 +6,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from anabranch import design, rounds
 from anabranch.design import Design, Point
 from anabranch.errors import UserError
 from anabranch.figures import PARTS, Figures, flatten, runs_frame, value_text
-from anabranch.limits import MAX_SEED, check_jobs
+from anabranch.limits import MAX_SEED, check_jobs, check_repeat
 from anabranch.maker import Engine, FailedRunError, Here, Jobs, Maker, Order
+from anabranch.measure_names import ambiguous, one_figure
 from anabranch.output import check_target, follow
 from anabranch.points import Keys, Points, shared
+from anabranch.quantities import columns_of_numbers, numbers_of
 from anabranch.sequential import read_until, sequence_interval
 from anabranch.space import Space, read_space
 from anabranch.spoken import argument
@@ -25,6 +27,7 @@ from anabranch.sweep_file import FORMAT, SweepDirectory, read_sweep
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from anabranch import shards
     from anabranch._engine import ScenarioError
@@ -91,8 +94,9 @@ class SweepResult:
 
     Attributes:
         axes: The dotted paths of the grid, in order.
-        frame: One row per run: ``seed``, ``digest``, one column per axis, one per figure of the summary
-            (``flow.main.goodput_mbit_s``, ``link.a.forward.dropped_packets``, …).
+        frame: One row per run: one column per axis; for an axis of quantities one of numbers as well, with the unit in
+            its name (``link.a.rate_mbit_s`` for ``link.a.rate``); ``seed``, ``digest``; one column per figure of the
+            summary (``flow.main.goodput_mbit_s``, ``link.a.forward.dropped_packets``, …).
         scenario: What was swept: title, changes over the file, and every default written out.
     """
 
@@ -148,32 +152,78 @@ class SweepResult:
 
     def figures(self) -> list[str]:
         """The columns that hold figures rather than what was varied."""
-        return [c for c in self.frame.columns if c not in {*self.axes, "seed", "digest"}]
+        others = {*self.axes, *columns_of_numbers(self.axes), "seed", "digest"}
+        return [c for c in self.frame.columns if c not in others]
+
+    def column(self, name: str) -> list[Any]:
+        """A column of ``frame``, one value per run.
+
+            >>> from anabranch import Scenario
+            >>> link = {"between": ["S", "R"], "rate": "1 Mbit/s", "delay": "5 ms"}
+            >>> flow = {"from": "S", "to": "R"}
+            >>> base = Scenario.from_dict({"duration": "1 s", "link": {"a": link}, "flow": {"main": flow}})
+            >>> swept = base.sweep({"link.a.rate": ["5 Mbit/s", "0.01 Gbit/s"]})
+            >>> swept.column("rate_mbit_s")
+            [5.0, 10.0]
+            >>> swept.column("goodput") == swept.column("flow.main.goodput_mbit_s")
+            True
+
+        Args:
+            name: A column, its last parts (``rate`` for ``link.a.rate``), or a figure's short name.
+
+        Raises:
+            UserError: There is no such column, or several have this name.
+        """
+        figures = self.figures()
+        others = [c for c in self.frame.columns if c not in set(figures)]
+        found = [c for c in others if c == name] or [c for c in others if c.endswith(f".{name}")]
+        if len(found) > 1:
+            raise ambiguous(name, found)
+        return self.frame.get_column(found[0] if found else self._figure(name, others)).to_list()
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self.column(name)
+
+    def _figure(self, name: str, others: Sequence[str] = ()) -> str:
+        """The figure that a name means; ``others`` are nearest names, too."""
+        if name in self.frame.columns:
+            return name
+        return one_figure(name, self.figures(), "the sweep has no figure", others)
 
     def estimates(self, figure: str) -> list[tuple[tuple[Any, ...], Estimate | None]]:
         """``figure`` at every point of the grid, in grid order; ``None`` where it does not apply.
 
-        Raises:
-            UserError: There is no such figure.
-        """
-        from anabranch.errors import nearest
+        Args:
+            figure: A column of ``frame``, its last parts where they tell it from the others, or a short name
+                (``"goodput"``).
 
-        if figure not in self.frame.columns:
-            raise UserError(f'the sweep has no figure "{figure}"', hint=nearest(figure, self.figures()))
-        return self._estimates(self._groups(), self.frame.get_column(figure))
+        Raises:
+            UserError: There is no such figure, or several have this name.
+        """
+        return self._estimates(self._groups(), self.frame.get_column(self._figure(figure)))
 
     def table(self, figures: Sequence[str] | None = None) -> pl.DataFrame:
-        """One row per point: the axes, then mean, lower, upper, n of each figure (all of them when left out)."""
+        """One row per point: the axes, those that are quantities as numbers, then mean, lower, upper, n of each figure.
+
+        Args:
+            figures: As of :meth:`estimates`; all of them when left out. Columns have the whole names.
+
+        Raises:
+            UserError: There is no such figure, or several have this name.
+        """
         import polars as pl
+
+        from anabranch.frame import NamedFrame
 
         groups = self._groups()
         columns: dict[str, Any] = {axis: [group.point[k] for group in groups] for k, axis in enumerate(self.axes)}
-        chosen = list(figures if figures is not None else self.figures())
+        for axis in self.axes:
+            if numbers := numbers_of(axis, columns[axis]):
+                columns[numbers.column] = numbers.values
+        chosen = [self._figure(name) for name in figures] if figures is not None else self.figures()
         if not chosen:
-            columns = {axis: [] for axis in self.axes}
+            columns = {name: [] for name in columns}
         for figure in chosen:
-            if figure not in self.frame.columns:
-                self.estimates(figure)
             values = self.frame.get_column(figure)
             if len(groups) == values.len():
                 # One run per point, of which there may be millions.
@@ -187,7 +237,7 @@ class SweepResult:
             columns[f"{figure}.lower"] = [v.lower if v else None for v in intervals]
             columns[f"{figure}.upper"] = [v.upper if v else None for v in intervals]
             columns[f"{figure}.n"] = [v.n if v else 0 for v in intervals]
-        return pl.DataFrame(columns, strict=False)
+        return NamedFrame(columns, strict=False)
 
     def _estimates(self, groups: Sequence[_Group], values: pl.Series) -> list[tuple[tuple[Any, ...], Estimate | None]]:
         column = values.to_list()
@@ -219,27 +269,65 @@ class SweepResult:
             if runs
         ]
 
-    def plot(self, y: str, *, x: str | None = None, hue: str | None = None, ax: Axes | None = None) -> Axes:
+    @overload
+    def plot(
+        self,
+        y: str,
+        *,
+        x: str | None = None,
+        color: str | None = None,
+        col: None = None,
+        ax: Axes | None = None,
+        hue: str | None = None,
+    ) -> Axes: ...
+
+    @overload
+    def plot(
+        self, y: str, *, x: str | None = None, color: str | None = None, col: str, hue: str | None = None
+    ) -> Figure: ...
+
+    def plot(
+        self,
+        y: str,
+        *,
+        x: str | None = None,
+        color: str | None = None,
+        col: str | None = None,
+        ax: Axes | None = None,
+        hue: str | None = None,
+    ) -> Axes | Figure:
         """Draw a figure over an axis of the grid, with 95 % intervals where there are repeats.
 
             >>> from anabranch import Scenario
             >>> base = Scenario.from_file("reordering.toml").set("duration", "1 s")
-            >>> swept = base.sweep({"flow.main.cc": ["reno", "cubic"]})
-            >>> swept.plot("goodput_mbit_s", x="flow.main.cc").get_ylabel()
-            'flow.main.goodput_mbit_s'
+            >>> grid = {"link.bottleneck.rate": ["5 Mbit/s", "10 Mbit/s"], "flow.main.cc": ["reno", "cubic"]}
+            >>> swept = base.sweep(grid)
+            >>> axes = swept.plot(x="rate", y="goodput", color="cc")
+            >>> axes.get_xlabel(), axes.get_ylabel()
+            ('link.bottleneck.rate (Mbit/s)', 'goodput (Mbit/s), flow main')
+            >>> [panel.get_title() for panel in swept.plot(x="rate", y="goodput", col="cc").axes]
+            ['cc: reno', 'cc: cubic']
 
         Args:
-            y: The figure: a column of ``frame``, or its last parts where they tell it from the others.
-            x: The axis to the right, likewise; the first when left out.
-            hue: The axis whose values differ in colour; otherwise every line has a colour of its own.
+            y: The figure, as of :meth:`estimates`: ``"goodput"``.
+            x: The axis to the right, by its path or the last parts of it; the first when left out. Quantities are drawn
+                by their size, on a logarithmic scale where they span much.
+            color: The axis whose values differ in colour; the other one where there are two. Points that differ in
+                further axes have lines of their own. ``"flow"``, ``"link"``, ``"group"`` or ``"gateway"``, here, as
+                ``x`` or as ``col``, draws a figure of each of them.
+            col: The axis whose values have a panel each, with common scales.
             ax: Where to draw; axes of a new figure when left out.
+            hue: The same as ``color``.
+
+        Returns:
+            The axes that were drawn into; with ``col`` the figure.
 
         Raises:
-            UserError: There is no such figure or axis.
+            UserError: There is no such figure or axis, or a short name is ambiguous.
         """
         from anabranch.plot.result import plot_sweep
 
-        return plot_sweep(self, y, x=x, hue=hue, ax=ax)
+        return plot_sweep(self, y, x=x, color=color or hue, col=col, ax=ax)
 
     def report(self, path: str | Path, *, force: bool = False) -> None:
         """Write one HTML page: each measure in small multiples with intervals, heat maps, parallel coordinates.
@@ -543,8 +631,7 @@ def _plan(scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | N
     space = read_space(choice.ranges, choice.design, choice.points)
     if choice.until is not None:
         read_until(choice.until)
-    if repeat is not None and repeat < 1:
-        raise UserError(f"{argument('repeat', repeat)}: at least 1 was expected")
+    check_repeat(repeat)
     if choice.refine is not None:
         rounds.read_refine(choice.refine, space)
     axes, given, resolved = planned_axes(scenario, grid)
@@ -569,10 +656,11 @@ def _plan(scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | N
     names = dict.fromkeys((axis for factor in factors for axis in factor.axes), ())
 
     def told(error: ScenarioError, sets: Sequence[str]) -> ScenarioError:
+        from anabranch.full_keys import add_hint
         from anabranch.grid import blame
         from anabranch.schema import in_words_of_python
 
-        return in_words_of_python(blame(error, sets, places, given, varied))
+        return in_words_of_python(blame(add_hint(error, sets, scenario.text), sets, places, given, varied), scenario)
 
     for values in design.to_check(factors):
         sets = sets_of(names, values)

@@ -150,7 +150,12 @@ def test_an_axis_of_quantities_is_in_their_order(values: list[int], unit: str) -
     assert list(scale.places.values()) == values
 
 
-@pytest.mark.parametrize("values", [["reno", "cubic"], ["1 ms", "1 s"], [True, False], ["1 ms", 2]])
+def test_an_axis_of_several_units_of_one_dimension_is_in_their_order() -> None:
+    scale = scale_of(["500 kbit/s", "2 Mbit/s", "0.01 Gbit/s"])
+    assert (list(scale.places.values()), scale.unit) == ([0.5, 2.0, 10.0], "Mbit/s")
+
+
+@pytest.mark.parametrize("values", [["reno", "cubic"], ["1 ms", "1 bdp"], [True, False], ["1 ms", 2]])
 def test_an_axis_of_anything_else_is_counted(values: list[Any]) -> None:
     scale = scale_of(values)
     assert not scale.is_numeric

@@ -81,6 +81,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     samples_ms = (options.samples_ms or SAMPLES_MS) if options.out else None
     with Progress(file.name, 1) as progress:
         packets = options.packets is not False and (options.why is not None or options.out is not None)
+        result: RunResult
         if live:
             result = run_audited(
                 scenario,

@@ -11,6 +11,7 @@ from anabranch import interrupt
 from anabranch.cli.blocks import WIDTH, wrapped, write
 from anabranch.cli.common import console, load_scenario, note, one_spelling, print_json
 from anabranch.grid import short_names
+from anabranch.quantities import numbers_of
 from anabranch.report.format import MEAN_OF_COPIES, NONE, interval
 from anabranch.shown import plain
 
@@ -254,6 +255,10 @@ def to_json(result: SweepResult) -> dict[str, Any]:
         for point, value in result.estimates(figure):
             row = points.setdefault(point, {"point": dict(zip(result.axes, point, strict=True)), "figures": {}})
             row["figures"][figure] = value.to_json() if value else None
+    for k, axis in enumerate(result.axes):
+        if numbers := numbers_of(axis, [point[k] for point in points]):
+            for row, number in zip(points.values(), numbers.values, strict=True):
+                row.setdefault("numbers", {})[numbers.column] = number
     return {"format": 1, "axes": result.axes, "points": list(points.values())}
 
 

@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from anabranch.compare.difference import Sample
 from anabranch.compare.measures import columns_of, copies_of
@@ -20,7 +20,7 @@ from anabranch.output import MANIFEST, read_manifest
 from anabranch.points import Keys, Points, shared
 from anabranch.spoken import argument
 from anabranch.stored import StoredKind
-from anabranch.summary import LiveRunSummary, Summary
+from anabranch.summary import LiveRunSummary
 from anabranch.sweep import Point, SweepResult, SweptScenario, runs_frame
 from anabranch.sweep_file import SWEEP_FILE
 
@@ -44,7 +44,7 @@ class InputRun:
 
     samples: pl.DataFrame | None
     """The table ``samples``; ``None`` where it was not kept."""
-    summary: Summary
+    summary: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Input:
     @property
     def is_tainted(self) -> bool:
         """A live run whose figures are no result."""
-        return self.run is not None and bool(cast("Mapping[str, Any]", self.run.summary).get("tainted"))
+        return self.run is not None and bool(self.run.summary.get("tainted"))
 
     @property
     def measured_s(self) -> float | None:
@@ -325,7 +325,7 @@ def _read(place: _Place, name: str) -> Input:
     return _run(name, place.given, summary, _samples(place.file))
 
 
-def read_summary(path: Path) -> Summary:
+def read_summary(path: Path) -> LiveRunSummary:
     """The summary of a run: what ``run --json`` prints.
 
     Raises:
@@ -383,7 +383,7 @@ def _samples(summary: Path) -> pl.DataFrame | None:
         raise UserError(f"{path} is not a whole Parquet table", hint="make the run again") from None
 
 
-def _run(name: str, path: Path, summary: Summary, samples: pl.DataFrame | None) -> Input:
+def _run(name: str, path: Path, summary: Mapping[str, Any], samples: pl.DataFrame | None) -> Input:
     swept = SweptScenario(str(summary.get("scenario") or ""), resolved=summary.get("resolved_scenario") or {})
     result = SweepResult([], runs_frame([], [Point((), summary["seed"])], [summary]), swept)
     return Input(name, path, "run", result, InputRun(samples, summary))

@@ -110,9 +110,9 @@ def _simulated(fitted: Fitted, remedy: Remedy) -> Outcome:
     goodput, rtt, others = [], [], []
     for seed in SEEDS:
         flow = alone.run(seed=seed, digest=False).flows[FLOW]
-        goodput.append(float(flow["goodput_mbit_s"] or 0.0))
+        goodput.append(flow["goodput_mbit_s"])
         rtt.append(float(flow["mean_srtt_ms"] or 0.0))
-        others.append(float(beside.run(seed=seed, digest=False).flows[OTHER]["goodput_mbit_s"] or 0.0))
+        others.append(beside.run(seed=seed, digest=False).flows[OTHER]["goodput_mbit_s"])
     return Outcome(remedy, tuple(goodput), tuple(rtt), tuple(others))
 
 

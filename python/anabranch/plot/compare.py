@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
 from anabranch.plot.style import COLOURS, MARKERS, add_legend, new_figure
+from anabranch.quantities import numbers_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,12 +54,16 @@ class Scale:
 
 
 def scale_of(values: Sequence[Any]) -> Scale:
-    """Numbers, and quantities of one unit, by their size; anything else in its order."""
+    """Numbers, and quantities of one dimension, by their size; anything else in its order."""
     values = list(dict.fromkeys(values))
     found = [_quantity(value) for value in values]
     numbers = [(number, unit) for number, unit in found if number is not None]
     if len(numbers) == len(values) and len({unit for _, unit in numbers}) == 1:
         return Scale({v: n for v, (n, _) in zip(values, numbers, strict=True)}, numbers[0][1], True)
+    # 500 kbit/s and 2 Mbit/s.
+    read = numbers_of("", values)
+    if read is not None and None not in read.values:
+        return Scale({v: n for v, n in zip(values, read.values, strict=True) if n is not None}, read.unit, True)
     return Scale({v: float(i) for i, v in enumerate(values)}, "", False)
 
 

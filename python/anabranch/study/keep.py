@@ -20,7 +20,7 @@ from anabranch.errors import UserError
 from anabranch.output import follow, read_manifest, write_manifest
 from anabranch.points import FOLDER, Depends, Keys, Points, build_name, shared
 from anabranch.segments import segments
-from anabranch.summary import Summary
+from anabranch.summary import AnySummary
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FORMAT = 2
 """Of what is kept of a sampled run."""
 
-Summarised = tuple[Summary, list[tuple[str, str]]]
+Summarised = tuple[AnySummary, list[tuple[str, str]]]
 """The summary of a run, and the files that it has read."""
 
 
@@ -72,7 +72,7 @@ class Kept:
 
     def summary(self, key: bytes) -> Summarised | None:
         """The summary of a run; ``None`` if it is not kept, or cannot be used."""
-        found = self._points.entry(key, Summary)
+        found = self._points.entry(key, AnySummary)
         return None if found is None else (found[0], sorted(found[1].items()))
 
     def outcome(self, key: bytes) -> Outcome | None:

@@ -17,6 +17,7 @@ from anabranch import fairness
 from anabranch.errors import UserError, nearest
 from anabranch.figures import PARTS, flatten, without_copy
 from anabranch.limits import check_jobs, thread_count
+from anabranch.measure_names import figures_named, one_name
 from anabranch.study.definition import Definition, Experiment, Quantity, Wrong, as_sets, fill
 from anabranch.study.series import Cell, Key, NoValueError, Series
 
@@ -407,18 +408,25 @@ class Results:
         where = f"[quantity.{quantity.name}]"
         file = str(self.definition.directory / "study.toml")
         names = [v for v in valid if ".reordering." not in v]
-        return UserError(f'{where}: the summary has no figure "{path}"', file=file, hint=nearest(path, names))
+        told = f"{where}: the summary has no figure"
+        try:
+            figures_named(path, names, told)
+        except UserError as error:
+            return UserError(error.message, file=file, hint=error.hint)
+        return UserError(f'{told} "{path}"', file=file, hint=nearest(path, names))
 
     def _samples(self, quantity: Quantity, frame: pl.DataFrame) -> list[tuple[Cell, Cell]]:
         import polars as pl
 
         file = str(self.definition.directory / "study.toml")
-        column = quantity.column or ""
         time = "time_s" if "time_s" in frame.columns else "sent_s"
-        for name in (column, *quantity.select):
-            if name not in frame.columns:
-                message = f'[quantity.{quantity.name}]: the table {quantity.table} has no column "{name}"'
-                raise UserError(message, file=file, hint=nearest(name, frame.columns))
+        told = f"[quantity.{quantity.name}]: the table {quantity.table} has no column"
+        try:
+            column = one_name(quantity.column or "", frame.columns, told)
+            for name in quantity.select:
+                one_name(name, frame.columns, told)
+        except UserError as error:
+            raise UserError(error.message, file=file, hint=error.hint) from None
         for name, wanted in quantity.select.items():
             frame = frame.filter(pl.col(name) == wanted)
         values = frame.get_column(column).to_list()
