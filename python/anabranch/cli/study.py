@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from anabranch import interrupt
-from anabranch.cli.blocks import labelled, wrapped, write
+from anabranch.cli.blocks import labelled, write
 from anabranch.cli.common import FAILED, complain, console, is_live, note, print_json, styled
+from anabranch.lines import wrapped
 from anabranch.report.format import NONE
 from anabranch.shown import plain
 
@@ -254,7 +255,7 @@ def _announce(name: str, runs: int, seconds: float) -> None:
 def _print_live(result: LiveStudyResult) -> None:
     out = console()
     out.print(styled(f"{result.definition.title}: live"))
-    write(out, wrapped(plain(" ".join(result.definition.about.split())), ""))
+    write(out, wrapped(plain(" ".join(result.definition.about.split()))))
     for simulated, live in result.claims:
         _print_pair(out, simulated, live)
     out.print()
@@ -278,7 +279,7 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
     out = console()
     out.print(styled(result.definition.title))
     if result.definition.source:
-        write(out, wrapped(plain(result.definition.source), ""))
+        write(out, wrapped(plain(result.definition.source)))
     for title, claims in result.by_section:
         if title:
             out.print()
@@ -294,7 +295,7 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
             out.print(made.table.note, style="dim")
     said = "; ".join(_counted(title, claims) for title, claims in result.by_section) or NO_CLAIMS
     for remark in legend(result):
-        write(out, wrapped(remark, ""))
+        write(out, wrapped(remark))
     write(out, wrapped(f"{said}; {result.mode} grid, {result.runs:,} runs, {elapsed_s:.1f} s", "  "))
     for remark in result.notes:
         out.print(remark)

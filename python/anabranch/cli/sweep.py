@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
-from anabranch.cli.blocks import WIDTH, wrapped, write
+from anabranch.cli.blocks import write
 from anabranch.cli.common import console, load_scenario, note, one_spelling, print_json
 from anabranch.grid import short_names
+from anabranch.lines import WIDTH, wrapped
 from anabranch.report.format import MEAN_OF_COPIES, NONE, interval
 from anabranch.shown import plain
 
@@ -297,7 +298,7 @@ def _print(result: SweepResult) -> None:
         rule = "confidence sequence" if result.scenario.is_sequential else "interval"
         out.print(f"±: half of the 95 % {rule} of the mean over the repeats")
     if any(estimate.deterministic for estimate in known):
-        write(out, wrapped(_DETERMINISTIC, ""))
+        write(out, wrapped(_DETERMINISTIC))
     if every and len(every[0]) > _MOST_POINTS:
         out.print(f"{_MOST_POINTS:,} of {len(every[0]):,} points shown; --out keeps them all.")
     if len(flows) > _MANY_FLOWS:
