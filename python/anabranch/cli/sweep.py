@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
 from anabranch.cli.blocks import write
+from anabranch.cli.columns import Column, print_table
 from anabranch.cli.common import console, load_scenario, note, one_spelling, print_json
 from anabranch.grid import short_names
-from anabranch.lines import WIDTH, wrapped
+from anabranch.lines import wrapped
 from anabranch.report.format import MEAN_OF_COPIES, NONE, interval
 from anabranch.shown import plain
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from anabranch.scenario import Scenario
     from anabranch.sweep import Estimate, SweepResult
 
@@ -263,14 +261,6 @@ _DETERMINISTIC = (
 )
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A column of the printed table."""
-
-    heading: str
-    cells: list[str]
-
-
 def _print(result: SweepResult) -> None:
     from anabranch.compare.measures import columns_of, copies_of, without_copies
 
@@ -286,10 +276,9 @@ def _print(result: SweepResult) -> None:
     varied = [path if name == path else f"{name} ({path})" for name, path in zip(short, result.axes, strict=True)]
     if varied:
         write(out, wrapped(f"varied: {', '.join(varied)}", "  "))
-    for number, table in enumerate(_tables(_points(short, estimates), _figures(shown, estimates), out)):
-        if number or varied:
-            out.print()
-        out.print(table)
+    if varied:
+        out.print()
+    print_table(out, _points(short, estimates), [[column] for column in _figures(shown, estimates)])
     out.print()
     if means:
         write(out, wrapped(f"{', '.join(map(plain, means))}: {MEAN_OF_COPIES}; --out and --json keep each copy", "  "))
@@ -318,7 +307,7 @@ def _shown(flows: list[str], *, with_jain: bool) -> list[tuple[str, str]]:
     return shown
 
 
-def _points(names: list[str], estimates: list[_Estimates]) -> list[_Column]:
+def _points(names: list[str], estimates: list[_Estimates]) -> list[Column]:
     """The values of the axes, and how many runs each point has."""
     from anabranch.sweep import value_text
 
@@ -327,38 +316,14 @@ def _points(names: list[str], estimates: list[_Estimates]) -> list[_Column]:
     # A figure may not apply at a point where others do.
     known = [next((column[i][1] for column in estimates if column[i][1]), None) for i in range(len(first))]
     counts = [str(one.interval.n) if one else NONE for one in known]
-    return [*map(_Column, names, values), _Column("n", counts)]
-
-
-def _figures(shown: list[tuple[str, str]], estimates: list[_Estimates]) -> list[_Column]:
     return [
-        _Column(heading, [interval(one) for _, one in column])
-        for (heading, _), column in zip(shown, estimates, strict=True)
+        *(Column(name, cells, is_text=True) for name, cells in zip(names, values, strict=True)),
+        Column("n", counts),
     ]
 
 
-def _tables(points: list[_Column], figures: list[_Column], out: Console) -> list[Table]:
-    """The columns as tables of at most 80 columns of text; each begins with the points."""
-    made: list[Table] = []
-    left = figures
-    while left:
-        count = len(left)
-        while count > 1 and out.measure(_table(points, left[:count])).maximum > WIDTH:
-            count -= 1
-        made.append(_table(points, left[:count]))
-        left = left[count:]
-    return made
-
-
-def _table(points: list[_Column], figures: list[_Column]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in points[:-1]:
-        table.add_column(column.heading)
-    for column in (points[-1], *figures):
-        table.add_column(column.heading, justify="right")
-    for row in zip(*(column.cells for column in (*points, *figures)), strict=True):
-        table.add_row(*row)
-    return table
+def _figures(shown: list[tuple[str, str]], estimates: list[_Estimates]) -> list[Column]:
+    return [
+        Column(heading, [interval(one) for _, one in column])
+        for (heading, _), column in zip(shown, estimates, strict=True)
+    ]
