@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
+from anabranch.bounds import CUT, is_cut
 from anabranch.cli.blocks import write
 from anabranch.cli.columns import Column, print_table
 from anabranch.cli.common import console, load_scenario, note, one_spelling, print_json
@@ -69,8 +70,6 @@ def run_merge(directories: list[Path], sets: list[str], grids: list[str], option
     _check_report(options)
     result = SweepResult.merge(directories, options.out)
     _report(result, options, f"anabranch sweep merge {shlex.join(map(str, directories))}")
-    if options.out is not None:
-        note(f"wrote {options.out / 'runs.csv'}, runs.parquet and table.parquet")
     if options.json:
         print_json(to_json(result))
     else:
@@ -143,8 +142,6 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
         note(
             "this was one run: there is no grid and no repeat; --grid PATH=A,B,C or --repeat N, or [sweep] in the file"
         )
-    if options.out is not None:
-        note(f"wrote {options.out / 'runs.csv'}, runs.parquet and table.parquet")
     _report(result, options, command_line(files[0], sets, grids, options))
     if options.json:
         print_json(to_json(result))
@@ -153,13 +150,13 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
 
 
 def command_line(file: Path, sets: list[str], grids: list[str], options: SweepOptions) -> str:
-    """The command that repeats this sweep, as it is typed."""
+    """The command that repeats this sweep, as it is typed, without where it writes."""
     words = ["anabranch", "sweep", str(file)]
     words += [word for change in sets for word in ("--set", change)]
     words += [word for grid in grids for word in ("--grid", grid)]
     words += ["--repeat", str(options.repeat)] if options.repeat is not None else []
     words += ["--untrusted"] if options.untrusted else []
-    return f"{shlex.join(words)} --report FILE.html"
+    return shlex.join(words)
 
 
 def _check_report(options: SweepOptions) -> None:
@@ -174,11 +171,17 @@ def _check_report(options: SweepOptions) -> None:
 
 
 def _report(result: SweepResult, options: SweepOptions, command: str) -> None:
-    """Write the page, where one is wanted."""
+    """Write the pages, where they are wanted."""
+    if options.out is not None:
+        from anabranch.report.sweep_output import write_into
+
+        has_page = write_into(result, options.out, f"{command} --out DIR")
+        first, others = ("report.html", "runs.csv, ") if has_page else ("runs.csv", "")
+        note(f"wrote {options.out / first}, {others}runs.parquet and table.parquet")
     if options.report is not None:
         from anabranch.report.sweep_output import write_report
 
-        write_report(result, options.report, command, force=options.force)
+        write_report(result, options.report, f"{command} --report FILE.html", force=options.force)
         note(f"wrote {options.report}")
 
 
@@ -282,10 +285,13 @@ def _print(result: SweepResult) -> None:
     out.print()
     if means:
         write(out, wrapped(f"{', '.join(map(plain, means))}: {MEAN_OF_COPIES}; --out and --json keep each copy", "  "))
-    known = [estimate for column in estimates for _, estimate in column if estimate is not None]
+    named = [(one, name) for (_, name), column in zip(shown, estimates, strict=True) for _, one in column if one]
+    known = [estimate for estimate, _ in named]
     if any(estimate.interval.lower is not None for estimate in known):
         rule = "confidence sequence" if result.scenario.is_sequential else "interval"
         out.print(f"±: half of the 95 % {rule} of the mean over the repeats")
+    if any(is_cut(estimate.interval, name) for estimate, name in named):
+        write(out, wrapped(CUT, "  "))
     if any(estimate.deterministic for estimate in known):
         write(out, wrapped(_DETERMINISTIC))
     if every and len(every[0]) > _MOST_POINTS:
@@ -324,6 +330,6 @@ def _points(names: list[str], estimates: list[_Estimates]) -> list[Column]:
 
 def _figures(shown: list[tuple[str, str]], estimates: list[_Estimates]) -> list[Column]:
     return [
-        Column(heading, [interval(one) for _, one in column])
-        for (heading, _), column in zip(shown, estimates, strict=True)
+        Column(heading, [interval(one, name) for _, one in column])
+        for (heading, name), column in zip(shown, estimates, strict=True)
     ]

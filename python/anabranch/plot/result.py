@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
+from anabranch.bounds import within
 from anabranch.compare.measures import columns_of, without_copies
 from anabranch.errors import UserError, nearest
 from anabranch.plot.run import draw
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from anabranch.result import RunResult
+    from anabranch.statistics import Interval
     from anabranch.sweep import Estimate, SweepResult
 
 CHARTS = {"goodput": "samples", "cwnd": "samples", "srtt": "samples", "queue": "link_samples", "sequence": "packets",
@@ -104,7 +106,8 @@ def plot_sweep(result: SweepResult, y: str, *, x: str | None, hue: str | None, a
             whole = (*others[:along], None, *others[along:])
             by = others if colour_axis is None else whole[colour_axis]
             colour = colours.setdefault(by, COLOURS[len(colours) % len(COLOURS)])
-            drawn.append(_interval_line(axes, sorted(points, key=lambda p: p[0]), colour, MARKERS[i % len(MARKERS)]))
+            known = [(place, within(one.interval, figure)) for place, one in sorted(points, key=lambda p: p[0])]
+            drawn.append(_interval_line(axes, known, colour, MARKERS[i % len(MARKERS)]))
         if not numeric:
             axes.set_xticks(range(len(ticks)), [shown.figure(value_text(tick)) for tick in ticks])
         axes.set_xlabel(shown.figure(result.axes[along]))
@@ -175,9 +178,9 @@ def _line(axes: Axes, part: pl.DataFrame, x: str, y: str, colour: str) -> Any:
     return line
 
 
-def _interval_line(axes: Axes, points: Sequence[tuple[float, Estimate]], colour: str, marker: str) -> Any:
-    middles = [estimate.interval.mean for _, estimate in points]
-    bounds = [(e.interval.lower, e.interval.upper) for _, e in points]
+def _interval_line(axes: Axes, points: Sequence[tuple[float, Interval]], colour: str, marker: str) -> Any:
+    middles = [interval.mean for _, interval in points]
+    bounds = [(interval.lower, interval.upper) for _, interval in points]
     low = [m - (b[0] if b[0] is not None else m) for m, b in zip(middles, bounds, strict=True)]
     high = [(b[1] if b[1] is not None else m) - m for m, b in zip(middles, bounds, strict=True)]
     style: Mapping[str, Any] = {"color": colour, "marker": marker, "capsize": 2}
