@@ -19,6 +19,11 @@ CUT = "(A to B) in place of ±: the interval, cut off where the figure cannot be
 """Explains an interval with its ends in place of ±."""
 
 
+def is_share(figure: str) -> bool:
+    """Whether a figure of a summary is from 0 to 1."""
+    return _SHARE.search(figure) is not None
+
+
 def within(interval: Interval, figure: str) -> Interval:
     """The interval of a figure with its ends at the figure's bounds."""
     lower, upper = interval.lower, interval.upper
@@ -26,7 +31,7 @@ def within(interval: Interval, figure: str) -> Interval:
         return interval
     if interval.mean >= 0:
         lower = max(lower, 0.0)
-    if _SHARE.search(figure) and interval.mean <= 1:
+    if is_share(figure) and interval.mean <= 1:
         upper = min(upper, 1.0)
     return replace(interval, lower=lower, upper=upper)
 

@@ -134,16 +134,30 @@ def interval(estimate: Estimate | None, name: str, scale: float = 1.0) -> str:
     mean = value.mean * scale
     if value.lower is None:
         return figure(mean)
-    half = mean - value.lower * scale
     shown = within(value, name)
-    if shown == value or shown.lower is None or shown.upper is None:
-        return spread(mean, half)
-    places = min(_places(half), MAX_PLACES)
-    ends = (
-        f"{end * scale:,.{places}f}" if end not in (0.0, 1.0) else figure(end * scale)
-        for end in (shown.lower, shown.upper)
+    low, high = (
+        unbounded if cut == end or cut is None else cut * scale
+        for cut, end, unbounded in ((shown.lower, value.lower, -math.inf), (shown.upper, value.upper, math.inf))
     )
-    return f"{mean:,.{places}f} ({' to '.join(ends)})"
+    return spread_within(mean, mean - value.lower * scale, low, high)
+
+
+def spread_within(value: float, half: float, low: float, high: float, digits: int | None = None) -> str:
+    """As :func:`spread`; with both ends of the interval in place of half of it where one is beyond a bound.
+
+    Args:
+        value: The value.
+        half: Half of its interval.
+        low: The least value that is possible.
+        high: The largest one.
+        digits: Places after the point, where a table gives them.
+    """
+    ends = (max(value - half, low), min(value + half, high))
+    if ends == (value - half, value + half) or not low <= value <= high:
+        return spread(value, half, digits)
+    places = min(_places(half), MAX_PLACES) if digits is None else digits
+    told = (figure(end) if end in (low, high) else f"{end:,.{places}f}" for end in ends)
+    return f"{value:,.{places}f} ({' to '.join(told)})"
 
 
 def share(value: float | None, *, stale: bool = False) -> str:
