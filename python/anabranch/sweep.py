@@ -330,7 +330,7 @@ class SweepResult:
         return plot_sweep(self, y, x=x, color=color or hue, col=col, ax=ax)
 
     def report(self, path: str | Path, *, force: bool = False) -> None:
-        """Write one HTML page: each measure in small multiples with intervals, heat maps, parallel coordinates.
+        """Write one HTML page: a table of all points, and each measure over each axis with intervals.
 
             >>> from anabranch import Scenario
             >>> base = Scenario.from_file("reordering.toml").set("duration", "1 s")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from anabranch.errors import UserError
-from anabranch.files import MAX_RESULT_BYTES, NoSuchFileError, read_bytes
+from anabranch.files import MAX_RESULT_BYTES, NoSuchFileError, read_bytes, read_head
 from anabranch.output import read_manifest, to_json, write_manifest
-from anabranch.output_file import write_whole
+from anabranch.output_file import HEAD_BYTES, write_whole
 from anabranch.points import FOLDER
 from anabranch.segments import segments
 from anabranch.stored import StoredKind
@@ -27,6 +27,8 @@ SWEEP_FILE = "sweep.json"
 """What a sweep's directory says of its tables: see :meth:`anabranch.SweepResult.read`."""
 TABLES = ("runs.parquet", "table.parquet", "runs.csv", SWEEP_FILE)
 """The files of a finished sweep beside its points."""
+REPORT = "report.html"
+"""The page that the command writes beside them."""
 CSV_ROWS = 10_000
 """Rows of a table that are text at a time."""
 
@@ -86,9 +88,9 @@ class SweepDirectory:
         """
         if self.directory is None:
             return
-        for name in TABLES:
+        for name in (*TABLES, REPORT):
             path = self.directory / name
-            if os.path.lexists(path) and name not in self.ours:
+            if os.path.lexists(path) and name not in self.ours and not (name == REPORT and _is_page(path)):
                 # Another sweep may have finished here since.
                 manifest = read_manifest(self.directory)
                 if manifest is not None and name in manifest.files:
@@ -113,22 +115,37 @@ class SweepDirectory:
         """Write the tables, what is needed to read them again, and the manifest."""
         if self.directory is None:
             return
+        # It shows the earlier tables.
+        self._remove(REPORT)
         # Listed before they are there: a sweep that is killed meanwhile recognises them the next time.
         self.ours.update(TABLES)
         self.note(TABLES)
         for name, frame in (("runs.parquet", result.frame), ("table.parquet", result.table())):
             buffer = io.BytesIO()
             frame.write_parquet(buffer, compression="zstd")
-            self._add(name, [buffer.getvalue()])
-        self._add("runs.csv", _csv(result.frame))
+            self.add(name, [buffer.getvalue()])
+        self.add("runs.csv", _csv(result.frame))
         # Last: it describes the tables, which are there then.
-        self._add(SWEEP_FILE, [to_json(result.to_json())])
+        self.add(SWEEP_FILE, [to_json(result.to_json())])
         self.note()
 
-    def _add(self, name: str, content: Iterable[bytes]) -> None:
+    def _remove(self, name: str) -> None:
+        if self.directory is not None and name in self.ours:
+            (self.directory / name).unlink(missing_ok=True)
+            self.ours.discard(name)
+
+    def add(self, name: str, content: Iterable[bytes]) -> None:
+        """Write a file of ours; :meth:`note` lists it."""
         if self.directory is not None:
             write_whole(self.directory / name, content)
             self.ours.add(name)
+
+
+def _is_page(path: Path) -> bool:
+    """A page of ours, which `--report` has written here."""
+    from anabranch.report.page import is_page_of_ours
+
+    return path.is_file() and is_page_of_ours(read_head(path, HEAD_BYTES))
 
 
 def _csv(frame: pl.DataFrame) -> Iterator[bytes]:

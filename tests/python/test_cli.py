@@ -451,6 +451,7 @@ def test_sweep(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
         "anabranch.json",
         "points",
+        "report.html",
         "runs.csv",
         "runs.parquet",
         "sweep.json",

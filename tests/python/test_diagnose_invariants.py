@@ -150,7 +150,7 @@ def test_joined_files_are_sorted_and_said_so(tmp_path: Path) -> None:
     assert [one["duration_s"] for one in document["connections"]] == pytest.approx([0.899, 0.899])
     (line,) = remarks(document)
     assert line == (
-        "  900 packets out of order in the file (files, interfaces or queues that were joined): "
+        "900 packets out of order in the file (files, interfaces or queues that were joined): "
         "all packets were sorted by time"
     )
 

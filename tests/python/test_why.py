@@ -386,9 +386,11 @@ def test_the_command(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (done.status, done.err) == (0, "")
     lines = done.out.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("main: 2 packets retransmitted"))
-    assert lines[start + 2] == "1. fast recovery, 0.1000–0.2000 s: 2 retransmitted, 1 needed"
-    assert lines[start + 3].strip().startswith("0.1000 s  recovery-entered: cwnd 10 → 7")
-    assert lines[-2].strip().startswith("0.1100 s  byte 1,000  rack  spurious")
+    assert max(map(len, lines)) <= 80
+    first = lines.index("1. fast recovery, 0.1000–0.2000 s: 2 retransmitted, 1 needed")
+    assert first > start
+    assert lines[first + 1].strip().startswith("0.1000 s  recovery-entered: cwnd 10 → 7")
+    assert any(line.strip().startswith("0.1100 s  byte 1,000  rack  spurious") for line in lines)
     assert lines[-1].strip().startswith("0.2000 s  recovery-left: cwnd 7")
 
 

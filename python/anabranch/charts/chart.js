@@ -191,7 +191,8 @@
   }
 
   // What one series is for the drawing library: a band is two lines with the area between them.
-  function drawnSeries(s, i, palette) {
+  // Between two names there is nothing that a line could show.
+  function drawnSeries(s, i, palette, isJoined) {
     const colour = palette[i % palette.length];
     const line = s.kind === "line" || s.kind === "step";
     const dash = s.faint ? [5, 4] : i >= palette.length ? [8, 3] : undefined;
@@ -208,7 +209,8 @@
     const paths = s.kind === "step" ? uPlot.paths.stepped({ align: 1 }) : undefined;
     const marks = s.kind === "interval" ? { show: true, size: 6, width: 1.5, stroke: colour, fill: colour }
       : { show: isSparse, size: 5, width: 0, stroke: colour, fill: colour };
-    return [{ ...plain, width: 1.3, dash, paths, points: marks, spanGaps: !line }];
+    const joined = s.kind === "interval" && !isJoined ? { width: 0, paths: () => null } : { width: 1.3, dash, paths };
+    return [{ ...plain, ...joined, points: marks, spanGaps: !line }];
   }
 
   function isSparse(u, series, first, last) {
@@ -296,7 +298,7 @@
     const series = [{ label: chart.x_label, value: (u, v) => place(chart, v) }], fills = [];
     const filler = [];
     chart.series.forEach((s, i) => {
-      const made = drawnSeries(s, i, palette);
+      const made = drawnSeries(s, i, palette, names.length === 0);
       if (s.kind === "band") fills.push({ series: [series.length + 1, series.length], fill: palette[i % palette.length] + "33" });
       for (const each of made) { series.push(each); filler.push(palette[i % palette.length]); }
     });

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch import interrupt
-from anabranch.cli.blocks import WIDTH, write
+from anabranch.cli.blocks import write
 from anabranch.cli.common import console, note, styled
 from anabranch.cli.study import COLOURS, Bars
+from anabranch.lines import WIDTH
 from anabranch.report.demo import front_page, next_commands
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import re
 from typing import Any
 
 from anabranch.cli import keys
-from anabranch.cli.blocks import LABEL, labelled, wrapped, write
+from anabranch.cli.blocks import LABEL, labelled, write
 from anabranch.cli.common import console, print_json, styled
+from anabranch.lines import wrapped
 
 _ALIASES = {("cc", "reno"): ["new-reno"]}
 """Names that the engine takes without its registry saying so."""
@@ -295,7 +296,7 @@ def _print(item: dict[str, Any]) -> None:
     if aliases(item):
         write(out, ["", *wrapped(f"Also called: {', '.join(aliases(item))}", "  ")])
     if item["summary"]:
-        write(out, ["", *wrapped(" ".join(item["summary"].split()), "")])
+        write(out, ["", *wrapped(" ".join(item["summary"].split()))])
     if item["sources"]:
         cited = (", ".join([source["id"], *source["items"]]) for source in item["sources"])
         write(out, ["", *wrapped(f"Source: {'; '.join(cited)}", "  ")])

@@ -125,17 +125,15 @@ def _write(comparisons: Sequence[Comparison], out: Path) -> None:
 
 
 def _print(comparisons: Sequence[Comparison]) -> None:
-    from rich import box
-    from rich.table import Table
-
+    from anabranch.cli.blocks import write
+    from anabranch.cli.columns import Column, print_table
+    from anabranch.lines import wrapped
     from anabranch.validate.page import HEADINGS, rows, verdicts
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for place, heading in enumerate(HEADINGS):
-        table.add_column(heading, justify="left" if place < 2 else "right")
-    for row in rows(comparisons):
-        table.add_row(*row)
+    made = list(rows(comparisons))
+    columns = [Column(head, [row[i] for row in made], is_text=i < 2) for i, head in enumerate(HEADINGS)]
     out = console()
-    out.print(table)
+    print_table(out, columns[:2], [[column] for column in columns[2:]])
+    out.print()
     for line in verdicts(comparisons):
-        out.print(line)
+        write(out, wrapped(line, "  "))

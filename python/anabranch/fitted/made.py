@@ -31,8 +31,7 @@ class Made:
     def lines(self) -> Iterator[str]:
         """What there is to say, for the terminal."""
         yield ""
-        yield from words.path(self.connection["path"])
-        yield from (f"  assumed: {one}" for one in self.scenario.assumptions)
+        yield from words.path(self.connection["path"], self.scenario.assumptions)
         if "replay" in self.connection:
             yield ""
             yield from words.replay(self.connection["replay"])

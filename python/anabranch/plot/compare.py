@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
+from anabranch.bounds import within
 from anabranch.plot.style import COLOURS, MARKERS, add_legend, new_figure
 from anabranch.quantities import numbers_of
 
@@ -163,7 +164,8 @@ def _label_x(axes: Axes, path: str, scale: Scale) -> None:
 def _line(axes: Axes, block: Block, points: Sequence[tuple[float, Row]], column: int, drawn: int) -> Line2D:
     """One input's line, with its 95 % interval; colours are of inputs, markers tell lines of one input apart."""
     scale = block.measure.scale
-    known = [(x, cell.interval) for x, row in points if (cell := row.cells[column]) is not None]
+    name = block.measure.name
+    known = [(x, within(cell.interval, name)) for x, row in points if (cell := row.cells[column]) is not None]
     xs, ys = [x for x, _ in known], [interval.mean * scale for _, interval in known]
     low = [(i.mean - i.lower if i.lower is not None else 0.0) * scale for _, i in known]
     high = [(i.upper - i.mean if i.upper is not None else 0.0) * scale for _, i in known]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
+from anabranch.bounds import within
 from anabranch.compare.measures import columns_of, without_copies
 from anabranch.errors import UserError, nearest
 from anabranch.measure_names import figures_named, heading, meant, one_figure, one_name
@@ -104,7 +105,10 @@ def plot_sweep(
     if of:
         dimensions.append(points.Dimension(of))
     cells = [
-        ((*point, column.element) if of else point, estimate.interval if estimate is not None else None)
+        (
+            (*point, column.element) if of else point,
+            within(estimate.interval, column.figure) if estimate is not None else None,
+        )
         for column in columns
         for point, estimate in result.estimates(column.figure)
     ]

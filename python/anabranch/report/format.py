@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from anabranch.bounds import within
+
 if TYPE_CHECKING:
     from anabranch.result import RunResult
     from anabranch.summary import FlowSummary
@@ -97,12 +99,16 @@ def spread(value: float, half: float, digits: int | None = None) -> str:
     """
     if digits is not None:
         return f"{value:.{digits}f} ± {half:.{digits}f}"
+    if half < LEAST_SPREAD * abs(value):
+        half = 0.0
     places = _places(half)
     if half == 0 or places > MAX_PLACES:
         return f"{figure(value)} ± {half:.1g}"
     return f"{value:,.{places}f} ± {half:,.{places}f}"
 
 
+LEAST_SPREAD = 1e-12
+"""Of the value: a smaller spread is of rounding."""
 MAX_PLACES = 9
 """Places after the point at most; a smaller spread is written with an exponent."""
 
@@ -114,14 +120,44 @@ def _places(half: float) -> int:
     return max(0, 1 - math.floor(math.log10(rounded))) if rounded > 0 else 0
 
 
-def interval(estimate: Estimate | None) -> str:
-    """A mean with half of its interval, where it has one."""
+def interval(estimate: Estimate | None, name: str, scale: float = 1.0) -> str:
+    """A mean with half of its interval, where it has one; with both ends where one is cut off at a bound.
+
+    Args:
+        estimate: The mean and its interval.
+        name: The figure, which has the bounds.
+        scale: What the figure is multiplied by to be shown.
+    """
     if estimate is None:
         return NONE
     value = estimate.interval
+    mean = value.mean * scale
     if value.lower is None:
-        return figure(value.mean)
-    return spread(value.mean, value.mean - value.lower)
+        return figure(mean)
+    shown = within(value, name)
+    low, high = (
+        unbounded if cut == end or cut is None else cut * scale
+        for cut, end, unbounded in ((shown.lower, value.lower, -math.inf), (shown.upper, value.upper, math.inf))
+    )
+    return spread_within(mean, mean - value.lower * scale, low, high)
+
+
+def spread_within(value: float, half: float, low: float, high: float, digits: int | None = None) -> str:
+    """As :func:`spread`; with both ends of the interval in place of half of it where one is beyond a bound.
+
+    Args:
+        value: The value.
+        half: Half of its interval.
+        low: The least value that is possible.
+        high: The largest one.
+        digits: Places after the point, where a table gives them.
+    """
+    ends = (max(value - half, low), min(value + half, high))
+    if ends == (value - half, value + half) or not low <= value <= high:
+        return spread(value, half, digits)
+    places = min(_places(half), MAX_PLACES) if digits is None else digits
+    told = (figure(end) if end in (low, high) else f"{end:,.{places}f}" for end in ends)
+    return f"{value:,.{places}f} ({' to '.join(told)})"
 
 
 def share(value: float | None, *, stale: bool = False) -> str:

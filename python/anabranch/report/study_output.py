@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
+from anabranch.bounds import CUT
 from anabranch.output import to_json, whole_directory, write_parquet
 from anabranch.report.claims import cards, control_badge, counts, prose
 from anabranch.report.format import share
@@ -202,6 +203,8 @@ def legend(result: StudyResult) -> list[str]:
         )
     if any(c.control is not None for c in result.claims):
         remarks.append("Control: what the check says of a system known to be wrong, which it must not accept.")
+    if any(made.is_cut for made in result.tables):
+        remarks.append(f"{CUT}.")
     return remarks
 
 
