@@ -10,6 +10,7 @@ import importlib
 import os
 import pickle
 import queue
+import re
 import socket
 import subprocess
 import sys
@@ -33,6 +34,8 @@ READY_S = 120.0
 """Seconds in which Ray has to connect, or to start."""
 POLL_S = 0.05
 """Seconds between two looks for new tasks while tasks run."""
+_PLACE = re.compile(r"^\[[^\]]*\] (\(\S+\) )?\S+:\d+: ")
+"""Time, process and source line before a message of Ray."""
 _START = "import sys; sys.path[:] = sys.argv[2:]; from anabranch.cluster_driver import main; main(int(sys.argv[1]))"
 
 
@@ -181,10 +184,12 @@ class Driver:
         return Failure("gone", f"the connection was lost{self._last_words()}")
 
     def _last_words(self) -> str:
-        """The last line that Ray wrote."""
+        """The first sentence of the last line that Ray wrote."""
         self._output.seek(0)
         lines = self._output.read().decode(errors="replace").split("\n")
-        return next((f": {plain(line)}" for line in reversed(lines) if line.strip()), "")
+        line = next((plain(line) for line in reversed(lines) if line.strip()), "")
+        sentence = _PLACE.sub("", line).partition(". ")[0].rstrip(".")
+        return f": {_cut(sentence)}" if sentence else ""
 
 
 def _controls(order: Order) -> bytes:
@@ -320,8 +325,6 @@ def _logs(ray: Any) -> str:
 
 def plain(text: str) -> str:
     """A text without the control characters by which Ray colours it."""
-    import re
-
     return " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text).split())
 
 
