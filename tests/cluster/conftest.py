@@ -58,7 +58,7 @@ def python(environment: dict[str, str], tmp_path: Path) -> Python:
 
     def run(*arguments: object, **more: str) -> Ended:
         command = [sys.executable, *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=tmp_path,
                               env=environment | more)  # fmt: skip
 
     return run
