@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("index", "guides/compare", "reference/cli", "gallery")
+PAGES = ("index", "guides/compare", "reference/cli")
 LISTED = {"landmark-unique"}
 """Moderate: the theme gives every block of code a bar for its button, and the bars have no names."""
 CODE = "> code"
