@@ -8,7 +8,7 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup dev loader demo study test check test-studies test-live test-gateway test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
+.PHONY: help setup dev loader demo study test check test-studies test-live test-gateway test-cluster test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -56,11 +56,17 @@ test-gateway: ## Run the tests that send QUIC through the gateway's tunnel, and 
 	$(RUN) cargo clippy --profile release -p anabranch-gatewayd --all-targets --locked --features quic-tests -- -D warnings
 	$(RUN) cargo nextest run --cargo-profile release --no-fail-fast -p anabranch-gatewayd --locked --features quic-tests quic
 
+# Ray is in an environment of its own, .tools/cluster: with it, `make test` would have forty packages more.
+test-cluster: ## Run the tests of Ray clusters (six minutes; installs Ray)
+	@tools/bootstrap cluster
+	.tools/cluster/bin/python -m pytest -rs tests/cluster
+
 test-all: ## Run all tests but those marked slow, one kind after the other
 	$(MAKE) test
 	$(MAKE) test-studies
 	$(MAKE) test-live
 	$(MAKE) test-gateway
+	$(MAKE) test-cluster
 
 test-slow: dev ## Run the tests that make every figure of a page anew
 	$(RUN) python -m pytest -rs -m slow validation/tests tests/live
@@ -105,7 +111,7 @@ lint: ## Check everything that is checked without running it
 	$(RUN) python tools/check_locks.py
 	$(RUN) python tools/check_docs_paths.py
 	$(RUN) ruff check
-	$(RUN) env MYPYPATH=tools:validation mypy --strict python/anabranch tests/python tools tests/tools validation tests/studies tests/live && $(RUN) env MYPYPATH=bench/gateway mypy --strict bench/gateway
+	$(RUN) env MYPYPATH=tools:validation mypy --strict python/anabranch tests/python tools tests/tools validation tests/studies tests/live tests/cluster && $(RUN) env MYPYPATH=bench/gateway mypy --strict bench/gateway
 
 check: ## Check what has changed: formatting, lints and its tests; a minute
 	@tools/bootstrap lint
@@ -126,11 +132,15 @@ fuzz: dev ## Fuzz the scenario parser and the wire formats for FUZZ_SECONDS (60)
 	  $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 || exit 1; \
 	done
 
+# axe-playwright-python is locked for the axe.min.js in it: the tests drive Chromium themselves.
+WITHOUT_PLAYWRIGHT := --no-emit-package playwright --no-emit-package pyee --no-emit-package greenlet
+
 lock: dev ## Renew the lock files after a change of requirements*.in or Cargo.toml
 	@eval "$$(.tools/uv/bin/python tools/pip_settings.py)" && \
 	compile() { .tools/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header "$$@"; } && \
-	compile requirements-dev.in -o requirements-dev.lock && \
+	compile requirements-dev.in $(WITHOUT_PLAYWRIGHT) -o requirements-dev.lock && \
 	compile requirements.in --constraint requirements-dev.lock -o requirements.lock && \
+	compile requirements-cluster.in --constraint requirements-dev.lock -o requirements-cluster.lock && \
 	compile tools/wheel.in --constraint requirements-dev.lock -o tools/wheel.lock
 	$(RUN) cargo update --workspace
 	$(RUN) python tools/check_locks.py

@@ -94,9 +94,16 @@ class Engine(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Leave the machines."""
+        ...
+
 
 class Here:
     """The cores of this machine."""
+
+    def close(self) -> None:
+        """See :class:`Engine`."""
 
     def make(
         self, jobs: Jobs, runs: Sequence[int], order: Order, report: Callable[[int], None]

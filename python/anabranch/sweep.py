@@ -460,6 +460,7 @@ def sweep(
     try:
         made, figures = runner.chosen(chosen, points, repeat)
     finally:
+        engine.close()
         kept.close()
         tables.note()
     swept = SweptScenario(

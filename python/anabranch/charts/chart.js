@@ -343,11 +343,11 @@
     return made;
   }
 
-  // The buttons of a chart, or of a stack of charts. A name contains the text of its button (WCAG 2.5.3).
+  // The buttons of a chart, or of a stack of charts. The name of a button with a word begins with it (WCAG 2.5.3).
   function buttons(one, title) {
     const { view } = one, tools = element("div", { class: "chart-tools" });
     const button = (text, about, act) => {
-      const made = element("button", { type: "button", "aria-label": `${about}: ${title}`, title: about }, text);
+      const made = element("button", { type: "button", "aria-label": `${text.length > 1 ? text : about}: ${title}`, title: about }, text);
       made.addEventListener("click", act);
       tools.append(made);
     };
@@ -406,7 +406,8 @@
       `${home.getAttribute("aria-label")} Arrow keys read values, plus and minus zoom, 0 shows everything.` });
     one.told = element("div", { class: "chart-told", "aria-live": "polite" });
     one.table = element("details", { class: "chart-table" });
-    one.table.append(element("summary", {}, "Values as a table"), element("div", { class: "scroll" }));
+    one.table.append(element("summary", {}, "Values as a table"), element("div", { class: "scroll", tabindex: "0",
+      role: "group", "aria-label": `Values of ${chart.title}` }));
     one.table.addEventListener("toggle", () => fillTable(one));
     home.replaceChildren(...(one.stack ? [] : [buttons(one, chart.title)]), one.area, one.told, one.table);
     one.area.addEventListener("keydown", (event) => key(one, event));

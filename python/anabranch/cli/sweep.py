@@ -84,7 +84,7 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
         ScenarioError: The scenario, or a point of the grid, is wrong.
         UserError: An option is.
     """
-    from anabranch.errors import UserError
+    from anabranch.errors import RunFailedError, UserError
     from anabranch.progress import Progress
     from anabranch.shards import parse_shard
 
@@ -130,7 +130,7 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
                 progress=report,
                 remark=note,
             )
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, RunFailedError):
             if options.store is not None or options.out is not None:
                 note(f"finished points are in {options.store or options.out}; the same command goes on from there")
             raise

@@ -67,7 +67,7 @@ def html_report(
 ) -> str:
     """The report as one page that needs nothing else."""
     title = " beside ".join(one.name for one in comparison.inputs)
-    body = [f"<h1>{text(title)}</h1>", table(("", "input"), heading_rows(comparison), left=2)]
+    body = [f"<h1>{text(title)}</h1>", table(("name", "input"), heading_rows(comparison), left=2)]
     if comparison.settings:
         headings = ("differs", *(one.name for one in comparison.inputs))
         rows = [(path, *values) for path, values in comparison.settings]

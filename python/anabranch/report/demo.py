@@ -33,7 +33,7 @@ def front_page(result: StudyResult, figure: bytes) -> str:
         "<figcaption>Throughput of each TCP over the reorder interval, divided by its own throughput without "
         "reordering. A small interval reorders often, by few places.</figcaption></figure>",
         "<h2>What the paper claims, and what these runs show</h2>",
-        table(("", "claim", "published", "measured", "verdict"), rows, left=5, raw=True),
+        table(("id", "claim", "published", "measured", "verdict"), rows, left=5, raw=True),
         f"<p class='hint'>{text(f'Quick grid, {result.runs:,} runs.')} On the full grid a verdict may differ, and any "
         "may go against the paper. "
         "<a href='study/report.html'>The study's report</a> has the reasons, every figure, the settings and the "
