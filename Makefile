@@ -45,7 +45,7 @@ test: ## Run the tests, of studies and live runs those marked brief
 
 test-studies: dev ## Run all tests of studies, and wrong systems beside figures of others
 	$(RUN) python -m pytest -rs tests/studies
-	$(RUN) python -m pytest -rs -n auto --dist loadfile -m long tests/python validation/tests
+	$(RUN) python -m pytest -rs -n auto --dist loadfile -m long tests/python tests/tools validation/tests
 
 test-live: ## Run all tests of live runs (10 minutes)
 	@tools/bootstrap test

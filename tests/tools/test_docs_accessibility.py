@@ -42,6 +42,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_pages_of_the_documentation_break_no_rule(site: Path, tmp_path: Path, dark: bool) -> None:
