@@ -112,7 +112,8 @@ def test_no_interval_ends_where_its_figure_cannot_be(tmp_path: Path) -> None:
     assert "3.05 ± 0.64" in rows
     assert "below 0, a share above 1" in html
     for figure, most in (("goodput_mbit_s", None), ("utilization", 100)):
-        bars = swept.plot(figure).containers[0].lines[2][0].get_segments()
+        axes: Any = swept.plot(figure)
+        bars = axes.containers[0].lines[2][0].get_segments()
         assert float(bars[0][0][1]) == 0
         assert most is None or float(bars[0][1][1]) == most
 

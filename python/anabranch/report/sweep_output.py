@@ -37,7 +37,7 @@ MOST_PANELS = 12
 """Small multiples of one measure over the first axis."""
 MOST_OTHER_PANELS = 4
 """Over each other axis."""
-MOST_OPEN = 24
+MOST_OPEN = 12
 """Rows of the table that are shown at once; more would push the charts out of sight."""
 BESIDE = 0.1
 """Of the way from one name of an axis to the next: intervals of one name are drawn beside each other."""
