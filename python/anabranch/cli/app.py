@@ -619,8 +619,8 @@ def explain(
         Optional[list[str]],  # noqa: UP045 - see above
         typer.Argument(
             metavar="[NAME]",
-            help="As `anabranch list` shows it, a key or path of scenario files, a name of results, or what others call "
-            "it; all by kind when left out.",
+            help="As `anabranch list` shows it, a key or path of scenario files, a name of results, or what others "
+            "call it; all by kind when left out.",
         ),
     ] = None,
     json: Json = False,
