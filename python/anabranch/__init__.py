@@ -82,11 +82,9 @@ def __getattr__(name: str) -> "Any":
         return importlib.import_module("anabranch.builders")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    if name.startswith("_"):
-        raise AttributeError(f"module 'anabranch' has no attribute {name!r}")
-    from anabranch.errors import no_attribute
+    from anabranch.attributes import NoAttributeError
 
-    raise no_attribute("anabranch", name, __all__)
+    raise NoAttributeError("anabranch", name, __all__)
 
 
 def __dir__() -> "list[str]":

@@ -73,13 +73,6 @@ def is_of_change(place: str, change: str) -> bool:
     return place.startswith("--set '") and place.endswith("…'") and change.startswith(start)
 
 
-def no_attribute(module: str, name: str, valid: Iterable[str]) -> AttributeError:
-    """That a module has no such name, with the nearest one."""
-    close = nearest(name, valid)
-    hint = f"; {close}" if close.startswith("did you mean") else ""
-    return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
-
-
 def nearest(name: str, valid: Iterable[str]) -> str:
     """A hint that names the valid name closest to ``name``, by meaning or by spelling; else it lists them."""
     from anabranch.synonyms import meant, plain

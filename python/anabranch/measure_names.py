@@ -158,14 +158,22 @@ def ambiguous(written: str, names: Sequence[str]) -> UserError:
     return UserError(f'"{written}" is ambiguous', hint=f"give one of {', '.join(names[:_MOST_LISTED])}")
 
 
-def near(written: str, names: Iterable[str]) -> str:
-    """A hint that names the nearest of ``names``, by spelling with and without unit and statistic."""
+def near(written: str, names: Iterable[str], before: str = "") -> str:
+    """A hint that names the nearest of ``names``, by spelling with and without unit and statistic.
+
+    Args:
+        written: The wrong name.
+        names: The valid names.
+        before: What stands before each of them.
+    """
     forms: dict[str, str] = {}
     for name in names:
         for form in (plain(name), without_unit(name), quantity(name)):
             forms.setdefault(form, name)
     close = difflib.get_close_matches(plain(written), forms, n=1, cutoff=0.6)
-    return f'did you mean "{forms[close[0]]}"?' if close else nearest(written, list(forms.values()))
+    if close:
+        return f'did you mean "{before}{forms[close[0]]}"?'
+    return nearest(f"{before}{written}", [f"{before}{name}" for name in forms.values()])
 
 
 def figures_named(written: str, figures: Sequence[str], noun: str, others: Iterable[str] = ()) -> list[str]:
@@ -200,7 +208,7 @@ def figures_named(written: str, figures: Sequence[str], noun: str, others: Itera
         having = [column.figure for column in columns if column.measure.name in names]
         raise UserError(f'{noun} "{written}"', hint=nearest(written, having))
     if owner and own:
-        raise UserError(f'{noun} "{written}"', hint=near(last, (column.measure.name for column in own)))
+        raise UserError(f'{noun} "{written}"', hint=near(last, (column.measure.name for column in own), f"{owner}."))
     pool = [column.figure for column in columns] if owner else [column.measure.name for column in columns]
     pool += [form for other in others for form in (other, other.rpartition(".")[2])]
     raise UserError(f'{noun} "{written}"', hint=near(written, pool))

@@ -13,8 +13,6 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from anabranch import schema
-
 _ENDS = {
     "time": ("_ms", "ms", Fraction(1, 1000)),
     "seconds": ("_s", "s", Fraction(1)),
@@ -44,6 +42,8 @@ class Numbers(NamedTuple):
 
 def numbers_of(axis: str, values: Sequence[Any]) -> Numbers | None:
     """The values of an axis as numbers; ``None`` if they are no quantities of one dimension."""
+    from anabranch import schema
+
     read: dict[str, tuple[str, Fraction, str] | None] = {}
     for value in values:
         if not isinstance(value, str):

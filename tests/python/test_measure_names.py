@@ -85,7 +85,7 @@ def test_a_flow_or_link_may_stand_before_a_short_name(written: str, figure: str)
         ("forward.loss", "ambiguous\n  give one of dropped_packets, lost_packets"),
         ("godput", 'there is no "godput"\n  did you mean "goodput_mbit_s"'),
         ("flow.mian.goodput", 'did you mean "flow.main.goodput_mbit_s"'),
-        ("main.gudput", 'did you mean "goodput_mbit_s"'),
+        ("main.gudput", 'did you mean "main.goodput_mbit_s"'),
     ],
 )
 def test_what_is_no_one_figure_is_refused_with_the_candidates(written: str, message: str) -> None:
@@ -218,7 +218,7 @@ def test_a_study_takes_short_names(study: Callable[[str, str], Study]) -> None:
     ("names", "message"),
     [
         (("queue", "cwnd"), r'the summary has no figure "flow.main.queue"'),
-        (("goodputt", "cwnd"), r'no figure "flow.main.goodputt"\n  did you mean "goodput_mbit_s"'),
+        (("goodputt", "cwnd"), r'no figure "flow.main.goodputt"\n  did you mean "flow.main.goodput_mbit_s"'),
         (("goodput", "cwdn"), r'the table samples has no column "cwdn"\n  did you mean "cwnd_packets"'),
         (("completion_time", "cwnd"), r"study.toml:10:8: .* is ambiguous"),
     ],

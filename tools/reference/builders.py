@@ -319,9 +319,9 @@ def __getattr__(name: str) -> object:
 
     if name in __all__:
         return importlib.import_module(f"{{__name__}}.{{name}}")
-    from anabranch.errors import no_attribute
+    from anabranch.attributes import NoAttributeError
 
-    raise no_attribute(__name__, name, __all__)
+    raise NoAttributeError(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

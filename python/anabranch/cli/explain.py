@@ -197,7 +197,8 @@ def lookup(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]] | tup
     from anabranch.cli import results
 
     names = [word for item in items for word in (item["name"], *aliases(item))]
-    close = nearest(name, [*names, *known, *results.words()])
+    # There are many names of results: some letters in common mean nothing.
+    close = results.nearest(name, [*names, *known]) or nearest(name, [*names, *known])
     hint = "anabranch list shows what there is" if close.startswith("valid: ") else close
     raise UserError(f'there is nothing called "{name}"', hint=hint)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,6 +12,8 @@ from anabranch.cli.blocks import wrapped, write
 from anabranch.cli.common import console, print_json, styled
 
 _MOST_SHORT = 4
+_NEAR = 0.75
+"""Likeness of two words that differ by a slip."""
 
 
 def named(written: str) -> list[str]:
@@ -19,10 +22,14 @@ def named(written: str) -> list[str]:
     return result_names.named(word) or ([word] if word in result_names.tables() else [])
 
 
-def words() -> Iterable[str]:
-    """Everything that :func:`named` knows."""
+def nearest(written: str, others: Iterable[str]) -> str | None:
+    """A hint that names the nearest result; ``None`` if none is near, or one of ``others`` is nearer."""
     every = list(result_names.places())
-    return [*every, *map(measure_names.quantity, every), *measure_names.WORDS, *result_names.tables()]
+    words = {*every, *map(measure_names.quantity, every), *measure_names.WORDS, *result_names.tables()}
+    close = difflib.get_close_matches(measure_names.plain(written), sorted(words), 1, _NEAR)
+    if not close or difflib.get_close_matches(written, [*close, *others], 1, _NEAR) != close:
+        return None
+    return f'did you mean "{close[0]}"?'
 
 
 def pointer(written: str, names: Sequence[str]) -> str:
