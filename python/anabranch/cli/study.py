@@ -297,7 +297,7 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
         write(out, wrapped(remark, ""))
     write(out, wrapped(f"{said}; {result.mode} grid, {result.runs:,} runs, {elapsed_s:.1f} s", "  "))
     for remark in result.notes:
-        out.print(remark)
+        write(out, wrapped(remark, ""))
     if not result.runs and result.definition.figures and not (result.claims or result.tables):
         out.print("it has figures only: --out DIR draws them")
 
