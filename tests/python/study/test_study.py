@@ -43,8 +43,8 @@ def test_every_claim_gets_a_verdict_and_its_control(jittered: Path) -> None:
     json.dumps(document, allow_nan=False)
 
 
-def test_the_wrong_system_costs_no_runs_where_a_variant_stands_for_another(sample: Path) -> None:
-    study = Study.load(sample).definition
+def test_the_wrong_system_costs_no_runs_where_a_variant_stands_for_another(jittered: Path) -> None:
+    study = Study.load(jittered).definition
     pool = Pool(study)
     plain = pool.plan(Condition())
     wrong = pool.plan(Condition(wrong=study.wrongs["cubic_for_cubic_plus"]))
