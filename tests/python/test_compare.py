@@ -388,7 +388,7 @@ JSON = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
 @given(st.data(), JSON)
 def test_a_summary_with_any_change_is_refused_or_compared(
     made: Path, tmp_path: Path, data: st.DataObject, value: object

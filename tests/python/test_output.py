@@ -161,11 +161,11 @@ def test_an_empty_name_is_no_directory(anabranch: Call, scenario_file: Path) -> 
         assert "it is empty; a directory was expected" in done.err
 
 
-def test_several_studies_are_not_written_among_results(anabranch: Call, tmp_path: Path, sample_study: Path) -> None:
+def test_several_studies_are_not_written_among_results(anabranch: Call, tmp_path: Path, small_study: Path) -> None:
     out = tmp_path / "out"
     with whole_directory(out, "run"):
         pass
-    done = anabranch("study", sample_study, sample_study, "--quick", "--out", out)
+    done = anabranch("study", small_study, small_study, "--quick", "--out", out)
     assert (done.status, done.out) == (2, "")
     assert f"{out} holds the results of `anabranch run`; it is left as it is" in done.err
     assert [p.name for p in out.iterdir()] == ["anabranch.json"]
@@ -173,8 +173,8 @@ def test_several_studies_are_not_written_among_results(anabranch: Call, tmp_path
 
 
 @pytest.mark.parametrize("command", ["run", "sweep", "study"])
-def test_a_full_disk_is_one_line(command: str, tmp_path: Path, scenario_file: Path, sample_study: Path) -> None:
-    what = [str(sample_study), "--quick"] if command == "study" else [str(scenario_file), "--set", "duration='1 s'"]
+def test_a_full_disk_is_one_line(command: str, tmp_path: Path, scenario_file: Path, small_study: Path) -> None:
+    what = [str(small_study), "--quick"] if command == "study" else [str(scenario_file), "--set", "duration='1 s'"]
     what += ["--grid", "flow.main.cc=reno"] if command == "sweep" else []
     done = subprocess.run(  # noqa: S603 - our own command
         [sys.executable, "-m", "anabranch", command, *what, "--out", str(tmp_path / "out")],

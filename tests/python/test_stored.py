@@ -139,8 +139,9 @@ def test_any_document_is_read_or_refused(value: Any) -> None:
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths of all values of a document."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    """The paths of the values of a document, of lists the first."""
+    # Elements of a list are of one kind.
+    inner = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
     yield path
     for key, one in inner:
         yield from leaves(one, (*path, key))

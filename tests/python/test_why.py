@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -220,15 +219,16 @@ def test_the_engines_word_is_what_the_packets_say() -> None:
     told: list[bool | None] = []
     last: list[bool | None] = []
     had: list[bool | None] = []
-    for (loss, ack_loss), seed in product([(0.003, 0.3), (0.2, 0.2), (0.05, 0.5)], (1, 2, 3)):
+    for loss, ack_loss in ((0.003, 0.3), (0.2, 0.2), (0.05, 0.5)):
         lossy = scenario.set("link.bottleneck.forward.impair", [{"kind": "bernoulli-loss", "rate": loss}])
         lossy = lossy.set("link.bottleneck.reverse.impair", [{"kind": "bernoulli-loss", "rate": ack_loss}])
+        run = lossy.run(packets=True)
         data = (pl.col("direction") == "forward") & (pl.col("payload_bytes") > 0)
-        table = lossy.run(packets=True, seed=seed).table("packets").filter(data)
+        table = run.table("packets").filter(data)
         packets = table.to_dicts()
         words = table.get_column("needed").to_list()
         assert words == need(packets)
-        assert lossy.run(packets=True, seed=seed).frame("retransmissions").filter(data).equals(retransmissions(packets))
+        assert run.frame("retransmissions").filter(data).equals(retransmissions(packets))
         told += words
         last += by_the_last_sending(packets)
         had += by_what_had_arrived(packets)
