@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 from anabranch import toml_text
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from anabranch.design import Point
     from anabranch.summary import Summary
+    from anabranch.table import Table
 
 PARTS = ("reordering", "transfers", "fec")
 """What a flow's summary has as a whole, or as ``None``."""
@@ -185,10 +184,11 @@ class Figures:
             column[run] = math.nan if value is None else value
         self._digests[run] = summary.get("digest")
 
-    def frame(self, axes: Sequence[str], points: Sequence[Point]) -> pl.DataFrame:
+    def table(self, axes: Sequence[str], points: Sequence[Point]) -> Table:
         """One row per run: the axes, the seed, the digest, and a column per figure."""
         import numpy as np
-        import polars as pl
+
+        from anabranch.table import Table, column_of
 
         order = [name for shape, _ in sorted(self._shapes.items(), key=lambda item: item[1]) for name in shape]
         columns: dict[str, list[Any]] = {axis: [] for axis in axes}
@@ -203,20 +203,16 @@ class Figures:
                 columns[axis] = [value_text(c) for c in cells]
         columns["seed"] = seeds.tolist()
         columns["digest"] = self._digests
-        frame = pl.DataFrame(columns, strict=False)
-        figures = [
-            pl.Series(name, np.frombuffer(self._columns[name], dtype=np.float64), dtype=pl.Float64).fill_nan(None)
-            for name in dict.fromkeys(order)
-        ]
-        return frame.with_columns(figures)
+        figures = {name: column_of(np.frombuffer(self._columns[name], dtype=np.float64)) for name in order}
+        return Table.of(columns).with_columns(figures)
 
 
-def runs_frame(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Summary]) -> pl.DataFrame:
+def runs_table(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Summary]) -> Table:
     """One row per run, as of :class:`anabranch.SweepResult`."""
     figures = Figures(len(summaries))
     for run, summary in enumerate(summaries):
         figures.add(run, summary)
-    return figures.frame(axes, points)
+    return figures.table(axes, points)
 
 
 def _cell(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
 from anabranch.cli.common import console, note, print_json, styled
+from anabranch.extras import is_installed, remark_once
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +71,9 @@ def run_compare(paths: list[Path], options: CompareOptions) -> None:
         from anabranch.report.compare_output import write_comparison
 
         write_comparison(comparison, options.out, _document(comparison, options))
-        note(f"wrote {options.out / 'report.html'}, figures and comparison.json")
+        figures = ", figures" if is_installed("matplotlib") else ""
+        note(f"wrote {options.out / 'report.html'}{figures} and comparison.json")
+        remark_once(note, "matplotlib")
     if options.json:
         print_json(_document(comparison, options))
     else:

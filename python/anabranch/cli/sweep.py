@@ -71,7 +71,7 @@ def run_merge(directories: list[Path], sets: list[str], grids: list[str], option
     result = SweepResult.merge(directories, options.out)
     _report(result, options, f"anabranch sweep merge {shlex.join(map(str, directories))}")
     if options.out is not None:
-        note(f"wrote {options.out / 'runs.csv'}, runs.parquet and table.parquet")
+        _wrote(options.out)
     if options.json:
         print_json(to_json(result))
     else:
@@ -136,16 +136,16 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
                 note(f"finished points are in {options.store or options.out}; the same command goes on from there")
             raise
     if shard is not None:
-        note(f"shard {options.shard}: {result.frame.height} runs are in {options.out}; put all together: sweep merge")
+        note(f"shard {options.shard}: {result.plain.height} runs are in {options.out}; put all together: sweep merge")
         if options.json:
             print_json(to_json(result))
         return
-    if result.frame.height == 1:
+    if result.plain.height == 1:
         note(
             "this was one run: there is no grid and no repeat; --grid PATH=A,B,C or --repeat N, or [sweep] in the file"
         )
     if options.out is not None:
-        note(f"wrote {options.out / 'runs.csv'}, runs.parquet and table.parquet")
+        _wrote(options.out)
     _report(result, options, command_line(files[0], sets, grids, options))
     if options.json:
         print_json(to_json(result))
@@ -172,6 +172,15 @@ def _check_report(options: SweepOptions) -> None:
         from anabranch.errors import UserError
 
         raise UserError("--force is for the file of --report, and none is given", hint="leave it out")
+
+
+def _wrote(out: Path) -> None:
+    from anabranch.extras import remark_once
+    from anabranch.sweep_file import table_files
+
+    others = [name for name in table_files() if name.endswith((".parquet", ".csv")) and name != "runs.csv"]
+    note(f"wrote {out / 'runs.csv'}{', ' if len(others) > 1 else ' and '}{' and '.join(others)}")
+    remark_once(note, "polars")
 
 
 def _report(result: SweepResult, options: SweepOptions, command: str) -> None:

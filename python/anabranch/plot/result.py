@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 from anabranch import shown
 from anabranch.compare.measures import columns_of, without_copies
 from anabranch.errors import UserError, nearest
+from anabranch.extras import need
 from anabranch.plot.run import draw
 from anabranch.plot.style import COLOURS, MARKERS, MAX_VECTOR_MARKS, add_legend, house_style, thin, thin_points
 from anabranch.report.columns import RunColumns
 from anabranch.sweep import value_text
 
 if TYPE_CHECKING:
-    import polars as pl
     from matplotlib.axes import Axes
 
     from anabranch.result import RunResult
     from anabranch.sweep import Estimate, SweepResult
+    from anabranch.table import Table
 
 CHARTS = {"goodput": "samples", "cwnd": "samples", "srtt": "samples", "queue": "link_samples", "sequence": "packets",
           "reordering": "packets"}  # fmt: skip
@@ -41,7 +42,7 @@ def plot_chart(result: RunResult, name: str, axes: Axes | None) -> Axes:
     """
     if name not in CHARTS:
         raise UserError(f'there is no chart "{name}"', hint=nearest(name, CHARTS))
-    result.table(CHARTS[name])
+    result.check_recorded(CHARTS[name])
     for chart in RunColumns(result).charts():
         if chart.name == name:
             with _drawn_into(axes) as target:
@@ -63,12 +64,13 @@ def plot_columns(
     if y is None:
         raise UserError("nothing to draw: give a chart or y", hint=f"charts: {', '.join(CHARTS)}")
     wanted = [x, y, *([hue] if hue is not None else [])]
-    frame = result.table(table if table is not None else _table_of(result, wanted))
+    name = table if table is not None else _table_of(result, wanted)
+    result.check_recorded(name)
+    rows = result.plain(name)
     for column in wanted:
-        if column not in frame.columns:
-            raise UserError(f'the table has no column "{column}"', hint=nearest(column, frame.columns))
-    owners = [hue] if hue is not None else next((list(o) for o in _OWNERS if set(o) <= set(frame.columns)), [])
-    parts = frame.partition_by(owners, as_dict=True, maintain_order=True) if owners else {(): frame}
+        rows.column(column)
+    owners = [hue] if hue is not None else next((list(o) for o in _OWNERS if set(o) <= set(rows.columns)), [])
+    parts = dict(rows.parts(*owners))
     with _drawn_into(ax) as axes:
         lines = [_line(axes, part, x, y, COLOURS[i % len(COLOURS)]) for i, part in enumerate(parts.values())]
         axes.set_xlabel(shown.figure(x))
@@ -119,6 +121,7 @@ def _drawn_into(axes: Axes | None) -> Iterator[Axes]:
     if axes is not None:
         yield axes
         return
+    need("matplotlib", "plot()")
     from matplotlib import pyplot
 
     with house_style():
@@ -130,10 +133,10 @@ def _table_of(result: RunResult, columns: Sequence[str]) -> str:
     from anabranch.result import TABLES
 
     made = [name for name in TABLES if result.has_table(name)]
-    having = [name for name in made if set(columns) <= set(result.frame(name).columns)]
+    having = [name for name in made if set(columns) <= set(result.plain(name).columns)]
     for name in sorted(having, key=lambda name: not result.recorded(name)):
         return name
-    known = {column for name in made for column in result.frame(name).columns}
+    known = {column for name in made for column in result.plain(name).columns}
     for column in columns:
         if column not in known:
             raise UserError(f'no table has a column "{column}"', hint=nearest(column, known))
@@ -158,15 +161,12 @@ def _named(name: str, known: Sequence[str], noun: str) -> str:
     raise UserError(f'the sweep has no {noun} "{name}"', hint=nearest(name, known))
 
 
-def _line(axes: Axes, part: pl.DataFrame, x: str, y: str, colour: str) -> Any:
-    import polars as pl
-
-    numbers = {x, y} & {name for name in (x, y) if part.schema[name].is_numeric()}
-    if numbers != {x, y}:
-        (line,) = axes.plot(part[x].to_list(), part[y].to_list(), ".", color=colour)
+def _line(axes: Axes, part: Table, x: str, y: str, colour: str) -> Any:
+    if {part.column(x).kind, part.column(y).kind} & {"?", "text", "object"}:
+        (line,) = axes.plot(part[x], part[y], ".", color=colour)
         return line
-    known = part.select(pl.col(x).cast(pl.Float64), pl.col(y).cast(pl.Float64).alias(f"{y} ")).drop_nulls()
-    across, up = known.to_series(0).to_numpy(), known.to_series(1).to_numpy()
+    known = part.where(part.has(x) & part.has(y))
+    across, up = known.numbers(x), known.numbers(y)
     if x == "time_s":
         (line,) = axes.plot(*thin(across, up), color=colour)
     else:
