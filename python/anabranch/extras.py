@@ -9,8 +9,8 @@ from anabranch.errors import UserError
 
 _EXTRAS = {"polars": "tables", "matplotlib": "figures"}
 _WITHOUT = {
-    "polars": "tables are CSV, because polars is not installed",
-    "matplotlib": "figures as PDF, SVG and PNG are left out, because matplotlib is not installed",
+    "polars": "without polars tables are CSV",
+    "matplotlib": "without matplotlib there are no figures",
 }
 
 WITHOUT_FIGURES = "Figures are left out: matplotlib is not installed (pip install 'anabranch[figures]')."
@@ -51,4 +51,4 @@ def remark_once(note: Callable[[str], None], *packages: str) -> None:
     missing = [name for name in packages if not is_installed(name)]
     if missing:
         extras = ",".join(_EXTRAS[name] for name in missing)
-        note(f"{'; '.join(_WITHOUT[name] for name in missing)}: pip install 'anabranch[{extras}]'")
+        note(f"{' and '.join(_WITHOUT[name] for name in missing)}: pip install 'anabranch[{extras}]'")

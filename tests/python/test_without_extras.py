@@ -65,9 +65,7 @@ def test_a_run_writes_its_report_and_csv(bare: Bare) -> None:
 
 def test_a_run_says_once_what_to_install(bare: Bare) -> None:
     done = bare("run", SCENARIO, "--set", "duration=1 s", "--out", "short")
-    assert done.stderr.splitlines()[-1] == (
-        "tables are CSV, because polars is not installed: pip install 'anabranch[tables]'"
-    )
+    assert done.stderr.splitlines()[-1] == ("without polars tables are CSV: pip install 'anabranch[tables]'")
 
 
 def test_figures_are_refused_before_the_run(bare: Bare) -> None:

@@ -39,8 +39,9 @@ def front_page(result: StudyResult, figure: bytes | None) -> str:
         table(("", "claim", "published", "measured", "verdict"), rows, left=5, raw=True),
         f"<p class='hint'>{text(f'Quick grid, {result.runs:,} runs.')} On the full grid a verdict may differ, and any "
         "may go against the paper. "
-        "<a href='study/report.html'>The study's report</a> has the reasons, every figure, the settings and the "
-        "controls: each check is also made on a system known to be wrong, and must fail there.</p>",
+        "<a href='study/report.html'>The study's report</a> has the reasons, "
+        f"{'' if figure is None else 'every figure, '}the settings and the controls: "
+        "each check is also made on a system known to be wrong, and must fail there.</p>",
         f"<h2>Next</h2><pre>{text(_next())}</pre>",
     ]
     return page("Anabranch: TCP over a path that reorders", "\n".join(body))
