@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 
 from anabranch.errors import UserError
@@ -19,6 +18,8 @@ WITHOUT_FIGURES = "Figures are left out: matplotlib is not installed (pip instal
 
 def is_installed(package: str) -> bool:
     """Whether an optional package can be imported. It is not imported here: that takes long."""
+    import importlib.util
+
     return importlib.util.find_spec(package) is not None
 
 

@@ -6,11 +6,9 @@ The reports read them, with or without polars. A user gets one from ``result.tab
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from anabranch.extras import is_installed
 
@@ -25,13 +23,6 @@ if TYPE_CHECKING:
 
 PlainColumn = tuple[str, str, bytes, "bytes | None", "list[str] | None"]
 """A column as the engine takes and gives it: name, kind, octets, validity, distinct strings."""
-
-
-class HasColumns(Protocol):
-    """A table of the engine."""
-
-    def columns(self) -> list[PlainColumn]:
-        """The columns, copied."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +93,7 @@ class Table:
         return cls({name: column_of([row.get(name) for row in rows], kinds.get(name)) for name in names})
 
     @classmethod
-    def of_engine(cls, table: HasColumns) -> Table:
+    def of_engine(cls, table: ArrowTable) -> Table:
         """A table of the engine."""
         import numpy as np
 
@@ -168,6 +159,8 @@ class Table:
 
     def to_bytes(self) -> bytes:
         """The table as octets, for :meth:`from_bytes`."""
+        import json
+
         columns = [[_base64(part) if isinstance(part, bytes) else part for part in one] for one in self._plain()]
         return json.dumps(columns).encode()
 
@@ -178,6 +171,8 @@ class Table:
         Raises:
             ValueError: It is something else.
         """
+        import json
+
         try:
             columns = [(n, k, _octets(v), None if has is None else _octets(has), names)
                        for n, k, v, has, names in json.loads(content)]  # fmt: skip
@@ -392,6 +387,8 @@ def _plain_column(name: str, column: Column) -> PlainColumn:
     import numpy as np
 
     if column.kind == "object":
+        import json
+
         column = column_of([None if cell is None else json.dumps(cell) for cell in column.to_list()], "text")
     valid = None if column.valid is None else column.valid.tobytes()
     names = list(column.names) if column.kind == "text" else None
@@ -399,10 +396,14 @@ def _plain_column(name: str, column: Column) -> PlainColumn:
 
 
 def _base64(octets: bytes) -> str:
+    import base64
+
     return base64.b64encode(octets).decode()
 
 
 def _octets(text: str) -> bytes:
+    import base64
+
     return base64.b64decode(text, validate=True)
 
 

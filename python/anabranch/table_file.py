@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import io
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -63,6 +61,8 @@ def write_parts(directory: Path, name: str, parts: Iterator[Any], rows: int) -> 
             for number, part in enumerate(parts):
                 file.writelines(csv_lines(Table.of_any(part), has_head=number == 0))
         return
+    import re
+
     import polars as pl
     from polars.io.plugins import register_io_source
 
@@ -96,6 +96,8 @@ def parquet(table: Any) -> bytes:
 
 def csv_lines(table: Table, *, has_head: bool = True) -> Iterator[bytes]:
     """A table as the content of a CSV file, some rows at a time."""
+    import csv
+
     for start in range(0, max(table.height, 1), CSV_ROWS):
         buffer = io.StringIO(newline="")
         writer = csv.writer(buffer, lineterminator="\n")
@@ -154,6 +156,8 @@ def read_csv(path: Path, hint: str, texts: Iterable[str] = ()) -> Table:
     Raises:
         UserError: It is not whole.
     """
+    import csv
+
     content = read_bytes(path, most=MAX_RESULT_BYTES)
     wrong = UserError(f"{path} is not a whole CSV table", hint=hint)
     try:
