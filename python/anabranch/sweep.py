@@ -22,7 +22,6 @@ from anabranch.space import Space, read_space
 from anabranch.spoken import argument
 from anabranch.statistics import Interval, mean_interval
 from anabranch.sweep_file import FORMAT, SweepDirectory, read_sweep
-from anabranch.table import Column, Table, column_of, for_user
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from anabranch._engine import ScenarioError
     from anabranch.scenario import Scenario
     from anabranch.summary import Resolved
+    from anabranch.table import Table
 
     _Blame = Callable[[ScenarioError, Sequence[str]], ScenarioError]
     """Tells of the engine's error on one point."""
@@ -99,6 +99,8 @@ class SweepResult:
     """
 
     def __init__(self, axes: Sequence[str], runs: Table | pl.DataFrame, scenario: SweptScenario | None = None) -> None:
+        from anabranch.table import Table
+
         self.axes = list(axes)
         self.plain = Table.of_any(runs)
         self.scenario = scenario or SweptScenario()
@@ -106,6 +108,8 @@ class SweepResult:
     @cached_property
     def frame(self) -> pl.DataFrame:
         """The rows of ``plain`` as a Polars frame; ``plain`` itself if Polars is not installed."""
+        from anabranch.table import for_user
+
         frame: pl.DataFrame = for_user(self.plain)
         return frame
 
@@ -172,12 +176,16 @@ class SweepResult:
 
     def table(self, figures: Sequence[str] | None = None) -> pl.DataFrame:
         """One row per point: the axes, then mean, lower, upper, n of each figure (all of them when left out)."""
+        from anabranch.table import for_user
+
         frame: pl.DataFrame = for_user(self.plain_table(figures))
         return frame
 
     def plain_table(self, figures: Sequence[str] | None = None) -> Table:
         """The same table in plain Python."""
         import numpy as np
+
+        from anabranch.table import Column, Table, column_of
 
         groups = self._groups()
         chosen = list(figures if figures is not None else self.figures())

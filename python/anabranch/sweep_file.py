@@ -15,7 +15,6 @@ from anabranch.output_file import write_whole
 from anabranch.points import FOLDER
 from anabranch.segments import segments
 from anabranch.stored import StoredKind
-from anabranch.table_file import csv_lines, parquet, read_csv, read_parquet
 
 if TYPE_CHECKING:
     from anabranch.sweep import SweepResult
@@ -115,6 +114,8 @@ class SweepDirectory:
 
     def finish(self, result: SweepResult) -> None:
         """Write the tables, what is needed to read them again, and the manifest."""
+        from anabranch.table_file import csv_lines, parquet
+
         if self.directory is None:
             return
         # Listed before they are there: a sweep that is killed meanwhile recognises them the next time.
@@ -148,6 +149,7 @@ def read_sweep(directory: Path) -> SweepResult:
         UserError: There is none, or it has been changed.
     """
     from anabranch.sweep import SweepResult, SweptScenario
+    from anabranch.table_file import read_csv, read_parquet
 
     path = directory / "runs.parquet"
     try:

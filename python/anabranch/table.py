@@ -7,7 +7,6 @@ The reports read them, with or without polars. A user gets one from ``result.tab
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from anabranch.extras import is_installed
@@ -25,7 +24,6 @@ PlainColumn = tuple[str, str, bytes, "bytes | None", "list[str] | None"]
 """A column as the engine takes and gives it: name, kind, octets, validity, distinct strings."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Column:
     """Values of one kind.
 
@@ -36,10 +34,13 @@ class Column:
         names: The distinct strings of a text column.
     """
 
-    kind: str
-    values: NDArray[Any]
-    valid: Mask | None = None
-    names: tuple[str, ...] = ()
+    __slots__ = ("kind", "names", "valid", "values")
+
+    def __init__(self, kind: str, values: NDArray[Any], valid: Mask | None = None, names: tuple[str, ...] = ()) -> None:
+        self.kind = kind
+        self.values = values
+        self.valid = valid
+        self.names = names
 
     def take(self, rows: Any) -> Column:
         """The values of some rows: a mask, indices or a slice."""
