@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import Scenario
@@ -25,6 +25,8 @@ TEXTS = st.none() | st.text('ab é→\n",', max_size=20)
 NUMBERS = st.none() | st.floats(allow_nan=False)
 WHOLE = st.none() | st.integers(-(2**63), 2**63 - 1)
 FLAGS = st.none() | st.booleans()
+# The first example imports polars.
+PATIENT = settings(deadline=None)
 
 
 @st.composite
@@ -37,6 +39,7 @@ def tables(draw: st.DrawFn) -> Table:
 
 
 @given(tables())
+@PATIENT
 def test_polars_reads_what_python_sees(table: Table) -> None:
     frame = pl.DataFrame(table)
     assert frame.to_dicts() == table.to_dicts()
@@ -45,12 +48,14 @@ def test_polars_reads_what_python_sees(table: Table) -> None:
 
 
 @given(tables())
+@PATIENT
 def test_a_table_survives_pickling_and_storage(table: Table) -> None:
     for again in (pickle.loads(pickle.dumps(table)), Table.from_bytes(table.to_bytes())):  # noqa: S301 - our own
         assert again.to_dict() == table.to_dict()
 
 
 @given(tables())
+@PATIENT
 def test_groups_are_those_of_polars(table: Table) -> None:
     """Detects groups in another order, nulls merged with a value, and rows lost."""
     names = ("text", "?", "i8")
@@ -60,6 +65,7 @@ def test_groups_are_those_of_polars(table: Table) -> None:
 
 
 @given(tables(), tables())
+@PATIENT
 def test_joined_tables_are_one_after_the_other(one: Table, two: Table) -> None:
     assert joined([one, two]).to_dicts() == [*one.to_dicts(), *two.to_dicts()]
     part = two.select("f8")
@@ -67,6 +73,7 @@ def test_joined_tables_are_one_after_the_other(one: Table, two: Table) -> None:
 
 
 @given(tables())
+@PATIENT
 def test_csv_is_read_as_it_was_written(table: Table) -> None:
     # Without text: an empty one and a missing one are the same in CSV.
     kept = table.select("f8", "i8", "?")
