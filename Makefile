@@ -145,8 +145,8 @@ lock: dev ## Renew the lock files after a change of requirements*.in or Cargo.to
 	$(RUN) cargo update --workspace
 	$(RUN) python tools/check_locks.py
 
-wheel: setup ## Build a manylinux wheel into dist/
-	@tools/build_wheel
+wheel: setup ## Build wheels into dist/: x86-64 and aarch64, glibc and musl, as far as this rustc compiles for them
+	@tools/build_wheel --all
 
 clean: ## Remove what was built; keep the environment
 	rm -rf target site out .mypy_cache .ruff_cache .pytest_cache .hypothesis .tools/stamps/engine python/anabranch/_loader.so

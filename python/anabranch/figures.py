@@ -13,10 +13,9 @@ from anabranch import toml_text
 from anabranch.quantities import numbers_of
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from anabranch.design import Point
     from anabranch.summary import AnySummary
+    from anabranch.table import Table
 
 PARTS = ("reordering", "transfers", "fec")
 """What a flow's summary has as a whole, or as ``None``."""
@@ -186,12 +185,11 @@ class Figures:
             column[run] = math.nan if value is None else value
         self._digests[run] = summary.get("digest")
 
-    def frame(self, axes: Sequence[str], points: Sequence[Point]) -> pl.DataFrame:
+    def table(self, axes: Sequence[str], points: Sequence[Point]) -> Table:
         """One row per run: the axes, those that are quantities as numbers, the seed, the digest, and the figures."""
         import numpy as np
-        import polars as pl
 
-        from anabranch.frame import NamedFrame
+        from anabranch.table import Table, column_of
 
         order = [name for shape, _ in sorted(self._shapes.items(), key=lambda item: item[1]) for name in shape]
         columns: dict[str, list[Any]] = {axis: [] for axis in axes}
@@ -209,20 +207,16 @@ class Figures:
                 columns[numbers.column] = numbers.values
         columns["seed"] = seeds.tolist()
         columns["digest"] = self._digests
-        frame = pl.DataFrame(columns, strict=False)
-        figures = [
-            pl.Series(name, np.frombuffer(self._columns[name], dtype=np.float64), dtype=pl.Float64).fill_nan(None)
-            for name in dict.fromkeys(order)
-        ]
-        return NamedFrame(frame.with_columns(figures))
+        figures = {name: column_of(np.frombuffer(self._columns[name], dtype=np.float64)) for name in order}
+        return Table.of(columns).with_columns(figures)
 
 
-def runs_frame(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def runs_table(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Mapping[str, Any]]) -> Table:
     """One row per run, as of :class:`anabranch.SweepResult`."""
     figures = Figures(len(summaries))
     for run, summary in enumerate(summaries):
         figures.add(run, summary)
-    return figures.frame(axes, points)
+    return figures.table(axes, points)
 
 
 def _cell(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The result of one run: the summary as typed dictionaries, the tables as Polars frames."""
+"""The result of one run: the summary as typed dictionaries, and tables, as Polars frames where Polars is installed."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         LiveSummary,
         Summary,
     )
+    from anabranch.table import Table
     from anabranch.why import Why
 
 TABLES = ("flows", "links", "samples", "ack_samples", "link_samples", "group_samples", "packets",
@@ -68,18 +69,19 @@ class KeptRun:
     """What is kept of a run of the engine when its result is pickled."""
 
     summary_json: str
-    tables: Mapping[str, pl.DataFrame]
+    tables: Mapping[str, Table]
     captures: Mapping[tuple[str, str | None], bytes] = field(default_factory=dict)
     left_out: int = 0
 
-    def table(self, name: str) -> pl.DataFrame:
+    def table(self, name: str) -> Table:
         """A table of the run."""
         return self.tables[name]
 
-    def packet_batches(self, rows: int, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
+    def packet_batches(self, rows: int, columns: list[str] | None = None) -> Iterator[Table]:
         """The table ``packets`` in parts."""
-        frame = self.tables["packets"] if columns is None else self.tables["packets"].select(columns)
-        yield from frame.iter_slices(rows) if frame.height else (frame,)
+        table = self.tables["packets"] if columns is None else self.tables["packets"].select(*columns)
+        for start in range(0, max(table.height, 1), rows):
+            yield table.take(slice(start, start + rows))
 
     def left_out_packets(self) -> int:
         """Packets of the run that are not in its table."""
@@ -119,11 +121,12 @@ class RunResult:
         self._run = run
         self._recorded = frozenset(TABLES if recorded is None else {"flows", "links", *recorded})
         self._frames: dict[str, pl.DataFrame] = {}
+        self._tables: dict[str, Table] = {}
         self._why: Why | None = None
         self.summary: Summary = cast("Summary", entries.read(run.summary_json))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        tables = {name: self.frame(name) for name in (*TABLES, RETRANSMISSIONS) if self.has_table(name)}
+        tables = {name: self.plain(name) for name in (*TABLES, RETRANSMISSIONS) if self.has_table(name)}
         kept = KeptRun(self.summary_json, tables, self._captures(), self.left_out_packets)
         return type(self), (kept, self._recorded)
 
@@ -197,6 +200,8 @@ class RunResult:
     def table(self, name: str) -> pl.DataFrame:
         """One table as a Polars frame; the columns are the engine's own memory, not a copy.
 
+        Without Polars (``pip install 'anabranch[tables]'``) it is that of :meth:`plain`.
+
         Args:
             name: ``"flows"``, ``"links"``, ``"samples"``, ``"ack_samples"``, ``"link_samples"``, ``"group_samples"``,
                 ``"packets"`` or ``"window_events"``.
@@ -206,9 +211,19 @@ class RunResult:
             UserError: There is no table of that name, or this engine does not make it.
         """
         frame = self.frame(name)
+        self.check_recorded(name)
+        return frame
+
+    def check_recorded(self, name: str) -> None:
+        """Refuse a table that was not recorded.
+
+        Raises:
+            NotRecordedError: It was not.
+            UserError: There is no table of that name, or this engine does not make it.
+        """
+        self.plain(name)
         if not self.recorded(name):
             raise self._not_recorded(name)
-        return frame
 
     def recorded(self, name: str) -> bool:
         """Whether a table was recorded; one that was may still be empty, because nothing happened."""
@@ -220,17 +235,42 @@ class RunResult:
         Raises:
             UserError: There is no table of that name, or this engine does not make it.
         """
+        from anabranch.table import for_user
+
+        if name not in self._frames:
+            self._frames[name] = for_user(self._engine_table(name))
+        return self._frames[name]
+
+    def plain(self, name: str) -> Table:
+        """One table in plain Python; empty where it was not recorded.
+
+        It has ``columns``, ``height``, ``table["flow"]``, ``rows()``, ``to_dict()``, ``to_dicts()`` and ``select(…)``.
+        Iteration gives its rows. ``polars.DataFrame``, ``pyarrow.table`` and ``pandas.DataFrame.from_arrow`` take it as
+        it is.
+
+            >>> from anabranch import Scenario
+            >>> result = Scenario.from_file("reordering.toml").set("duration", "2 s").run()
+            >>> result.plain("flows").to_dicts()[0]["flow"]
+            'main'
+
+        Raises:
+            UserError: There is no table of that name, or this engine does not make it.
+        """
+        from anabranch.table import Table
+
+        if name not in self._tables:
+            self._tables[name] = Table.of_any(self._engine_table(name))
+        return self._tables[name]
+
+    def _engine_table(self, name: str) -> Any:
         from anabranch.errors import UserError, nearest
-        from anabranch.frame import NamedFrame
 
         if name not in TABLES and name != RETRANSMISSIONS:
             raise UserError(f'there is no table "{name}"', hint=nearest(name, TABLES))
-        if name not in self._frames:
-            try:
-                self._frames[name] = NamedFrame(self._run.table(name))
-            except KeyError:
-                raise UserError(f'this engine does not make table "{name}"') from None
-        return self._frames[name]
+        try:
+            return self._run.table(name)
+        except KeyError:
+            raise UserError(f'this engine does not make table "{name}"') from None
 
     def pcapng(self, capture: str) -> bytes:
         """A capture as a pcapng file's content: raw IP, nanoseconds, each packet's fate on the link as its comment.
@@ -278,10 +318,17 @@ class RunResult:
             columns: The columns; all when left out.
             rows: Rows of a part; the last may have fewer.
         """
-        import polars as pl
+        from anabranch.table import for_user
 
         for part in self._run.packet_batches(rows, None if columns is None else list(columns)):
-            yield pl.DataFrame(part)
+            yield for_user(part)
+
+    def plain_parts(self, columns: Sequence[str] | None = None, rows: int = PART_ROWS) -> Iterator[Table]:
+        """The same parts in plain Python."""
+        from anabranch.table import Table
+
+        for part in self._run.packet_batches(rows, None if columns is None else list(columns)):
+            yield Table.of_any(part)
 
     @property
     def left_out_packets(self) -> int:
@@ -296,7 +343,7 @@ class RunResult:
             # The whole of it may have many gigabytes.
             return True
         try:
-            self.frame(name)
+            self.plain(name)
         except UserError:
             return False
         return True
@@ -325,8 +372,8 @@ class RunResult:
 
         if not self.recorded("packets"):
             raise self._not_recorded("packets")
-        events = self.frame("window_events") if self.has_table("window_events") else None
-        self._why = inspect(self.frame(RETRANSMISSIONS), events)
+        events = self.plain("window_events") if self.has_table("window_events") else None
+        self._why = inspect(self.plain(RETRANSMISSIONS), events)
         return self._why
 
     def plot(

@@ -233,7 +233,7 @@ def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> S
             hint="\n  ".join([*unusable, "call its command again: it goes on where it stopped"]),
         )
     swept = SweptScenario(plan.title, plan.sets, plan.resolved)
-    result = SweepResult(points.axes, figures.frame(points.axes, points), swept)
+    result = SweepResult(points.axes, figures.table(points.axes, points), swept)
     if out is not None:
         with whole_directory(Path(out), "sweep") as aside:
             SweepDirectory(aside).finish(result)

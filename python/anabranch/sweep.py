@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from anabranch import design, rounds
 from anabranch.design import Design, Point
 from anabranch.errors import UserError
-from anabranch.figures import PARTS, Figures, flatten, runs_frame, value_text
+from anabranch.figures import PARTS, Figures, flatten, runs_table, value_text
 from anabranch.limits import MAX_SEED, check_jobs, check_repeat
 from anabranch.maker import Engine, FailedRunError, Here, Jobs, Maker, Order
 from anabranch.measure_names import ambiguous, one_figure
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from anabranch._engine import ScenarioError
     from anabranch.scenario import Scenario
     from anabranch.summary import Resolved
+    from anabranch.table import Table
 
     _Blame = Callable[[ScenarioError, Sequence[str]], ScenarioError]
     """Tells of the engine's error on one point."""
@@ -46,7 +48,7 @@ __all__ = [
     "estimate",
     "flatten",
     "planned_axes",
-    "runs_frame",
+    "runs_table",
     "sweep",
     "value_text",
 ]
@@ -94,16 +96,26 @@ class SweepResult:
 
     Attributes:
         axes: The dotted paths of the grid, in order.
-        frame: One row per run: one column per axis; for an axis of quantities one of numbers as well, with the unit in
-            its name (``link.a.rate_mbit_s`` for ``link.a.rate``); ``seed``, ``digest``; one column per figure of the
-            summary (``flow.main.goodput_mbit_s``, ``link.a.forward.dropped_packets``, …).
+        plain: One row per run in plain Python: one column per axis; for an axis of quantities one of numbers as well,
+            with the unit in its name (``link.a.rate_mbit_s`` for ``link.a.rate``); ``seed``, ``digest``; one column per
+            figure of the summary (``flow.main.goodput_mbit_s``, ``link.a.forward.dropped_packets``, …).
         scenario: What was swept: title, changes over the file, and every default written out.
     """
 
-    def __init__(self, axes: Sequence[str], frame: pl.DataFrame, scenario: SweptScenario | None = None) -> None:
+    def __init__(self, axes: Sequence[str], runs: Table | pl.DataFrame, scenario: SweptScenario | None = None) -> None:
+        from anabranch.table import Table
+
         self.axes = list(axes)
-        self.frame = frame
+        self.plain = Table.of_any(runs)
         self.scenario = scenario or SweptScenario()
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The rows of ``plain`` as a Polars frame; ``plain`` itself if Polars is not installed."""
+        from anabranch.table import for_user
+
+        frame: pl.DataFrame = for_user(self.plain)
+        return frame
 
     @classmethod
     def read(cls, directory: str | Path) -> SweepResult:
@@ -135,15 +147,15 @@ class SweepResult:
         """What a reader of the tables needs: ``sweep.json``."""
         from anabranch import _engine
 
-        values = {axis: self.frame.get_column(axis).unique(maintain_order=True).to_list() for axis in self.axes}
+        values = {axis: self.plain.unique(axis) for axis in self.axes}
         return {
             "format": FORMAT,
             "kind": "sweep",
             "scenario": self.scenario.title,
             "set": self.scenario.sets,
             "axes": values,
-            "seeds": self.frame.get_column("seed").unique(maintain_order=True).to_list(),
-            "runs": self.frame.height,
+            "seeds": self.plain.unique("seed"),
+            "runs": self.plain.height,
             "measures": self.figures(),
             "intervals": "confidence sequence" if self.scenario.is_sequential else "student-t",
             "anabranch_version": _engine.version(),
@@ -153,7 +165,7 @@ class SweepResult:
     def figures(self) -> list[str]:
         """The columns that hold figures rather than what was varied."""
         others = {*self.axes, *columns_of_numbers(self.axes), "seed", "digest"}
-        return [c for c in self.frame.columns if c not in others]
+        return [c for c in self.plain.columns if c not in others]
 
     def column(self, name: str) -> list[Any]:
         """A column of ``frame``, one value per run.
@@ -175,18 +187,18 @@ class SweepResult:
             UserError: There is no such column, or several have this name.
         """
         figures = self.figures()
-        others = [c for c in self.frame.columns if c not in set(figures)]
+        others = [c for c in self.plain.columns if c not in set(figures)]
         found = [c for c in others if c == name] or [c for c in others if c.endswith(f".{name}")]
         if len(found) > 1:
             raise ambiguous(name, found)
-        return self.frame.get_column(found[0] if found else self._figure(name, others)).to_list()
+        return self.plain[found[0] if found else self._figure(name, others)]
 
     def __getitem__(self, name: str) -> list[Any]:
         return self.column(name)
 
     def _figure(self, name: str, others: Sequence[str] = ()) -> str:
         """The figure that a name means; ``others`` are nearest names, too."""
-        if name in self.frame.columns:
+        if name in self.plain.columns:
             return name
         return one_figure(name, self.figures(), "the sweep has no figure", others)
 
@@ -200,7 +212,7 @@ class SweepResult:
         Raises:
             UserError: There is no such figure, or several have this name.
         """
-        return self._estimates(self._groups(), self.frame.get_column(self._figure(figure)))
+        return self._estimates(self._groups(), self.plain[self._figure(figure)])
 
     def table(self, figures: Sequence[str] | None = None) -> pl.DataFrame:
         """One row per point: the axes, those that are quantities as numbers, then mean, lower, upper, n of each figure.
@@ -211,36 +223,45 @@ class SweepResult:
         Raises:
             UserError: There is no such figure, or several have this name.
         """
-        import polars as pl
+        from anabranch.table import for_user
 
-        from anabranch.frame import NamedFrame
+        frame: pl.DataFrame = for_user(self.plain_table(figures))
+        return frame
+
+    def plain_table(self, figures: Sequence[str] | None = None) -> Table:
+        """The same table in plain Python."""
+        import numpy as np
+
+        from anabranch.table import Column, Table, column_of
 
         groups = self._groups()
-        columns: dict[str, Any] = {axis: [group.point[k] for group in groups] for k, axis in enumerate(self.axes)}
-        for axis in self.axes:
-            if numbers := numbers_of(axis, columns[axis]):
-                columns[numbers.column] = numbers.values
         chosen = [self._figure(name) for name in figures] if figures is not None else self.figures()
-        if not chosen:
-            columns = {name: [] for name in columns}
+        firsts = [group.runs[0] for group in groups] if chosen else []
+        taken = np.array(firsts, dtype=np.int64)
+        columns = {axis: self.plain.column(axis).take(taken) for axis in self.axes}
+        for axis in self.axes:
+            if numbers := numbers_of(axis, columns[axis].to_list()):
+                columns[numbers.column] = column_of(numbers.values, "f8")
+        unknown = column_of([None] * len(groups), "f8")
         for figure in chosen:
-            values = self.frame.get_column(figure)
-            if len(groups) == values.len():
+            if len(groups) == self.plain.height:
                 # One run per point, of which there may be millions.
-                known = values.cast(pl.Float64).is_finite().fill_null(value=False)
-                columns[f"{figure}.mean"] = values.cast(pl.Float64).set(~known, None)
-                columns[f"{figure}.lower"] = columns[f"{figure}.upper"] = [None] * len(groups)
-                columns[f"{figure}.n"] = known.cast(pl.Int64)
+                values = self.plain.numbers(figure)
+                known = np.isfinite(values)
+                columns[f"{figure}.mean"] = column_of(np.where(known, values, np.nan))
+                columns[f"{figure}.lower"] = columns[f"{figure}.upper"] = unknown
+                columns[f"{figure}.n"] = Column("i8", known.astype("i8"))
                 continue
-            intervals = [value.interval if value else None for _, value in self._estimates(groups, values)]
-            columns[f"{figure}.mean"] = [v.mean if v else None for v in intervals]
-            columns[f"{figure}.lower"] = [v.lower if v else None for v in intervals]
-            columns[f"{figure}.upper"] = [v.upper if v else None for v in intervals]
-            columns[f"{figure}.n"] = [v.n if v else 0 for v in intervals]
-        return NamedFrame(columns, strict=False)
+            intervals = [value.interval if value else None for _, value in self._estimates(groups, self.plain[figure])]
+            columns[f"{figure}.mean"] = column_of([v.mean if v else None for v in intervals], "f8")
+            columns[f"{figure}.lower"] = column_of([v.lower if v else None for v in intervals], "f8")
+            columns[f"{figure}.upper"] = column_of([v.upper if v else None for v in intervals], "f8")
+            columns[f"{figure}.n"] = column_of([v.n if v else 0 for v in intervals], "i8")
+        return Table(columns)
 
-    def _estimates(self, groups: Sequence[_Group], values: pl.Series) -> list[tuple[tuple[Any, ...], Estimate | None]]:
-        column = values.to_list()
+    def _estimates(
+        self, groups: Sequence[_Group], column: Sequence[float | None]
+    ) -> list[tuple[tuple[Any, ...], Estimate | None]]:
         rule = sequence_interval if self.scenario.is_sequential else mean_interval
         return [
             (tuple(g.point), _estimate([column[run] for run in g.runs], rule, is_deterministic=g.is_deterministic))
@@ -249,24 +270,15 @@ class SweepResult:
 
     def _groups(self) -> list[_Group]:
         """The runs of each point, in the order of the points' first runs."""
-        import polars as pl
-
-        numbered = self.frame.select(*self.axes, "digest").with_row_index("\0run")
-        parts = [
-            pl.col("\0run"),
-            pl.col("digest").n_unique().alias("\0digests"),
-            pl.col("digest").is_null().any().alias("\0unknown"),
-        ]
+        digests = self.plain["digest"]
+        found: dict[tuple[Any, ...], list[int]] = {}
         # Without axes all runs are of one point.
-        grouped = (
-            numbered.group_by(self.axes, maintain_order=True).agg(parts)
-            if self.axes
-            else numbered.select(part.implode() if i == 0 else part for i, part in enumerate(parts))
-        )
+        points = self.plain.select(*self.axes) if self.axes else [()] * self.plain.height
+        for run, point in enumerate(points):
+            found.setdefault(point, []).append(run)
         return [
-            _Group(point, runs, len(runs) > 1 and digests == 1 and not unknown)
-            for *point, runs, digests, unknown in grouped.iter_rows()
-            if runs
+            _Group(point, runs, len(runs) > 1 and None not in (own := {digests[run] for run in runs}) and len(own) == 1)
+            for point, runs in found.items()
         ]
 
     @overload
@@ -469,7 +481,7 @@ def sweep(
         plan.resolved.get("resolved_scenario", {}),
         is_sequential=chosen.until is not None,
     )
-    result = SweepResult(plan.points.axes, figures.frame(plan.points.axes, made), swept)
+    result = SweepResult(plan.points.axes, figures.table(plan.points.axes, made), swept)
     if where.shard is None:
         tables.finish(result)
     return result

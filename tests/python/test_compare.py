@@ -452,8 +452,8 @@ def test_goodput_over_time_adds_up_to_what_was_delivered(made: Path) -> None:
     for one, line in zip(inputs, goodput.series, strict=True):
         assert one.run is not None
         assert one.run.samples is not None
-        delivered = one.run.samples.get_column("delivered_bytes")
-        times = one.run.samples.get_column("time_s")
+        delivered = one.run.samples["delivered_bytes"]
+        times = one.run.samples["time_s"]
         span = times[-1] - times[0]
         assert line.y.mean() * span / 8 * 1e6 == pytest.approx(delivered[-1] - delivered[0], rel=1e-6)
 

@@ -454,4 +454,4 @@ def test_kept_runs_of_a_study_with_any_wrong_value_are_made_again(tmp_path: Path
     points.close()
     remarks = []
     assert Kept(tmp_path / "table", tmp_path, remarks.append).outcome(key) is None
-    assert "is not a whole Parquet table" in remarks[0]
+    assert "a table is not whole" in remarks[0]

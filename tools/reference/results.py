@@ -30,9 +30,9 @@ from reference.markdown import NOTICE, code, table
 
 INTRODUCTION = """\
 A run gives a summary, which is one JSON document, and tables. `RunResult.summary` and `anabranch run --json` have the
-summary; `RunResult.table` and the Parquet files of `--out` have the tables. A figure that does not apply is null,
-never 0. The last column says which engine has it: the simulator, live runs, or both. Rates and shares count from the
-later of the flow's start and the warm-up to the flow's end.
+summary; `RunResult.table` and the Parquet files of `--out` (CSV without Polars) have the tables. A figure that does not
+apply is null, never 0. The last column says which engine has it: the simulator, live runs, or both. Rates and shares
+count from the later of the flow's start and the warm-up to the flow's end.
 """
 
 SHORT = """\

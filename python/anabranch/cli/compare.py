@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from anabranch import interrupt
 from anabranch.cli.blocks import write
 from anabranch.cli.common import console, note, print_json, styled
+from anabranch.extras import is_installed, remark_once
 from anabranch.lines import wrapped
 from anabranch.shown import plain
 
@@ -74,7 +75,9 @@ def run_compare(paths: list[Path], options: CompareOptions) -> None:
         from anabranch.report.compare_output import write_comparison
 
         write_comparison(comparison, options.out, _document(comparison, options))
-        note(f"wrote {options.out / 'report.html'}, figures and comparison.json")
+        figures = ", figures" if is_installed("matplotlib") else ""
+        note(f"wrote {options.out / 'report.html'}{figures} and comparison.json")
+        remark_once(note, "matplotlib")
     if options.json:
         print_json(_document(comparison, options))
     else:

@@ -11,6 +11,7 @@ from anabranch import interrupt
 from anabranch.cli.blocks import write
 from anabranch.cli.common import console, note, print_json
 from anabranch.diagnosis_choice import Choice
+from anabranch.extras import remark_once
 
 if TYPE_CHECKING:
     from anabranch.diagnosis import Diagnosis
@@ -165,6 +166,8 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
         from anabranch.report.capture_output import write_diagnosis
 
         write_diagnosis(found, options.out, chosen=one, made=made, command=command_line(capture, options))
+        drawn = ("matplotlib",) if made is not None and made.replay is not None else ()
+        remark_once(note, "polars", *drawn)
 
 
 def command_line(capture: Path, options: DiagnoseOptions) -> str:

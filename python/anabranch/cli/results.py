@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from anabranch import measure_names, result_names
-from anabranch.cli.blocks import wrapped, write
+from anabranch.cli.blocks import write
 from anabranch.cli.common import console, print_json, styled
+from anabranch.lines import wrapped
 
 _MOST_SHORT = 4
 _NEAR = 0.75

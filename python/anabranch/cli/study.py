@@ -16,6 +16,7 @@ import typer
 from anabranch import interrupt
 from anabranch.cli.blocks import labelled, write
 from anabranch.cli.common import FAILED, complain, console, is_live, note, print_json, styled
+from anabranch.extras import remark_once
 from anabranch.lines import wrapped
 from anabranch.report.format import NONE
 from anabranch.shown import plain
@@ -83,7 +84,7 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     studies = [Study.load(name) for name in chosen]
     if live and not names:
         studies = [study for study in studies if study.definition.live is not None]
-    targets = []
+    targets: list[Path | None] = []
     if options.out is not None and len(studies) > 1:
         check_parent(options.out)
     for study in studies:
@@ -94,6 +95,10 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     if live:
         _run_live(studies, targets, options)
         return
+    _run_simulated(studies, targets, options)
+
+
+def _run_simulated(studies: list[Study], targets: list[Path | None], options: StudyOptions) -> None:
     interrupt.watch()
     documents = []
     failed: list[str] = []
@@ -109,6 +114,8 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
             note(f"wrote {target / 'report.html'}")
         name = study.definition.name
         failed += [f"{name} {c.claim.id}" for c in result.claims if c.check_failed]
+    if options.out is not None:
+        remark_once(note, "polars", "matplotlib")
     if options.json:
         print_json(documents[0] if len(documents) == 1 else documents)
     if failed:
@@ -228,6 +235,7 @@ def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOp
         if target is not None:
             result.write(target)
             note(f"wrote {target / 'report.md'}")
+            remark_once(note, "polars")
         audit = result.audit
         if audit.failed:
             failed.append(

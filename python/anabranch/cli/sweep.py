@@ -135,11 +135,11 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
                 note(f"finished points are in {options.store or options.out}; the same command goes on from there")
             raise
     if shard is not None:
-        note(f"shard {options.shard}: {result.frame.height} runs are in {options.out}; put all together: sweep merge")
+        note(f"shard {options.shard}: {result.plain.height} runs are in {options.out}; put all together: sweep merge")
         if options.json:
             print_json(to_json(result))
         return
-    if result.frame.height == 1:
+    if result.plain.height == 1:
         note(
             "this was one run: there is no grid and no repeat; --grid PATH=A,B,C or --repeat N, or [sweep] in the file"
         )
@@ -171,14 +171,22 @@ def _check_report(options: SweepOptions) -> None:
         raise UserError("--force is for the file of --report, and none is given", hint="leave it out")
 
 
+def _wrote(out: Path, has_page: bool) -> None:
+    from anabranch.extras import remark_once
+    from anabranch.sweep_file import table_files
+
+    tables = [name for name in table_files() if name.endswith((".parquet", ".csv")) and name != "runs.csv"]
+    first, *others, last = [*(["report.html"] if has_page else []), "runs.csv", *tables]
+    note(f"wrote {', '.join([str(out / first), *others])} and {last}")
+    remark_once(note, "polars")
+
+
 def _report(result: SweepResult, options: SweepOptions, command: str) -> None:
     """Write the pages, where they are wanted."""
     if options.out is not None:
         from anabranch.report.sweep_output import write_into
 
-        has_page = write_into(result, options.out, f"{command} --out DIR")
-        first, others = ("report.html", "runs.csv, ") if has_page else ("runs.csv", "")
-        note(f"wrote {options.out / first}, {others}runs.parquet and table.parquet")
+        _wrote(options.out, write_into(result, options.out, f"{command} --out DIR"))
     if options.report is not None:
         from anabranch.report.sweep_output import write_report
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.cli.common import console, load_scenario, print_json
+from anabranch.cli.common import console, load_scenario, note, print_json
+from anabranch.extras import is_installed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +79,10 @@ def run_validate(
             )
             comparisons.append(compared)
     if out is not None:
+        from anabranch.extras import remark_once
+
         _write(comparisons, out)
+        remark_once(note, "matplotlib")
     if as_json:
         print_json(document(comparisons))
     else:
@@ -120,8 +124,9 @@ def _write(comparisons: Sequence[Comparison], out: Path) -> None:
         if comparisons[0].times is not None:
             (aside / "host_times.json").write_bytes(to_json(comparisons[0].times.document()))
         (aside / "validation.md").write_text(page(comparisons), encoding="utf-8")
-        with house_style():
-            save(distances(comparisons), aside / "validation")
+        if is_installed("matplotlib"):
+            with house_style():
+                save(distances(comparisons), aside / "validation")
 
 
 def _print(comparisons: Sequence[Comparison]) -> None:

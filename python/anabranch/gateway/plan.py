@@ -485,7 +485,7 @@ def _shares(case: Case, config: Config, result: RunResult) -> dict[str, float | 
 
 def _failover(result: RunResult, options: Options) -> dict[str, float]:
     """Goodput before, during and after an outage, and the longest time in each without new data in order."""
-    samples = result.table("samples")
+    samples = result.plain("samples")
     times = [float(time) for time in samples["time_s"]]
     delivered = [int(octets) for octets in samples["delivered_bytes"]]
     dies, returns = outage(options)

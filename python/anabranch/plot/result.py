@@ -10,6 +10,7 @@ from anabranch import shown
 from anabranch.bounds import within
 from anabranch.compare.measures import columns_of, without_copies
 from anabranch.errors import UserError, nearest
+from anabranch.extras import need
 from anabranch.measure_names import figures_named, heading, meant, one_figure, one_name
 from anabranch.plot.run import draw
 from anabranch.plot.style import COLOURS, MAX_VECTOR_MARKS, add_legend, house_style, thin, thin_points
@@ -17,12 +18,12 @@ from anabranch.report.columns import RunColumns
 from anabranch.sweep import value_text
 
 if TYPE_CHECKING:
-    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from anabranch.result import RunResult
     from anabranch.sweep import SweepResult
+    from anabranch.table import Table
 
 CHARTS = {"goodput": "samples", "cwnd": "samples", "srtt": "samples", "queue": "link_samples", "sequence": "packets",
           "reordering": "packets"}  # fmt: skip
@@ -47,7 +48,7 @@ def plot_chart(result: RunResult, name: str, axes: Axes | None) -> Axes:
     """
     if name not in CHARTS:
         raise UserError(f'there is no chart "{name}"', hint=nearest(name, CHARTS))
-    result.table(CHARTS[name])
+    result.check_recorded(CHARTS[name])
     for chart in RunColumns(result).charts():
         if chart.name == name:
             with _drawn_into(axes) as target:
@@ -69,10 +70,12 @@ def plot_columns(
     if y is None:
         raise UserError("nothing to draw: give a chart or y", hint=f"charts: {', '.join(CHARTS)}")
     wanted = [x, y, *([color] if color is not None else [])]
-    frame = result.table(table if table is not None else _table_of(result, wanted))
-    x, y, *colors = (one_name(column, frame.columns, "the table has no column") for column in wanted)
-    owners = colors or next((list(o) for o in _OWNERS if set(o) <= set(frame.columns)), [])
-    parts = frame.partition_by(owners, as_dict=True, maintain_order=True) if owners else {(): frame}
+    name = table if table is not None else _table_of(result, wanted)
+    result.check_recorded(name)
+    rows = result.plain(name)
+    x, y, *colors = (one_name(column, rows.columns, "the table has no column") for column in wanted)
+    owners = colors or next((list(o) for o in _OWNERS if set(o) <= set(rows.columns)), [])
+    parts = dict(rows.parts(*owners))
     with _drawn_into(ax) as axes:
         lines = [_line(axes, part, x, y, COLOURS[i % len(COLOURS)]) for i, part in enumerate(parts.values())]
         axes.set_xlabel(shown.figure(heading(x)))
@@ -124,6 +127,7 @@ def _drawn_into(axes: Axes | None) -> Iterator[Axes]:
     if axes is not None:
         yield axes
         return
+    need("matplotlib", "plot()")
     from matplotlib import pyplot
 
     with house_style():
@@ -134,7 +138,7 @@ def _table_of(result: RunResult, columns: Sequence[str]) -> str:
     """The table that has all of ``columns``: one that was recorded, if there is one."""
     from anabranch.result import TABLES
 
-    made = {name: result.frame(name).columns for name in TABLES if result.has_table(name)}
+    made = {name: result.plain(name).columns for name in TABLES if result.has_table(name)}
     having = [name for name, there in made.items() if all(len(meant(column, there)) == 1 for column in columns)]
     for name in sorted(having, key=lambda name: not result.recorded(name)):
         return name
@@ -144,15 +148,12 @@ def _table_of(result: RunResult, columns: Sequence[str]) -> str:
     raise UserError(f"no table has {', '.join(columns)} together")
 
 
-def _line(axes: Axes, part: pl.DataFrame, x: str, y: str, colour: str) -> Any:
-    import polars as pl
-
-    numbers = {x, y} & {name for name in (x, y) if part.schema[name].is_numeric()}
-    if numbers != {x, y}:
-        (line,) = axes.plot(part[x].to_list(), part[y].to_list(), ".", color=colour)
+def _line(axes: Axes, part: Table, x: str, y: str, colour: str) -> Any:
+    if {part.column(x).kind, part.column(y).kind} & {"?", "text", "object"}:
+        (line,) = axes.plot(part[x], part[y], ".", color=colour)
         return line
-    known = part.select(pl.col(x).cast(pl.Float64), pl.col(y).cast(pl.Float64).alias(f"{y} ")).drop_nulls()
-    across, up = known.to_series(0).to_numpy(), known.to_series(1).to_numpy()
+    known = part.where(part.has(x) & part.has(y))
+    across, up = known.numbers(x), known.numbers(y)
     if x == "time_s":
         (line,) = axes.plot(*thin(across, up), color=colour)
     else:

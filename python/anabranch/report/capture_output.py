@@ -23,12 +23,13 @@ from anabranch.diagnosis_text import (
     remarks,
     round_trips_text,
 )
-from anabranch.output import whole_directory, write_parquet
+from anabranch.output import whole_directory
 from anabranch.report.capture_charts import VERDICTS, CaptureColumns
 from anabranch.report.capture_ladder import moment_data
 from anabranch.report.capture_path import fitted_path
 from anabranch.report.format import figure
 from anabranch.report.page import page, table, text
+from anabranch.table_file import write_table
 
 if TYPE_CHECKING:
     from anabranch.charts.model import Chart
@@ -81,9 +82,9 @@ def write_diagnosis(
 
 
 def write_tables(document: Diagnosis, directory: Path) -> None:
-    """Each table of the diagnosis as a Parquet file."""
+    """Each table of the diagnosis as a file."""
     for name in TABLES:
-        write_parquet(directory / f"{name}.parquet", document.table(name))
+        write_table(directory, name, document.table(name))
 
 
 def drawn_connections(document: Diagnosis, chosen: dict[str, Any] | None = None) -> list[dict[str, Any]]:

@@ -50,7 +50,7 @@ def _about(one: Input) -> str:
     told = one.title or "scenario"
     seeds = f"seed {one.seeds_text}" if len(one.seeds) == 1 else f"seeds {one.seeds_text}"
     if one.kind == "sweep":
-        runs = one.result.frame.height
+        runs = one.result.plain.height
         return f"{told}: {runs} {'run' if runs == 1 else 'runs'}, {seeds}"
     return f"{told}: {seeds}, {figure(one.measured_s)} s {'live' if one.engine == 'live' else 'simulated'}"
 

@@ -39,7 +39,7 @@ def run_text(result: RunResult) -> str:
 
     summary = result.summary
     how = "live" if result.live is not None else "simulated"
-    recorded = [name for name in TABLES[2:] if result.recorded(name) and not result.frame(name).is_empty()]
+    recorded = [name for name in TABLES[2:] if result.recorded(name) and result.plain(name).height]
     title = plain(repr(summary.get("scenario")))
     lines = [
         f"<RunResult of {title}, seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {how}; "
@@ -59,8 +59,8 @@ def sweep_text(result: SweepResult) -> str:
     """A sweep on a few lines: its axes, and how many values each has."""
     from anabranch.shown import plain
 
-    lines = [f"<SweepResult of {result.frame.height} runs, {len(result.figures())} figures each"]
-    lines += [f"  {plain(axis)}: {result.frame.get_column(axis).n_unique()} values" for axis in result.axes]
+    lines = [f"<SweepResult of {result.plain.height} runs, {len(result.figures())} figures each"]
+    lines += [f"  {plain(axis)}: {len(result.plain.unique(axis))} values" for axis in result.axes]
     return "\n".join(lines) + ">"
 
 

@@ -195,12 +195,12 @@ def html_report(result: SweepResult, command: str = "", data: Sequence[str] = ()
     measures = _measures(result)
     charts: list[Chart] = []
     title = result.scenario.title or "Sweep"
-    seeds = result.frame.get_column("seed").n_unique()
+    seeds = len(result.plain.unique("seed"))
     points = list(dict.fromkeys(point for one in measures[:1] for point in one.points))
     body = [
         f"<h1>{text(title)}</h1>",
         f"<p><strong>{text(_question(measures, axes))}</strong></p>" if axes and measures else "",
-        f"<p class='soft'>{result.frame.height:,} runs: {len(points):,} points, {seeds} "
+        f"<p class='soft'>{result.plain.height:,} runs: {len(points):,} points, {seeds} "
         f"{'seed' if seeds == 1 else 'seeds'}</p>",
         f"<pre class='command'>{text(command)}</pre>" if command else "",
         _varied(result, axes),
@@ -253,7 +253,7 @@ def _axes(result: SweepResult) -> list[_Axis]:
     names = short_names(result.axes)
     found = []
     for index, axis in enumerate(result.axes):
-        values = tuple(result.frame.get_column(axis).unique(maintain_order=True).to_list())
+        values = tuple(result.plain.unique(axis))
         if len(values) > 1:
             found.append(_Axis(index, names[index], values, scale_of(values)))
     first = next((axis for axis in found if axis.scale.is_numeric), None)
