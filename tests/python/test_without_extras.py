@@ -97,7 +97,9 @@ def test_a_sweep_is_read_with_and_without_polars(bare: Bare) -> None:
     )
     bare("sweep", "path.toml", *grid, "--out", "swept", "--report", "swept.html")
     out = directory(bare) / "swept"
-    assert sorted(p.name for p in out.iterdir()) == ["anabranch.json", "points", "runs.csv", "sweep.json", "table.csv"]
+    assert sorted(p.name for p in out.iterdir()) == [
+        "anabranch.json", "points", "report.html", "runs.csv", "sweep.json", "table.csv",
+    ]  # fmt: skip
     result = SweepResult.read(out)
     assert result.plain["flow.main.cc"] == ["reno", "reno", "cubic", "cubic"]
     assert result.plain["flow.main.transport.sack"] == [True, False, True, False]
@@ -126,10 +128,12 @@ def test_a_sweep_is_renewed_by_the_other_installation(bare: Bare, tmp_path: Path
     subprocess.run(grid, check=True, capture_output=True)  # noqa: S603 - our own command
     assert (tmp_path / "runs.parquet").exists()
     bare("sweep", "path.toml", "--set", "duration=1 s", "--out", tmp_path)
-    assert sorted(p.name for p in tmp_path.glob("*.*")) == ["anabranch.json", "runs.csv", "sweep.json", "table.csv"]
+    assert sorted(p.name for p in tmp_path.glob("*.*")) == [
+        "anabranch.json", "report.html", "runs.csv", "sweep.json", "table.csv",
+    ]  # fmt: skip
     subprocess.run(grid, check=True, capture_output=True)  # noqa: S603 - our own command
     assert sorted(p.name for p in tmp_path.glob("*.*")) == [
-        "anabranch.json", "runs.csv", "runs.parquet", "sweep.json", "table.parquet",
+        "anabranch.json", "report.html", "runs.csv", "runs.parquet", "sweep.json", "table.parquet",
     ]  # fmt: skip
 
 
