@@ -34,14 +34,16 @@ study: setup ## Run the studies that ship, in quick mode (three minutes); write 
 	@$(RUN) anabranch study $(STUDIES) --quick --out out/studies
 
 # A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
-# Twice as many at once as there are processors: those that run live sleep most of the time.
-# A study takes all cores by itself, and what runs live must not wait for them (docs/design/012-what-tests-run.md).
+# Four times as many at once as there are processors: those that run live sleep most of the time.
+# A study takes all cores by itself, and what runs live must not wait for them; two live runs at a time sleep most of it
+# (docs/design/012-what-tests-run.md).
 test: ## Run the tests, of studies and live runs those marked brief
 	@tools/bootstrap test
-	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --cargo-profile release --no-fail-fast --test-threads $$((2 * $$(getconf _NPROCESSORS_ONLN))) --workspace --locked
+	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --cargo-profile release --no-fail-fast --test-threads $$((4 * $$(getconf _NPROCESSORS_ONLN))) --workspace --locked
 	$(RUN) cargo test --profile release --workspace --locked --doc
 	$(RUN) python -m pytest -rs -n auto --dist loadfile -m 'not slow and not long' tests/python tests/tools validation/tests
-	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies tests/live
+	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies
+	$(RUN) python -m pytest -rs -n 2 --dist loadfile -m 'brief and not slow' tests/live
 
 test-studies: dev ## Run all tests of studies, and wrong systems beside figures of others
 	$(RUN) python -m pytest -rs tests/studies
