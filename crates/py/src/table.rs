@@ -42,9 +42,13 @@ type PlainColumn<'py> = (
 impl ArrowTable {
     /// A table of columns as [`Self::columns`] returns them.
     #[new]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "arguments from Python come by value"
+    )]
     fn from_columns(columns: Vec<PlainColumn<'_>>) -> PyResult<Self> {
         let read = |(name, kind, octets, valid, names): &PlainColumn<'_>| {
-            let valid = valid.as_ref().map(|valid| valid.as_bytes());
+            let valid = valid.as_ref().map(PyBytesMethods::as_bytes);
             let column = column(kind, octets.as_bytes(), valid, names.as_deref());
             column
                 .ok_or_else(|| PyValueError::new_err(format!("column {name:?} is not of its kind")))
@@ -151,7 +155,7 @@ fn column(
         _ => 1,
     };
     let rows = octets.len() / width;
-    if octets.len() % width != 0 || valid.is_some_and(|valid| valid.len() != rows) {
+    if !octets.len().is_multiple_of(width) || valid.is_some_and(|valid| valid.len() != rows) {
         return None;
     }
     let has_value = |row: usize| valid.is_none_or(|valid| valid[row] != 0);

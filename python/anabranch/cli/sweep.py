@@ -176,8 +176,8 @@ def _wrote(out: Path, has_page: bool) -> None:
     from anabranch.sweep_file import table_files
 
     tables = [name for name in table_files() if name.endswith((".parquet", ".csv")) and name != "runs.csv"]
-    first, *others, last = [*(["report.html"] if has_page else []), "runs.csv", *tables]
-    note(f"wrote {', '.join([str(out / first), *others])} and {last}")
+    first, *others = [*(["report.html"] if has_page else []), "runs.csv", *tables[:-1]]
+    note(f"wrote {', '.join([str(out / first), *others])} and {tables[-1]}")
     remark_once(note, "polars")
 
 
