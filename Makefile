@@ -8,7 +8,7 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup dev loader demo study test check test-studies test-live test-gateway test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
+.PHONY: help setup dev loader demo study test check test-studies test-live test-gateway test-cluster test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -34,18 +34,20 @@ study: setup ## Run the studies that ship, in quick mode (three minutes); write 
 	@$(RUN) anabranch study $(STUDIES) --quick --out out/studies
 
 # A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
-# Twice as many at once as there are processors: those that run live sleep most of the time.
-# A study takes all cores by itself, and what runs live must not wait for them (docs/design/012-what-tests-run.md).
+# Four times as many at once as there are processors: those that run live sleep most of the time.
+# A study takes all cores by itself, and what runs live must not wait for them; two live runs at a time sleep most of it
+# (docs/design/012-what-tests-run.md).
 test: ## Run the tests, of studies and live runs those marked brief
 	@tools/bootstrap test
-	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --cargo-profile release --no-fail-fast --test-threads $$((2 * $$(getconf _NPROCESSORS_ONLN))) --workspace --locked
+	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --cargo-profile release --no-fail-fast --test-threads $$((4 * $$(getconf _NPROCESSORS_ONLN))) --workspace --locked
 	$(RUN) cargo test --profile release --workspace --locked --doc
 	$(RUN) python -m pytest -rs -n auto --dist loadfile -m 'not slow and not long' tests/python tests/tools validation/tests
-	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies tests/live
+	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies
+	$(RUN) python -m pytest -rs -n 2 --dist loadfile -m 'brief and not slow' tests/live
 
 test-studies: dev ## Run all tests of studies, and wrong systems beside figures of others
 	$(RUN) python -m pytest -rs tests/studies
-	$(RUN) python -m pytest -rs -n auto --dist loadfile -m long tests/python validation/tests
+	$(RUN) python -m pytest -rs -n auto --dist loadfile -m long tests/python tests/tools validation/tests
 
 test-live: ## Run all tests of live runs (10 minutes)
 	@tools/bootstrap test
@@ -56,11 +58,17 @@ test-gateway: ## Run the tests that send QUIC through the gateway's tunnel, and 
 	$(RUN) cargo clippy --profile release -p anabranch-gatewayd --all-targets --locked --features quic-tests -- -D warnings
 	$(RUN) cargo nextest run --cargo-profile release --no-fail-fast -p anabranch-gatewayd --locked --features quic-tests quic
 
+# Ray is in an environment of its own, .tools/cluster: with it, `make test` would have forty packages more.
+test-cluster: ## Run the tests of Ray clusters (six minutes; installs Ray)
+	@tools/bootstrap cluster
+	.tools/cluster/bin/python -m pytest -rs tests/cluster
+
 test-all: ## Run all tests but those marked slow, one kind after the other
 	$(MAKE) test
 	$(MAKE) test-studies
 	$(MAKE) test-live
 	$(MAKE) test-gateway
+	$(MAKE) test-cluster
 
 test-slow: dev ## Run the tests that make every figure of a page anew
 	$(RUN) python -m pytest -rs -m slow validation/tests tests/live
@@ -105,7 +113,7 @@ lint: ## Check everything that is checked without running it
 	$(RUN) python tools/check_locks.py
 	$(RUN) python tools/check_docs_paths.py
 	$(RUN) ruff check
-	$(RUN) env MYPYPATH=tools:validation mypy --strict python/anabranch tests/python tools tests/tools validation tests/studies tests/live && $(RUN) env MYPYPATH=bench/gateway mypy --strict bench/gateway
+	$(RUN) env MYPYPATH=tools:validation mypy --strict python/anabranch tests/python tools tests/tools validation tests/studies tests/live tests/cluster && $(RUN) env MYPYPATH=bench/gateway mypy --strict bench/gateway
 
 check: ## Check what has changed: formatting, lints and its tests; a minute
 	@tools/bootstrap lint
@@ -126,17 +134,21 @@ fuzz: dev ## Fuzz the scenario parser and the wire formats for FUZZ_SECONDS (60)
 	  $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 || exit 1; \
 	done
 
+# axe-playwright-python is locked for the axe.min.js in it: the tests drive Chromium themselves.
+WITHOUT_PLAYWRIGHT := --no-emit-package playwright --no-emit-package pyee --no-emit-package greenlet
+
 lock: dev ## Renew the lock files after a change of requirements*.in or Cargo.toml
 	@eval "$$(.tools/uv/bin/python tools/pip_settings.py)" && \
 	compile() { .tools/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header "$$@"; } && \
-	compile requirements-dev.in -o requirements-dev.lock && \
+	compile requirements-dev.in $(WITHOUT_PLAYWRIGHT) -o requirements-dev.lock && \
 	compile requirements.in --constraint requirements-dev.lock -o requirements.lock && \
+	compile requirements-cluster.in --constraint requirements-dev.lock -o requirements-cluster.lock && \
 	compile tools/wheel.in --constraint requirements-dev.lock -o tools/wheel.lock
 	$(RUN) cargo update --workspace
 	$(RUN) python tools/check_locks.py
 
-wheel: setup ## Build a manylinux wheel into dist/
-	@tools/build_wheel
+wheel: setup ## Build wheels into dist/: x86-64 and aarch64, glibc and musl, as far as this rustc compiles for them
+	@tools/build_wheel --all
 
 clean: ## Remove what was built; keep the environment
 	rm -rf target site out .mypy_cache .ruff_cache .pytest_cache .hypothesis .tools/stamps/engine python/anabranch/_loader.so

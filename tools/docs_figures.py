@@ -152,12 +152,18 @@ def on_page_content(html: str, *, page: Page, **_: object) -> str:
 
 def on_post_page(output: str, *, page: Page, **_: object) -> str:
     """Take the worker of the search from the site: without it nothing is found from file://, and it has no network."""
-    return output.replace(SHIM, get_relative_url("vendor/iframe-worker.js", page.url))
+    return _accessible(output).replace(SHIM, get_relative_url("vendor/iframe-worker.js", page.url))
 
 
 def on_post_template(output_content: str, **_: object) -> str:
     """The same for pages without a source, which are at the root of the site."""
-    return output_content.replace(SHIM, "vendor/iframe-worker.js")
+    return _accessible(output_content).replace(SHIM, "vendor/iframe-worker.js")
+
+
+def _accessible(html: str) -> str:
+    """Add the name of the search, which the theme leaves out."""
+    search = 'data-md-component="search" role="dialog"'
+    return html.replace(search, f'{search} aria-label="Search"')
 
 
 def _gallery(put: Callable[[str, bool], str]) -> Iterator[str]:

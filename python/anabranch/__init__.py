@@ -82,7 +82,9 @@ def __getattr__(name: str) -> "Any":
         return importlib.import_module("anabranch.builders")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'anabranch' has no attribute {name!r}")
+    from anabranch.attributes import NoAttributeError
+
+    raise NoAttributeError("anabranch", name, __all__)
 
 
 def __dir__() -> "list[str]":

@@ -5,19 +5,19 @@ Every node needs this build of Anabranch, and the files that the scenario names 
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
+import pickle
 import socket
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from anabranch.build import fingerprint
+from anabranch.cluster_driver import LOCAL, Answer, Done, Driver, Failure, Ready
 from anabranch.errors import RunFailedError, UserError
-from anabranch.maker import FailedRunError, Jobs, Made, Order, make_here
-from anabranch.points import Job
+from anabranch.maker import FailedRunError, Jobs, Made, Order
 from anabranch.spoken import argument
 
 CHUNK_S = 1.2
@@ -27,28 +27,47 @@ MOST_OF_A_CHUNK = 8192
 MOST_GROWTH = 8
 AHEAD = 2
 """Tasks for each processor: one waits where the other is made."""
-REPEATS = 20
-"""Of a task whose node is lost. A cluster that loses more falls apart."""
+ATTEMPTS = 5
+"""Of a task whose worker or node is lost. A task that is lost more often ends its worker itself."""
 CONNECT_S = 5.0
 """Seconds in which a cluster's port has to answer."""
-LOCAL = "local"
+
+_WORDS = {
+    "import": ("Ray cannot be loaded", "pip install --force-reinstall 'anabranch[ray]'"),
+    "start": ("Ray did not start or connect", "the nodes and this machine need the same versions of Ray and Python"),
+    "late": ("Ray did not start or connect", "`ray status` shows whether a cluster runs at that address"),
+    "version": ("a node cannot load this version of Anabranch", "install the same on all nodes"),
+    "memory": ("a node ran out of memory", "start the nodes with fewer processors: `ray start --num-cpus N`"),
+    "store": ("a node's object store or disk is full", "free space there, or `ray start --object-store-memory`"),
+    "lost": (f"a task lost its node or worker {ATTEMPTS} times", "`ray status` lists the nodes; the log says why"),
+    "task": ("a task raised an error", "the same sweep without Ray shows whether the scenario raises it"),
+    "gone": ("the head, or Ray on this machine, ended", "start the cluster, then repeat the command"),
+}  # fmt: skip
+"""For each kind of failure: the fact, and the next step."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a task has given.
+class ClusterError(RunFailedError):
+    """A failure of the cluster, not of the scenario.
 
     Attributes:
-        build: Of the engine there.
-        seconds: How long it took.
-        made: The place in the task of each run that was made, and what it gave.
-        wrong: The place of a run that the engine refuses, and the attributes of its error.
+        fact: What failed.
+        reason: Ray's own words.
+        log: Where the cluster's log is.
+        hint: What to do.
     """
 
-    build: str
-    seconds: float
-    made: list[tuple[int, Made]]
-    wrong: tuple[int, dict[str, Any]] | None = None
+    def __init__(self, told: str, failure: Failure, log: str) -> None:
+        self.fact, self.hint = _WORDS[failure.kind]
+        self.reason, self.log = failure.text, log
+        super().__init__(f"{told}: the cluster failed: {self.fact}: {self.reason}\n  log: {log}\n  {self.hint}")
+
+
+@dataclass
+class _Waiting:
+    """A task that was submitted."""
+
+    runs: Sequence[int]
+    attempts: int = 1
 
 
 class Ray:
@@ -59,7 +78,8 @@ class Ray:
         jobs: Processors of a cluster that is started here.
 
     Raises:
-        UserError: Ray is not installed, or the cluster cannot be reached.
+        UserError: Ray is not installed, or there is no cluster at that address.
+        ClusterError: Ray cannot be loaded, does not start, or does not answer.
     """
 
     def __init__(self, address: str, jobs: int | None = None) -> None:
@@ -68,16 +88,26 @@ class Ray:
             raise UserError(f"{self._told}: Ray is not installed", hint="pip install 'anabranch[ray]'")
         if address not in (LOCAL, "auto"):
             _check_reachable(address, self._told)
-        # Ray reports its use to its makers unless that is switched off.
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        self._ray: Any = importlib.import_module("ray")
-        place: dict[str, Any] = {"address": address}
-        if address == LOCAL:
-            place = {"address": "local", "num_cpus": jobs, "include_dashboard": False}
+        self._driver = Driver(address, jobs)
+        self._number = 0
         try:
-            self._ray.init(**place, log_to_driver=False, logging_level="ERROR", ignore_reinit_error=True)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise UserError(f"{self._told}: {_first_line(error)}", hint="`ray status` says what runs there") from None
+            ready = self._driver.ready()
+        except BaseException:
+            self._driver.kill()
+            raise
+        if isinstance(ready, Failure):
+            self._driver.kill()
+            if ready.kind == "none":
+                raise UserError(f"{self._told}: no cluster runs here", hint="`ray start --head` starts one")
+            raise ClusterError(self._told, ready, _logs(""))
+        if ready.processors < 1:
+            self._driver.close()
+            raise UserError(f"{self._told}: the cluster has no processors", hint="`ray start --num-cpus N` on a node")
+        self._ready: Ready = ready
+
+    def close(self) -> None:
+        """Leave the cluster; end the one that was started here."""
+        self._driver.close()
 
     def make(
         self, jobs: Jobs, runs: Sequence[int], order: Order, report: Callable[[int], None]
@@ -86,48 +116,61 @@ class Ray:
 
         Raises:
             UserError: A node has another build.
-            RunFailedError: Tasks were lost again and again.
+            ClusterError: The cluster failed, or tasks were lost again and again.
         """
-        task = self._ray.remote(num_cpus=1, max_retries=REPEATS)(work)
-        waiting: dict[Any, Sequence[int]] = {}
-        start, made, size = 0, 0, FIRST_CHUNK
+        waiting: dict[int, _Waiting] = {}
+        start, made, size, processors = 0, 0, FIRST_CHUNK, self._ready.processors
         failed: FailedRunError | None = None
         try:
             while waiting or (start < len(runs) and failed is None):
-                most = AHEAD * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-                while start < len(runs) and len(waiting) < most and failed is None:
+                while start < len(runs) and len(waiting) < AHEAD * max(1, processors) and failed is None:
                     chunk = runs[start : start + size]
-                    work_of_it = [jobs[run] for run in chunk]
-                    waiting[task.remote(work_of_it, order.digest, order.untrusted, order.controls)] = chunk
+                    self._submit(jobs, _Waiting(chunk), order, waiting)
                     start += len(chunk)
-                (done,), _ = self._ray.wait(list(waiting), num_returns=1)
-                chunk = waiting.pop(done)
-                answer = self._answer(done)
+                done = self._next(waiting)
+                processors, task = done.processors, waiting.pop(done.number)
+                if isinstance(done.outcome, Failure):
+                    if done.outcome.raised and order.controls:
+                        # Of a congestion control in Python, as without Ray.
+                        raise pickle.loads(done.outcome.raised)  # noqa: S301 - from our own task
+                    if done.outcome.kind != "lost" or task.attempts >= ATTEMPTS:
+                        raise self._error(done.outcome)
+                    self._submit(jobs, _Waiting(task.runs, task.attempts + 1), order, waiting)
+                    continue
+                answer = self._checked(done.outcome)
                 if answer.made:
-                    yield [chunk[at] for at, _ in answer.made], [one for _, one in answer.made]
+                    yield [task.runs[at] for at, _ in answer.made], [one for _, one in answer.made]
                     made += len(answer.made)
                     report(made)
                     growth = min(CHUNK_S / max(answer.seconds, 1e-6), MOST_GROWTH)
                     size = max(1, min(MOST_OF_A_CHUNK, int(len(answer.made) * growth) + 1))
                 if answer.wrong is not None and failed is None:
                     at, attributes = answer.wrong
-                    failed = FailedRunError(chunk[at], _error(attributes))
+                    failed = FailedRunError(task.runs[at], _error(attributes))
             if failed is not None:
                 raise failed
         finally:
-            for left in waiting:
-                self._ray.cancel(left, force=True)
+            if waiting:
+                self._driver.cancel()
 
-    def _answer(self, done: Any) -> Answer:
-        try:
-            answer: Answer = self._ray.get(done)
-        except self._ray.exceptions.RayError as error:
-            cause = getattr(error, "cause", None)
-            if isinstance(cause, ImportError) or "ModuleNotFoundError" in str(error):
-                raise UserError(
-                    f"{self._told}: a node cannot load this version of Anabranch", hint="install the same on all nodes"
-                ) from None
-            raise RunFailedError(f"{self._told}: a task failed: {_first_line(error)}") from None
+    def _submit(self, jobs: Jobs, task: _Waiting, order: Order, waiting: dict[int, _Waiting]) -> None:
+        self._number += 1
+        waiting[self._number] = task
+        self._driver.submit(self._number, [jobs[run] for run in task.runs], order)
+
+    def _next(self, waiting: dict[int, _Waiting]) -> Done:
+        while True:
+            done = self._driver.next()
+            if isinstance(done, Failure):
+                raise self._error(done)
+            # Tasks of an earlier call that was left may still end.
+            if done.number in waiting:
+                return done
+
+    def _error(self, failure: Failure) -> ClusterError:
+        return ClusterError(self._told, failure, _logs(self._ready.logs))
+
+    def _checked(self, answer: Answer) -> Answer:
         if answer.build != fingerprint():
             raise UserError(
                 f"{self._told}: a node has build {answer.build}, and here is {fingerprint()}",
@@ -136,31 +179,12 @@ class Ray:
         return answer
 
 
-def work(jobs: list[Job], digest: bool, untrusted: bool, controls: list[tuple[str, type]]) -> Answer:
-    """Make runs on a node; called by Ray."""
-    from anabranch import _engine
-
-    order = Order(digest, untrusted, controls)
-    began = time.monotonic()
-    wrong: tuple[int, dict[str, Any]] | None = None
-    try:
-        made = list(enumerate(make_here(jobs, 1, order)))
-    except _engine.ScenarioError:
-        made = []
-        for at, job in enumerate(jobs):
-            try:
-                made += [(at, one) for one in make_here([job], 1, order)]
-            except _engine.ScenarioError as error:
-                wrong = wrong or (at, _attributes(error))
-    return Answer(fingerprint(), time.monotonic() - began, made, wrong)
-
-
-_NAMES = ("file", "line", "column", "message", "more")
-
-
-def _attributes(error: Any) -> dict[str, Any]:
-    """What an error of the engine says, as plain values: it is not pickled itself."""
-    return {"args": error.args, **{name: getattr(error, name, None) for name in _NAMES}}
+def _logs(known: str) -> str:
+    """Where to look: the directory that Ray reports, else that of the latest cluster here."""
+    if known:
+        return known
+    latest = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "session_latest" / "logs"  # noqa: S108 - Ray's own
+    return str(latest) if latest.is_dir() else f"{latest} on the head"
 
 
 def _error(attributes: dict[str, Any]) -> Any:
@@ -189,7 +213,3 @@ def _check_reachable(address: str, told: str) -> None:
         raise UserError(
             f"{told}: cannot be reached: {error.strerror or error}", hint="`ray start --head` starts a cluster there"
         ) from None
-
-
-def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from anabranch import _engine, shown
 from anabranch.errors import UserError, nearest
+from anabranch.extras import is_installed
 from anabranch.spoken import argument
+from anabranch.table import Table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,7 +44,9 @@ class Diagnosis(dict[str, Any]):
         raise UserError(f"{asked}: {self['file']} has no such connection", hint=f"there are: {expected}")
 
     def table(self, name: str) -> pl.DataFrame:
-        """One of :data:`TABLES` as a frame of polars; each row has its connection and direction.
+        """One of :data:`TABLES` as a frame of polars, or in plain Python without polars.
+
+        Each row has its connection and direction.
 
         The rows of a run's capture (:meth:`RunResult.diagnose`) have the columns ``flow`` and ``flow_direction``, by
         which they join with the tables of the run.
@@ -50,11 +54,13 @@ class Diagnosis(dict[str, Any]):
         Raises:
             UserError: There is no such table.
         """
-        import polars as pl
-
         if name not in TABLES:
             raise UserError(f'a diagnosis has no table "{name}"', hint=nearest(name, TABLES))
         rows = list(TABLES[name](self))
+        if not is_installed("polars"):
+            return cast("pl.DataFrame", self._plain(name, rows))
+        import polars as pl
+
         types = {column: getattr(pl, kind) for column, kind in COLUMNS[name].items()}
         if name == "stalls":
             types["packets"] = pl.List(pl.Int64)
@@ -70,6 +76,17 @@ class Diagnosis(dict[str, Any]):
                 pl.col("direction").replace_strict(RUN_DIRECTIONS, return_dtype=pl.String).alias("flow_direction")
             )
         return made
+
+    def _plain(self, name: str, rows: list[dict[str, Any]]) -> Table:
+        flows = {one["id"]: one["flow"] for one in self["connections"] if "flow" in one}
+        for row in rows if flows else ():
+            row["flow"] = flows[row["connection"]]
+            if "direction" in row:
+                row["flow_direction"] = RUN_DIRECTIONS[row["direction"]]
+        kinds = {column: _KINDS[kind] for column, kind in COLUMNS[name].items()}
+        if name == "stalls":
+            kinds["packets"] = "object"
+        return Table.of_rows(rows, kinds)
 
     def plot(
         self,
@@ -273,3 +290,4 @@ COLUMNS: dict[str, dict[str, str]] = {
     "limits": {"connection": "Int64", "direction": "String", "limit": "String", "time_s": "Float64"},
 }
 """The columns that each table has at least, and their types in polars."""
+_KINDS = {"Int64": "i8", "Float64": "f8", "String": "text", "Boolean": "?"}

@@ -50,7 +50,7 @@ def write_annotated(document: Diagnosis, target: OutputFile) -> None:
     """
 
     def make(aside: Path) -> None:
-        title = "\n".join(overview(document))
+        title = "\n".join(overview(document, has_hint=False))
         with Progress(target.name, 1) as bar:
             _engine.annotate_capture(document["file"], str(aside), comments(document), title, bar.update)
 

@@ -24,6 +24,7 @@ from anabranch import _engine, interrupt
 from anabranch.diagnosis import Diagnosis, diagnose, directions
 from anabranch.diagnosis_interface import SNAP, Interface
 from anabranch.errors import RunFailedError, UserError, nearest
+from anabranch.lines import wrapped
 
 MOST_BYTES = 256 << 20
 """Of the ring, whatever its time."""
@@ -41,6 +42,8 @@ _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(s|min|h)")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _LONGEST_S = 24 * 3600.0
 _NANOSECOND_PCAP = 0xA1B23C4D
+_MARGIN = " " * 13
+"""Below the text of an event, after its time."""
 PATIENCE_S = 0.08
 """Seconds that Ctrl-C leaves for a diagnosis of the last packets; then the last finished one is shown."""
 LIMIT_S = 0.15
@@ -334,7 +337,8 @@ class Follower:
             self._said[key] = None
             if len(self._said) > MOST_REMEMBERED:
                 del self._said[next(iter(self._said))]
-            self.say(f"{since:9.1f} s  {event.cause}: {event.text}")
+            for line in wrapped(f"{since:9.1f} s  {event.cause}: {event.text}", _MARGIN):
+                self.say(line)
             if event.cause == self.save_on and self._saved < MOST_SAVED:
                 self._save(event.cause)
 
@@ -348,7 +352,8 @@ class Follower:
                 break
         packets = self.ring.packets
         output_file(target).write(self._until_stopped(self.ring.capture()))
-        self.say(f"wrote {target}: {packets:,} packets")
+        for line in wrapped(f"wrote {target}: {packets:,} packets", "  ", whole=(str(target),)):
+            self.say(line)
 
     def _until_stopped(self, parts: Iterator[bytes]) -> Iterator[bytes]:
         for part in parts:

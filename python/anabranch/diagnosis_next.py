@@ -38,6 +38,9 @@ FAILURES = (
 _LOSSES = "find where the segments are lost: capture at {receiver} as well"
 _LOSSES_BEFORE = "find where the segments are lost: between {sender} and the capture point"
 
+COMMANDS = ("tcpdump -s 96 -B 65536", "ss -lnt")
+"""Parts of the texts that are typed as they are."""
+
 LIMITS = {
     "handshake": "capture at {receiver} as well: is the SYN late, or the answer?",
     "capture-gap": "capture again, headers alone and with a larger buffer (tcpdump -s 96 -B 65536)",

@@ -1,4 +1,4 @@
-"""A diagnosis in words, for the terminal."""
+"""A diagnosis in words: lines of at most 80 columns for the terminal, sentences for the report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from anabranch import shown
 from anabranch.diagnosis import Diagnosis, directions, ends_of, main_direction, shares
 from anabranch.diagnosis_choice import pause_around
-from anabranch.diagnosis_next import FAILURES, lost_s, next_step
+from anabranch.diagnosis_next import COMMANDS, FAILURES, lost_s, next_step
+from anabranch.lines import percent, wrapped
 
 MOST_ROWS = 10
 """Connections of the overview."""
@@ -26,12 +27,21 @@ LEAST_QUIET_S, LEAST_QUIET_SHARE = 1.0, 0.05
 """A shorter time after the last data is left out, as is a smaller share of the connection."""
 
 
-def overview(document: Diagnosis, around_s: float | None = None) -> Iterator[str]:
-    """The capture in one screen: its connections, the one that fared worst (around a time), and the largest."""
+def overview(document: Diagnosis, around_s: float | None = None, *, has_hint: bool = True) -> Iterator[str]:
+    """The capture in one screen: its connections, the one that fared worst (around a time), and the largest.
+
+    Args:
+        document: The diagnosis.
+        around_s: The time, in seconds since 1970.
+        has_hint: The last line names the options that show more.
+    """
     connections = document["connections"]
     count = len(connections) + document["omitted"]["connections"]
-    yield f"{shown.plain(document['file'])}: {document['packets']:,} frames, {plural(count, 'TCP connection')}"
-    yield from remarks(document)
+    file = shown.plain(document["file"])
+    contents = f"{document['packets']:,} frames, {plural(count, 'TCP connection')}"
+    yield from wrapped(f"{file}: {contents}", "  ", whole=(file, contents))
+    for remark in remarks(document):
+        yield from wrapped(f"  {remark}", "    ")
     if not connections:
         yield "No TCP connection was found."
         return
@@ -44,12 +54,13 @@ def overview(document: Diagnosis, around_s: float | None = None) -> Iterator[str
     worst = fared_worst(ranked, around_s)
     yield from _summary(worst)
     if around_s is not None and (pause := pause_around(worst, around_s)):
-        yield f"  then: {pause_text(pause, worst['start_s'])}"
+        yield from wrapped(f"  then: {pause_text(pause, worst['start_s'])}", "    ")
     if worst is not ranked[0]:
         yield from _briefly(ranked[0])
     yield from _others([one for one in ranked[1:] if one is not worst])
-    yield ""
-    yield f"--connection {worst['id']} lists its retransmissions and pauses; --advise simulates what would help."
+    if has_hint:
+        yield ""
+        yield f"--connection {worst['id']} lists its retransmissions and pauses; --advise tries remedies."
 
 
 def fared_worst(ranked: Sequence[dict[str, Any]], around_s: float | None = None) -> dict[str, Any]:
@@ -70,7 +81,7 @@ def detail(connection: dict[str, Any]) -> Iterator[str]:
             continue
         sender, receiver = ends_of(connection, name)
         yield ""
-        yield f"{sender} to {receiver}"
+        yield from wrapped(f"{sender} to {receiver}", "  ")
         yield from _retransmissions(direction, connection["start_s"])
         yield from _stalls(direction, connection["start_s"])
 
@@ -94,28 +105,28 @@ def _others(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for cause, numbers in by_cause.items():
         listed = ", ".join(map(str, sorted(numbers)[:MOST_NAMED]))
         more = f" and {len(numbers) - MOST_NAMED:,} more" if len(numbers) > MOST_NAMED else ""
-        yield f"  {cause.replace('-', ' ')}: {listed}{more}"
+        yield from wrapped(f"  {cause.replace('-', ' ')}: {listed}{more}", "    ")
 
 
 def remarks(document: Diagnosis) -> Iterator[str]:
     """What is to be said of the capture as a whole."""
     passed = {name: number for name, number in document["passed_over"].items() if number}
     if passed:
-        yield f"  passed over: {', '.join(f'{number:,} {name}' for name, number in passed.items())}"
+        yield f"passed over: {', '.join(f'{number:,} {name}' for name, number in passed.items())}"
     yield from _order(document)
     if document["cut_off"]:
-        yield "  the capture is cut off within its last record"
+        yield "the capture is cut off within its last record"
     if document["damaged"]:
-        yield f"  {shown.plain(document['damaged'])}; the part before is diagnosed"
+        yield f"{shown.plain(document['damaged'])}; the part before is diagnosed"
     if document["ended_early"]:
-        yield f"  {plural(document['ended_early'], 'connection')} ended early: more were open than are followed"
+        yield f"{plural(document['ended_early'], 'connection')} ended early: more were open than are followed"
 
 
 def _order(document: Diagnosis) -> Iterator[str]:
     """How packets that were not in order of time were put in order."""
     if not document["time_went_back"]:
         return
-    told = f"  {plural(document['time_went_back'], 'packet')} out of order in the file"
+    told = f"{plural(document['time_went_back'], 'packet')} out of order in the file"
     match document["order"]:
         case "sorted":
             yield f"{told} (files, interfaces or queues that were joined): all packets were sorted by time"
@@ -127,50 +138,53 @@ def _order(document: Diagnosis) -> Iterator[str]:
             yield f"{told}, put in order by time" + (f" but for {late:,}" if late else "")
 
 
-_HEADINGS = ("#", "sender > receiver", "bytes", "time", "Mbit/s", "RTT ms", "retr.", "limited by")
+_ENDS, _LIMIT = "sender > receiver", "limited by"
+_FIGURES = ("bytes", "time", "Mbit/s", "RTT ms", "retr.")
+_WIDTHS = (8, 8, 8, 8, 6)
+_MARGIN = " " * 7
+"""Below the ends, which have room for a number before them."""
 
 
 def _table(connections: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A row for each connection; the ends take the place of the longest."""
-    rows = [_HEADINGS, *map(_row, connections)]
-    longest = max(len(ends) for _, ends, *_ in rows)
-    for number, ends, *figures, limit in rows:
-        widths = (9, 9, 8, 8, 6)
-        yield " ".join((f"{number:>5} ", f"{ends:<{longest}}", *map(str.rjust, figures, widths), f" {limit}"))
+    """Two lines for each connection: its ends, and its figures below them."""
+    rows = [("#", _ENDS, _FIGURES, _LIMIT), *map(_row, connections)]
+    for number, ends, figures, limit in rows:
+        yield from wrapped(f"{number:>5}  {ends}", _MARGIN)
+        yield f"{_MARGIN}{' '.join(map(str.rjust, figures, _WIDTHS))}  {limit}"
 
 
-def _row(connection: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(connection: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...], str]:
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
     limit, part = next(iter(shares(connection, direction).items()))
-    return (
-        str(connection["id"]),
-        f"{sender} > {receiver}",
+    figures = (
         amount(direction["captured_bytes"]) + ("+" if direction["uncaptured_bytes"] else ""),
-        f"{connection['duration_s']:.3g} s",
+        f"{_number(connection['duration_s'])} s",
         _number(direction["goodput_mbit_s"]),
         _number(direction["rtt_ms"]["median"]),
         str(direction["retransmission_counts"]["all"]),
-        f"{limit.replace('-', ' ')} {part:.0%}" if part > 0 else "-",
     )
+    named = f"{limit.replace('-', ' ')} {percent(part)}" if part > 0 else "-"
+    return str(connection["id"]), f"{sender} > {receiver}", figures, named
 
 
 def _summary(connection: Mapping[str, Any]) -> Iterator[str]:
-    """What is to be said of a connection: whose time it was, limits, retransmissions, findings."""
+    """Whose time it was, limits, retransmissions, findings and the next step of a connection."""
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
     time = f"{connection['duration_s']:.3f} s"
-    yield f"Connection {connection['id']}: {sender} sends {bytes_text(direction)} to {receiver} in {time}"
-    point, times = point_text(connection, name), round_trips_text(direction)
-    yield f"  capture point {point}, handshake {connection['handshake']}, {times}"
-    yield f"  time: {parties_text(connection, name)}"
-    yield f"  limits: {limits_text(connection, direction)}"
-    yield f"  {counts_text(direction)}"
+    yield from wrapped(
+        f"Connection {connection['id']}: {sender} sends {bytes_text(direction)} to {receiver} in {time}", "    "
+    )
+    yield from _item(f"capture point {point_text(connection, name)}, handshake {connection['handshake']}")
+    yield from _item(round_trips_text(direction))
+    yield from _item(f"time: {parties_text(connection, name)}")
+    yield from _item(f"limits: {limits_text(connection, direction)}")
+    yield from _item(counts_text(direction))
     for finding in connection["findings"]:
         packets = f" Frames {', '.join(map(str, finding['packets']))}." if finding["packets"] else ""
-        yield f"  - {finding_text(finding, sender, receiver)}{packets}"
-    if step := next_step(connection):
-        yield f"  next: {step}"
+        yield from _item(f"- {finding_text(finding, sender, receiver)}{packets}")
+    yield from _next(connection)
 
 
 def _briefly(connection: Mapping[str, Any]) -> Iterator[str]:
@@ -178,21 +192,30 @@ def _briefly(connection: Mapping[str, Any]) -> Iterator[str]:
     name, direction = main_direction(connection)
     sender, receiver = ends_of(connection, name)
     data = f"{bytes_text(direction)} to {receiver}, the most data"
-    yield f"Connection {connection['id']}: {sender} sends {data}"
-    yield f"  limits: {limits_text(connection, direction)}"
+    yield from wrapped(f"Connection {connection['id']}: {sender} sends {data}", "    ")
+    yield from _item(f"limits: {limits_text(connection, direction)}")
+    yield from _next(connection)
+
+
+def _next(connection: Mapping[str, Any]) -> Iterator[str]:
     if step := next_step(connection):
-        yield f"  next: {step}"
+        yield from _item(f"next: {step}")
+
+
+def _item(text: str) -> list[str]:
+    """One line of a summary; the lines that continue it are indented further."""
+    return wrapped(f"  {text}", "    ", whole=COMMANDS)
 
 
 def limits_text(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> str:
     """The limits of a direction, the largest first, and the time after its data."""
     limits = shares(connection, direction).items()
-    named = ", ".join(f"{limit.replace('-', ' ')} {share:.0%}" for limit, share in limits if share >= LEAST_SHARE)
+    named = ", ".join(f"{limit.replace('-', ' ')} {percent(share)}" for limit, share in limits if share >= LEAST_SHARE)
     quiet: float = connection["quiet_s"]
     if quiet < max(LEAST_QUIET_S, LEAST_QUIET_SHARE * connection["duration_s"]):
         return named or "none"
     last = connection[connection["spoke_last"]] if connection["spoke_last"] else "none"
-    return f"{named or 'none'}; idle for {quiet:.3g} s after the last data, from {last}"
+    return f"{named or 'none'}; idle for {_number(quiet)} s after the last data, from {last}"
 
 
 def bytes_text(direction: Mapping[str, Any]) -> str:
@@ -222,9 +245,10 @@ def round_trips_text(direction: Mapping[str, Any]) -> str:
     rtt = direction["rtt_ms"]
     if rtt["min"] is None:
         return "no round trip measured"
-    return (
-        f"round trip {_number(rtt['min'])} / {_number(rtt['median'])} / {_number(rtt['p95'])} ms (least, median, 95 %)"
-    )
+    least, median, high = (_number(rtt[name]) for name in ("min", "median", "p95"))
+    if least == median == high:
+        return f"round trip {median} ms"
+    return f"round trip {least} / {median} / {high} ms (least, median, 95 %)"
 
 
 def parties_text(connection: Mapping[str, Any], name: str) -> str:
@@ -240,7 +264,7 @@ def parties_text(connection: Mapping[str, Any], name: str) -> str:
         f"receiver {receiver}": sum(limits[name] for name in RECEIVER) + asking,
     }
     parties["undecided or other"] = 1 - sum(parties.values())
-    return ", ".join(f"{name} {share:.0%}" for name, share in parties.items() if share >= LEAST_SHARE)
+    return ", ".join(f"{name} {percent(share)}" for name, share in parties.items() if share >= LEAST_SHARE)
 
 
 def counts_text(direction: Mapping[str, Any]) -> str:
@@ -262,7 +286,7 @@ def _retransmissions(direction: Mapping[str, Any], start_s: float) -> Iterator[s
         lost = f", lost {one['lost']} the capture point" if one["lost"] != "unknown" else ""
         earlier = f", earlier copy in frame {one['earlier']}" if one["earlier"] else ""
         frame = f"frame {one['packet']}, {one['time_s'] - start_s:.6f} s"
-        yield f"  {frame}: {octets_text(one)}, {one['trigger']}, {need} ({one['evidence']}){lost}{earlier}"
+        yield from _item(f"{frame}: {octets_text(one)}, {one['trigger']}, {need} ({one['evidence']}){lost}{earlier}")
     if len(found) > MOST_LISTED:
         yield f"  {len(found) - MOST_LISTED:,} more retransmissions; --json lists them"
 
@@ -278,16 +302,17 @@ def octets_text(retransmission: Mapping[str, Any]) -> str:
 def _stalls(direction: Mapping[str, Any], start_s: float) -> Iterator[str]:
     found = sorted(direction["stalls"], key=lambda one: -one["duration_s"])
     for one in found[:MOST_LISTED]:
-        yield f"  {pause_text(one, start_s)}"
+        yield from _item(pause_text(one, start_s))
     if len(found) > MOST_LISTED:
         yield f"  {len(found) - MOST_LISTED:,} shorter pauses; --json lists them"
 
 
 def pause_text(stall: Mapping[str, Any], start_s: float) -> str:
     """A pause, from the start of its connection on, its frames and its cause."""
-    frames = " and ".join(map(str, stall["packets"]))
+    frames = " to ".join(map(str, stall["packets"]))
+    noun = "frames" if len(stall["packets"]) > 1 else "frame"
     at = f"{stall['duration_s'] * 1e3:.1f} ms at {stall['start_s'] - start_s:.6f} s"
-    return f"pause of {at}, between frames {frames}: {cause_text(stall)}"
+    return f"pause of {at}, {noun} {frames}: {cause_text(stall)}"
 
 
 def cause_text(stall: Mapping[str, Any]) -> str:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anabranch import toml_text
+from anabranch.quantities import numbers_of
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from anabranch.design import Point
-    from anabranch.summary import Summary
+    from anabranch.summary import AnySummary
+    from anabranch.table import Table
 
 PARTS = ("reordering", "transfers", "fec")
 """What a flow's summary has as a whole, or as ``None``."""
@@ -48,7 +48,7 @@ def without_copy(figure: str) -> str:
     return f"{parts['flow']}{parts['rest'] or ''}" if parts else figure
 
 
-def flatten(summary: Summary, *, distributions: bool = False, means: bool = False) -> Flat:
+def flatten(summary: Mapping[str, Any], *, distributions: bool = False, means: bool = False) -> Flat:
     """Every figure of a summary under one dotted name each: ``flow.main.goodput_mbit_s``.
 
     Args:
@@ -71,7 +71,7 @@ def flatten(summary: Summary, *, distributions: bool = False, means: bool = Fals
             elif inner is None:
                 if key not in PARTS:
                     flat[f"{prefix}.{key}"] = None
-            elif kind is dict and (distributions or key != "reordering"):
+            elif issubclass(kind, dict) and (distributions or key != "reordering"):
                 walk(flat, f"{prefix}.{key}", inner)
 
     for section, singular in _SECTIONS:
@@ -111,19 +111,19 @@ def _means(copies: Sequence[Flat]) -> Flat:
     return means
 
 
-def read_summary(raw: str) -> Summary:
+def read_summary(raw: str) -> AnySummary:
     """A summary without the resolved scenario, which is two thirds of it and has no figures."""
     # In JSON a quotation mark inside a text has a backslash before it: these are keys.
     begin, end = raw.find('"resolved_scenario":'), raw.rfind(',"platform":"')
     if 0 < begin < end:
         try:
-            summary: Summary = json.loads(raw[:begin] + raw[end + 1 :])
+            summary: AnySummary = json.loads(raw[:begin] + raw[end + 1 :])
         except ValueError:
             pass
         else:
             if isinstance(summary.get("flows"), dict) and "digest" in summary:
                 return summary
-    whole: Summary = json.loads(raw)
+    whole: AnySummary = json.loads(raw)
     return whole
 
 
@@ -169,7 +169,7 @@ class Figures:
         other._shapes = dict(self._shapes)
         return other
 
-    def add(self, run: int, summary: Summary) -> None:
+    def add(self, run: int, summary: Mapping[str, Any]) -> None:
         """Take the figures of run number ``run``; of one that is there already they are the same."""
         flat = flatten(summary, means=True)
         shape = tuple(flat)
@@ -185,10 +185,11 @@ class Figures:
             column[run] = math.nan if value is None else value
         self._digests[run] = summary.get("digest")
 
-    def frame(self, axes: Sequence[str], points: Sequence[Point]) -> pl.DataFrame:
-        """One row per run: the axes, the seed, the digest, and a column per figure."""
+    def table(self, axes: Sequence[str], points: Sequence[Point]) -> Table:
+        """One row per run: the axes, those that are quantities as numbers, the seed, the digest, and the figures."""
         import numpy as np
-        import polars as pl
+
+        from anabranch.table import Table, column_of
 
         order = [name for shape, _ in sorted(self._shapes.items(), key=lambda item: item[1]) for name in shape]
         columns: dict[str, list[Any]] = {axis: [] for axis in axes}
@@ -201,22 +202,21 @@ class Figures:
             kinds = set(map(type, cells))
             if kinds - {int, float} and len(kinds) > 1:
                 columns[axis] = [value_text(c) for c in cells]
+        for axis in axes:
+            if numbers := numbers_of(axis, columns[axis]):
+                columns[numbers.column] = numbers.values
         columns["seed"] = seeds.tolist()
         columns["digest"] = self._digests
-        frame = pl.DataFrame(columns, strict=False)
-        figures = [
-            pl.Series(name, np.frombuffer(self._columns[name], dtype=np.float64), dtype=pl.Float64).fill_nan(None)
-            for name in dict.fromkeys(order)
-        ]
-        return frame.with_columns(figures)
+        figures = {name: column_of(np.frombuffer(self._columns[name], dtype=np.float64)) for name in order}
+        return Table.of(columns).with_columns(figures)
 
 
-def runs_frame(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Summary]) -> pl.DataFrame:
+def runs_table(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Mapping[str, Any]]) -> Table:
     """One row per run, as of :class:`anabranch.SweepResult`."""
     figures = Figures(len(summaries))
     for run, summary in enumerate(summaries):
         figures.add(run, summary)
-    return figures.frame(axes, points)
+    return figures.table(axes, points)
 
 
 def _cell(value: Any) -> Any:

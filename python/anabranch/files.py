@@ -22,6 +22,9 @@ MAX_TEXT_BYTES = 16 * MIB
 MAX_RESULT_BYTES = 1024 * MIB
 """A file that we wrote ourselves (a summary, what was measured), and a capture."""
 
+_OURS = (".toml", ".json", ".pcapng", ".pcap")
+"""Ends of the names of files that commands take."""
+
 _CHUNK = MIB
 """Between two chunks Python handles signals; a chunk of a regular file takes milliseconds."""
 
@@ -162,11 +165,17 @@ def _similar(path: Path) -> str | None:
     import difflib
 
     try:
-        beside = {Path(name).stem: name for name in os.listdir(path.parent) if Path(name).suffix == path.suffix}
+        there = os.listdir(path.parent)
     except (OSError, ValueError):
         return None
+    beside = {Path(name).stem: name for name in there if Path(name).suffix == path.suffix}
     close = difflib.get_close_matches(path.stem, beside, 1)
-    return f'did you mean "{beside[close[0]]}"?' if close else None
+    if close:
+        return f'did you mean "{beside[close[0]]}"?'
+    # Without the end of the name, or with another one.
+    others = {Path(name).stem: name for name in there if Path(name).suffix in _OURS}
+    close = difflib.get_close_matches(path.stem, others, 1, 0.8)
+    return f'did you mean "{others[close[0]]}"?' if close else None
 
 
 def _hint(mode: int) -> str | None:

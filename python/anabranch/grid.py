@@ -56,6 +56,11 @@ def axes_of(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         UserError: A path is wrong or stands there twice, or an axis has no value or equal values.
     """
     axes: dict[str, Sequence[Any]] = {}
+    if not isinstance(grid, Mapping):
+        raise UserError(
+            f"grid={shown.python(grid)}: a mapping of paths to lists of values was expected",
+            hint='for example {"flow.main.cc": ["reno", "cubic"]}',
+        )
     grid = {path: _listed(path, values) for path, values in grid.items()}
     count = math.prod(len(values) for values in grid.values())
     if count > MAX_POINTS:
@@ -242,7 +247,9 @@ def keys_of(path: str) -> list[str]:
     Raises:
         UserError: It is none.
     """
-    wrong = UserError(f"the path {path!r} is not a dotted TOML key", hint=_spelling(path))
+    wrong = UserError(f"the path {path!r} is not a dotted TOML key", hint=_spelling(str(path)))
+    if not isinstance(path, str):
+        raise wrong
     if "\n" in path or set("=#") & set(_QUOTED.sub("", path)):
         raise wrong
     if len(path) > MAX_PATH:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 
+from anabranch import shown
 from anabranch.errors import UserError
 from anabranch.spoken import argument
 
@@ -30,8 +31,23 @@ def check_seed(seed: int | None) -> None:
     Raises:
         UserError: It is outside.
     """
-    if seed is not None and not 0 <= seed <= MAX_SEED:
-        raise UserError(f"{argument('seed', seed)}: a whole number from 0 to {MAX_SEED} was expected")
+    if seed is not None and (not _is_whole(seed) or not 0 <= seed <= MAX_SEED):
+        raise UserError(f"{argument('seed', shown.python(seed))}: a whole number from 0 to {MAX_SEED} was expected")
+
+
+def check_repeat(repeat: int | None) -> None:
+    """Refuse a number of seeds that is none.
+
+    Raises:
+        UserError: It is below 1, or no whole number.
+    """
+    if repeat is not None and (not _is_whole(repeat) or repeat < 1):
+        expected = "at least 1" if _is_whole(repeat) else "a whole number of at least 1"
+        raise UserError(f"{argument('repeat', shown.python(repeat))}: {expected} was expected")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def check_samples(samples_ms: float | None) -> None:
@@ -42,6 +58,9 @@ def check_samples(samples_ms: float | None) -> None:
     """
     if samples_ms is None:
         return
+    if not isinstance(samples_ms, (int, float)) or isinstance(samples_ms, bool):
+        told = argument("samples_ms", shown.python(samples_ms))
+        raise UserError(f"{told}: a number of milliseconds was expected", hint=argument("samples_ms", 10))
     if not math.isfinite(samples_ms) or samples_ms < MIN_SAMPLES_MS:
         raise UserError(
             f"{argument('samples_ms', f'{samples_ms:g}')}: a time of at least {MIN_SAMPLES_MS:g} ms was expected"
@@ -54,8 +73,8 @@ def check_jobs(jobs: int | None) -> None:
     Raises:
         UserError: It is outside.
     """
-    if jobs is not None and jobs < 1:
-        raise UserError(f"{argument('jobs', jobs)}: at least 1 was expected")
+    if jobs is not None and (not _is_whole(jobs) or jobs < 1):
+        raise UserError(f"{argument('jobs', shown.python(jobs))}: at least 1 was expected")
     if jobs is not None and jobs > MAX_JOBS:
         raise UserError(
             f"{argument('jobs', jobs)}: at most {MAX_JOBS} was expected", hint="leave it out to use all cores"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from anabranch.errors import UserError
-    from anabranch.result import RunResult
+    from anabranch.result import LiveRunResult, RunResult
     from anabranch.scenario import Scenario
     from anabranch.summary import LiveProgram, LiveSummary
 
@@ -137,7 +137,7 @@ class Options(TypedDict, total=False):
     progress: Callable[[float], None] | None
 
 
-def run_live(scenario: Scenario, *, allow_tainted: bool = False, **options: Unpack[Options]) -> RunResult:
+def run_live(scenario: Scenario, *, allow_tainted: bool = False, **options: Unpack[Options]) -> LiveRunResult:
     """See :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>`."""
     from anabranch.errors import RunFailedError
 
@@ -160,7 +160,7 @@ def run_audited(
     progress: Callable[[float], None] | None = None,
     otherwise: str = "",
     untraced: str = "trace=None traces where it is possible",
-) -> RunResult:
+) -> LiveRunResult:
     """The same, tainted or not: ask :func:`taint` before using it.
 
     Args:
@@ -184,7 +184,7 @@ def run_audited(
     from anabranch import _engine
     from anabranch.errors import RunFailedError
     from anabranch.limits import check_samples, check_seed
-    from anabranch.result import RunResult
+    from anabranch.result import LiveRunResult
     from anabranch.schema import in_words_of_python
 
     check_seed(seed)
@@ -207,10 +207,10 @@ def run_audited(
         is_trace = isinstance(error, _engine.UntraceableError)
         raise unavailable(error, untraced if is_trace else otherwise) from None
     except _engine.ScenarioError as error:
-        raise in_words_of_python(error) from None
+        raise in_words_of_python(error, scenario) from None
     except RuntimeError as error:
         raise RunFailedError(f"the live run failed: {error}") from None
-    return RunResult(run, _recorded(RunResult(run), samples_ms=samples_ms, packets=packets))
+    return LiveRunResult(run, _recorded(LiveRunResult(run), samples_ms=samples_ms, packets=packets))
 
 
 def _recorded(result: RunResult, *, samples_ms: float | None, packets: bool) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from anabranch.figures import Figures, read_summary
 from anabranch.limits import thread_count
 from anabranch.points import Depends, Job, Keys, Points
-from anabranch.summary import Summary
+from anabranch.summary import AnySummary
 
 if TYPE_CHECKING:
     from anabranch._engine import ScenarioError
@@ -94,9 +94,16 @@ class Engine(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Leave the machines."""
+        ...
+
 
 class Here:
     """The cores of this machine."""
+
+    def close(self) -> None:
+        """See :class:`Engine`."""
 
     def make(
         self, jobs: Jobs, runs: Sequence[int], order: Order, report: Callable[[int], None]
@@ -208,7 +215,7 @@ class Maker:
             return range(total)
         missing = array("q")
         for run in range(total):
-            summary = self.kept.read(self._key(run), Summary)
+            summary = self.kept.read(self._key(run), AnySummary)
             if summary is None:
                 missing.append(run)
             else:

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from anabranch import owner
 from anabranch.errors import RunFailedError, UserError
@@ -34,9 +34,6 @@ from anabranch.interrupt import whole_step
 from anabranch.output_file import write_whole
 from anabranch.spoken import argument
 from anabranch.stored import StoredKind
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MANIFEST = "anabranch.json"
 
@@ -260,48 +257,6 @@ def whole_directory(target: Path, kind: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(aside, ignore_errors=True)
         owner.forget(aside)
-
-
-def write_parquet(path: Path, frame: pl.DataFrame) -> None:
-    """A table as a Parquet file. Python writes it, so that a full disk is an :class:`OSError` like any other."""
-    import io
-
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd")
-    path.write_bytes(buffer.getbuffer())
-
-
-def write_parquet_parts(path: Path, parts: Iterator[pl.DataFrame], rows: int) -> None:
-    """A table as a Parquet file with a row group for every four parts, of which few are in memory at once.
-
-    Args:
-        path: The file.
-        parts: The table, at least one part of it.
-        rows: Rows of each part but the last.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    import polars as pl
-    from polars.io.plugins import register_io_source
-
-    first = next(parts)
-    if first.height < rows:
-        write_parquet(path, first)
-        return
-
-    def source(*_asked: object) -> Iterator[pl.DataFrame]:
-        # What is asked (columns, rows, a filter) comes from a query, and this one has none.
-        yield first
-        yield from parts
-
-    whole = register_io_source(source, schema=first.schema)
-    try:
-        whole.sink_parquet(path, compression="zstd", row_group_size=4 * rows)
-    except pl.exceptions.ComputeError as error:
-        found = re.search(r"os error (\d+)", str(error))
-        number = int(found[1]) if found else errno.EIO
-        raise OSError(number, os.strerror(number), str(path)) from None
 
 
 def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = None, *, is_complete: bool = True) -> None:

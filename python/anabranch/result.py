@@ -1,12 +1,13 @@
-"""The result of one run: the summary as typed dictionaries, the tables as Polars frames."""
+"""The result of one run: the summary as typed dictionaries, and tables, as Polars frames where Polars is installed."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from anabranch import entries
 
 if TYPE_CHECKING:
     import polars as pl
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from anabranch.diagnosis import Diagnosis
     from anabranch.errors import UserError
     from anabranch.summary import (
+        AnyFlowSummary,
         FlowSummary,
         GatewaySummary,
         GroupSummary,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
         LiveSummary,
         Summary,
     )
+    from anabranch.table import Table
     from anabranch.why import Why
 
 TABLES = ("flows", "links", "samples", "ack_samples", "link_samples", "group_samples", "packets",
@@ -66,18 +69,19 @@ class KeptRun:
     """What is kept of a run of the engine when its result is pickled."""
 
     summary_json: str
-    tables: Mapping[str, pl.DataFrame]
+    tables: Mapping[str, Table]
     captures: Mapping[tuple[str, str | None], bytes] = field(default_factory=dict)
     left_out: int = 0
 
-    def table(self, name: str) -> pl.DataFrame:
+    def table(self, name: str) -> Table:
         """A table of the run."""
         return self.tables[name]
 
-    def packet_batches(self, rows: int, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
+    def packet_batches(self, rows: int, columns: list[str] | None = None) -> Iterator[Table]:
         """The table ``packets`` in parts."""
-        frame = self.tables["packets"] if columns is None else self.tables["packets"].select(columns)
-        yield from frame.iter_slices(rows) if frame.height else (frame,)
+        table = self.tables["packets"] if columns is None else self.tables["packets"].select(*columns)
+        for start in range(0, max(table.height, 1), rows):
+            yield table.take(slice(start, start + rows))
 
     def left_out_packets(self) -> int:
         """Packets of the run that are not in its table."""
@@ -117,11 +121,12 @@ class RunResult:
         self._run = run
         self._recorded = frozenset(TABLES if recorded is None else {"flows", "links", *recorded})
         self._frames: dict[str, pl.DataFrame] = {}
+        self._tables: dict[str, Table] = {}
         self._why: Why | None = None
-        self.summary: Summary = json.loads(run.summary_json)
+        self.summary: Summary = cast("Summary", entries.read(run.summary_json))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        tables = {name: self.frame(name) for name in (*TABLES, RETRANSMISSIONS) if self.has_table(name)}
+        tables = {name: self.plain(name) for name in (*TABLES, RETRANSMISSIONS) if self.has_table(name)}
         kept = KeptRun(self.summary_json, tables, self._captures(), self.left_out_packets)
         return type(self), (kept, self._recorded)
 
@@ -148,7 +153,11 @@ class RunResult:
 
     @property
     def flows(self) -> dict[str, FlowSummary]:
-        """Per flow: goodput, retransmissions, mean cwnd and more."""
+        """Per flow: goodput, retransmissions, mean cwnd and more.
+
+        A flow of the simulator that was over before the warm-up was has no goodput and no throughput: reading them
+        raises a :class:`UserError`.
+        """
         return self.summary["flows"]
 
     @property
@@ -159,20 +168,39 @@ class RunResult:
     @property
     def groups(self) -> dict[str, GroupSummary]:
         """Per aggregated link: members, changes, energy."""
-        return self.summary.get("groups", {})
+        return entries.section(self.summary, "groups")
 
     @property
     def gateways(self) -> dict[str, dict[str, GatewaySummary]]:
         """Per gateway and direction: what took which route, what waited to be put in order, and for how long."""
-        return self.summary.get("gateways", {})
+        return entries.section(self.summary, "gateways")
 
     @property
     def live(self) -> LiveSummary | None:
         """Of a live run: what the engine says of itself, and the machine."""
         return cast("LiveRunSummary", self.summary).get("live")
 
+    def __getitem__(self, name: str) -> float:
+        """A figure of the run by its name, or a short one: ``result["goodput"]``, ``result["main.rtt"]``.
+
+        Raises:
+            UserError: There is no such figure, several have this name, or it does not apply.
+        """
+        from anabranch.errors import UserError
+        from anabranch.figures import flatten
+        from anabranch.measure_names import one_figure
+
+        figures = flatten(cast("Mapping[str, Any]", self.summary), means=True)
+        found = one_figure(name, list(figures), "the run has no figure")
+        value = figures[found]
+        if value is None:
+            raise UserError(f"{found} does not apply to this run", hint="see its meaning: anabranch explain NAME")
+        return value
+
     def table(self, name: str) -> pl.DataFrame:
         """One table as a Polars frame; the columns are the engine's own memory, not a copy.
+
+        Without Polars (``pip install 'anabranch[tables]'``) it is that of :meth:`plain`.
 
         Args:
             name: ``"flows"``, ``"links"``, ``"samples"``, ``"ack_samples"``, ``"link_samples"``, ``"group_samples"``,
@@ -183,9 +211,19 @@ class RunResult:
             UserError: There is no table of that name, or this engine does not make it.
         """
         frame = self.frame(name)
+        self.check_recorded(name)
+        return frame
+
+    def check_recorded(self, name: str) -> None:
+        """Refuse a table that was not recorded.
+
+        Raises:
+            NotRecordedError: It was not.
+            UserError: There is no table of that name, or this engine does not make it.
+        """
+        self.plain(name)
         if not self.recorded(name):
             raise self._not_recorded(name)
-        return frame
 
     def recorded(self, name: str) -> bool:
         """Whether a table was recorded; one that was may still be empty, because nothing happened."""
@@ -197,18 +235,42 @@ class RunResult:
         Raises:
             UserError: There is no table of that name, or this engine does not make it.
         """
-        import polars as pl
+        from anabranch.table import for_user
 
+        if name not in self._frames:
+            self._frames[name] = for_user(self._engine_table(name))
+        return self._frames[name]
+
+    def plain(self, name: str) -> Table:
+        """One table in plain Python; empty where it was not recorded.
+
+        It has ``columns``, ``height``, ``table["flow"]``, ``rows()``, ``to_dict()``, ``to_dicts()`` and ``select(…)``.
+        Iteration gives its rows. ``polars.DataFrame``, ``pyarrow.table`` and ``pandas.DataFrame.from_arrow`` take it as
+        it is.
+
+            >>> from anabranch import Scenario
+            >>> result = Scenario.from_file("reordering.toml").set("duration", "2 s").run()
+            >>> result.plain("flows").to_dicts()[0]["flow"]
+            'main'
+
+        Raises:
+            UserError: There is no table of that name, or this engine does not make it.
+        """
+        from anabranch.table import Table
+
+        if name not in self._tables:
+            self._tables[name] = Table.of_any(self._engine_table(name))
+        return self._tables[name]
+
+    def _engine_table(self, name: str) -> Any:
         from anabranch.errors import UserError, nearest
 
         if name not in TABLES and name != RETRANSMISSIONS:
             raise UserError(f'there is no table "{name}"', hint=nearest(name, TABLES))
-        if name not in self._frames:
-            try:
-                self._frames[name] = pl.DataFrame(self._run.table(name))
-            except KeyError:
-                raise UserError(f'this engine does not make table "{name}"') from None
-        return self._frames[name]
+        try:
+            return self._run.table(name)
+        except KeyError:
+            raise UserError(f'this engine does not make table "{name}"') from None
 
     def pcapng(self, capture: str) -> bytes:
         """A capture as a pcapng file's content: raw IP, nanoseconds, each packet's fate on the link as its comment.
@@ -256,10 +318,17 @@ class RunResult:
             columns: The columns; all when left out.
             rows: Rows of a part; the last may have fewer.
         """
-        import polars as pl
+        from anabranch.table import for_user
 
         for part in self._run.packet_batches(rows, None if columns is None else list(columns)):
-            yield pl.DataFrame(part)
+            yield for_user(part)
+
+    def plain_parts(self, columns: Sequence[str] | None = None, rows: int = PART_ROWS) -> Iterator[Table]:
+        """The same parts in plain Python."""
+        from anabranch.table import Table
+
+        for part in self._run.packet_batches(rows, None if columns is None else list(columns)):
+            yield Table.of_any(part)
 
     @property
     def left_out_packets(self) -> int:
@@ -274,7 +343,7 @@ class RunResult:
             # The whole of it may have many gigabytes.
             return True
         try:
-            self.frame(name)
+            self.plain(name)
         except UserError:
             return False
         return True
@@ -303,8 +372,8 @@ class RunResult:
 
         if not self.recorded("packets"):
             raise self._not_recorded("packets")
-        events = self.frame("window_events") if self.has_table("window_events") else None
-        self._why = inspect(self.frame(RETRANSMISSIONS), events)
+        events = self.plain("window_events") if self.has_table("window_events") else None
+        self._why = inspect(self.plain(RETRANSMISSIONS), events)
         return self._why
 
     def plot(
@@ -313,9 +382,10 @@ class RunResult:
         *,
         x: str | None = None,
         y: str | None = None,
-        hue: str | None = None,
+        color: str | None = None,
         table: str | None = None,
         ax: Axes | None = None,
+        hue: str | None = None,
     ) -> Axes:
         """Draw one chart of the report, or one column of a table over another.
 
@@ -324,15 +394,16 @@ class RunResult:
             >>> result.plot("cwnd").get_ylabel()
             'cwnd (packets)'
             >>> result.plot(y="queue_packets", table="link_samples").get_xlabel()
-            'time_s'
+            'time (s)'
 
         Args:
             chart: ``"goodput"``, ``"cwnd"``, ``"srtt"``, ``"queue"``, ``"sequence"`` or ``"reordering"``.
             x: Instead of ``chart``: the column to the right (``"time_s"`` when left out).
-            y: The column upwards.
-            hue: A column, for each value of which there is one line; the flow, link or group when left out.
+            y: The column upwards. Columns may be given by short names: ``"cwnd"``.
+            color: A column, for each value of which there is one line; the flow, link or group when left out.
             table: The table that has the columns; the first that has all of them when left out.
             ax: Where to draw; axes of a new figure when left out.
+            hue: The same as ``color``.
 
         Raises:
             NotRecordedError: The run did not record what is to be drawn.
@@ -342,7 +413,7 @@ class RunResult:
 
         if chart is not None and y is None:
             return plot_chart(self, chart, ax)
-        return plot_columns(self, x=x or "time_s", y=y, hue=hue, table=table, ax=ax)
+        return plot_columns(self, x=x or "time_s", y=y, color=color or hue, table=table, ax=ax)
 
     def _not_recorded(self, name: str) -> UserError:
         from anabranch.errors import NotRecordedError
@@ -377,3 +448,12 @@ class RunResult:
         from anabranch.report.run_output import html_tables
 
         return html_tables(self)
+
+
+class LiveRunResult(RunResult):
+    """What one live run gave: as of the simulator, but for rates that may be ``None`` (a program of the user's)."""
+
+    @property
+    def flows(self) -> dict[str, AnyFlowSummary]:  # type: ignore[override]
+        """Per flow: goodput, retransmissions, mean cwnd and more."""
+        return cast("dict[str, AnyFlowSummary]", self.summary["flows"])

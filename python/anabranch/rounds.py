@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anabranch.design import Design, Factor, Point
-from anabranch.errors import UserError, nearest
+from anabranch.errors import UserError
 from anabranch.figures import Figures
+from anabranch.measure_names import one_figure
 from anabranch.sequential import FIRST, MOST, Until, sequence_interval
 from anabranch.space import Range, Space
 from anabranch.spoken import argument
@@ -43,7 +44,7 @@ def read_refine(text: str, space: Space | None) -> Refine:
     ):
         raise UserError(
             f"{argument('refine', text)}: FIGURE:N was expected, N points more",
-            hint=argument("refine", "flow.main.goodput_mbit_s:20"),
+            hint=argument("refine", "goodput:20"),
         )
     if space is None or len(space.ranges) != 1:
         raise UserError(f"{argument('refine')} needs one range", hint=argument("range", "PATH=LOW..HIGH"))
@@ -72,8 +73,8 @@ def with_seeds_until(
         make([Point(values[i], design.first_seed + seed) for i, seed in batch])
         for run, (i, _) in enumerate(batch, first):
             runs[i].append(run)
-        _check_figure(until.figure, figures)
-        wanted = {i: count for i in wanted if (count := _more(runs[i], until, limit, figures)) > len(runs[i])}
+        rule = replace(until, figure=_figure(until.figure, figures))
+        wanted = {i: count for i in wanted if (count := _more(runs[i], rule, limit, figures)) > len(runs[i])}
     points = [Point(values[i], design.first_seed + k) for i, own in enumerate(runs) for k in range(len(own))]
     return points, [run for own in runs for run in own]
 
@@ -116,10 +117,10 @@ def refined(
 
     shares = sorted({extent.share(row[0]) for row in design.factors[-1].rows})
     add(shares)
-    _check_figure(refine.figure, figures)
+    figure = _figure(refine.figure, figures)
     left = refine.points
     while left > 0:
-        curves = [[_mean(figures, refine.figure, runs[i, share]) for share in shares] for i in range(len(values))]
+        curves = [[_mean(figures, figure, runs[i, share]) for share in shares] for i in range(len(values))]
         chosen = between(shares, curves, extent, min(left, AT_A_TIME))
         if not chosen:
             break
@@ -171,6 +172,5 @@ def _mean(figures: Figures, name: str, runs: Sequence[int]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def _check_figure(name: str, figures: Figures) -> None:
-    if name not in figures.names():
-        raise UserError(f'the sweep has no figure "{name}"', hint=nearest(name, figures.names()))
+def _figure(name: str, figures: Figures) -> str:
+    return one_figure(name, figures.names(), "the sweep has no figure")

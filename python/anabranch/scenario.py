@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from anabranch import shown, toml_text
 from anabranch.builders.tables import Tables
 from anabranch.capture import SNAP_LENGTH
-from anabranch.component import Value, present
+from anabranch.component import Value, call, named, plain_entries, present
 from anabranch.errors import UserError
 from anabranch.file_kind import SCENARIO
 from anabranch.files import MAX_TEXT_BYTES, read_bytes
@@ -19,7 +19,7 @@ from anabranch.files import read_standard_input as read_standard_bytes
 if TYPE_CHECKING:
     from anabranch.control import CongestionControl
     from anabranch.live import Limits
-    from anabranch.result import RunResult
+    from anabranch.result import LiveRunResult, RunResult
     from anabranch.summary import Resolved
     from anabranch.sweep import SweepResult
 
@@ -65,6 +65,7 @@ class Scenario(Tables):
     _text: str
     _untrusted: bool
 
+    @named
     def __init__(
         self,
         title: str | None = None,
@@ -198,13 +199,20 @@ class Scenario(Tables):
             BadValueError: No scenario can have one of the values.
             UserError: The scenario is a file or a text.
         """
-        from anabranch import grid
+        from anabranch import grid, schema
 
         if self._document is None:
             raise UserError("changes in mid-run belong into the scenario's file", hint='write [[at]] time = "…"')
-        self._check(("at",), [{"time": time, "set": {}}], "at")
+        schema.check_component("at", [{"time": toml_text.plain(time), "set": {}}], f"at({shown.python(time)}, …)")
+        if not isinstance(changes, Mapping):
+            raise UserError(
+                f"at({shown.python(time)}, {shown.python(changes)}): a mapping of paths to values was expected",
+                hint='for example {"link.isp1.up": False}',
+            )
         for path, value in changes.items():
-            self._check(grid.keys_of(path), toml_text.plain(value), "at")
+            entry = plain_entries("at", {path: value})
+            given = f"at({shown.python(time)}, {shown.python(entry)})"
+            schema.check(self, grid.keys_of(path), entry[path], given)
         earlier = self._document.get("at", [])
         return self._with_document({**self._document, "at": [*earlier, {"time": time, "set": dict(changes)}]})
 
@@ -230,9 +238,10 @@ class Scenario(Tables):
                 )
             )
         except _engine.ScenarioError as error:
-            raise schema.in_words_of_python(error) from None
+            raise schema.in_words_of_python(error, self) from None
         return resolved
 
+    @named
     def run(
         self,
         *,
@@ -284,7 +293,7 @@ class Scenario(Tables):
                 progress=progress,
             )
         except _engine.ScenarioError as error:
-            raise schema.in_words_of_python(error) from None
+            raise schema.in_words_of_python(error, self) from None
         except UserError:
             raise
         except ValueError as error:
@@ -304,6 +313,8 @@ class Scenario(Tables):
         from anabranch.capture import check_snap_length, place
 
         check_snap_length(snap_length)
+        if isinstance(captures, str):
+            raise UserError(f"captures={captures!r}: a list of links was expected", hint=f"captures=[{captures!r}]")
         if not captures:
             return None
         resolved = _engine.resolve(
@@ -319,6 +330,7 @@ class Scenario(Tables):
         places = [place(name, links) for name in captures]
         return [(p.link, p.direction) for p in places], snap_length
 
+    @named
     def run_live(
         self,
         *,
@@ -331,7 +343,7 @@ class Scenario(Tables):
         trace: str | None = None,
         allow_tainted: bool = False,
         progress: Callable[[float], None] | None = None,
-    ) -> RunResult:
+    ) -> LiveRunResult:
         """Run once in real time, with this machine's kernel at the ends of every flow.
 
         Args:
@@ -372,6 +384,7 @@ class Scenario(Tables):
             progress=progress,
         )
 
+    @named
     def sweep(
         self,
         grid: Mapping[str, Sequence[Value]] | None = None,
@@ -400,7 +413,7 @@ class Scenario(Tables):
             ... )
             >>> swept = base.sweep({"link.a.delay": ["10 ms", "20 ms"], "flow.main.cc": ["reno", "cubic"]})
             >>> swept.table(["flow.main.goodput_mbit_s"]).shape
-            (4, 6)
+            (4, 7)
 
         Args:
             grid: Dotted path → values; over the scenario's own ``[sweep]``.
@@ -438,8 +451,16 @@ class Scenario(Tables):
         )
 
     def _add(self, kind: str, name: str, entry: Mapping[str, Any]) -> Scenario:
-        table = toml_text.plain(present(entry))
-        self._check((kind, name), table, kind)
+        from anabranch import schema
+
+        if not isinstance(name, str) or not name:
+            raise UserError(f"{kind}({shown.python(name)}): a name was expected, a text in quotation marks")
+        table = plain_entries(kind, entry)
+
+        def told(keys: Sequence[str]) -> str:
+            return call(kind, [name], {key: table[key] for key in keys})
+
+        schema.check(self, [kind, name], table, told)
         if self._document is None:
             return self.with_sets(f"{kind}.{toml_text.write_key(name)}={toml_text.write_value(table)}")
         entries = {**self._document.get(kind, {}), name: table}

@@ -13,9 +13,10 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from anabranch import toml_text
+from anabranch import shown, toml_text
 from anabranch._engine import ScenarioError
 from anabranch.errors import UserError, is_of_change
+from anabranch.full_keys import add_hint
 from anabranch.spoken import argument
 
 if TYPE_CHECKING:
@@ -57,41 +58,91 @@ class BadValueError(UserError, ScenarioError):
     file: str
 
 
-def check(scenario: Scenario, parts: Sequence[str], value: Any, given: str) -> None:
+def check(scenario: Scenario, parts: Sequence[str], value: Any, given: str | Callable[[Sequence[str]], str]) -> None:
     """Refuse ``value`` at the path ``parts`` of a scenario if no scenario can have it there.
 
     Args:
         scenario: What it is given to.
         parts: The keys of the dotted path.
         value: The value, in Python's own types.
-        given: The call that gives it, for the message.
+        given: The call that gives it, for the message; or a function that says it, of the keys that are wrong.
 
     Raises:
         BadValueError: The engine refuses it.
     """
-    if any(fits(value, place) for place in places(parts)):
+    _check_stack(parts, value, given)
+    if any(fits(value, place) for place in places(parts)) and not _names_path(parts, value):
         return
     change = f"{'.'.join(toml_text.write_key(part) for part in parts)}={toml_text.write_value(value)}"
     error = blame(scenario, change)
+    if error is None:
+        return
+    if isinstance(given, str):
+        raise BadValueError(_with_list(_told(error), [value]), file=given)
+    wrong = [key for key in value if not any(fits(value[key], place) for place in places([*parts, key]))]
+    wrong = wrong or [key for key in value if key == "path"]
+    is_plain = bool(wrong) and not any(isinstance(value[key], (dict, list)) for key in wrong)
+    told = _with_list(_told(error, shows_path=not is_plain), [value[key] for key in wrong])
+    raise BadValueError(told, file=given(wrong))
+
+
+def _with_list(told: str, wrong: Sequence[Any]) -> str:
+    """The message on one value in the place of a list, with the list of this value."""
+    if len(wrong) != 1 or isinstance(wrong[0], list):
+        return told
+    return re.sub(
+        r" = expected a list$", lambda hint: f" = did you mean [{shown.python(wrong[0])}]?{hint[0][2:]}", told
+    )
+
+
+def _names_path(parts: Sequence[str], value: Any) -> bool:
+    """Whether a ready path is named: which there are is not in the schema."""
+    return parts[:1] == ["link"] and (parts[2:] == ["path"] or (isinstance(value, Mapping) and "path" in value))
+
+
+_TRIAL = """duration = "1 s"
+link.a.between = ["A", "B"]
+link.a.rate = "1 Mbit/s"
+flow.f.from = "A"
+flow.f.to = "B"
+"""
+"""A scenario that is whole: the engine looks for a stack profile only then."""
+
+
+def _check_stack(parts: Sequence[str], value: Any, given: str | Callable[[Sequence[str]], str]) -> None:
+    """Refuse a stack profile that does not exist; which there are is not in the schema."""
+    from anabranch.scenario import Scenario
+
+    if list(parts[:1]) != ["flow"]:
+        return
+    stack = value if list(parts[2:]) == ["stack"] else value.get("stack") if isinstance(value, Mapping) else None
+    if not isinstance(stack, str):
+        return
+    error = blame(Scenario.from_text(_TRIAL), f"flow.f.stack={toml_text.write_value(stack)}")
     if error is not None:
-        raise BadValueError(_told(error), file=given)
+        raise BadValueError(_told(error, shows_path=False), file=given if isinstance(given, str) else given(["stack"]))
 
 
-def check_component(path: str, value: Any, given: str, *, as_list: bool = False) -> None:
+def check_component(path: str, value: Any, given: str, wrong: Sequence[Any] = ()) -> None:
     """Refuse a component's table that no scenario can have at ``path``; see :func:`check`.
+
+    Args:
+        path: Where the table would be.
+        value: The table.
+        given: The call that gives it, for the message.
+        wrong: The values in it that are at fault.
 
     Raises:
         BadValueError: The engine refuses it.
     """
     from anabranch.scenario import Scenario
 
-    whole = [value] if as_list else value
-    if any(fits(whole, place) for place in places(path.split("."))):
+    if any(fits(value, place) for place in places(path.split("."))):
         return
-    error = blame(Scenario(), f"{path}={toml_text.write_value(whole)}")
+    error = blame(Scenario(), f"{path}={toml_text.write_value(value)}")
     if error is not None:
         # The path is made up: of the message, what was expected is left.
-        raise BadValueError(_told(error, shows_path=False), file=given)
+        raise BadValueError(_with_list(_told(error, shows_path=False), wrong), file=given)
 
 
 def blame(scenario: Scenario, change: str) -> ScenarioError | None:
@@ -111,12 +162,16 @@ def blame(scenario: Scenario, change: str) -> ScenarioError | None:
             controls=list(scenario.controls.items()),
         )
     except ScenarioError as error:
-        return error if is_of_change(error.file, change) else None
+        return add_hint(error, [change], scenario.text) if is_of_change(error.file, change) else None
     return None
 
 
-def in_words_of_python(error: ScenarioError) -> ScenarioError:
-    """The engine's error, whose place is ``--set '…'`` where a change is wrong, as Python and the command say it."""
+def in_words_of_python(error: ScenarioError, scenario: Scenario) -> ScenarioError:
+    """The engine's error, whose place is ``--set '…'`` where a change is wrong, as Python and the command say it.
+
+    A key that is not there is followed by the whole paths that may be meant.
+    """
+    add_hint(error, scenario.sets, scenario.text)
     if error.file.startswith("--set '"):
         option = argument("set")
         errors = str(error).split("\n\n")
@@ -148,7 +203,7 @@ def places(parts: Sequence[str]) -> list[Schema]:
     """The schemas that may hold at a path; which of them depends on the scenario."""
     found: list[Schema] = [whole()]
     for part in parts:
-        found = [inner for place in found for one in _alternatives(place) for inner in _inside(one, part)]
+        found = [inner for place in found for one in alternatives(place) for inner in _inside(one, part)]
     return found
 
 
@@ -162,13 +217,14 @@ def fits(value: Any, schema: Schema) -> bool:
     return _is_of_type(value, schema) and all(test(value, schema) for test in _TESTS)
 
 
-def _alternatives(schema: Schema) -> Iterator[Schema]:
+def alternatives(schema: Schema) -> Iterator[Schema]:
+    """A schema, and all that it refers to or may be instead."""
     yield schema
     if "$ref" in schema:
-        yield from _alternatives(_definition(schema["$ref"]))
+        yield from alternatives(_definition(schema["$ref"]))
     for key in ("anyOf", "oneOf"):
         for one in schema.get(key, ()):
-            yield from _alternatives(one)
+            yield from alternatives(one)
 
 
 def _inside(schema: Schema, part: str) -> Iterator[Schema]:
@@ -229,11 +285,17 @@ def _compared(one: str, other: str | None) -> int | None:
 
 
 def _size(text: str) -> tuple[str, Fraction] | None:
+    found = quantity(text)
+    return None if found is None else found[:2]
+
+
+def quantity(text: str) -> tuple[str, Fraction, str] | None:
+    """Dimension, size in its base unit, and unit of a quantity; ``None`` if ``text`` is none."""
     found = _QUANTITY.fullmatch(text)
     if found is None or found[3] not in _UNITS:
         return None
     name, size = _UNITS[found[3]]
-    return name, Fraction(found[1] + (found[2] or "")) * size
+    return name, Fraction(found[1] + (found[2] or "")) * size, found[3]
 
 
 def _has_fitting_parts(value: Any, schema: Schema) -> bool:

@@ -77,7 +77,7 @@ def read_until(text: str) -> Until:
     if not colon or not figure.strip() or not value > 0 or not math.isfinite(value):
         raise UserError(
             f"{argument('until', text)}: FIGURE:WIDTH was expected, a width above 0 or in per cent",
-            hint=argument("until", "flow.main.goodput_mbit_s:5%"),
+            hint=argument("until", "goodput:5%"),
         )
     is_relative = width.strip().endswith("%")
     return Until(figure.strip(), value / 100 if is_relative else value, is_relative)

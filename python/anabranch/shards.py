@@ -24,7 +24,7 @@ from anabranch.points import Keys, Points
 from anabranch.space import read_space
 from anabranch.spoken import argument
 from anabranch.stored import Range, StoredKind
-from anabranch.summary import Summary
+from anabranch.summary import AnySummary
 
 if TYPE_CHECKING:
     from anabranch.sweep import SweepResult
@@ -220,7 +220,7 @@ def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> S
         part = run % parts + 1
         _, _, sets, seed = jobs[run]
         key = keys.of(sets, seed)
-        summary = next((s for home in homes[part] if (s := home.read(key, Summary)) is not None), None)
+        summary = next((s for home in homes[part] if (s := home.read(key, AnySummary)) is not None), None)
         if summary is None:
             lacking[part] = lacking.get(part, 0) + 1
         else:
@@ -233,7 +233,7 @@ def merge(directories: Sequence[str | Path], out: str | Path | None = None) -> S
             hint="\n  ".join([*unusable, "call its command again: it goes on where it stopped"]),
         )
     swept = SweptScenario(plan.title, plan.sets, plan.resolved)
-    result = SweepResult(points.axes, figures.frame(points.axes, points), swept)
+    result = SweepResult(points.axes, figures.table(points.axes, points), swept)
     if out is not None:
         with whole_directory(Path(out), "sweep") as aside:
             SweepDirectory(aside).finish(result)

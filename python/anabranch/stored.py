@@ -146,7 +146,7 @@ def _table(shape: Any, partial: bool) -> _Check:
     required = frozenset() if partial else shape.__required_keys__
 
     def table(value: Any) -> None:
-        if type(value) is not dict:
+        if not isinstance(value, dict):
             raise _expected("a table", value)
         key = ""
         try:
@@ -170,7 +170,7 @@ def _bare(hint: Any) -> Any:
 
 def _named(inner: _Check) -> _Check:
     def named(value: Any) -> None:
-        if type(value) is not dict:
+        if not isinstance(value, dict):
             raise _expected("a table", value)
         key = ""
         try:
@@ -292,7 +292,7 @@ def _flag(value: Any) -> None:
 def _plain(value: Any) -> None:
     """Any JSON: only what no document may have is refused."""
     kind = type(value)
-    if kind is dict:
+    if issubclass(kind, dict):
         _PLAIN_TABLE(value)
     elif kind is list:
         _PLAIN_LIST(value)

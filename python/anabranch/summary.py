@@ -79,25 +79,23 @@ class ExchangeSummary(TypedDict, total=False):
     p99_response_time_ms: float | None
 
 
-class FlowSummary(TypedDict):
-    """One flow. ``goodput`` counts in-order application bytes, ``throughput`` IP bytes that arrive.
+class _Rates(TypedDict):
+    """What a flow got."""
 
-    ``refused`` maps reasons (``unsent_ack``, ``old_ack``, ``sack_block``, ``blind_reset``, ``old_reset``,
-    ``blind_syn``, ``outside_window``, ``missing_timestamp``, ``old_timestamp``, ``flags``) to how often either end
-    gave them; ``malformed_segments`` is their sum without ``old_ack``, ``old_reset`` and ``old_timestamp``, which
-    late packets may explain.
-    The ``*_limited_share`` are shares (0‥1) of the measured time in which the congestion window, the receive window,
-    the send buffer or the application limited the sender; the rest is pacing and recovery.
-    ``reordering`` is ``None`` when nothing arrived, ``transfers`` unless the workload makes many, ``exchanges`` unless
-    it is requests and responses, ``fec`` without it.
-    ``ended`` is ``completed`` (all of a file arrived, or the application stopped at ``stop``), ``running``, ``reset``,
-    ``gave-up`` (nothing answered for too long) or ``refused`` (a reset answered the SYN), ``ended_at_s`` the time since
-    the start of the run, ``None`` while it runs. Workloads of many transfers have neither. Over UDP all that is TCP's
-    is ``None``; the one-way delays, from a datagram's sending to its arrival, are ``None`` over TCP.
-    """
+    goodput_mbit_s: float
+    throughput_mbit_s: float
+
+
+class _MaybeRates(TypedDict):
+    """The same, where there may be none."""
 
     goodput_mbit_s: float | None
     throughput_mbit_s: float | None
+
+
+class _FlowFigures(TypedDict):
+    """The other figures of a flow."""
+
     delivered_bytes: int
     sent_packets: int | None
     retransmitted_packets: int | None
@@ -124,6 +122,33 @@ class FlowSummary(TypedDict):
     mean_one_way_delay_ms: float | None
     p95_one_way_delay_ms: float | None
     fec: FecSummary | None
+
+
+class FlowSummary(_Rates, _FlowFigures):
+    """One flow. ``goodput`` counts in-order application bytes, ``throughput`` IP bytes that arrive.
+
+    ``refused`` maps reasons (``unsent_ack``, ``old_ack``, ``sack_block``, ``blind_reset``, ``old_reset``,
+    ``blind_syn``, ``outside_window``, ``missing_timestamp``, ``old_timestamp``, ``flags``) to how often either end
+    gave them; ``malformed_segments`` is their sum without ``old_ack``, ``old_reset`` and ``old_timestamp``, which
+    late packets may explain.
+    The ``*_limited_share`` are shares (0‥1) of the measured time in which the congestion window, the receive window,
+    the send buffer or the application limited the sender; the rest is pacing and recovery.
+    ``reordering`` is ``None`` when nothing arrived, ``transfers`` unless the workload makes many, ``exchanges`` unless
+    it is requests and responses, ``fec`` without it.
+    ``ended`` is ``completed`` (all of a file arrived, or the application stopped at ``stop``), ``running``, ``reset``,
+    ``gave-up`` (nothing answered for too long) or ``refused`` (a reset answered the SYN), ``ended_at_s`` the time since
+    the start of the run, ``None`` while it runs. Workloads of many transfers have neither. Over UDP all that is TCP's
+    is ``None``; the one-way delays, from a datagram's sending to its arrival, are ``None`` over TCP.
+    Of a flow that was over before the warm-up was, ``goodput_mbit_s`` and ``throughput_mbit_s`` are ``None`` in the
+    document; asking the result of a run for them raises :class:`~anabranch.entries.NoFigureError`.
+    """
+
+
+class AnyFlowSummary(_MaybeRates, _FlowFigures):
+    """A flow as the document has it, of either engine, and as a live run gives it.
+
+    Rates are ``None`` of a flow that was over before the warm-up was, and of a program of the user's.
+    """
 
 
 class CaptureSummary(TypedDict):
@@ -353,8 +378,8 @@ class LiveSummary(TypedDict, total=False):
     machine: dict[str, Any]
 
 
-class Summary(TypedDict):
-    """The whole document."""
+class _Head(TypedDict):
+    """The document before its flows."""
 
     format: int
     scenario: str
@@ -365,7 +390,11 @@ class Summary(TypedDict):
     anabranch_version: str
     resolved_scenario: dict[str, Any]
     platform: str
-    flows: dict[str, FlowSummary]
+
+
+class _Rest(TypedDict):
+    """The document after its flows."""
+
     links: dict[str, dict[str, LinkSummary]]
     groups: dict[str, GroupSummary]
     gateways: dict[str, dict[str, GatewaySummary]]
@@ -374,7 +403,23 @@ class Summary(TypedDict):
     engine_stats: EngineStats
 
 
-class LiveRunSummary(Summary, total=False):
+class _FlowsOfSummary(TypedDict):
+    flows: dict[str, FlowSummary]
+
+
+class Summary(_Head, _FlowsOfSummary, _Rest):
+    """The whole document, as the result of a run of the simulator gives it."""
+
+
+class _FlowsOfAnySummary(TypedDict):
+    flows: dict[str, AnyFlowSummary]
+
+
+class AnySummary(_Head, _FlowsOfAnySummary, _Rest):
+    """The whole document of either engine, as it is stored."""
+
+
+class LiveRunSummary(AnySummary, total=False):
     """The whole document of a live run."""
 
     tainted: bool

@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from anabranch import design, rounds
 from anabranch.design import Design, Point
 from anabranch.errors import UserError
-from anabranch.figures import PARTS, Figures, flatten, runs_frame, value_text
-from anabranch.limits import MAX_SEED, check_jobs
+from anabranch.figures import PARTS, Figures, flatten, runs_table, value_text
+from anabranch.limits import MAX_SEED, check_jobs, check_repeat
 from anabranch.maker import Engine, FailedRunError, Here, Jobs, Maker, Order
+from anabranch.measure_names import ambiguous, one_figure
 from anabranch.output import check_target, follow
 from anabranch.points import Keys, Points, shared
+from anabranch.quantities import columns_of_numbers, numbers_of
 from anabranch.sequential import read_until, sequence_interval
 from anabranch.space import Space, read_space
 from anabranch.spoken import argument
@@ -25,11 +28,13 @@ from anabranch.sweep_file import FORMAT, SweepDirectory, read_sweep
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from anabranch import shards
     from anabranch._engine import ScenarioError
     from anabranch.scenario import Scenario
     from anabranch.summary import Resolved
+    from anabranch.table import Table
 
     _Blame = Callable[[ScenarioError, Sequence[str]], ScenarioError]
     """Tells of the engine's error on one point."""
@@ -43,7 +48,7 @@ __all__ = [
     "estimate",
     "flatten",
     "planned_axes",
-    "runs_frame",
+    "runs_table",
     "sweep",
     "value_text",
 ]
@@ -91,15 +96,26 @@ class SweepResult:
 
     Attributes:
         axes: The dotted paths of the grid, in order.
-        frame: One row per run: ``seed``, ``digest``, one column per axis, one per figure of the summary
-            (``flow.main.goodput_mbit_s``, ``link.a.forward.dropped_packets``, …).
+        plain: One row per run in plain Python: one column per axis; for an axis of quantities one of numbers as well,
+            with the unit in its name (``link.a.rate_mbit_s`` for ``link.a.rate``); ``seed``, ``digest``; one column per
+            figure of the summary (``flow.main.goodput_mbit_s``, ``link.a.forward.dropped_packets``, …).
         scenario: What was swept: title, changes over the file, and every default written out.
     """
 
-    def __init__(self, axes: Sequence[str], frame: pl.DataFrame, scenario: SweptScenario | None = None) -> None:
+    def __init__(self, axes: Sequence[str], runs: Table | pl.DataFrame, scenario: SweptScenario | None = None) -> None:
+        from anabranch.table import Table
+
         self.axes = list(axes)
-        self.frame = frame
+        self.plain = Table.of_any(runs)
         self.scenario = scenario or SweptScenario()
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The rows of ``plain`` as a Polars frame; ``plain`` itself if Polars is not installed."""
+        from anabranch.table import for_user
+
+        frame: pl.DataFrame = for_user(self.plain)
+        return frame
 
     @classmethod
     def read(cls, directory: str | Path) -> SweepResult:
@@ -131,15 +147,15 @@ class SweepResult:
         """What a reader of the tables needs: ``sweep.json``."""
         from anabranch import _engine
 
-        values = {axis: self.frame.get_column(axis).unique(maintain_order=True).to_list() for axis in self.axes}
+        values = {axis: self.plain.unique(axis) for axis in self.axes}
         return {
             "format": FORMAT,
             "kind": "sweep",
             "scenario": self.scenario.title,
             "set": self.scenario.sets,
             "axes": values,
-            "seeds": self.frame.get_column("seed").unique(maintain_order=True).to_list(),
-            "runs": self.frame.height,
+            "seeds": self.plain.unique("seed"),
+            "runs": self.plain.height,
             "measures": self.figures(),
             "intervals": "confidence sequence" if self.scenario.is_sequential else "student-t",
             "anabranch_version": _engine.version(),
@@ -148,49 +164,104 @@ class SweepResult:
 
     def figures(self) -> list[str]:
         """The columns that hold figures rather than what was varied."""
-        return [c for c in self.frame.columns if c not in {*self.axes, "seed", "digest"}]
+        others = {*self.axes, *columns_of_numbers(self.axes), "seed", "digest"}
+        return [c for c in self.plain.columns if c not in others]
+
+    def column(self, name: str) -> list[Any]:
+        """A column of ``frame``, one value per run.
+
+            >>> from anabranch import Scenario
+            >>> link = {"between": ["S", "R"], "rate": "1 Mbit/s", "delay": "5 ms"}
+            >>> flow = {"from": "S", "to": "R"}
+            >>> base = Scenario.from_dict({"duration": "1 s", "link": {"a": link}, "flow": {"main": flow}})
+            >>> swept = base.sweep({"link.a.rate": ["5 Mbit/s", "0.01 Gbit/s"]})
+            >>> swept.column("rate_mbit_s")
+            [5.0, 10.0]
+            >>> swept.column("goodput") == swept.column("flow.main.goodput_mbit_s")
+            True
+
+        Args:
+            name: A column, its last parts (``rate`` for ``link.a.rate``), or a figure's short name.
+
+        Raises:
+            UserError: There is no such column, or several have this name.
+        """
+        figures = self.figures()
+        others = [c for c in self.plain.columns if c not in set(figures)]
+        found = [c for c in others if c == name] or [c for c in others if c.endswith(f".{name}")]
+        if len(found) > 1:
+            raise ambiguous(name, found)
+        return self.plain[found[0] if found else self._figure(name, others)]
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self.column(name)
+
+    def _figure(self, name: str, others: Sequence[str] = ()) -> str:
+        """The figure that a name means; ``others`` are nearest names, too."""
+        if name in self.plain.columns:
+            return name
+        return one_figure(name, self.figures(), "the sweep has no figure", others)
 
     def estimates(self, figure: str) -> list[tuple[tuple[Any, ...], Estimate | None]]:
         """``figure`` at every point of the grid, in grid order; ``None`` where it does not apply.
 
-        Raises:
-            UserError: There is no such figure.
-        """
-        from anabranch.errors import nearest
+        Args:
+            figure: A column of ``frame``, its last parts where they tell it from the others, or a short name
+                (``"goodput"``).
 
-        if figure not in self.frame.columns:
-            raise UserError(f'the sweep has no figure "{figure}"', hint=nearest(figure, self.figures()))
-        return self._estimates(self._groups(), self.frame.get_column(figure))
+        Raises:
+            UserError: There is no such figure, or several have this name.
+        """
+        return self._estimates(self._groups(), self.plain[self._figure(figure)])
 
     def table(self, figures: Sequence[str] | None = None) -> pl.DataFrame:
-        """One row per point: the axes, then mean, lower, upper, n of each figure (all of them when left out)."""
-        import polars as pl
+        """One row per point: the axes, those that are quantities as numbers, then mean, lower, upper, n of each figure.
+
+        Args:
+            figures: As of :meth:`estimates`; all of them when left out. Columns have the whole names.
+
+        Raises:
+            UserError: There is no such figure, or several have this name.
+        """
+        from anabranch.table import for_user
+
+        frame: pl.DataFrame = for_user(self.plain_table(figures))
+        return frame
+
+    def plain_table(self, figures: Sequence[str] | None = None) -> Table:
+        """The same table in plain Python."""
+        import numpy as np
+
+        from anabranch.table import Column, Table, column_of
 
         groups = self._groups()
-        columns: dict[str, Any] = {axis: [group.point[k] for group in groups] for k, axis in enumerate(self.axes)}
-        chosen = list(figures if figures is not None else self.figures())
-        if not chosen:
-            columns = {axis: [] for axis in self.axes}
+        chosen = [self._figure(name) for name in figures] if figures is not None else self.figures()
+        firsts = [group.runs[0] for group in groups] if chosen else []
+        taken = np.array(firsts, dtype=np.int64)
+        columns = {axis: self.plain.column(axis).take(taken) for axis in self.axes}
+        for axis in self.axes:
+            if numbers := numbers_of(axis, columns[axis].to_list()):
+                columns[numbers.column] = column_of(numbers.values, "f8")
+        unknown = column_of([None] * len(groups), "f8")
         for figure in chosen:
-            if figure not in self.frame.columns:
-                self.estimates(figure)
-            values = self.frame.get_column(figure)
-            if len(groups) == values.len():
+            if len(groups) == self.plain.height:
                 # One run per point, of which there may be millions.
-                known = values.cast(pl.Float64).is_finite().fill_null(value=False)
-                columns[f"{figure}.mean"] = values.cast(pl.Float64).set(~known, None)
-                columns[f"{figure}.lower"] = columns[f"{figure}.upper"] = [None] * len(groups)
-                columns[f"{figure}.n"] = known.cast(pl.Int64)
+                values = self.plain.numbers(figure)
+                known = np.isfinite(values)
+                columns[f"{figure}.mean"] = column_of(np.where(known, values, np.nan))
+                columns[f"{figure}.lower"] = columns[f"{figure}.upper"] = unknown
+                columns[f"{figure}.n"] = Column("i8", known.astype("i8"))
                 continue
-            intervals = [value.interval if value else None for _, value in self._estimates(groups, values)]
-            columns[f"{figure}.mean"] = [v.mean if v else None for v in intervals]
-            columns[f"{figure}.lower"] = [v.lower if v else None for v in intervals]
-            columns[f"{figure}.upper"] = [v.upper if v else None for v in intervals]
-            columns[f"{figure}.n"] = [v.n if v else 0 for v in intervals]
-        return pl.DataFrame(columns, strict=False)
+            intervals = [value.interval if value else None for _, value in self._estimates(groups, self.plain[figure])]
+            columns[f"{figure}.mean"] = column_of([v.mean if v else None for v in intervals], "f8")
+            columns[f"{figure}.lower"] = column_of([v.lower if v else None for v in intervals], "f8")
+            columns[f"{figure}.upper"] = column_of([v.upper if v else None for v in intervals], "f8")
+            columns[f"{figure}.n"] = column_of([v.n if v else 0 for v in intervals], "i8")
+        return Table(columns)
 
-    def _estimates(self, groups: Sequence[_Group], values: pl.Series) -> list[tuple[tuple[Any, ...], Estimate | None]]:
-        column = values.to_list()
+    def _estimates(
+        self, groups: Sequence[_Group], column: Sequence[float | None]
+    ) -> list[tuple[tuple[Any, ...], Estimate | None]]:
         rule = sequence_interval if self.scenario.is_sequential else mean_interval
         return [
             (tuple(g.point), _estimate([column[run] for run in g.runs], rule, is_deterministic=g.is_deterministic))
@@ -199,50 +270,79 @@ class SweepResult:
 
     def _groups(self) -> list[_Group]:
         """The runs of each point, in the order of the points' first runs."""
-        import polars as pl
-
-        numbered = self.frame.select(*self.axes, "digest").with_row_index("\0run")
-        parts = [
-            pl.col("\0run"),
-            pl.col("digest").n_unique().alias("\0digests"),
-            pl.col("digest").is_null().any().alias("\0unknown"),
-        ]
+        digests = self.plain["digest"]
+        found: dict[tuple[Any, ...], list[int]] = {}
         # Without axes all runs are of one point.
-        grouped = (
-            numbered.group_by(self.axes, maintain_order=True).agg(parts)
-            if self.axes
-            else numbered.select(part.implode() if i == 0 else part for i, part in enumerate(parts))
-        )
+        points = self.plain.select(*self.axes) if self.axes else [()] * self.plain.height
+        for run, point in enumerate(points):
+            found.setdefault(point, []).append(run)
         return [
-            _Group(point, runs, len(runs) > 1 and digests == 1 and not unknown)
-            for *point, runs, digests, unknown in grouped.iter_rows()
-            if runs
+            _Group(point, runs, len(runs) > 1 and None not in (own := {digests[run] for run in runs}) and len(own) == 1)
+            for point, runs in found.items()
         ]
 
-    def plot(self, y: str, *, x: str | None = None, hue: str | None = None, ax: Axes | None = None) -> Axes:
+    @overload
+    def plot(
+        self,
+        y: str,
+        *,
+        x: str | None = None,
+        color: str | None = None,
+        col: None = None,
+        ax: Axes | None = None,
+        hue: str | None = None,
+    ) -> Axes: ...
+
+    @overload
+    def plot(
+        self, y: str, *, x: str | None = None, color: str | None = None, col: str, hue: str | None = None
+    ) -> Figure: ...
+
+    def plot(
+        self,
+        y: str,
+        *,
+        x: str | None = None,
+        color: str | None = None,
+        col: str | None = None,
+        ax: Axes | None = None,
+        hue: str | None = None,
+    ) -> Axes | Figure:
         """Draw a figure over an axis of the grid, with 95 % intervals where there are repeats.
 
             >>> from anabranch import Scenario
             >>> base = Scenario.from_file("reordering.toml").set("duration", "1 s")
-            >>> swept = base.sweep({"flow.main.cc": ["reno", "cubic"]})
-            >>> swept.plot("goodput_mbit_s", x="flow.main.cc").get_ylabel()
-            'flow.main.goodput_mbit_s'
+            >>> grid = {"link.bottleneck.rate": ["5 Mbit/s", "10 Mbit/s"], "flow.main.cc": ["reno", "cubic"]}
+            >>> swept = base.sweep(grid)
+            >>> axes = swept.plot(x="rate", y="goodput", color="cc")
+            >>> axes.get_xlabel(), axes.get_ylabel()
+            ('link.bottleneck.rate (Mbit/s)', 'goodput (Mbit/s), flow main')
+            >>> [panel.get_title() for panel in swept.plot(x="rate", y="goodput", col="cc").axes]
+            ['cc: reno', 'cc: cubic']
 
         Args:
-            y: The figure: a column of ``frame``, or its last parts where they tell it from the others.
-            x: The axis to the right, likewise; the first when left out.
-            hue: The axis whose values differ in colour; otherwise every line has a colour of its own.
+            y: The figure, as of :meth:`estimates`: ``"goodput"``.
+            x: The axis to the right, by its path or the last parts of it; the first when left out. Quantities are drawn
+                by their size, on a logarithmic scale where they span much.
+            color: The axis whose values differ in colour; the other one where there are two. Points that differ in
+                further axes have lines of their own. ``"flow"``, ``"link"``, ``"group"`` or ``"gateway"``, here, as
+                ``x`` or as ``col``, draws a figure of each of them.
+            col: The axis whose values have a panel each, with common scales.
             ax: Where to draw; axes of a new figure when left out.
+            hue: The same as ``color``.
+
+        Returns:
+            The axes that were drawn into; with ``col`` the figure.
 
         Raises:
-            UserError: There is no such figure or axis.
+            UserError: There is no such figure or axis, or a short name is ambiguous.
         """
         from anabranch.plot.result import plot_sweep
 
-        return plot_sweep(self, y, x=x, hue=hue, ax=ax)
+        return plot_sweep(self, y, x=x, color=color or hue, col=col, ax=ax)
 
     def report(self, path: str | Path, *, force: bool = False) -> None:
-        """Write one HTML page: each measure in small multiples with intervals, heat maps, parallel coordinates.
+        """Write one HTML page: a table of all points, and each measure over each axis with intervals.
 
             >>> from anabranch import Scenario
             >>> base = Scenario.from_file("reordering.toml").set("duration", "1 s")
@@ -372,6 +472,7 @@ def sweep(
     try:
         made, figures = runner.chosen(chosen, points, repeat)
     finally:
+        engine.close()
         kept.close()
         tables.note()
     swept = SweptScenario(
@@ -380,7 +481,7 @@ def sweep(
         plan.resolved.get("resolved_scenario", {}),
         is_sequential=chosen.until is not None,
     )
-    result = SweepResult(plan.points.axes, figures.frame(plan.points.axes, made), swept)
+    result = SweepResult(plan.points.axes, figures.table(plan.points.axes, made), swept)
     if where.shard is None:
         tables.finish(result)
     return result
@@ -543,8 +644,7 @@ def _plan(scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | N
     space = read_space(choice.ranges, choice.design, choice.points)
     if choice.until is not None:
         read_until(choice.until)
-    if repeat is not None and repeat < 1:
-        raise UserError(f"{argument('repeat', repeat)}: at least 1 was expected")
+    check_repeat(repeat)
     if choice.refine is not None:
         rounds.read_refine(choice.refine, space)
     axes, given, resolved = planned_axes(scenario, grid)
@@ -569,10 +669,11 @@ def _plan(scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | N
     names = dict.fromkeys((axis for factor in factors for axis in factor.axes), ())
 
     def told(error: ScenarioError, sets: Sequence[str]) -> ScenarioError:
+        from anabranch.full_keys import add_hint
         from anabranch.grid import blame
         from anabranch.schema import in_words_of_python
 
-        return in_words_of_python(blame(error, sets, places, given, varied))
+        return in_words_of_python(blame(add_hint(error, sets, scenario.text), sets, places, given, varied), scenario)
 
     for values in design.to_check(factors):
         sets = sets_of(names, values)

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from anabranch.errors import UserError
-from anabranch.files import MAX_RESULT_BYTES, NoSuchFileError, read_bytes
+from anabranch.extras import is_installed
+from anabranch.files import NoSuchFileError, read_head
 from anabranch.output import read_manifest, to_json, write_manifest
-from anabranch.output_file import write_whole
+from anabranch.output_file import HEAD_BYTES, write_whole
 from anabranch.points import FOLDER
 from anabranch.segments import segments
 from anabranch.stored import StoredKind
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from anabranch.sweep import SweepResult
+    from anabranch.table import Table
 
 FORMAT = 1
 """Of ``sweep.json``."""
 SWEEP_FILE = "sweep.json"
 """What a sweep's directory says of its tables: see :meth:`anabranch.SweepResult.read`."""
-TABLES = ("runs.parquet", "table.parquet", "runs.csv", SWEEP_FILE)
-"""The files of a finished sweep beside its points."""
-CSV_ROWS = 10_000
-"""Rows of a table that are text at a time."""
+REPORT = "report.html"
+"""The page that the command writes beside the tables."""
+_PARQUET = ("runs.parquet", "table.parquet")
+_PLAIN = ("table.csv",)
+
+
+def table_files() -> tuple[str, ...]:
+    """The files of a finished sweep beside its points: Parquet where polars is installed; ``runs.csv`` in any case."""
+    return (*(_PARQUET if is_installed("polars") else _PLAIN), "runs.csv", SWEEP_FILE)
+
 
 _AGAIN = "call the same `anabranch sweep … --out` again: it goes on where it stopped"
 
@@ -86,9 +91,9 @@ class SweepDirectory:
         """
         if self.directory is None:
             return
-        for name in TABLES:
+        for name in (*table_files(), REPORT):
             path = self.directory / name
-            if os.path.lexists(path) and name not in self.ours:
+            if os.path.lexists(path) and name not in self.ours and not (name == REPORT and _is_page(path)):
                 # Another sweep may have finished here since.
                 manifest = read_manifest(self.directory)
                 if manifest is not None and name in manifest.files:
@@ -111,29 +116,47 @@ class SweepDirectory:
 
     def finish(self, result: SweepResult) -> None:
         """Write the tables, what is needed to read them again, and the manifest."""
+        from anabranch.table_file import csv_lines, parquet
+
         if self.directory is None:
             return
+        # It shows the earlier tables.
+        self._remove(REPORT)
         # Listed before they are there: a sweep that is killed meanwhile recognises them the next time.
-        self.ours.update(TABLES)
-        self.note(TABLES)
-        for name, frame in (("runs.parquet", result.frame), ("table.parquet", result.table())):
-            buffer = io.BytesIO()
-            frame.write_parquet(buffer, compression="zstd")
-            self._add(name, [buffer.getvalue()])
-        self._add("runs.csv", _csv(result.frame))
+        names = table_files()
+        for name in self.ours.intersection(_PARQUET + _PLAIN).difference(names):
+            # Of an earlier sweep with polars, or without: a reader would take it for this one's.
+            (self.directory / name).unlink(missing_ok=True)
+        self.ours.update(names)
+        self.note(names)
+        table = result.plain_table()
+        if "runs.parquet" in names:
+            self.add("runs.parquet", [parquet(result.plain)])
+            self.add("table.parquet", [parquet(table)])
+        else:
+            self.add("table.csv", csv_lines(table))
+        self.add("runs.csv", csv_lines(result.plain))
         # Last: it describes the tables, which are there then.
-        self._add(SWEEP_FILE, [to_json(result.to_json())])
+        self.add(SWEEP_FILE, [to_json(result.to_json())])
         self.note()
 
-    def _add(self, name: str, content: Iterable[bytes]) -> None:
+    def _remove(self, name: str) -> None:
+        if self.directory is not None and name in self.ours:
+            (self.directory / name).unlink(missing_ok=True)
+            self.ours.discard(name)
+
+    def add(self, name: str, content: Iterable[bytes]) -> None:
+        """Write a file of ours; :meth:`note` lists it."""
         if self.directory is not None:
             write_whole(self.directory / name, content)
             self.ours.add(name)
 
 
-def _csv(frame: pl.DataFrame) -> Iterator[bytes]:
-    for part in range(0, max(frame.height, 1), CSV_ROWS):
-        yield frame.slice(part, CSV_ROWS).write_csv(include_header=part == 0).encode()
+def _is_page(path: Path) -> bool:
+    """A page of ours, which `--report` has written here."""
+    from anabranch.report.page import is_page_of_ours
+
+    return path.is_file() and is_page_of_ours(read_head(path, HEAD_BYTES))
 
 
 def read_sweep(directory: Path) -> SweepResult:
@@ -142,43 +165,53 @@ def read_sweep(directory: Path) -> SweepResult:
     Raises:
         UserError: There is none, or it has been changed.
     """
-    import polars as pl
-
     from anabranch.sweep import SweepResult, SweptScenario
+    from anabranch.table_file import read_csv, read_parquet
 
+    path = directory / "runs.parquet"
     try:
         about = _SWEEP.read(directory / SWEEP_FILE)
-        content = read_bytes(directory / "runs.parquet", most=MAX_RESULT_BYTES)
+        axes = about["axes"]
+        manifest = read_manifest(directory)
+        # A sweep of an installation without polars lists no Parquet; without polars any sweep is read from CSV.
+        has_parquet = manifest is None or path.name in manifest.files
+        if is_installed("polars") and has_parquet:
+            table = read_parquet(path, _AGAIN)
+        else:
+            path = path.with_suffix(".csv")
+            texts = [axis for axis, values in axes.items() if all(isinstance(value, str) for value in values)]
+            table = read_csv(path, _AGAIN, ("digest", *texts))
     except NoSuchFileError as error:
         raise UserError(f"{error.message}; the sweep is not finished", hint=_AGAIN) from None
-    try:
-        frame = pl.read_parquet(io.BytesIO(content))
-    except pl.exceptions.PolarsError:
-        raise UserError(f"{directory / 'runs.parquet'} is not a whole Parquet table", hint=_AGAIN) from None
-    axes = list(about["axes"])
-    _check_columns(directory / "runs.parquet", frame, axes)
+    _check_columns(path, table, list(axes))
     is_sequential = about.get("intervals") == "confidence sequence"
     swept = SweptScenario(about["scenario"], about["set"], about["resolved_scenario"], is_sequential)
-    return SweepResult(axes, frame, swept)
+    return SweepResult(list(axes), table, swept)
 
 
-def _check_columns(path: Path, frame: pl.DataFrame, axes: Sequence[str]) -> None:
+def _check_columns(path: Path, table: Table, axes: Sequence[str]) -> None:
     """Refuse a table of runs that lacks columns or has other types.
 
     Raises:
         UserError: The table is not as it was written.
     """
-    import polars as pl
-
     for name in (*axes, "seed", "digest"):
-        if name not in frame.columns:
+        if name not in table:
             raise UserError(f"{path} has no column {name}, which is expected", hint=_AGAIN)
-    for name, kind in frame.schema.items():
+    for name in table.columns:
+        column = table.column(name)
+        is_empty = not table.has(name).any()
         if name == "seed":
-            is_right = kind.is_integer() and frame[name].null_count() == 0
+            is_right = column.kind in ("i8", "u8", "u4") and bool(table.has(name).all())
         elif name == "digest":
-            is_right = kind in (pl.String, pl.Null)
+            is_right = is_empty or column.kind == "text"
         else:
-            is_right = name in axes or kind.is_numeric() or kind in (pl.Null, pl.Boolean)
+            is_right = name in axes or is_empty or column.kind not in ("text", "object")
         if not is_right:
-            raise UserError(f"{path}: the column {name} has values of another kind ({kind})", hint=_AGAIN)
+            raise UserError(
+                f"{path}: the column {name} has values of another kind ({_KINDS[column.kind]})", hint=_AGAIN
+            )
+
+
+_KINDS = {"f8": "numbers", "u8": "numbers", "u4": "numbers", "i8": "numbers", "?": "flags", "text": "text",
+          "object": "lists"}  # fmt: skip

@@ -100,9 +100,14 @@ def plain(value: Any) -> Any:
         return [plain(inner) for inner in value]
     if hasattr(value, "tolist"):
         return plain(value.tolist())
-    raise UserError(
-        f"a {type(value).__name__} cannot stand in a scenario", hint="use text, numbers, lists and mappings"
-    )
+    home = str(getattr(value, "__module__", ""))
+    if callable(value) and home.startswith("anabranch.builders."):
+        name = f"{home.rpartition('.')[2]}.{value.__name__}"
+        raise UserError(f"{name} is a function and cannot stand in a scenario", hint=f"call it: {name}()")
+    hint = "use text, numbers, lists and mappings"
+    if str(getattr(value, "__name__", "")).startswith("anabranch.builders."):
+        hint = f"use one of its functions: dir({value.__name__.rpartition('.')[2]}) lists them"
+    raise UserError(f"a {type(value).__name__} cannot stand in a scenario", hint=hint)
 
 
 def write_value(value: Any) -> str:

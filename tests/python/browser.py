@@ -7,6 +7,9 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,79 @@ def asked(page: str, expression: str, folder: Path, *options: str, name: str = "
     return json.loads(html.unescape(found[1]))
 
 
+WIDTHS = (1280, 400)
+"""Of a desktop and of a telephone, in pixels."""
+
+# A frame may be narrower than Chromium's narrowest window, and sends its findings to the page that holds it.
+_FRAME = """<script src="axe.min.js"></script><script>addEventListener("load", async () => {
+  const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+  await pause(1000);
+  const isDark = matchMedia("(prefers-color-scheme: dark)").matches, theme = document.body.dataset;
+  if (isDark && theme.mdColorScheme) theme.mdColorScheme = "slate";
+  document.querySelectorAll("details").forEach((one) => { one.open = true; });
+  await pause(500);
+  let found;
+  try {
+    const rules = { "label-content-name-mismatch": { enabled: true } };
+    const { violations } = await axe.run(document, { resultTypes: ["violations"], preload: false, rules });
+    found = violations.flatMap(({ id, impact, nodes }) =>
+      nodes.map((node) => [id, impact, node.target.join(" "), node.failureSummary]));
+  } catch (error) { found = [["error", "critical", String(error), ""]]; }
+  parent.postMessage([window.name, innerWidth, isDark, found], "*");
+});</script></body>"""
+_FRAMES = """<!doctype html><meta name="color-scheme" content="light dark"><body><script>
+const pages = PAGES, all = {};
+addEventListener("message", ({ data: [name, width, isDark, found] }) => {
+  all[name] = [width, isDark, found];
+  document.body.dataset.probe = Object.keys(all).length === pages.length ? JSON.stringify(all) : "";
+});
+for (const [name, source, width] of pages) {
+  const frame = document.createElement("iframe");
+  Object.assign(frame, { name, src: source, style: `width:${width}px;height:900px;border:0` });
+  document.body.append(frame);
+}
+</script></body>"""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule of axe-core that a page breaks at one place."""
+
+    page: str
+    rule: str
+    impact: str
+    element: str
+    summary: str
+
+
+def violations(pages: Mapping[str, Path], folder: Path, *, dark: bool) -> list[Violation]:
+    """What axe-core finds in pages, at the widths of a desktop and of a telephone."""
+    axe = Path(str(files("axe_playwright_python") / "axe.min.js")).read_text(encoding="utf-8")
+    framed, made = [], []
+    try:
+        for name, page in pages.items():
+            copy = page.with_name(f"axe-{page.name}")
+            made += [copy, page.with_name("axe.min.js")]
+            made[-1].write_text(axe, encoding="utf-8")
+            before, end, after = page.read_text(encoding="utf-8").rpartition("</body>")
+            assert end, name
+            copy.write_text(before + _FRAME + after, encoding="utf-8")
+            framed += [(f"{name} {width}", copy.resolve().as_uri(), width) for width in WIDTHS]
+        (folder / "frames.html").write_text(_FRAMES.replace("PAGES", json.dumps(framed)), encoding="utf-8")
+        scheme = ["--blink-settings=preferredColorScheme=0"] if dark else []
+        done = _chromium(folder, *scheme, "--window-size=1400,1000", "--virtual-time-budget=300000", "--dump-dom",
+                         f"file://{folder / 'frames.html'}")  # fmt: skip
+    finally:
+        for file in made:
+            file.unlink(missing_ok=True)
+    found = re.search(r'data-probe="(.*?)"[ >]', done.stdout, re.DOTALL)
+    assert found, "axe-core gave nothing"
+    assert found[1], "not every page has been checked"
+    answers = json.loads(html.unescape(found[1]))
+    assert [(answers[name][0], answers[name][1]) for name, _, _ in framed] == [(width, dark) for _, _, width in framed]
+    return [Violation(name, *one) for name, _, _ in framed for one in answers[name][2]]
+
+
 def printed(page: str, folder: Path) -> bytes:
     """The page as Chromium prints it."""
     (folder / "printed.html").write_text(page, encoding="utf-8")
@@ -41,4 +117,4 @@ def printed(page: str, folder: Path) -> bytes:
 def _chromium(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
                "--virtual-time-budget=8000", *arguments]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)  # noqa: S603
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)  # noqa: S603

@@ -14,6 +14,7 @@ if importlib.util.find_spec("anabranch._engine") is None:
     pytest.exit("the engine is not built: run `make setup`", returncode=2)
 
 from .command import Call, call  # noqa: E402 - it imports the engine
+from .sample import copied  # noqa: E402
 
 
 @pytest.fixture
@@ -29,3 +30,9 @@ def scenario_file() -> Path:
 @pytest.fixture
 def sample_study() -> Path:
     return HERE / "data" / "sample-study"
+
+
+@pytest.fixture(scope="session")
+def small_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample study where its figures do not matter: 16 runs. Every test may read it, none writes."""
+    return copied(tmp_path_factory.mktemp("small") / "sample-study", (8, 70, 95))

@@ -140,10 +140,11 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Captur
 @pytest.mark.parametrize("link", ["access", "bottleneck", "last"])
 def test_tshark_finds_nothing_malformed(captured: Callable[[str], Captured], text: str, link: str) -> None:
     file = captured(text).file(link)
-    assert tshark(file, "-Y", "_ws.malformed or _ws.short or tcp.checksum.status == 0 or ip.checksum.status == 0") == ""
-    good = tshark(file, "-Y", "tcp.checksum.status == 1 and ip.checksum.status == 1", "-T", "fields", "-e", "tcp.len")
-    every = tshark(file, "-T", "fields", "-e", "frame.number")
-    assert len(good.splitlines()) == len(every.splitlines()) > 1000
+    fields = ("tcp.checksum.status", "ip.checksum.status", "_ws.malformed", "_ws.short")
+    lines = tshark(file, "-T", "fields", *[part for field in fields for part in ("-e", field)]).splitlines()
+    # Both sums are right, nothing is malformed or short.
+    assert set(lines) == {"1\t1\t\t"}
+    assert len(lines) > 1000
 
 
 @needs_tshark

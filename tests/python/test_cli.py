@@ -187,8 +187,8 @@ def test_a_study_is_named_or_all_are_meant(anabranch: Call, arguments: list[str]
     assert (done.status, done.out, done.err) == (2, "", message)
 
 
-def test_all_runs_every_study(anabranch: Call, sample_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anabranch.checkout.shipped_studies", lambda: {"one": sample_study, "two": sample_study})
+def test_all_runs_every_study(anabranch: Call, small_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anabranch.checkout.shipped_studies", lambda: {"one": small_study, "two": small_study})
     documents = json.loads(anabranch("study", "--all", "--quick", "--json").out)
     assert [document["study"] for document in documents] == ["sample-study", "sample-study"]
 
@@ -451,6 +451,7 @@ def test_sweep(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
         "anabranch.json",
         "points",
+        "report.html",
         "runs.csv",
         "runs.parquet",
         "sweep.json",
@@ -469,18 +470,18 @@ def test_parse_grid() -> None:
     assert parse_grid("a=true,false") == ("a", [True, False])
 
 
-def test_study_json(anabranch: Call, sample_study: Path) -> None:
-    done = anabranch("study", sample_study, "--quick", "--json")
+def test_study_json(anabranch: Call, small_study: Path) -> None:
+    done = anabranch("study", small_study, "--quick", "--json")
     assert (done.status, done.err) in {(0, ""), (1, done.err)}
     document = json.loads(done.out)
     assert (document["study"], document["mode"], document["engine"]) == ("sample-study", "quick", "sim")
-    both = json.loads(anabranch("study", sample_study, sample_study, "--quick", "--json").out)
+    both = json.loads(anabranch("study", small_study, small_study, "--quick", "--json").out)
     assert [d["study"] for d in both] == ["sample-study", "sample-study"]
 
 
-def test_study_whose_check_is_none(anabranch: Call, sample_study: Path, tmp_path: Path) -> None:
+def test_study_whose_check_is_none(anabranch: Call, small_study: Path, tmp_path: Path) -> None:
     target = tmp_path / "study"
-    shutil.copytree(sample_study, target)
+    shutil.copytree(small_study, target)
     path = target / "study.toml"
     text = path.read_text(encoding="utf-8").replace('"0.40 <= lowest <= 0.60"', '"lowest > 0"')
     path.write_text(text, encoding="utf-8")
@@ -657,8 +658,8 @@ def test_list_says_what_things_are(anabranch: Call) -> None:
     assert "A cubic function of the time since the last loss" in anabranch("list", "cc").out
 
 
-def test_a_study_says_what_its_figures_count(anabranch: Call, sample_study: Path) -> None:
-    done = anabranch("study", sample_study, "--quick")
+def test_a_study_says_what_its_figures_count(anabranch: Call, small_study: Path) -> None:
+    done = anabranch("study", small_study, "--quick")
     assert "S2   reproduced\n     NewReno loses up to about 50 %\n     accept if     minimum over RI" in done.out
     assert [line for line in done.out.splitlines() if len(line) > 80] == []
     assert "Control: what the check says of a system known to be wrong" in done.out

@@ -1,19 +1,21 @@
-"""Sweeps on a Ray cluster: the same tables as here, whatever happens to its nodes."""
+"""Sweeps on a Ray cluster, without Ray: what is repeated, what is blamed, what is kept. See also tests/cluster."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import os
-import subprocess
-import sys
+from collections import deque
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from anabranch import cluster
+from anabranch.cluster_driver import Answer, Done, Failure, Ready, work
 from anabranch.errors import UserError
 from anabranch.maker import FailedRunError, Jobs, Order
+from anabranch.points import Job
 
 from .command import Call
 
@@ -31,81 +33,6 @@ to = "R"
 repeat = 20
 "flow.main.cc" = ["reno", { kind = "cubic", beta = 0.8 }]
 """
-needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
-
-# A program of its own: Ray takes the process over, and warns of its own files when it leaves.
-TWO_NODES = """\
-import os, sys, threading, time
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-from ray.cluster_utils import Cluster
-from anabranch import Scenario
-
-nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-second = nodes.add_node(num_cpus=1)
-nodes.wait_for_nodes()
-file, out, repeat, kill = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "kill"
-killed = []
-
-def progress(done, total):
-    if kill and not killed and 0 < done < total:
-        killed.append(done)
-        nodes.remove_node(second, allow_graceful=False)
-
-Scenario.from_file(file).sweep(repeat=repeat, out=out, ray=nodes.address, progress=progress)
-if kill and not killed:
-    sys.exit("no node was killed")
-"""
-
-
-def swept(tmp_path: Path, repeat: int, kill: str) -> Path:
-    """Sweep on two nodes, of which one may be killed; the directory of the tables."""
-    (tmp_path / "path.toml").write_text(TEXT)
-    command = [sys.executable, "-c", TWO_NODES, str(tmp_path / "path.toml"), str(tmp_path / "ray"), str(repeat), kill]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)  # noqa: S603 - our own
-    assert done.returncode == 0, done.stderr[-4000:]
-    return tmp_path / "ray"
-
-
-def check_same(ray: Path, here: Path) -> None:
-    assert (ray / "runs.csv").read_bytes() == (here / "runs.csv").read_bytes()
-    assert (ray / "sweep.json").read_bytes() == (here / "sweep.json").read_bytes()
-
-
-@needs_ray
-def test_two_nodes_shards_and_one_process_give_the_same_tables(tmp_path: Path, anabranch: Call) -> None:
-    ray = swept(tmp_path, 20, "no")
-    assert anabranch("sweep", tmp_path / "path.toml", "--out", tmp_path / "here").status == 0
-    check_same(ray, tmp_path / "here")
-    parts = [tmp_path / f"part-{i}" for i in (1, 2, 3)]
-    for i, part in enumerate(parts, 1):
-        assert anabranch("sweep", tmp_path / "path.toml", "--shard", f"{i}/3", "--out", part).status == 0
-    assert anabranch("sweep", "merge", *parts, "--out", tmp_path / "merged").status == 0
-    check_same(ray, tmp_path / "merged")
-
-
-@needs_ray
-def test_a_node_that_is_killed_in_mid_run_loses_nothing(tmp_path: Path, anabranch: Call) -> None:
-    ray = swept(tmp_path, 2000, "kill")
-    assert anabranch("sweep", tmp_path / "path.toml", "--repeat", 2000, "--out", tmp_path / "here").status == 0
-    check_same(ray, tmp_path / "here")
-
-
-@needs_ray
-@pytest.mark.parametrize(
-    ("address", "says"),
-    [
-        ("127.0.0.1:1", "cannot be reached: "),
-        ("nowhere", "HOST:PORT, auto or local was expected"),
-        ("127.0.0.1:99999", "HOST:PORT, auto or local was expected"),
-    ],
-)
-def test_a_cluster_that_cannot_be_reached(anabranch: Call, tmp_path: Path, address: str, says: str) -> None:
-    (tmp_path / "path.toml").write_text(TEXT)
-    done = anabranch("sweep", tmp_path / "path.toml", "--ray", address, "--out", tmp_path / "out")
-    assert (done.status, done.out) == (2, "")
-    assert f"--ray {address}: {says}" in done.err
-    assert len([line for line in done.err.splitlines() if line.startswith("error")]) == 1
-    assert not (tmp_path / "out").exists()
 
 
 def test_without_ray_the_option_says_what_is_missing(
@@ -119,42 +46,70 @@ def test_without_ray_the_option_says_what_is_missing(
 
 
 class Immediate:
-    """Stands for Ray: tasks are made when they are asked for, and answers can be changed."""
+    """A driver that makes tasks when they are submitted; some fail first, and answers can be changed."""
 
-    class exceptions:  # noqa: N801 - as Ray calls it
-        RayError = RuntimeError
-
-    def __init__(self) -> None:
+    def __init__(self, *failures: Failure) -> None:
+        self.failures = deque(failures)
         self.build: str | None = None
+        self.submitted: list[int] = []
         self.cancelled = 0
+        self._done: deque[Done] = deque()
 
-    def remote(self, **_: object) -> object:
-        return lambda function: type("Task", (), {"remote": staticmethod(lambda *given: _Ref(function(*given)))})
+    def submit(self, number: int, jobs: list[Job], order: Order) -> None:
+        from pickle import dumps
 
-    def cluster_resources(self) -> dict[str, float]:
-        return {"CPU": 2.0}
+        self.submitted.append(len(jobs))
+        answer: Answer | Failure
+        if self.failures:
+            answer = self.failures.popleft()
+        else:
+            made = work(jobs, order.digest, order.untrusted, dumps(order.controls))
+            answer = made if self.build is None else replace(made, build=self.build)
+        self._done.append(Done(number, answer, 2))
 
-    def wait(self, refs: list[object], num_returns: int) -> tuple[list[object], list[object]]:
-        return refs[-1:], refs[:-1]
+    def next(self) -> Done | Failure:
+        return self._done.pop()
 
-    def get(self, ref: object) -> cluster.Answer:
-        assert isinstance(ref, _Ref)
-        answer = ref.answer
-        return answer if self.build is None else cluster.Answer(self.build, answer.seconds, answer.made)
-
-    def cancel(self, _: object, force: bool) -> None:
+    def cancel(self) -> None:
         self.cancelled += 1
 
 
-class _Ref:
-    def __init__(self, answer: cluster.Answer) -> None:
-        self.answer = answer
-
-
-def immediate() -> tuple[cluster.Ray, Immediate]:
-    ray, inside = object.__new__(cluster.Ray), Immediate()
-    ray._ray, ray._told = inside, "ray=local"
+def immediate(*failures: Failure) -> tuple[cluster.Ray, Immediate]:
+    ray, inside = object.__new__(cluster.Ray), Immediate(*failures)
+    ray._driver, ray._told, ray._number, ray._ready = inside, "ray=local", 0, Ready("/ray/logs", 2)  # type: ignore[assignment]
     return ray, inside
+
+
+def swept(ray: cluster.Ray, count: int) -> list[int]:
+    made = ray.make(jobs(["1 s"] * count), range(count), Order(True, False, []), lambda _: None)
+    return sorted(run for runs, _ in made for run in runs)
+
+
+def test_a_lost_task_is_repeated() -> None:
+    ray, inside = immediate(*[Failure("lost", "a node died")] * (cluster.ATTEMPTS - 1))
+    assert swept(ray, 8) == list(range(8))
+    assert inside.submitted == [8] * cluster.ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    ("kind", "attempts", "says"),
+    [
+        ("lost", cluster.ATTEMPTS, "a task lost its node or worker 5 times"),
+        ("memory", 1, "a node ran out of memory"),
+        ("store", 1, "a node's object store or disk is full"),
+        ("version", 1, "a node cannot load this version of Anabranch"),
+        ("task", 1, "a task raised an error"),
+    ],
+)
+def test_a_failure_of_the_cluster_names_log_and_remedy(kind: str, attempts: int, says: str) -> None:
+    ray, inside = immediate(*[Failure(kind, "Ray's words")] * attempts)
+    with pytest.raises(cluster.ClusterError) as failed:
+        swept(ray, 8)
+    first, log, remedy = str(failed.value).splitlines()
+    assert first == f"ray=local: the cluster failed: {says}: Ray's words"
+    assert log == "  log: /ray/logs"
+    assert remedy.strip() == failed.value.hint
+    assert len(inside.submitted) == attempts
 
 
 def jobs(durations: list[str]) -> Jobs:

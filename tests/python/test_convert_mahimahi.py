@@ -25,7 +25,7 @@ law = settings(deadline=None, max_examples=50)
 PACKET = 1500
 
 traces = st.lists(st.integers(0, 5000), min_size=1, max_size=60).map(sorted).filter(lambda times: times[-1] > 0)
-rows = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 400)), min_size=2, max_size=30).filter(
+rows = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 300)), min_size=2, max_size=8).filter(
     lambda pieces: sum(length * rate for length, rate in pieces) > 0
 )
 

@@ -105,7 +105,7 @@ def test_a_cloud_keeps_few_points_and_every_place() -> None:
     cloud = Cloud()
     for k in range(10):
         x = np.arange(100_000) / 1e5 + k
-        cloud.add(pl.DataFrame({"x": x, "y": np.floor(x)}), "x", pl.col("y"))
+        cloud.add(x, np.floor(x))
     series = cloud.series("sent")
     assert cloud.taken == 1_000_000
     assert 1_000 < len(series.x) <= MAX_POINTS

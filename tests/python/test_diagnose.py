@@ -82,7 +82,9 @@ def test_one_connection_alone(anabranch: Call, capture: Path) -> None:
 def test_the_overview_fits_one_screen(anabranch: Call, capture: Path) -> None:
     done = anabranch("diagnose", capture)
     assert done.status == 0
-    assert len(done.out.splitlines()) <= 24
+    lines = done.out.splitlines()
+    assert len(lines) <= 36
+    assert max(map(len, lines)) <= 80
     assert "Connection 1: " in done.out or "Connection 2: " in done.out or "Connection 3: " in done.out
 
 

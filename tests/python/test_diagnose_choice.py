@@ -151,7 +151,7 @@ def test_a_pause_near_the_time_decides_what_is_shown(found: Diagnosis) -> None:
     document = Diagnosis({**found, "connections": [one, found["connections"][1]]})
     lines = list(overview(document, one["start_s"] + 4.0))
     assert any(line.startswith("Connection 1: ") for line in lines)
-    assert "  then: pause of 2500.0 ms at 3.000000 s, between frames 1 and 2: zero window" in lines
+    assert "  then: pause of 2500.0 ms at 3.000000 s, frames 1 to 2: zero window" in lines
 
 
 def test_nagle_in_the_smaller_direction_is_the_next_step(found: Diagnosis) -> None:

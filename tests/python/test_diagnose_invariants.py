@@ -81,7 +81,7 @@ def test_a_figure_that_cannot_be_is_found(
 edits = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), max_size=30)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(file=st.sampled_from(SHIPPED), edits=edits, cut=st.integers(0, 1 << 20), moved=st.integers(0, 200))
 def test_changed_captures_break_no_invariant(
     tmp_path: Path, file: Path, edits: list[tuple[int, int]], cut: int, moved: int
@@ -104,7 +104,7 @@ def test_changed_captures_break_no_invariant(
 @pytest.fixture(scope="module")
 def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("bomb") / "bomb.pcap.gz"
-    file.write_bytes(gzip.compress(PCAP + bytes(64 << 20)))
+    file.write_bytes(gzip.compress(PCAP + bytes(40 << 20)))
     return file
 
 
@@ -114,7 +114,7 @@ def test_a_capture_that_expands_without_end_is_refused_unless_permitted(anabranc
     assert "expands to more than 256 times its compressed size" in done.err
     done = anabranch("diagnose", bomb, "--any-expansion")
     assert done.status == 0, done.err
-    assert "4,194,304 frames" in done.out
+    assert "2,621,440 frames" in done.out
 
 
 def test_reading_reports_its_progress(bomb: Path) -> None:
@@ -150,7 +150,7 @@ def test_joined_files_are_sorted_and_said_so(tmp_path: Path) -> None:
     assert [one["duration_s"] for one in document["connections"]] == pytest.approx([0.899, 0.899])
     (line,) = remarks(document)
     assert line == (
-        "  900 packets out of order in the file (files, interfaces or queues that were joined): "
+        "900 packets out of order in the file (files, interfaces or queues that were joined): "
         "all packets were sorted by time"
     )
 

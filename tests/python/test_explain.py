@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch.cli import keys
+from anabranch.cli import keys, results
 from anabranch.cli.explain import lookup, registry
 from anabranch.errors import UserError, nearest
+from anabranch.result_names import meanings, places
 from anabranch.synonyms import plain, synonyms
 
 from .command import Call
@@ -130,3 +131,61 @@ def test_without_a_name_everything_is_listed(anabranch: Call) -> None:
     lines = anabranch("list").out.splitlines()
     assert [line for line in lines if len(line) > 80] == []
     assert {"Queues (queue)", "Stack profiles (stack)"} <= set(lines)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("goodput", "goodput_mbit_s"),
+        ("queue_delay", "p95_queue_delay_ms"),
+        ("flow.main.goodput", "goodput_mbit_s"),
+        ("srtt", "mean_srtt_ms"),
+        ("jain", "jain_index"),
+    ],
+)
+def test_a_short_name_of_a_result_is_explained(anabranch: Call, written: str, name: str) -> None:
+    done = anabranch("explain", written)
+    assert (done.status, done.err) == (0, "")
+    assert done.out == f'"{written}" is `{name}` here.\n\n{anabranch("explain", name).out}'
+    assert json.loads(anabranch("explain", written, "--json").out)["name"] == name
+
+
+def test_every_name_of_the_reference_is_explained() -> None:
+    names = {name for kind in ("tables", "keys") for part in meanings()[kind].values() for name in part}
+    assert {"goodput_mbit_s", "cwnd_packets", "jain_index", "silent_ms"} <= names
+    for name in names:
+        assert results.named(name)[0] == name
+        assert places()[name]
+
+
+def test_a_result_says_where_it_is_and_what_it_means(anabranch: Call) -> None:
+    out = anabranch("explain", "cause").out
+    assert "  table packets\n      What triggered the retransmission (rto, dup-thresh, rack, tlp and others)" in out
+    told = json.loads(anabranch("explain", "utilization", "--json").out)
+    assert told["kind"] == "key"
+    assert told["result"]["places"][0]["place"] == "links.NAME.DIRECTION of the summary"
+    assert "simulator only" in anabranch("explain", "hidden_losses").out
+    assert "Columns: flow, direction, packet_index" in anabranch("explain", "packets").out
+
+
+def test_a_word_for_several_results_names_them_beside_what_else_it_means(anabranch: Call) -> None:
+    out = anabranch("explain", "loss").out
+    assert 'In results, "loss" is `dropped_packets` or\n`lost_packets`' in out
+    assert "bernoulli-loss (impair)" in out
+    assert "flow_completion_time_s (result)" in anabranch("explain", "completion_time").out
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("goodputt", "goodput"), ("jain_indx", "jain_index"), ("retransmited", "retransmitted"), ("cubik", "cubic")],
+)
+def test_an_unknown_word_names_the_nearest(anabranch: Call, name: str, hint: str) -> None:
+    done = anabranch("explain", name)
+    assert (done.status, done.out) == (2, "")
+    assert done.err == f'error: there is nothing called "{name}"\n  did you mean "{hint}"?\n'
+
+
+def test_explanations_of_results_fit_80_columns(anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anabranch.cli.explain.registry", lambda: ITEMS)
+    for name in ("goodput", "queue_delay_ms", "silent_ms", "completion_time", "packets"):
+        assert [line for line in anabranch("explain", name).out.splitlines() if len(line) > 80] == []

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from anabranch import Scenario, UserError, diagnose
+from anabranch.fitted import words
 from anabranch.fitted.advice import advised, verdict
 from anabranch.fitted.remedies import case, relevant
 from anabranch.fitted.replay import replayed
 from anabranch.fitted.scenario import fitted
+from anabranch.shown import html
 
 from .command import Call
 
@@ -139,6 +141,74 @@ def test_nothing_helps_a_slow_application(tmp_path: Path) -> None:
     assert verdict(found, rows) == "Nothing helps: the application was the limit, not the path or TCP."
 
 
+def remedied(**changes: tuple[float, float, float]) -> dict[str, Any]:
+    """A remedy that helps; each change is its mean, and the ends of its interval."""
+    values = {"gain": (0.53, 0.4, 0.6), "rtt_change": (0.0, -0.1, 0.1), "cost_to_others": (0.0, -0.1, 0.1), **changes}
+    return {
+        "title": "BBR",
+        "effort": "sender",
+        "helps": True,
+        "goodput_mbit_s": {"mean": 7.0},
+        "rtt_ms": {"mean": 60.0},
+        **{name: dict(zip(("mean", "low", "high"), value, strict=True)) for name, value in values.items()},
+    }
+
+
+@pytest.mark.parametrize(
+    ("cost", "told"),
+    [
+        ((0.44, 0.4, 0.5), "takes 44 % from the others"),
+        ((-0.12, -0.2, -0.1), "gives the others 12 % more"),
+        ((0.3, -0.1, 0.7), "may take 30 % from the others"),
+        ((0.01, -0.1, 0.1), "takes nothing measurable from the others"),
+        ((0.001, 0.0005, 0.002), "takes nothing measurable from the others"),
+    ],
+)
+def test_the_headline_of_advice_has_its_cost_to_others(cost: tuple[float, float, float], told: str) -> None:
+    headline = verdict({}, [remedied(cost_to_others=cost)])
+    assert headline == f"BBR: +53 % goodput, and {told} (to be changed at the sender)."
+
+
+def test_the_headline_of_advice_has_a_longer_round_trip() -> None:
+    headline = verdict({}, [remedied(rtt_change=(0.26, 0.2, 0.3))])
+    assert headline.startswith("BBR: +53 % goodput, round trip +26 %, and takes nothing")
+
+
+def test_advice_keeps_to_80_columns() -> None:
+    row = remedied(gain=(40.82, 10.16, 98.6), cost_to_others=(-12.3, -20.0, -1.0))
+    row |= {"title": "a buffer of one bandwidth-delay product", "effort": "both ends and a second line"}
+    rows = [row, remedied(gain=(0.041, 0.0409, 0.0411))]
+    lines = list(words.advice(rows, verdict({}, rows)))
+    assert max(map(len, lines)) <= 80
+    assert lines[-1] == "    at the sender"
+
+
+ESTIMATE = {"seen": "measured", "value": 20.0, "low": 19.9996, "high": 20.0001}
+PATH_MODEL = {
+    "bottleneck": "not seen",
+    "base_rtt_ms": {"seen": "measured", "value": 42.0, "low": 41.9, "high": 42.1},
+    "rate_mbit_s": ESTIMATE,
+    "rate_trace": [[0.0, 20.0], [1.0, 20.001]],
+    "buffer_bytes": {"seen": "not-seen"},
+    "buffer_ms": {"seen": "not-seen"},
+    "loss": {"kind": "none", "rate": {"high": 0.0135}},
+    "policer": None,
+    "reordering": {"ratio": {"value": None}},
+    "jitter_ms": {"seen": "at-most", "value": 0.001},
+    "flow": {"congestion_control": "cubic", "congestion_control_evidence": "assumed " * 12},
+}
+
+
+def test_a_path_in_words_has_ranges_whose_ends_differ() -> None:
+    lines = list(words.path(PATH_MODEL, ["nothing"]))
+    assert "  base round trip 42 ms (41.9 to 42.1)" in lines
+    assert "  rate 20 Mbit/s" in lines
+    assert "  buffer not seen" in lines
+    assert "  random loss not seen, below 1.35 %" in lines
+    assert lines[-1] == "  assumed: nothing"
+    assert max(map(len, lines)) <= 80
+
+
 def test_remedies_follow_the_causes(tmp_path: Path) -> None:
     found = connection(captured(tmp_path))
     names = {remedy.name for remedy in relevant(case(found, fitted(found, "made.pcapng")))}
@@ -156,6 +226,8 @@ def test_the_command_writes_a_scenario_that_runs(anabranch: Call, tmp_path: Path
     assert found["replay"]["seeds"] == 5
     names = {one.name for one in out.iterdir()}
     assert names >= {"anabranch.json", "connection.json", "replay.pcapng", "replay.svg", "report.html", "scenario.toml"}
+    report = (out / "report.html").read_text(encoding="utf-8")
+    assert f"<p><strong>{html(verdict(found, found['advice']))}</strong></p>" in report
     done = anabranch("run", out / "scenario.toml", "--json")
     assert done.status == 0, done.err
     goodput = json.loads(done.out)["flows"]["main"]["goodput_mbit_s"]

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from anabranch import Scenario
+
 ROOT = Path(__file__).parents[2]
 SWEEPS = ROOT / "examples" / "sweeps"
 TEXT = """\
@@ -54,7 +56,7 @@ def call(place: Path, command: list[str], **variables: str) -> None:
 
 
 def check_whole(place: Path) -> None:
-    call(place, ["anabranch", "sweep", "path.toml", "--out", "alone"])
+    Scenario.from_file(place / "path.toml").sweep(out=place / "alone")
     assert (place / "whole" / "runs.csv").read_bytes() == (place / "alone" / "runs.csv").read_bytes()
 
 

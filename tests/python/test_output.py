@@ -21,9 +21,9 @@ from anabranch.output import (
     read_manifest,
     whole_directory,
     write_manifest,
-    write_parquet_parts,
 )
 from anabranch.output_file import write_whole
+from anabranch.table_file import write_parts
 
 from .command import Call
 
@@ -161,11 +161,11 @@ def test_an_empty_name_is_no_directory(anabranch: Call, scenario_file: Path) -> 
         assert "it is empty; a directory was expected" in done.err
 
 
-def test_several_studies_are_not_written_among_results(anabranch: Call, tmp_path: Path, sample_study: Path) -> None:
+def test_several_studies_are_not_written_among_results(anabranch: Call, tmp_path: Path, small_study: Path) -> None:
     out = tmp_path / "out"
     with whole_directory(out, "run"):
         pass
-    done = anabranch("study", sample_study, sample_study, "--quick", "--out", out)
+    done = anabranch("study", small_study, small_study, "--quick", "--out", out)
     assert (done.status, done.out) == (2, "")
     assert f"{out} holds the results of `anabranch run`; it is left as it is" in done.err
     assert [p.name for p in out.iterdir()] == ["anabranch.json"]
@@ -173,8 +173,8 @@ def test_several_studies_are_not_written_among_results(anabranch: Call, tmp_path
 
 
 @pytest.mark.parametrize("command", ["run", "sweep", "study"])
-def test_a_full_disk_is_one_line(command: str, tmp_path: Path, scenario_file: Path, sample_study: Path) -> None:
-    what = [str(sample_study), "--quick"] if command == "study" else [str(scenario_file), "--set", "duration='1 s'"]
+def test_a_full_disk_is_one_line(command: str, tmp_path: Path, scenario_file: Path, small_study: Path) -> None:
+    what = [str(small_study), "--quick"] if command == "study" else [str(scenario_file), "--set", "duration='1 s'"]
     what += ["--grid", "flow.main.cc=reno"] if command == "sweep" else []
     done = subprocess.run(  # noqa: S603 - our own command
         [sys.executable, "-m", "anabranch", command, *what, "--out", str(tmp_path / "out")],
@@ -436,14 +436,15 @@ def test_a_scenario_that_is_a_directory_with_incomplete_results(anabranch: Call,
 def test_parts_become_row_groups_of_one_table(tmp_path: Path) -> None:
     table = pl.DataFrame({"a": range(95), "b": [None if i % 3 else str(i) for i in range(95)]})
     for rows in (10, 19, 95, 1000):
-        write_parquet_parts(tmp_path / "t.parquet", iter(table.iter_slices(rows)), rows)
+        write_parts(tmp_path, "t", iter(table.iter_slices(rows)), rows)
         assert pl.read_parquet(tmp_path / "t.parquet").equals(table)
 
 
-def test_parts_on_a_full_disk_are_an_error_of_the_system() -> None:
+def test_parts_on_a_full_disk_are_an_error_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").symlink_to("/dev/full")
     parts = pl.DataFrame({"a": range(300_000)}).iter_slices(100_000)
     with pytest.raises(OSError, match="No space left on device"):
-        write_parquet_parts(Path("/dev/full"), iter(parts), 100_000)
+        write_parts(tmp_path, "t", iter(parts), 100_000)
 
 
 def test_an_interrupt_between_parts_stays_one(tmp_path: Path) -> None:
@@ -452,4 +453,4 @@ def test_an_interrupt_between_parts_stays_one(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_parquet_parts(tmp_path / "t.parquet", parts(), 10)
+        write_parts(tmp_path, "t", parts(), 10)

@@ -13,6 +13,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pytest
 from matplotlib import pyplot
 
@@ -215,12 +216,13 @@ class TestPlot:
     def test_columns_have_a_line_for_each_flow(self, full: RunResult) -> None:
         axes = full.plot(x="time_s", y="srtt_ms")
         assert len(axes.lines) == 2
-        assert (axes.get_xlabel(), axes.get_ylabel()) == ("time_s", "srtt_ms")
+        assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (s)", "srtt (ms)")
         legend = axes.get_legend()
         assert legend is not None
         assert [text.get_text() for text in legend.get_texts()] == ["one", "two"]
         assert len(full.plot(y="queue_packets").lines) == 2
         assert len(full.plot(x="sent_s", y="queue_delay_ms", hue="fate").lines) >= 1
+        assert full.plot(y="srtt").get_ylabel() == "srtt (ms)"
 
     def test_axes_that_are_given_are_used(self, full: RunResult) -> None:
         figure, axes = pyplot.subplots()
@@ -233,19 +235,23 @@ class TestPlot:
         legend = axes.get_legend()
         assert legend is not None
         assert [text.get_text() for text in legend.get_texts()] == ["reno", "cubic"]
-        assert [text.get_text() for text in axes.get_xticklabels()] == ["5 ms", "10 ms"]
-        assert swept.plot("jain_index").get_xlabel() == "link.a.delay"
+        assert np.asarray(axes.lines[0].get_xdata()).tolist() == [5.0, 10.0]
+        assert swept.plot("jain_index").get_xlabel() == "link.a.delay (ms)"
 
     @pytest.mark.parametrize(
         ("call", "message"),
         [
             (lambda run, _: run.plot("cwmd"), 'no chart "cwmd"\n  did you mean "cwnd"'),
             (lambda run, _: run.plot(), "give a chart or y"),
+            (lambda run, _: run.plot(y="queue"), "give one of queue_packets, queue_bytes"),
             (lambda run, _: run.plot(y="cwnd_packet"), 'did you mean "cwnd_packets"'),
             (lambda run, _: run.plot(y="srtt_ms", x="sent_s"), "no table has sent_s, srtt_ms together"),
             (lambda run, _: run.plot(y="srtt_ms", table="packets"), 'the table has no column "time_s"'),
             (lambda run, _: run.plot(y="srtt_ms", table="sample"), 'did you mean "samples"'),
-            (lambda _, sweep: sweep.plot("goodput_mbit_s"), "several figures"),
+            (
+                lambda _, sweep: sweep.plot("goodput_mbit_s"),
+                "is ambiguous\n  give one of flow.one.goodput_mbit_s, flow.two",
+            ),
             (lambda _, sweep: sweep.plot("jain_index", x="rate"), 'no axis "rate"'),
             (lambda _, sweep: sweep.plot("jian_index"), 'no figure "jian_index"\n'),
         ],

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from anabranch import Scenario
-from anabranch.cli.blocks import WIDTH, laid_out, print_blocks
+from anabranch.cli.blocks import laid_out, print_blocks
+from anabranch.lines import WIDTH
 from anabranch.report.format import spread
 from anabranch.report.remarks import seconds, size
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +21,7 @@ from anabranch.report.run_output import html_report, until_the_end
 from anabranch.report.sequence import packets_of, receiver
 from anabranch.report.topology import drawing
 from anabranch.result import RunResult
+from anabranch.table import Table
 
 from .browser import asked, needs_chromium
 from .command import Call
@@ -53,7 +53,7 @@ def many() -> RunResult:
     return Scenario.from_text(MANY).run(samples_ms=10, packets=True)
 
 
-def log(arrivals: list[tuple[int, int, float, float | None]]) -> pl.DataFrame:
+def log(arrivals: list[tuple[int, int, float, float | None]]) -> Table:
     """A log of packets: first octet, octets, when sent, when arrived."""
     seen: set[int] = set()
     rows = []
@@ -61,7 +61,7 @@ def log(arrivals: list[tuple[int, int, float, float | None]]) -> pl.DataFrame:
         rows.append({"sequence_bytes": start, "payload_bytes": octets, "sent_s": sent, "received_s": received,
                      "retransmission": start in seen})  # fmt: skip
         seen.add(start)
-    return pl.DataFrame(rows, schema_overrides={"received_s": pl.Float64})
+    return Table.of_rows(rows, {"received_s": "f8"})
 
 
 def test_the_receiver_holds_what_comes_before_its_turn() -> None:
@@ -101,14 +101,14 @@ def test_the_windows_edge_lies_above_what_was_sent(result: RunResult) -> None:
 
 def test_a_ladder_has_the_original_and_the_retransmission(result: RunResult) -> None:
     own = packets_of(result, "main")
-    again = own.filter(pl.col("retransmission")).row(0, named=True)
+    again = own.where(own.flags("retransmission")).to_dicts()[0]
     data = ladder_data(result, "main", [(again["sent_s"], again["sequence_bytes"])])
     rows = [data["rows"][place] for place in data["ladders"][0] if place >= 0]
     same = [row for row in rows if row[2] == again["sequence_bytes"]]
     assert [row[4] for row in same] == [False, True]
     assert sorted(row[0] for row in rows) == [row[0] for row in rows]
     left_out = sum(-place for place in data["ladders"][0] if place < 0)
-    between = own.filter(pl.col("sent_s").is_between(rows[0][0] - 1e-6, rows[-1][0] + 1e-6)).height
+    between = sum(rows[0][0] - 1e-6 <= sent <= rows[-1][0] + 1e-6 for sent in own["sent_s"])
     assert left_out + len(rows) <= between
 
 
@@ -153,8 +153,8 @@ def test_a_report_fits_its_window(result: RunResult, many: RunResult, tmp_path: 
 @needs_chromium
 def test_report_opens_at_the_first_loss(tmp_path: Path) -> None:
     run = Scenario.from_file(DATA.parents[2] / "scenarios" / "live" / "thin.toml").run(samples_ms=10, packets=True)
-    packets = run.frame("packets")
-    first = packets.filter(pl.col("fate") == "dropped").get_column("sent_s").to_numpy().min()
+    packets = run.plain("packets")
+    first = min(packets.where(packets.is_in("fate", "dropped"))["sent_s"])
     script = """
       const { view, plots } = anabranchCharts, by = Object.fromEntries(plots.map((one) => [one.chart.name, one]));
       const size = (name, label) => by[name].plot.series.find((s) => s.label === label).points.size;
@@ -250,7 +250,7 @@ def test_a_band_lies_around_its_median() -> None:
 
 
 def test_few_flows_have_lines_of_their_own(result: RunResult) -> None:
-    assert small_multiples(result.frame("samples")) == ""
+    assert small_multiples(result.plain("samples")) == ""
     goodput = next(c for c in RunColumns(result).charts() if c.name == "goodput")
     assert [series.label for series in goodput.series] == ["main"]
     seconds = goodput.series[0].x

@@ -139,10 +139,16 @@ def test_what_no_scenario_has_is_refused_where_it_is_given(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda s: s.flow("f", source="S", target="R", cc="cubik"), "^flow: unknown congestion control `cubik`"),
-        (lambda s: s.link("l", between=("S", "R"), delay="5"), '^link: "5" has no unit'),
-        (lambda s: s.at("5", {}), '^at: "5" has no unit'),
-        (lambda s: s.at("5 s", {"link.bottleneck.upp": False}), "^at: unknown key `upp`"),
+        (
+            lambda s: s.flow("f", source="S", target="R", cc="cubik"),
+            r"^flow\('f', cc='cubik'\): unknown congestion control",
+        ),
+        (lambda s: s.link("l", between=("S", "R"), delay="5"), r"^link\('l', delay='5'\): \"5\" has no unit"),
+        (lambda s: s.at("5", {}), r"^at\('5', …\): \"5\" has no unit"),
+        (
+            lambda s: s.at("5 s", {"link.bottleneck.upp": False}),
+            r"^at\('5 s', \{'link.bottleneck.upp': False\}\): unknown key",
+        ),
         (lambda s: Scenario.from_dict({"flow": {"f": {"form": "S"}}}), "^from_dict: unknown key `form`"),
         (lambda s: Scenario.from_dict({"duratoin": "5 s"}), "did you mean `duration`"),
         (lambda s: s.set("flow..cc", "reno"), "'flow..cc' is not a dotted TOML key"),

@@ -95,9 +95,18 @@ def check(text: str, *, is_raw: bool = False) -> None:
 @pytest.mark.parametrize("kind", ["missing", "broken", "good", "directory"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_name_controls_no_terminal(
-    anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capture: bytes, command: str, kind: str
+    anabranch: Call,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capture: bytes,
+    small_study: Path,
+    command: str,
+    kind: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    # The names are the same over a study of fewer runs.
+    monkeypatch.setattr("anabranch.cli.demo.STUDY", str(small_study))
+    monkeypatch.setattr("anabranch.cli.demo.FIGURE", "fig3")
     suffix, make = COMMANDS[command]
     file = tmp_path / f"{NAME}{suffix}"
     (tmp_path / "plain.toml").write_text(TEXT)

@@ -117,7 +117,7 @@ def test_a_range_that_is_none(text: str, says: str) -> None:
         ({"ranges": {"seed": "1..9"}, "points": 4}, "does not vary seed"),
         ({"refine": "flow.main.goodput_mbit_s:3"}, "refine needs one range"),
         ({"ranges": RATES, "points": 4, "refine": "goodput"}, "FIGURE:N was expected"),
-        ({"ranges": RATES, "points": 4, "refine": "goodput:3"}, 'no figure "goodput"'),
+        ({"ranges": RATES, "points": 4, "refine": "godput:3"}, 'no figure "godput"\n  did you mean "goodput'),
         ({"ranges": RATES, "points": 4, "refine": "a:3", "until": "a:1"}, "do not go together"),
         ({"until": "flow.main.goodput_mbit_s"}, "FIGURE:WIDTH was expected"),
         ({"until": "flow.main.goodput_mbit_s:0"}, "FIGURE:WIDTH was expected"),

@@ -497,7 +497,7 @@ def test_the_table_of_a_count_has_the_mean_and_no_copy(tmp_path: Path, anabranch
 
 def test_a_chart_over_the_count_needs_no_copy(copies: SweepResult) -> None:
     axes = copies.plot("main.goodput_mbit_s")
-    assert axes.get_ylabel() == "flow.main.goodput_mbit_s"
+    assert axes.get_ylabel() == "goodput (Mbit/s), flow main"
     assert "main/0" not in copies._repr_html_()
 
 

@@ -154,6 +154,7 @@ def test_a_scenario_without_a_pair_of_runs_is_no_agreement() -> None:
 
 def test_tainted_runs_that_are_asked_for_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails for a validation without them, and for one that lets them prove something."""
+    monkeypatch.setattr(validate, "simulate", lambda *_: [figures()])
     monkeypatch.setattr(validate, "_live", lambda *_: LiveRun(figures(), ["late"], {"kernel": "6.18"}))
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml").set("duration", "1 s")
     assert validate.compare(scenario, "some/thin.toml", seeds=1, times=TIMES).left_out
@@ -170,6 +171,7 @@ def test_a_seed_without_a_pair_of_runs_is_named(monkeypatch: pytest.MonkeyPatch)
     def live(_scenario: Scenario, seed: int, attempt: int, *_: object) -> LiveRun:
         return LiveRun(figures(), ["late"] if seed == 2 and attempt > 0 else [], {"kernel": "6.18"})
 
+    monkeypatch.setattr(validate, "simulate", lambda *_: [figures()])
     monkeypatch.setattr(validate, "_live", live)
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml").set("duration", "1 s")
     made = validate.compare(scenario, "some/thin.toml", seeds=2, times=TIMES)

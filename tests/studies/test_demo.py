@@ -19,7 +19,7 @@ def test_the_page_has_the_figure_and_a_verdict_for_every_claim(tmp_path: Path) -
     assert str(tmp_path / "demo/index.html") in done.stdout
     page = (tmp_path / "demo/index.html").read_text(encoding="utf-8")
     assert "data:image/svg+xml" in page
-    rows = re.findall(r"<td>(R\d+)</td>.*?<span class='verdict badge \w+'>. ([^<]+)</span>", page)
+    rows = re.findall(r"<td[^>]*>(R\d+)</td>.*?<span class='verdict badge \w+'>. ([^<]+)</span>", page)
     assert [name for name, _ in rows] == [f"R{n}" for n in range(1, 12)]
     assert all(f"{name} " in done.stdout for name, _ in rows)
     again = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env=environment)

@@ -1,4 +1,4 @@
-"""tools/build_wheel: with a profile where rustc's own llvm-profdata is there, without one elsewhere."""
+"""tools/build_wheel: with a profile where rustc's own llvm-profdata is there, and for which machines."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "x86_64-unknown-linux-gnu"
+ARM = "aarch64-unknown-linux-gnu"
 
 CARGO = "#!/bin/sh\necho cargo 1.99.0\n"
 # It knows its version, its host and where its own tools would be.
 RUSTC = f"""#!/bin/sh
 case "$*" in
     "--print sysroot") echo "$SYSROOT" ;;
+    "--print target-libdir"*) echo "$SYSROOT/$4" ;;
     *) printf 'rustc 1.99.0\\nhost: {HOST}\\n' ;;
 esac
 """
@@ -26,6 +29,7 @@ MATURIN = """#!/bin/sh
 echo "$RUSTFLAGS | $*" >>"$CALLS"
 while [ "$1" != --out ]; do shift; done
 mkdir -p "$2" && cp "$EMPTY_WHEEL" "$2/empty.whl"
+[ -z "${EDITED:-}" ] || touch "$EDITED"
 """
 PYTHON = f"""#!/bin/sh
 case "$*" in
@@ -44,9 +48,11 @@ def _write(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def _build(tree: Path, *arguments: str, profdata: bool) -> tuple[list[str], str]:
-    """What was called in turn, and what was said."""
-    for name in ("build_wheel", "toolchain.sh", "wheel.lock"):
+def _build(
+    tree: Path, *arguments: str, profdata: bool, targets: Sequence[str] = (HOST, ARM), status: int = 0, edited: str = ""
+) -> tuple[list[str], str]:
+    """What was called in turn, and what was said; ``edited`` is a file that appears during the build."""
+    for name in ("build_wheel", "toolchain.sh", "wheel.lock", "wheel_sources.py"):
         (tree / "tools").mkdir(exist_ok=True)
         shutil.copy(ROOT / "tools" / name, tree / "tools" / name)
     (tree / ".tools/stamps").mkdir(parents=True)
@@ -57,8 +63,11 @@ def _build(tree: Path, *arguments: str, profdata: bool) -> tuple[list[str], str]
     _write(tree / "rust/rustc", RUSTC)
     if profdata:
         _write(tree / "sysroot/lib/rustlib" / HOST / "bin/llvm-profdata", PROFDATA)
+    for target in targets:
+        _write(tree / "sysroot" / target / "libstd-0.rlib", "")
     with zipfile.ZipFile(tree / "empty", "w") as wheel:
         wheel.writestr("anabranch/__init__.py", "")
+        wheel.writestr("anabranch-0.1.0.dist-info/RECORD", "anabranch-0.1.0.dist-info/RECORD,,\n")
     environment = {
         **os.environ,
         "PATH": f"{tree / 'rust'}:{os.environ['PATH']}",
@@ -66,11 +75,14 @@ def _build(tree: Path, *arguments: str, profdata: bool) -> tuple[list[str], str]
         "EMPTY_WHEEL": str(tree / "empty"),
         "CALLS": str(tree / "calls"),
         "RUSTFLAGS": "-Copt-level=3",
+        "EDITED": str(tree / edited) if edited else "",
     }
     done = subprocess.run(
-        [tree / "tools/build_wheel", *arguments], env=environment, capture_output=True, text=True, check=True
+        [tree / "tools/build_wheel", *arguments], env=environment, capture_output=True, text=True, check=False
     )
-    return (tree / "calls").read_text("utf-8").splitlines(), done.stderr
+    assert done.returncode == status, done.stderr
+    calls = tree / "calls"
+    return calls.read_text("utf-8").splitlines() if calls.exists() else [], done.stderr
 
 
 @pytest.mark.parametrize("arguments", [(), ("--target", HOST)], ids=["plain", "own target"])
@@ -92,7 +104,7 @@ def test_a_wheel_is_compiled_for_what_its_first_build_counted(tmp_path: Path, ar
 
 @pytest.mark.parametrize(
     ("arguments", "profdata"),
-    [((), False), (("--target", "aarch64-unknown-linux-gnu"), True)],
+    [((), False), (("--target", ARM), True)],
     ids=["no profdata", "another machine"],
 )
 def test_without_a_profile_a_wheel_is_built_once(tmp_path: Path, arguments: tuple[str, ...], profdata: bool) -> None:
@@ -101,3 +113,33 @@ def test_without_a_profile_a_wheel_is_built_once(tmp_path: Path, arguments: tupl
     assert "profile" not in calls[0]
     assert "--out dist" in calls[0]
     assert "without a profile" in said
+
+
+def test_a_wheel_says_its_sources(tmp_path: Path) -> None:
+    _build(tmp_path, profdata=False)
+    with zipfile.ZipFile(tmp_path / "dist/empty.whl") as wheel:
+        assert "anabranch-0.1.0.dist-info/anabranch-sources.json" in wheel.namelist()
+
+
+def test_a_wheel_of_sources_that_changed_meanwhile_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "crates").mkdir()
+    _, said = _build(tmp_path, profdata=False, edited="crates/new.rs", status=1)
+    assert "the sources changed while the wheel was built" in said
+    assert not list((tmp_path / "dist").iterdir())
+
+
+def test_all_wheels_are_those_of_the_targets_that_are_there(tmp_path: Path) -> None:
+    musl = "x86_64-unknown-linux-musl"
+    calls, said = _build(tmp_path, "--all", profdata=False, targets=(ARM, musl))
+    words = [call.partition(" | ")[2].split() for call in calls]
+    assert [(one[one.index("--compatibility") + 1], one[-1]) for one in words] == [
+        ("manylinux_2_17", HOST), ("manylinux_2_17", ARM), ("musllinux_1_2", musl),
+    ]  # fmt: skip
+    (missing,) = (line for line in said.splitlines() if "no wheel for" in line)
+    assert "aarch64-unknown-linux-musl" in missing
+
+
+def test_a_target_that_is_not_there_is_refused_with_the_way_to_it(tmp_path: Path) -> None:
+    calls, said = _build(tmp_path, "--target", ARM, profdata=False, targets=(), status=2)
+    assert calls == []
+    assert f"rustup target add {ARM}" in said

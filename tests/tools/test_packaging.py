@@ -52,13 +52,50 @@ def test_a_workflow_runs_what_exists(path: Path) -> None:
             assert os.access(ROOT / command, os.X_OK), line
 
 
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_actions_are_named_by_commit(path: Path) -> None:
+    """A tag can be moved to other code; the comment says which release the commit is."""
+    used = re.findall(r"^ *- uses: (.*)$", path.read_text("utf-8"), re.MULTILINE)
+    assert used
+    for line in used:
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
+
+
+def test_a_release_is_built_tried_attested_and_published_in_this_order() -> None:
+    """Detects a wheel that is published untried or unattested, and a job that may write more than it needs."""
+    jobs = yaml.safe_load((ROOT / ".github/workflows/wheels.yml").read_text("utf-8"))["jobs"]
+    targets = {one["target"]: one for one in jobs["wheel"]["strategy"]["matrix"]["include"]}
+    assert set(targets) == {
+        f"{machine}-unknown-linux-{libc}" for machine in ("x86_64", "aarch64") for libc in ("gnu", "musl")
+    }
+    for target, one in targets.items():
+        assert one["runner"].endswith("-arm") == target.startswith("aarch64")
+        assert ("alpine" in one.get("image", "")) == target.endswith("-musl")
+    steps = [step.get("run", step.get("uses", "")) for step in jobs["wheel"]["steps"]]
+    (built,) = (at for at, step in enumerate(steps) if step.startswith("tools/build_wheel --target"))
+    tried = [at for at, step in enumerate(steps) if "packaging/try-wheel" in step]
+    (kept,) = (at for at, step in enumerate(steps) if "upload-artifact" in step)
+    assert len(tried) == 2
+    assert built < min(tried)
+    assert max(tried) < kept
+    assert (jobs["attest"]["needs"], jobs["publish"]["needs"]) == ("wheel", "attest")
+    assert any("attest-build-provenance" in step["uses"] for step in jobs["attest"]["steps"])
+    assert "permissions" not in jobs["wheel"]
+    assert jobs["attest"]["permissions"] == {"id-token": "write", "attestations": "write"}
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    for name in ("attest", "publish"):
+        assert jobs[name]["if"] == "startsWith(github.ref, 'refs/tags/v')"
+
+
 def test_scripts_can_be_called() -> None:
     for name in ("tools/build_wheel", "packaging/try-wheel", "packaging/build-deb", "tools/bootstrap", ".ci/run"):
         assert (ROOT / name).stat().st_mode & stat.S_IXUSR, name
 
 
 def test_run_dependencies_are_the_packages() -> None:
-    """requirements.in has what pyproject.toml depends on, and what builds the engine."""
+    """requirements.in has the dependencies of pyproject.toml, its extra `all`, and what builds the engine."""
     lines = (ROOT / "requirements.in").read_text("utf-8").splitlines()
     wanted = {line for line in lines if line and not line.startswith("#")}
-    assert wanted == {*PROJECT["project"]["dependencies"], "maturin>=1.9,<2"}
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert set(extras["all"]) == {*extras["tables"], *extras["figures"]}
+    assert wanted == {*PROJECT["project"]["dependencies"], *extras["all"], "maturin>=1.9,<2"}

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from anabranch.result_names import UNITS
+
 from reference.markdown import NOTICE, code, table
-from reference.results import UNITS
 
 DIAGNOSE = ("crates/diagnose/src/report.rs", "crates/diagnose/src/path")
 STATUS = ("crates/gatewayd/src/status.rs",)

@@ -9,7 +9,7 @@ import random
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 ENHANCED_PACKET = 6
 _COMMENT = re.compile(r"packet (\d+) of (\S+?)(, retransmission)?:")
@@ -17,8 +17,7 @@ _TCP = 6
 RST_ACK = 0x14
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """A block of a pcapng file."""
 
     kind: int
@@ -62,8 +61,7 @@ def frames(content: bytes) -> Iterator[tuple[int, Block]]:
             yield number, block
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(NamedTuple):
     """What is used of a TCP segment."""
 
     source: bytes

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from anabranch import Scenario
+from anabranch import RunResult, Scenario
 from anabranch.diagnosis import diagnose
 from anabranch.errors import RunFailedError
 from anabranch.fitted.scenario import FLOW, fitted
@@ -157,6 +157,7 @@ BARS = {"rate_mbit_s": 0.02, "base_rtt_ms": 0.01, "buffer_bytes": 0.10}
 def models(drawn: Drawn, *, live: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
     """The model of the path at each capture point."""
     scenario = Scenario.from_text(drawn.text(drawn.control), file="drawn.toml")
+    result: RunResult
     if live:
         result = scenario.run_live(captures=list(LINKS), trace="off")
     else:

@@ -10,7 +10,7 @@ from comparison import every, pages
 from comparison.oracle import ROOT
 
 ROW = "four_to_one"
-QUEUES = ("red", "share_red", "drr")
+QUEUES = ("share_red", "drr")
 
 
 @pytest.mark.slow
@@ -23,7 +23,7 @@ def test_all_of_it_is_up_to_date() -> None:
     [("worst-share", "worst_share", 2), pytest.param("total", "total", 1, marks=pytest.mark.long)],
 )
 def test_one_row_is_up_to_date(part: str, quantity: str, digits: int) -> None:
-    """Every seed of one mix under three queues."""
+    """Every seed of one mix under two queues."""
     study = Study.load(ROOT / "studies/fairness-mixes").definition
     pool = Pool(study)
     jobs = [j for j in pool.plan(Condition(full=True)) if j.experiment == ROW and j.variant in QUEUES]

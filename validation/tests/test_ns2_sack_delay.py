@@ -29,7 +29,7 @@ def fast(table: list[Theirs]) -> list[Theirs]:
 
 @pytest.fixture(scope="module")
 def rows(fast: list[Theirs]) -> list[Row]:
-    return NS2.compare(fast)
+    return NS2.compare([row for row in fast if row["delay_ms"] > FAST_MS])
 
 
 def test_every_row_is_read(table: list[Theirs], fast: list[Theirs]) -> None:

@@ -132,7 +132,7 @@ pub fn advice(needed: &[&str]) -> String {
 
 /// What to do where a build cannot load BPF programs.
 pub const BUILD: &str =
-    "in a checkout `make loader` builds it, with clang, libelf-dev and zlib1g-dev (Debian's names)";
+    "a checkout has it where clang, libelf-dev and zlib1g-dev (Debian's names) are installed";
 
 #[cfg(test)]
 mod tests {

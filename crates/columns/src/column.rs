@@ -24,6 +24,7 @@ enum Values {
     Floats(Vec<f64>),
     Counts(Vec<u64>),
     ShortCounts(Vec<u32>),
+    Integers(Vec<i64>),
     Flags(Bits),
     Strings {
         views: Vec<u128>,
@@ -31,6 +32,28 @@ enum Values {
         long: Vec<Vec<u8>>,
         /// The length of each buffer of `long`, which is the last buffer of the exported array.
         sizes: Vec<i64>,
+    },
+}
+
+/// The values of a column for a reader without Arrow. The value of a null row has no meaning.
+#[derive(Debug)]
+pub enum Plain<'a> {
+    /// 64-bit floats.
+    Floats(&'a [f64]),
+    /// Unsigned 64-bit integers.
+    Counts(&'a [u64]),
+    /// Unsigned 32-bit integers.
+    ShortCounts(&'a [u32]),
+    /// Signed 64-bit integers.
+    Integers(&'a [i64]),
+    /// Booleans.
+    Flags(Vec<bool>),
+    /// The distinct strings in the order of their first rows, and the index of each row's string.
+    Strings {
+        /// An index for each row.
+        codes: Vec<u32>,
+        /// The distinct strings.
+        names: Vec<String>,
     },
 }
 
@@ -50,6 +73,10 @@ impl Bits {
             *last |= u8::from(bit) << (self.length % 8);
         }
         self.length += 1;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = bool> {
+        (0..self.length).map(|row| self.octets[row / 8] >> (row % 8) & 1 == 1)
     }
 }
 
@@ -91,6 +118,12 @@ impl Column {
     pub fn short_counts(values: impl IntoIterator<Item = u32>) -> Self {
         let values: Vec<u32> = values.into_iter().collect();
         Self::new(values.len(), Values::ShortCounts(values), Nulls::default())
+    }
+
+    /// Signed 64-bit integers.
+    pub fn integers(values: impl IntoIterator<Item = Option<i64>>) -> Self {
+        let (values, nulls) = split(values);
+        Self::new(values.len(), Values::Integers(values), nulls)
     }
 
     /// Booleans.
@@ -147,12 +180,32 @@ impl Column {
         self.nulls.count
     }
 
+    /// Whether each row has a value; `None` if all have one.
+    #[must_use]
+    pub fn validity(&self) -> Option<Vec<bool>> {
+        (self.nulls.count > 0).then(|| self.nulls.valid.iter().collect())
+    }
+
+    /// The values without Arrow's layout.
+    #[must_use]
+    pub fn plain(&self) -> Plain<'_> {
+        match &self.values {
+            Values::Floats(values) => Plain::Floats(values),
+            Values::Counts(values) => Plain::Counts(values),
+            Values::ShortCounts(values) => Plain::ShortCounts(values),
+            Values::Integers(values) => Plain::Integers(values),
+            Values::Flags(bits) => Plain::Flags(bits.iter().collect()),
+            Values::Strings { views, long, .. } => coded(views, long),
+        }
+    }
+
     /// The format string of the type (Arrow C data interface, *data type description*).
     pub(crate) const fn format(&self) -> &'static CStr {
         match self.values {
             Values::Floats(_) => c"g",
             Values::Counts(_) => c"L",
             Values::ShortCounts(_) => c"I",
+            Values::Integers(_) => c"l",
             Values::Flags(_) => c"b",
             Values::Strings { .. } => c"vu",
         }
@@ -169,6 +222,7 @@ impl Column {
             Values::Floats(values) => buffers.push(values.as_ptr().cast()),
             Values::Counts(values) => buffers.push(values.as_ptr().cast()),
             Values::ShortCounts(values) => buffers.push(values.as_ptr().cast()),
+            Values::Integers(values) => buffers.push(values.as_ptr().cast()),
             Values::Flags(bits) => buffers.push(bits.octets.as_ptr().cast()),
             Values::Strings { views, long, sizes } => {
                 buffers.push(views.as_ptr().cast());
@@ -200,6 +254,45 @@ fn inline(text: &str) -> u128 {
     view[..4].copy_from_slice(&short(text.len()).to_ne_bytes());
     view[4..4 + text.len()].copy_from_slice(text.as_bytes());
     u128::from_ne_bytes(view)
+}
+
+/// Strings as indices into the list of distinct strings. Equal strings have equal views: a long string is stored once.
+fn coded(views: &[u128], long: &[Vec<u8>]) -> Plain<'static> {
+    let mut known: BTreeMap<u128, u32> = BTreeMap::new();
+    let mut names = Vec::new();
+    // Rows of one flow follow one another.
+    let mut last: Option<(u128, u32)> = None;
+    let codes = views
+        .iter()
+        .map(|&view| match last {
+            Some((same, code)) if same == view => code,
+            _ => {
+                let code = *known.entry(view).or_insert_with(|| {
+                    names.push(text_of(view, long));
+                    u32::try_from(names.len() - 1).expect("a table has fewer than 2^32 rows")
+                });
+                last = Some((view, code));
+                code
+            }
+        })
+        .collect();
+    Plain::Strings { codes, names }
+}
+
+/// The string of a view.
+fn text_of(view: u128, long: &[Vec<u8>]) -> String {
+    let octets = view.to_ne_bytes();
+    let field = |at: usize| {
+        let number = i32::from_ne_bytes(octets[at..at + 4].try_into().expect("four octets"));
+        usize::try_from(number).expect("a view has no negative numbers")
+    };
+    let length = field(0);
+    let text = if length <= INLINE {
+        &octets[4..4 + length]
+    } else {
+        &long[field(8)][field(12)..][..length]
+    };
+    String::from_utf8_lossy(text).into_owned()
 }
 
 /// Stores a long string. Returns its view: length, first four octets, buffer and offset.

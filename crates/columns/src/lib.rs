@@ -3,13 +3,13 @@
 //! Source: Apache Arrow, *The Arrow C data interface* and *The Arrow C stream interface*.
 //!
 //! # Not implemented
-//! - Import: the engine only produces tables.
+//! - Import of Arrow: [`Column::plain`] serves readers without it.
 //! - Nested, dictionary and time types. Times are floats whose unit is part of the column's name.
 
 mod column;
 mod stream;
 
-pub use column::Column;
+pub use column::{Column, Plain};
 pub use stream::Stream;
 
 use std::sync::Arc;
@@ -79,7 +79,9 @@ impl Table {
         Stream::new(self.clone())
     }
 
-    pub(crate) fn columns(&self) -> &[(Box<str>, Column)] {
+    /// The columns with their names.
+    #[must_use]
+    pub fn columns(&self) -> &[(Box<str>, Column)] {
         &self.columns
     }
 }

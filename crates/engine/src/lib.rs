@@ -4,7 +4,6 @@
 //! engine waits for it.
 #![forbid(unsafe_code)]
 
-pub mod carried;
 pub mod event_queue;
 pub mod link_samples;
 pub mod network;
@@ -17,7 +16,6 @@ pub mod summary;
 pub mod topology;
 pub mod tunnel;
 
-pub use carried::Carried;
 pub use progress::Progress;
 pub use run::{Error, Finished, Simulation};
 pub use samples::{AckSample, FlowSample, GroupSample, LinkSample, Samples};

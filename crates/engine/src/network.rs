@@ -24,7 +24,6 @@ use anabranch_path::{
 };
 
 use crate::{
-    carried::Carried,
     event_queue::{Class, Entry, Source},
     record::{PacketLog, Probe, Taps},
 };
@@ -204,10 +203,7 @@ impl<B: Body> Network<B> {
     }
 
     /// Handles all that is due up to and including `until`, but nothing past the end of the run.
-    pub fn run_through(&mut self, until: Instant)
-    where
-        B: Carried,
-    {
+    pub fn run_through(&mut self, until: Instant) {
         self.run_before(
             until
                 .min(self.fabric.window.end())
@@ -216,14 +212,7 @@ impl<B: Body> Network<B> {
     }
 
     /// Handles all that is due before `until`.
-    pub fn run_before(&mut self, until: Instant)
-    where
-        B: Carried,
-    {
-        B::run_before(self, until);
-    }
-
-    pub(crate) fn run_before_generic(&mut self, until: Instant) {
+    pub fn run_before(&mut self, until: Instant) {
         while let Some(at) = self.changes.front().map(|(at, _)| *at)
             && at < until
         {

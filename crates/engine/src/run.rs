@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::{
     Progress,
-    carried::Carried,
     network::{GroupId, LinkId, Network},
     record::Tapping,
     summary::{About, Summary},
@@ -76,7 +75,7 @@ const PLATFORM: &str = if cfg!(all(target_os = "linux", target_arch = "x86_64"))
 /// Progress is reported this often per run.
 const REPORTS: u64 = 200;
 
-impl<'a, B: Carried> Simulation<'a, B> {
+impl<'a, B: Body> Simulation<'a, B> {
     /// A run of this scenario, with the default engine and no recording.
     #[must_use]
     pub fn new(resolved: &'a Resolved) -> Self {
@@ -185,9 +184,6 @@ impl<'a, B: Carried> Simulation<'a, B> {
     /// # Errors
     /// [`Error::NoSuchFlow`].
     pub fn compile(self) -> Result<Compiled<B>, Error> {
-        B::compile(self)
-    }
-    pub(crate) fn compile_generic(self) -> Result<Compiled<B>, Error> {
         compile_tapped(
             self.resolved,
             self.engine,
@@ -208,12 +204,6 @@ impl<'a, B: Carried> Simulation<'a, B> {
     /// # Errors
     /// [`Error::NoSuchFlow`]; [`Error::Stopped`] if a report was answered so.
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished<B>, Error> {
-        B::run(self, report)
-    }
-    pub(crate) fn run_generic(
-        self,
-        report: &mut dyn FnMut(f64) -> Progress,
-    ) -> Result<Finished<B>, Error> {
         let (resolved, every) = (self.resolved, self.sample_every);
         let interrupt = self.interrupt.clone();
         let known = self.forecast(report)?;

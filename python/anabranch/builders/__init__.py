@@ -34,7 +34,9 @@ def __getattr__(name: str) -> object:
 
     if name in __all__:
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from anabranch.attributes import NoAttributeError
+
+    raise NoAttributeError(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from anabranch.component import Builder, Component, build
+from anabranch.component import Builder, Component, build, named
 
 
+@named
 def reno(
     *,
     slow_start_limit: str | None = None,
@@ -42,6 +43,7 @@ def reno(
     )
 
 
+@named
 def new_reno(
     *,
     slow_start_limit: str | None = None,
@@ -78,6 +80,7 @@ def new_reno(
     )
 
 
+@named
 def cubic(
     *,
     c: float | None = None,
@@ -168,6 +171,7 @@ def cubic(
     )
 
 
+@named
 def cubic_plus(
     *,
     c: float | None = None,
@@ -278,6 +282,7 @@ def cubic_plus(
     )
 
 
+@named
 def bbr(
     *,
     high_gain: float | None = None,
@@ -342,6 +347,7 @@ def bbr(
     )
 
 
+@named
 def bbr3(
     *,
     startup_pacing_gain: float | None = None,
@@ -449,6 +455,7 @@ def bbr3(
     )
 
 
+@named
 def dctcp(
     *,
     g: float | None = None,
@@ -482,6 +489,7 @@ def dctcp(
     )
 
 
+@named
 def westwood_plus(
     *,
     form: str | None = None,
@@ -523,6 +531,7 @@ def westwood_plus(
     )
 
 
+@named
 def compound(
     *,
     alpha: float | None = None,
@@ -596,6 +605,7 @@ def compound(
     )
 
 
+@named
 def vegas(
     *,
     form: str | None = None,
@@ -643,6 +653,7 @@ def vegas(
     )
 
 
+@named
 def bic(
     *,
     form: str | None = None,
@@ -690,6 +701,7 @@ def bic(
     )
 
 
+@named
 def prague(
     *,
     g: float | None = None,
@@ -729,6 +741,7 @@ def prague(
     )
 
 
+@named
 def bpf(
     *,
     file: str | None = None,

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from anabranch.component import Builder, Component, build
+from anabranch.component import Builder, Component, build, named
 
 
+@named
 def always_on() -> Component:
     """Always on.
 
@@ -14,6 +15,7 @@ def always_on() -> Component:
     return build(Builder("control.always_on", "group.component.control", kind="always-on"), {})
 
 
+@named
 def peak_percentile(
     *,
     bin: str | None = None,
@@ -47,6 +49,7 @@ def peak_percentile(
     )
 
 
+@named
 def moving_average(
     *,
     interval: str | None = None,
@@ -75,6 +78,7 @@ def moving_average(
     )
 
 
+@named
 def ewma_hysteresis(
     *,
     interval: str | None = None,
@@ -106,6 +110,7 @@ def ewma_hysteresis(
     )
 
 
+@named
 def peak_forecast(
     *,
     bin: str | None = None,
@@ -143,6 +148,7 @@ def peak_forecast(
     )
 
 
+@named
 def oracle(
     *,
     bin: str | None = None,
@@ -168,6 +174,7 @@ def oracle(
     )
 
 
+@named
 def lpi(
     *,
     sleep_time: str | None = None,

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from anabranch.component import Builder, Component, build
+from anabranch.component import Builder, Component, build, named
 
 
+@named
 def trace(
     *,
     file: str,

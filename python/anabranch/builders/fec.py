@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from anabranch.component import Builder, Component, build
+from anabranch.component import Builder, Component, build, named
 
 
+@named
 def off() -> Component:
     """Off.
 
@@ -14,6 +15,7 @@ def off() -> Component:
     return build(Builder("fec.off", "flow.component.fec", kind="off"), {})
 
 
+@named
 def xor(
     *,
     redundancy: str | None = None,
@@ -79,6 +81,7 @@ def xor(
     )
 
 
+@named
 def reed_solomon(
     *,
     redundancy: str | None = None,
@@ -143,6 +146,7 @@ def reed_solomon(
     )
 
 
+@named
 def sliding_rlc(
     *,
     redundancy: str | None = None,

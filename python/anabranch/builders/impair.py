@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anabranch.component import Builder, Component, build
+from anabranch.component import Builder, Component, build, named
 
 
+@named
 def bernoulli_loss(
     *,
     rate: float | None = None,
@@ -31,6 +32,7 @@ def bernoulli_loss(
     )
 
 
+@named
 def gilbert_elliott(
     *,
     loss_rate: float | None = None,
@@ -68,6 +70,7 @@ def gilbert_elliott(
     )
 
 
+@named
 def four_state_loss(
     *,
     p13: float | None = None,
@@ -101,6 +104,7 @@ def four_state_loss(
     )
 
 
+@named
 def loss_list(
     *,
     packets: Sequence[int] | None = None,
@@ -137,6 +141,7 @@ def loss_list(
     )
 
 
+@named
 def jitter(
     *,
     distribution: str | None = None,
@@ -196,6 +201,7 @@ def jitter(
     )
 
 
+@named
 def duplicate(
     *,
     rate: float | None = None,
@@ -215,6 +221,7 @@ def duplicate(
     )
 
 
+@named
 def corrupt(
     *,
     rate: float | None = None,
@@ -237,6 +244,7 @@ def corrupt(
     )
 
 
+@named
 def policer(
     *,
     rate: str | None = None,

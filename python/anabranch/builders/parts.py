@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from anabranch.component import Builder, Component, Value, build
+from anabranch.component import Builder, Component, Value, build, named
 
 
+@named
 def one_way(
     *,
     rate: str | None = None,
@@ -63,6 +64,7 @@ def one_way(
     )
 
 
+@named
 def power_model(
     *,
     active: str | None = None,
@@ -95,6 +97,7 @@ def power_model(
     )
 
 
+@named
 def gateway_class(
     *,
     match: Mapping[str, Value],
@@ -120,6 +123,7 @@ def gateway_class(
     )
 
 
+@named
 def class_match(
     *,
     dscp: int | str | Sequence[int | str] | None = None,
@@ -151,6 +155,7 @@ def class_match(
     )
 
 
+@named
 def overrides(
     *,
     mss: str | None = None,
@@ -349,6 +354,7 @@ def overrides(
     )
 
 
+@named
 def delayed_ack_table(
     *,
     segments: int,
@@ -398,6 +404,7 @@ def delayed_ack_table(
     )
 
 
+@named
 def profile(
     *,
     period: str,
@@ -419,7 +426,7 @@ def profile(
         bursts: Short bursts on top.
     """
     return build(
-        Builder("parts.profile", None),
+        Builder("parts.profile", "flow.component.workload", around=("poisson", "profile")),
         {
             "shape": shape,
             "period": period,
@@ -429,6 +436,7 @@ def profile(
     )
 
 
+@named
 def bursts(
     *,
     every: str,
@@ -447,7 +455,7 @@ def bursts(
         factor: How many times the load between bursts the load is in one, above 1 and up to 1000. (1.0 to 1000.0)
     """
     return build(
-        Builder("parts.bursts", None),
+        Builder("parts.bursts", "flow.component.workload", around=("poisson", "profile", "bursts")),
         {
             "every": every,
             "length": length,
@@ -456,6 +464,7 @@ def bursts(
     )
 
 
+@named
 def match(
     *,
     port: str | int | Sequence[str | int] | None = None,

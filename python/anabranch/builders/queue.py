@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from anabranch.component import Builder, Component, Value, build
+from anabranch.component import Builder, Component, Value, build, named
 
 
+@named
 def drop_tail(
     *,
     limit: str | None = None,
@@ -32,6 +33,7 @@ def drop_tail(
     )
 
 
+@named
 def red(
     *,
     limit: str | None = None,
@@ -114,6 +116,7 @@ def red(
     )
 
 
+@named
 def preferential_red(
     *,
     limit: str | None = None,
@@ -209,6 +212,7 @@ def preferential_red(
     )
 
 
+@named
 def share_red(
     *,
     limit: str | None = None,
@@ -325,6 +329,7 @@ def share_red(
     )
 
 
+@named
 def codel(
     *,
     limit: str | None = None,
@@ -373,6 +378,7 @@ def codel(
     )
 
 
+@named
 def pie(
     *,
     limit: str | None = None,
@@ -438,6 +444,7 @@ def pie(
     )
 
 
+@named
 def fq_codel(
     *,
     limit: str | None = None,
@@ -496,6 +503,7 @@ def fq_codel(
     )
 
 
+@named
 def drr(
     *,
     limit: str | None = None,
@@ -531,6 +539,7 @@ def drr(
     )
 
 
+@named
 def threshold_mark(
     *,
     limit: str | None = None,
@@ -562,6 +571,7 @@ def threshold_mark(
     )
 
 
+@named
 def dualpi2(
     *,
     limit: str | None = None,
@@ -635,6 +645,7 @@ def dualpi2(
     )
 
 
+@named
 def cake(
     *,
     limit: str | None = None,

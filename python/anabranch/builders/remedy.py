@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from anabranch.component import Builder, Component, build
+from anabranch.component import Builder, Component, build, named
 
 
+@named
 def none() -> Component:
     """No remedy.
 
@@ -14,6 +15,7 @@ def none() -> Component:
     return build(Builder("remedy.none", "flow.component.transport.reordering", kind="none"), {})
 
 
+@named
 def blanton_allman(
     *,
     variant: str | None = None,
@@ -44,6 +46,7 @@ def blanton_allman(
     )
 
 
+@named
 def rr_tcp(
     *,
     fa: float | None = None,
@@ -69,6 +72,7 @@ def rr_tcp(
     )
 
 
+@named
 def leung_ma(
     *,
     mean_gain: float | None = None,
@@ -97,6 +101,7 @@ def leung_ma(
     )
 
 
+@named
 def ncr(
     *,
     variant: str | None = None,
@@ -121,6 +126,7 @@ def ncr(
     )
 
 
+@named
 def tcp_pr(
     *,
     alpha: float | None = None,

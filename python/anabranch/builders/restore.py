@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from anabranch.component import Builder, Component, build
+from anabranch.component import Builder, Component, build, named
 
 
+@named
 def none() -> Component:
     """No restoring.
 
@@ -14,6 +15,7 @@ def none() -> Component:
     return build(Builder("restore.none", "gateway.component.restore", kind="none"), {})
 
 
+@named
 def in_order(
     *,
     release: str | None = None,
@@ -42,6 +44,7 @@ def in_order(
     )
 
 
+@named
 def timed(
     *,
     limit: str | None = None,
@@ -67,6 +70,7 @@ def timed(
     )
 
 
+@named
 def adaptive(
     *,
     limit: str | None = None,

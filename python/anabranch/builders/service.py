@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from anabranch.component import Builder, Component, build
+from anabranch.component import Builder, Component, build, named
 
 
+@named
 def fixed() -> Component:
     """Fixed.
 
@@ -14,6 +15,7 @@ def fixed() -> Component:
     return build(Builder("service.fixed", "link.component.service", kind="fixed"), {})
 
 
+@named
 def trace(
     *,
     file: str,
@@ -41,6 +43,7 @@ def trace(
     )
 
 
+@named
 def wifi(
     *,
     stations: int | None = None,
@@ -96,6 +99,7 @@ def wifi(
     )
 
 
+@named
 def cable(
     *,
     map_interval: str | None = None,
@@ -135,6 +139,7 @@ def cable(
     )
 
 
+@named
 def cellular(
     *,
     file: str | None = None,

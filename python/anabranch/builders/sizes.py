@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from anabranch.component import Builder, Component, build
+from anabranch.component import Builder, Component, build, named
 
 
+@named
 def fixed(
     *,
     size: str,
@@ -19,13 +20,14 @@ def fixed(
             18446744073709551615 bytes)
     """
     return build(
-        Builder("sizes.fixed", None, kind="fixed"),
+        Builder("sizes.fixed", "flow.component.workload", around=("poisson", "sizes"), kind="fixed"),
         {
             "size": size,
         },
     )
 
 
+@named
 def exponential(
     *,
     mean: str,
@@ -39,13 +41,14 @@ def exponential(
             18446744073709551615 bytes)
     """
     return build(
-        Builder("sizes.exponential", None, kind="exponential"),
+        Builder("sizes.exponential", "flow.component.workload", around=("poisson", "sizes"), kind="exponential"),
         {
             "mean": mean,
         },
     )
 
 
+@named
 def log_normal(
     *,
     median: str,
@@ -61,7 +64,7 @@ def log_normal(
         sigma: Standard deviation of the natural logarithm, above 0 and up to 4.
     """
     return build(
-        Builder("sizes.log_normal", None, kind="log-normal"),
+        Builder("sizes.log_normal", "flow.component.workload", around=("poisson", "sizes"), kind="log-normal"),
         {
             "median": median,
             "sigma": sigma,
@@ -69,6 +72,7 @@ def log_normal(
     )
 
 
+@named
 def pareto(
     *,
     mean: str,
@@ -84,7 +88,7 @@ def pareto(
         shape: The tail index; above 1, so that there is a mean.
     """
     return build(
-        Builder("sizes.pareto", None, kind="pareto"),
+        Builder("sizes.pareto", "flow.component.workload", around=("poisson", "sizes"), kind="pareto"),
         {
             "mean": mean,
             "shape": shape,

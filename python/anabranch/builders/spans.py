@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from anabranch.component import Builder, Component, build
+from anabranch.component import Builder, Component, build, named
 
 
+@named
 def fixed(
     *,
     time: str,
@@ -18,13 +19,14 @@ def fixed(
         time: How long each is. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
     """
     return build(
-        Builder("spans.fixed", None, kind="fixed"),
+        Builder("spans.fixed", "flow.component.workload", around=("on-off", "on"), kind="fixed"),
         {
             "time": time,
         },
     )
 
 
+@named
 def exponential(
     *,
     mean: str,
@@ -37,13 +39,14 @@ def exponential(
         mean: The mean. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s)
     """
     return build(
-        Builder("spans.exponential", None, kind="exponential"),
+        Builder("spans.exponential", "flow.component.workload", around=("on-off", "on"), kind="exponential"),
         {
             "mean": mean,
         },
     )
 
 
+@named
 def pareto(
     *,
     mean: str,
@@ -58,7 +61,7 @@ def pareto(
         shape: The tail index; above 1, so that there is a mean. Below 2 the variance is infinite.
     """
     return build(
-        Builder("spans.pareto", None, kind="pareto"),
+        Builder("spans.pareto", "flow.component.workload", around=("on-off", "on"), kind="pareto"),
         {
             "mean": mean,
             "shape": shape,

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anabranch.component import Builder, Component, build
+from anabranch.component import Builder, Component, build, named
 
 
+@named
 def weighted_round_robin() -> Component:
     """Weighted round robin.
 
@@ -16,6 +17,7 @@ def weighted_round_robin() -> Component:
     return build(Builder("split.weighted_round_robin", "gateway.component.split", kind="weighted-round-robin"), {})
 
 
+@named
 def deficit(
     *,
     quantum: str | None = None,
@@ -36,6 +38,7 @@ def deficit(
     )
 
 
+@named
 def lowest_delay(
     *,
     backlog: str | None = None,
@@ -68,6 +71,7 @@ def lowest_delay(
     )
 
 
+@named
 def earliest_arrival(
     *,
     silence: str | None = None,
@@ -96,6 +100,7 @@ def earliest_arrival(
     )
 
 
+@named
 def redundant() -> Component:
     """Redundant.
 
@@ -104,6 +109,7 @@ def redundant() -> Component:
     return build(Builder("split.redundant", "gateway.component.split", kind="redundant"), {})
 
 
+@named
 def standby(
     *,
     order: Sequence[str] | None = None,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from anabranch.component import Value
+from anabranch.component import Value, named
 
 S = TypeVar("S", bound="Tables")
 
@@ -19,6 +19,7 @@ class Tables:
     def _add(self: S, kind: str, name: str, entry: Mapping[str, Any]) -> S:
         raise NotImplementedError
 
+    @named
     def link(
         self: S,
         name: str,
@@ -97,6 +98,7 @@ class Tables:
             },
         )
 
+    @named
     def group(
         self: S,
         name: str,
@@ -188,6 +190,7 @@ class Tables:
             },
         )
 
+    @named
     def gateway(
         self: S,
         name: str,
@@ -249,6 +252,7 @@ class Tables:
             },
         )
 
+    @named
     def host(
         self: S,
         name: str,
@@ -319,6 +323,7 @@ class Tables:
             },
         )
 
+    @named
     def flow(
         self: S,
         name: str,

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from anabranch.component import Builder, Component, Value, build
+from anabranch.component import Builder, Component, Value, build, named
 
 
+@named
 def bulk() -> Component:
     """Bulk.
 
@@ -16,6 +17,7 @@ def bulk() -> Component:
     return build(Builder("workload.bulk", "flow.component.workload", kind="bulk"), {})
 
 
+@named
 def file(
     *,
     size: str,
@@ -36,6 +38,7 @@ def file(
     )
 
 
+@named
 def poisson(
     *,
     rate: str,
@@ -63,6 +66,7 @@ def poisson(
     )
 
 
+@named
 def paced(
     *,
     rate: str,
@@ -99,6 +103,7 @@ def paced(
     )
 
 
+@named
 def on_off(
     *,
     rate: str,
@@ -132,6 +137,7 @@ def on_off(
     )
 
 
+@named
 def replay(
     *,
     file: str,
@@ -174,6 +180,7 @@ def replay(
     )
 
 
+@named
 def request_response(
     *,
     request: str | None = None,

@@ -191,7 +191,8 @@
   }
 
   // What one series is for the drawing library: a band is two lines with the area between them.
-  function drawnSeries(s, i, palette) {
+  // Between two names there is nothing that a line could show.
+  function drawnSeries(s, i, palette, isJoined) {
     const colour = palette[i % palette.length];
     const line = s.kind === "line" || s.kind === "step";
     const dash = s.faint ? [5, 4] : i >= palette.length ? [8, 3] : undefined;
@@ -208,7 +209,8 @@
     const paths = s.kind === "step" ? uPlot.paths.stepped({ align: 1 }) : undefined;
     const marks = s.kind === "interval" ? { show: true, size: 6, width: 1.5, stroke: colour, fill: colour }
       : { show: isSparse, size: 5, width: 0, stroke: colour, fill: colour };
-    return [{ ...plain, width: 1.3, dash, paths, points: marks, spanGaps: !line }];
+    const joined = s.kind === "interval" && !isJoined ? { width: 0, paths: () => null } : { width: 1.3, dash, paths };
+    return [{ ...plain, ...joined, points: marks, spanGaps: !line }];
   }
 
   function isSparse(u, series, first, last) {
@@ -296,7 +298,7 @@
     const series = [{ label: chart.x_label, value: (u, v) => place(chart, v) }], fills = [];
     const filler = [];
     chart.series.forEach((s, i) => {
-      const made = drawnSeries(s, i, palette);
+      const made = drawnSeries(s, i, palette, names.length === 0);
       if (s.kind === "band") fills.push({ series: [series.length + 1, series.length], fill: palette[i % palette.length] + "33" });
       for (const each of made) { series.push(each); filler.push(palette[i % palette.length]); }
     });
@@ -341,11 +343,11 @@
     return made;
   }
 
-  // The buttons of a chart, or of a stack of charts. A name contains the text of its button (WCAG 2.5.3).
+  // The buttons of a chart, or of a stack of charts. The name of a button with a word begins with it (WCAG 2.5.3).
   function buttons(one, title) {
     const { view } = one, tools = element("div", { class: "chart-tools" });
     const button = (text, about, act) => {
-      const made = element("button", { type: "button", "aria-label": `${about}: ${title}`, title: about }, text);
+      const made = element("button", { type: "button", "aria-label": `${text.length > 1 ? text : about}: ${title}`, title: about }, text);
       made.addEventListener("click", act);
       tools.append(made);
     };
@@ -404,7 +406,8 @@
       `${home.getAttribute("aria-label")} Arrow keys read values, plus and minus zoom, 0 shows everything.` });
     one.told = element("div", { class: "chart-told", "aria-live": "polite" });
     one.table = element("details", { class: "chart-table" });
-    one.table.append(element("summary", {}, "Values as a table"), element("div", { class: "scroll" }));
+    one.table.append(element("summary", {}, "Values as a table"), element("div", { class: "scroll", tabindex: "0",
+      role: "group", "aria-label": `Values of ${chart.title}` }));
     one.table.addEventListener("toggle", () => fillTable(one));
     home.replaceChildren(...(one.stack ? [] : [buttons(one, chart.title)]), one.area, one.told, one.table);
     one.area.addEventListener("keydown", (event) => key(one, event));

@@ -29,6 +29,7 @@ def heat_map(
     """
     values = [value for row in cells for value in row if value is not None]
     low, high = ends or ((min(values), max(values)) if values else (0.0, 0.0))
+    corner = f"{down[0]} \\ {across[0]}"
     told = f"{caption}, from {low:.4g} (dark) to {high:.4g} (bright); {down[0]} downwards, {across[0]} to the right"
     head = "".join(f"<th scope='col'>{shown.html(name)}</th>" for name in across[1])
     rows = [
@@ -38,7 +39,7 @@ def heat_map(
     return (
         f"<div class='scroll' tabindex='0' role='group' aria-label='{shown.html(caption)}'>"
         f"<table class='heat'><caption>{shown.html(told)}</caption>"
-        f"<thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f"<thead><tr><th>{shown.html(corner)}</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
@@ -52,9 +53,20 @@ def _cell(value: float | None, low: float, high: float) -> str:
         return f"<td class='none'>{_NONE}</td>"
     share = (value - low) / (high - low) if high > low else 0.5
     red, green, blue = _rgb(share)
-    # Luminance of the cell decides between dark and bright letters.
-    ink = "#111" if 0.299 * red + 0.587 * green + 0.114 * blue > 128 else "#fff"
-    return f"<td style='background:{colour(share)};color:{ink}'>{value:.4g}</td>"
+    return f"<td style='background:{colour(share)};color:{ink(red, green, blue)}'>{value:.4g}</td>"
+
+
+def ink(red: int, green: int, blue: int) -> str:
+    """Black or white, whichever contrasts more with this ground (WCAG 2.2, contrast ratio): at least 4.58 to 1."""
+    luminance = sum(
+        w * _linear(part / 255) for w, part in zip((0.2126, 0.7152, 0.0722), (red, green, blue), strict=True)
+    )
+    # (L + 0.05) / 0.05 for black is larger than 1.05 / (L + 0.05) for white.
+    return "#000" if (luminance + 0.05) ** 2 > 0.05 * 1.05 else "#fff"
+
+
+def _linear(part: float) -> float:
+    return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
 
 
 def _rgb(share: float) -> tuple[int, int, int]:

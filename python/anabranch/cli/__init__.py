@@ -67,13 +67,21 @@ def _run(app: typer.Typer) -> int:
 
 def _refused(error: Any) -> int:
     """Say what is wrong with the arguments, and where the right ones are listed; the exit status."""
+    import sys
+
     from anabranch.cli.common import complain, note
 
     message, context = str(error.format_message()).strip(), getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         note(message)
     else:
-        hint = f"\n  {context.command_path} --help lists what it takes" if context is not None else ""
+        from anabranch.cli.slips import meant_option
+
+        meant = meant_option(error, sys.argv)
+        if meant is not None:
+            message, hint = meant.message, f"\n  {meant.hint}"
+        else:
+            hint = f"\n  {context.command_path} --help lists what it takes" if context is not None else ""
         complain(message[:1].lower() + message[1:].removesuffix(".") + hint)
     return int(error.exit_code)
 

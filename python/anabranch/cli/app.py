@@ -298,7 +298,7 @@ def study(
         "anabranch sweep scenarios/reordering.toml --repeat 5 --out out/sweep \\",
         "  --grid flow.main.cc=reno,cubic,bbr",
         "anabranch sweep path.toml --range 'link.a.rate=1..90 Mbit/s:log' --points 64",
-        "anabranch sweep path.toml --until flow.main.goodput_mbit_s:5%",
+        "anabranch sweep path.toml --until goodput:5%",
         "anabranch sweep path.toml --shard 1/2 --out part-1",
         "anabranch sweep merge part-1 part-2 --out whole",
     ),
@@ -403,7 +403,7 @@ def sweep(
 
 @app.command(
     cls=Command,
-    epilog=_example("anabranch compare reno.toml cubic.toml", "anabranch compare out/a out/b --measure goodput_mbit_s"),
+    epilog=_example("anabranch compare reno.toml cubic.toml", "anabranch compare out/a out/b --measure goodput"),
 )
 def compare(
     inputs: Annotated[
@@ -417,7 +417,7 @@ def compare(
         typer.Option(
             "--measure",
             metavar="NAME",
-            help="goodput_mbit_s, link.utilization, flow.main.timeouts, …; may be given more than once.",
+            help="goodput, link.utilization, flow.main.timeouts, …; may be given more than once.",
         ),
     ] = None,
     seed: Annotated[
@@ -611,7 +611,7 @@ def list_(
 @app.command(
     cls=Command,
     epilog=_example(
-        "anabranch explain cubic", "anabranch explain link.rate", "anabranch explain netem delay", "anabranch explain"
+        "anabranch explain cubic", "anabranch explain link.rate", "anabranch explain goodput", "anabranch explain"
     ),
 )
 def explain(
@@ -619,8 +619,8 @@ def explain(
         Optional[list[str]],  # noqa: UP045 - see above
         typer.Argument(
             metavar="[NAME]",
-            help="As `anabranch list` shows it, a key or path of scenario files, or what others call it; all by kind "
-            "when left out.",
+            help="As `anabranch list` shows it, a key or path of scenario files, a name of results, or what others "
+            "call it; all by kind when left out.",
         ),
     ] = None,
     json: Json = False,

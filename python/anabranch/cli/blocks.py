@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
 from anabranch.cli.common import styled
 from anabranch.cli.cut import flows_shown, links_shown
+from anabranch.lines import WIDTH, wrapped
 from anabranch.report.format import NONE, ending, figure
 from anabranch.report.remarks import (
     audit,
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from anabranch.result import RunResult
     from anabranch.summary import FlowSummary, GatewaySummary, GroupSummary, LinkSummary
 
-WIDTH = 80
-"""Columns of the output."""
 _LABEL, _VALUE = 17, 22
 _MANY_COPIES = 4
 """So many copies of one flow have a block each; more are summarised."""
@@ -74,7 +72,7 @@ def print_blocks(result: RunResult, out: Console, *, all_flows: bool, all_links:
     if copies:
         write(out, ["", "--all-flows prints every copy; --json and --out have them all."])
     if left_out:
-        write(out, ["", *wrapped(left_out, "")])
+        write(out, ["", *wrapped(left_out)])
     _links(out, result, all_links=all_links)
     for name, group in result.groups.items():
         block(out, name, "link group", _group_pairs(group))
@@ -89,7 +87,7 @@ def _headline(out: Console, title: str, facts: str) -> None:
     if len(title) + 2 + len(facts) <= WIDTH:
         out.print(styled(title), f" {facts}")
         return
-    for line in wrapped(title, ""):
+    for line in wrapped(title):
         out.print(styled(line), soft_wrap=True)
     out.print(facts)
 
@@ -236,7 +234,7 @@ def _links(out: Console, result: RunResult, *, all_links: bool) -> None:
     for name, lines in rows:
         write(out, [f"{shown.plain(name)}{'' if lines else ': idle'}", *(_columns(cells, widths) for cells in lines)])
     if left_out:
-        write(out, wrapped(left_out, ""))
+        write(out, wrapped(left_out))
 
 
 def _link_row(direction: str, link: LinkSummary) -> tuple[str, ...]:
@@ -274,16 +272,8 @@ def _remarks(result: RunResult) -> Iterator[str]:
     if result.digest:
         yield f"digest {result.digest}"
     if result.live is not None:
-        yield from wrapped(audit(result.live), "")
-        yield from wrapped(trace(result.live), "")
-
-
-def wrapped(text: str, indent: str) -> list[str]:
-    """Lines of at most 80 columns; only words that are longer than that stand out."""
-    return textwrap.wrap(
-        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
-        drop_whitespace=True, replace_whitespace=False,
-    ) or [""]  # fmt: skip
+        yield from wrapped(audit(result.live))
+        yield from wrapped(trace(result.live))
 
 
 LABEL = 26

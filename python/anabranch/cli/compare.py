@@ -8,21 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
+from anabranch.cli.blocks import write
 from anabranch.cli.common import console, note, print_json, styled
+from anabranch.extras import is_installed, remark_once
+from anabranch.lines import wrapped
+from anabranch.shown import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
+    from anabranch.cli.columns import Column
     from anabranch.compare import Block, Comparison, Row
     from anabranch.compare.difference import Difference
 
-WIDTH = 80
-"""Columns of the terminal that a table takes at most."""
 MOST_ROWS = 24
 """Rows of one table; --json has them all."""
 MOST_SETTINGS = 8
 MOST_OF_A_CELL = 20
+
+
+_ALL_ZERO = "no input has anything but 0 of what is shown by default; --measure NAME shows another measure"
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,9 @@ def run_compare(paths: list[Path], options: CompareOptions) -> None:
         from anabranch.report.compare_output import write_comparison
 
         write_comparison(comparison, options.out, _document(comparison, options))
-        note(f"wrote {options.out / 'report.html'}, figures and comparison.json")
+        figures = ", figures" if is_installed("matplotlib") else ""
+        note(f"wrote {options.out / 'report.html'}{figures} and comparison.json")
+        remark_once(note, "matplotlib")
     if options.json:
         print_json(_document(comparison, options))
     else:
@@ -85,35 +92,36 @@ def _document(comparison: Comparison, options: CompareOptions) -> dict[str, Any]
 
 
 def _print(comparison: Comparison, out: Console) -> None:
+    from anabranch.cli.columns import print_table
     from anabranch.report.compare_format import heading_rows, legend
 
     headings = heading_rows(comparison)
     width = max(len(name) for name, _ in headings)
     for name, told in headings:
-        out.print(styled(name), " " * (width - len(name)), told, soft_wrap=True)
+        line, *more = wrapped(plain(f"{name:<{width}}  {told}"), " " * (width + 2))
+        out.print(styled(line[: len(name)]).append(line[len(name) :], style="not bold"), soft_wrap=True)
+        write(out, more)
     if comparison.axes:
-        out.print(f"varied: {', '.join(comparison.axes)}", soft_wrap=True)
+        write(out, wrapped(f"varied: {', '.join(comparison.axes)}", "  "))
     for path, values in comparison.settings[:MOST_SETTINGS]:
-        out.print(f"{path}: {' | '.join(values)}", style="dim", soft_wrap=True)
+        for line in wrapped(plain(f"{path}: {' | '.join(values)}"), "  "):
+            out.print(line, style="dim", soft_wrap=True)
     if len(comparison.settings) > MOST_SETTINGS:
         out.print(f"{len(comparison.settings) - MOST_SETTINGS} more keys differ; --json has them", style="dim")
     for remark in comparison.remarks:
-        out.print(remark, soft_wrap=True)
+        write(out, wrapped(plain(remark), "  "))
     cut = False
     for block in comparison.blocks:
         for title, rows in _parts(comparison, block):
             out.print()
             out.print(styled(title))
-            for i, table in enumerate(tables(comparison, block, rows[:MOST_ROWS], out)):
-                if i:
-                    out.print()
-                out.print(table)
+            print_table(out, *columns(comparison, block, rows[:MOST_ROWS]))
             cut |= len(rows) > MOST_ROWS
     if not comparison.blocks:
-        out.print("no input has anything but 0 of what is shown by default; --measure NAME shows another measure")
+        write(out, wrapped(_ALL_ZERO, "  "))
     out.print()
     for line in legend(comparison):
-        out.print(line, soft_wrap=True)
+        write(out, wrapped(plain(line), "  "))
     if cut:
         out.print(f"the first {MOST_ROWS} rows of a table are shown; --json has them all")
 
@@ -125,45 +133,29 @@ def _parts(comparison: Comparison, block: Block) -> list[tuple[str, list[Row]]]:
     return [(block.measure.of(element), block.of(element)) for element in block.elements]
 
 
-def tables(comparison: Comparison, block: Block, rows: Sequence[Row], out: Console) -> list[Table]:
-    """The rows as tables no wider than :data:`WIDTH`: the first input in each, and as many others as there is room."""
-    others = list(range(1, len(comparison.inputs)))
-    made = []
-    while others:
-        count = len(others)
-        while count > 1 and out.measure(_table(comparison, block, rows, others[:count])).maximum > WIDTH:
-            count -= 1
-        made.append(_table(comparison, block, rows, others[:count]))
-        others = others[count:]
-    return made
-
-
-def _table(comparison: Comparison, block: Block, rows: Sequence[Row], others: Sequence[int]) -> Table:
-    from rich import box
-    from rich.table import Table
-
+def columns(comparison: Comparison, block: Block, rows: Sequence[Row]) -> tuple[list[Column], list[list[Column]]]:
+    """What every table begins with, the first input included, and each further input with its change."""
+    from anabranch.cli.columns import Column
     from anabranch.grid import short_names
     from anabranch.report.compare_format import cell
-    from anabranch.shown import plain
     from anabranch.sweep import value_text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in short_names(comparison.axes) or [block.measure.section]:
-        table.add_column(shorten(name), overflow="ellipsis")
-    names = [plain(one.name) for one in comparison.inputs]
-    table.add_column(names[0], justify="right")
-    for i in others:
-        table.add_column(names[i], justify="right")
-        table.add_column("change", justify="right")
+    heads = short_names(comparison.axes) or [block.measure.section]
+    labels = [[value_text(value) for value in row.point] if comparison.axes else [row.element or "all"] for row in rows]
+    first = [
+        Column(shorten(head), [shorten(plain(cells[i])) for cells in labels], is_text=True)
+        for i, head in enumerate(heads)
+    ]
+    inputs = [
+        Column(plain(one.name), [cell(row.cells[i], block.measure) for row in rows])
+        for i, one in enumerate(comparison.inputs)
+    ]
     tested = any(d is not None and d.test is not None for row in rows for d in row.differences)
-    for row in rows:
-        labels = [value_text(value) for value in row.point] if comparison.axes else [row.element or "all"]
-        cells = [shorten(plain(label)) for label in labels]
-        cells.append(cell(row.cells[0], block.measure))
-        for i in others:
-            cells += [cell(row.cells[i], block.measure), change(row.differences[i], tested=tested)]
-        table.add_row(*cells)
-    return table
+    changes = [
+        Column("change", [change(row.differences[i], tested=tested) for row in rows])
+        for i in range(len(comparison.inputs))
+    ]
+    return [*first, inputs[0]], [list(pair) for pair in zip(inputs[1:], changes[1:], strict=True)]
 
 
 def change(difference: Difference | None, *, tested: bool) -> str:

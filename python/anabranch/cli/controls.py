@@ -11,10 +11,8 @@ from anabranch.cli.common import console, note, print_json
 
 def list_controls(json: bool) -> None:
     """Print the controls that ship, those loaded, and those that the kernel has."""
-    from rich import box
-    from rich.table import Table
-
     from anabranch import _engine
+    from anabranch.cli.columns import Column, print_table
 
     listed: dict[str, Any] = json_module.loads(_engine.cc_list())
     if json:
@@ -22,17 +20,17 @@ def list_controls(json: bool) -> None:
         return
     shipped = {one["kernel_name"]: one["name"] for one in listed["shipped"]}
     loaded, available, allowed = ((listed[key] or []) for key in ("loaded", "available", "allowed"))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("in the kernel", "ships as", "state"):
-        table.add_column(heading)
+    rows = []
     for name in dict.fromkeys([*shipped, *loaded, *available]):
         parts = ["there"] if name in available else ["not loaded"]
         if name in loaded:
             parts[0] = "loaded by `anabranch cc load`"
         if name in allowed:
             parts.append("any user may choose it")
-        table.add_row(name, shipped.get(name, ""), ", ".join(parts))
-    console().print(table)
+        rows.append((name, shipped.get(name, ""), ", ".join(parts)))
+    heads = ("in the kernel", "ships as", "state")
+    columns = [Column(head, [row[i] for row in rows], is_text=True) for i, head in enumerate(heads)]
+    print_table(console(), columns, [])
     if listed["loaded"] is None:
         note("which of them `anabranch cc load` has loaded only root may see: they are kept in /sys/fs/bpf")
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch import interrupt
-from anabranch.cli.blocks import WIDTH, write
+from anabranch.cli.blocks import write
 from anabranch.cli.common import console, note, styled
 from anabranch.cli.study import COLOURS, Bars
+from anabranch.extras import is_installed, remark_once
+from anabranch.lines import WIDTH
 from anabranch.report.demo import front_page, next_commands
 
 if TYPE_CHECKING:
@@ -43,9 +45,11 @@ def run_demo(out: Path, *, jobs: int | None = None, opens: bool = False) -> None
         result.write(aside / "study")
         # One directory, one manifest.
         (aside / "study" / MANIFEST).unlink()
-        figure = (aside / "study" / "figures" / f"{FIGURE}.svg").read_bytes()
+        drawn = aside / "study" / "figures" / f"{FIGURE}.svg"
+        figure = drawn.read_bytes() if is_installed("matplotlib") else None
         (aside / "index.html").write_text(front_page(result, figure), encoding="utf-8")
     _print(result, out / "index.html")
+    remark_once(note, "polars", "matplotlib")
     if opens:
         import webbrowser
 
@@ -62,7 +66,8 @@ def _print(result: StudyResult, page: Path) -> None:
         verdict = styled(f"{item.verdict:<21}", COLOURS.get(item.verdict, "magenta"))
         out.print(f"{item.claim.id:<4}", verdict, first, soft_wrap=True, highlight=False)
         write(out, [" " * INDENT + line for line in others])
-    out.print(f"\n{result.runs:,} runs. The figure, and what was measured for each claim:")
+    what = "The figure, and what" if is_installed("matplotlib") else "What"
+    out.print(f"\n{result.runs:,} runs. {what} was measured for each claim:")
     out.print(styled(str(page)), soft_wrap=True)
     out.print("\nNext:")
     for command, about in next_commands():

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
+from anabranch.cli.blocks import write
 from anabranch.cli.common import console, note, print_json
 from anabranch.diagnosis_choice import Choice
+from anabranch.extras import remark_once
 
 if TYPE_CHECKING:
     from anabranch.diagnosis import Diagnosis
@@ -57,6 +59,7 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
     from anabranch.diagnosis_interface import Interface
     from anabranch.diagnosis_text import overview
     from anabranch.errors import UserError
+    from anabranch.lines import wrapped
 
     if capture is not None:
         raise UserError(f"--follow {interface}: expected no capture beside it", hint=f"leave out {capture}")
@@ -102,10 +105,8 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
         return
     told = f"{ring.seen:,} packets passed; the last {summary.packets:,} are summed up"
     told += f"; {ring.left_out:,} did not fit into the ring" if ring.left_out else ""
-    out.print(told + (f"; {missed:,} were missed" if missed else ""), soft_wrap=True)
-    for line in overview(summary.found):
-        if not line.startswith("--connection"):
-            out.print(line, soft_wrap=True)
+    write(out, wrapped(told + (f"; {missed:,} were missed" if missed else ""), "  "))
+    write(out, overview(summary.found, has_hint=False))
 
 
 def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
@@ -154,10 +155,8 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
         # A capture on standard output has it for itself.
         out = console(error=annotated is not None and annotated.is_standard_output)
         moment = time_of(found, options.choice.around)
-        for line in overview(found, moment) if one is None else detail(one):
-            out.print(line, soft_wrap=True)
-        for line in made.lines() if made else ():
-            out.print(line, soft_wrap=True)
+        write(out, overview(found, moment) if one is None else detail(one))
+        write(out, made.lines() if made else ())
     if annotated is not None:
         from anabranch.diagnosis_comments import write_annotated
 
@@ -167,6 +166,8 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
         from anabranch.report.capture_output import write_diagnosis
 
         write_diagnosis(found, options.out, chosen=one, made=made, command=command_line(capture, options))
+        drawn = ("matplotlib",) if made is not None and made.replay is not None else ()
+        remark_once(note, "polars", *drawn)
 
 
 def command_line(capture: Path, options: DiagnoseOptions) -> str:

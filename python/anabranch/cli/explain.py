@@ -7,8 +7,9 @@ import re
 from typing import Any
 
 from anabranch.cli import keys
-from anabranch.cli.blocks import LABEL, labelled, wrapped, write
+from anabranch.cli.blocks import LABEL, labelled, write
 from anabranch.cli.common import console, print_json, styled
+from anabranch.lines import wrapped
 
 _ALIASES = {("cc", "reno"): ["new-reno"]}
 """Names that the engine takes without its registry saying so."""
@@ -94,7 +95,7 @@ def list_kinds(kind: str | None, json: bool) -> None:
         out.print(styled(f"{_KINDS.get(shown, shown)} ({shown})"))
         write(out, (line for item in items if item["kind"] == shown for line in _entry(item)))
     if kind is None:
-        write(out, ["", "anabranch explain NAME describes one of them, or a key of scenario files."])
+        write(out, ["", "anabranch explain NAME describes one of them, a key, or a name of results."])
 
 
 def _entry(item: dict[str, Any]) -> list[str]:
@@ -114,28 +115,57 @@ def _line(item: dict[str, Any]) -> str:
 
 
 def explain_name(name: str, json: bool) -> None:
-    """Print what one name is; every item of that name, where kinds share it, else every key, or where a path leads.
+    """Print what one name is: items, keys, where a path leads, and results of that name.
 
     Raises:
         UserError: There is nothing of that name.
     """
+    from anabranch.cli import results
+    from anabranch.errors import UserError
     from anabranch.synonyms import meant
 
     items = registry()
-    found = lookup(name, items)
-    if isinstance(found, tuple):
-        known, places = found
-        if not json and known != name and known == meant(name):
-            console().print(f'"{name}" is `{known}` here.\n')
-        _explain_key(known, places, items, json=json)
+    named = results.named(name)
+    try:
+        found = lookup(name, items)
+    except UserError:
+        if not named:
+            raise
+        results.explain(name, named, json=json)
         return
+    is_same = named == [name]
+    known = found[0] if isinstance(found, tuple) else found[0]["name"]
     if json:
-        print_json(found[0] if len(found) == 1 else found)
+        _print_found(known, found, items, results.to_json(name) if is_same else None)
         return
-    if found[0]["name"] == meant(name):
-        console().print(f'"{name}" is `{found[0]["name"]}` here.\n')
-    for item in found:
-        _print(item)
+    told = f'"{name}" is `{known}` here.' if known != name and known == meant(name) else ""
+    # A path means a key.
+    if named and not is_same and "." not in name:
+        told += f"{' ' if told else ''}{results.pointer(name, named)}"
+    if told:
+        write(console(), [*wrapped(told, ""), ""])
+    if isinstance(found, tuple):
+        _explain_key(*found, items)
+    else:
+        for item in found:
+            _print(item)
+    if is_same:
+        console().print()
+        results.explain(name, named, json=False)
+
+
+def _print_found(
+    known: str,
+    found: list[dict[str, Any]] | tuple[str, list[keys.Key]],
+    items: list[dict[str, Any]],
+    result: dict[str, Any] | None,
+) -> None:
+    """Print what was found as JSON; a key, or one component, has the result of the same name in it."""
+    more = {"result": result} if result is not None else {}
+    if isinstance(found, tuple):
+        print_json({**_key_json(known, found[1], items), **more})
+    else:
+        print_json({**found[0], **more} if len(found) == 1 else found)
 
 
 def lookup(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]] | tuple[str, list[keys.Key]]:
@@ -164,8 +194,11 @@ def lookup(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]] | tup
     if "." in name:
         led = paths.resolve(name, items, known)
         return (name, led) if isinstance(led, list) else [dict(led)]
+    from anabranch.cli import results
+
     names = [word for item in items for word in (item["name"], *aliases(item))]
-    close = nearest(name, [*names, *known])
+    # There are many names of results: some letters in common mean nothing.
+    close = results.nearest(name, [*names, *known]) or nearest(name, [*names, *known])
     hint = "anabranch list shows what there is" if close.startswith("valid: ") else close
     raise UserError(f'there is nothing called "{name}"', hint=hint)
 
@@ -183,18 +216,22 @@ def _keys(items: list[dict[str, Any]]) -> dict[str, list[keys.Key]]:
     return found
 
 
-def _explain_key(name: str, found: list[keys.Key], items: list[dict[str, Any]], *, json: bool) -> None:
+def _stacks_with(found: list[keys.Key], items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The stack profiles, where the key is one of their switches."""
+    switch = any(key.table == keys.TRANSPORT for key in found)
+    return [item for item in items if item["kind"] == "stack" and switch and found[0].name in item["details"]]
+
+
+def _key_json(name: str, found: list[keys.Key], items: list[dict[str, Any]]) -> dict[str, Any]:
+    places = [{"place": k.place, "type": k.value_type, "default": k.default, "description": k.meaning} for k in found]
+    profiles = {item["name"]: item["details"][found[0].name] for item in _stacks_with(found, items)}
+    return {"kind": "key", "name": name, "places": places, "profiles": profiles}
+
+
+def _explain_key(name: str, found: list[keys.Key], items: list[dict[str, Any]]) -> None:
     """Print where a key stands, what it takes, and what the stack profiles make of it."""
     key_name = found[0].name
-    switch = any(key.table == keys.TRANSPORT for key in found)
-    stacks = [item for item in items if item["kind"] == "stack" and switch and key_name in item["details"]]
-    if json:
-        places = [
-            {"place": k.place, "type": k.value_type, "default": k.default, "description": k.meaning} for k in found
-        ]
-        profiles = {item["name"]: item["details"][key_name] for item in stacks}
-        print_json({"kind": "key", "name": name, "places": places, "profiles": profiles})
-        return
+    stacks = _stacks_with(found, items)
     out = console()
     out.print(styled(name), "(key)")
     for key in found:
@@ -260,7 +297,7 @@ def _print(item: dict[str, Any]) -> None:
     if aliases(item):
         write(out, ["", *wrapped(f"Also called: {', '.join(aliases(item))}", "  ")])
     if item["summary"]:
-        write(out, ["", *wrapped(" ".join(item["summary"].split()), "")])
+        write(out, ["", *wrapped(" ".join(item["summary"].split()))])
     if item["sources"]:
         cited = (", ".join([source["id"], *source["items"]]) for source in item["sources"])
         write(out, ["", *wrapped(f"Source: {'; '.join(cited)}", "  ")])

@@ -58,8 +58,8 @@ def run_plan(file: Path, options: PlanOptions) -> None:
 
 def _text(plan: Plan) -> Iterator[str]:
     """The plan in 80 columns."""
-    from anabranch.cli.blocks import wrapped
     from anabranch.gateway.lines import DIRECTIONS
+    from anabranch.lines import wrapped
 
     options = plan.options
     count = f"{options.seeds} seed" + ("s" if options.seeds > 1 else "")
@@ -132,8 +132,8 @@ def _classes(plan: Plan, direction: str) -> Iterator[str]:
 
 def _gain(plan: Plan, direction: str) -> Iterator[str]:
     """What the gateway gives over the best path alone."""
-    from anabranch.cli.blocks import wrapped
     from anabranch.gateway.plan import Case
+    from anabranch.lines import wrapped
 
     told = []
     for many, label in ((False, "one flow"), (True, f"{plan.options.flows} flows")):

@@ -11,6 +11,7 @@ from anabranch.cli.blocks import print_blocks
 from anabranch.cli.common import console, is_live, load_scenario, note, write_json
 from anabranch.cli.tables import print_tables
 from anabranch.cli.why import WORDS, print_all, print_summary, with_why
+from anabranch.extras import need, remark_once
 
 if TYPE_CHECKING:
     from anabranch.capture_file import CaptureFile
@@ -81,6 +82,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     samples_ms = (options.samples_ms or SAMPLES_MS) if options.out else None
     with Progress(file.name, 1) as progress:
         packets = options.packets is not False and (options.why is not None or options.out is not None)
+        result: RunResult
         if live:
             result = run_audited(
                 scenario,
@@ -117,6 +119,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         inside = [(c.capture, c.inside) for c in captures if c.inside is not None]
         write_run(result, options.out, inside, figures=options.figures, command=command_line(file, sets, options))
         note(f"wrote {options.out / 'report.html'}{', figures' if options.figures else ''} and tables")
+        remark_once(note, "polars")
     for capture in captures:
         whole = capture.inside is not None or capture.write(result.pcapng(capture.capture))
         note(f"wrote {capture.given}" + ("" if whole else " until its reader went away"))
@@ -192,6 +195,8 @@ def _check_together(options: RunOptions) -> None:
             raise UserError(f"{name} {wrote}", hint="give --out DIR, or leave it out")
         if options.figures:
             raise UserError(f"--figures {wrote}", hint="give --out DIR, or leave it out")
+    if options.figures:
+        need("matplotlib", "--figures")
     if options.force and not options.pcap:
         raise UserError("--force is for the files of --pcap, and none is given", hint="leave it out")
     if options.snap_length is not None and not options.pcap:

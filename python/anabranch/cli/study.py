@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 import typer
 
 from anabranch import interrupt
-from anabranch.cli.blocks import labelled, wrapped, write
+from anabranch.cli.blocks import labelled, write
 from anabranch.cli.common import FAILED, complain, console, is_live, note, print_json, styled
+from anabranch.extras import remark_once
+from anabranch.lines import wrapped
 from anabranch.report.format import NONE
 from anabranch.shown import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from anabranch.progress import Progress
     from anabranch.study import ClaimResult, Study, StudyResult, StudyTable
@@ -83,7 +84,7 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     studies = [Study.load(name) for name in chosen]
     if live and not names:
         studies = [study for study in studies if study.definition.live is not None]
-    targets = []
+    targets: list[Path | None] = []
     if options.out is not None and len(studies) > 1:
         check_parent(options.out)
     for study in studies:
@@ -94,6 +95,10 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     if live:
         _run_live(studies, targets, options)
         return
+    _run_simulated(studies, targets, options)
+
+
+def _run_simulated(studies: list[Study], targets: list[Path | None], options: StudyOptions) -> None:
     interrupt.watch()
     documents = []
     failed: list[str] = []
@@ -109,6 +114,8 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
             note(f"wrote {target / 'report.html'}")
         name = study.definition.name
         failed += [f"{name} {c.claim.id}" for c in result.claims if c.check_failed]
+    if options.out is not None:
+        remark_once(note, "polars", "matplotlib")
     if options.json:
         print_json(documents[0] if len(documents) == 1 else documents)
     if failed:
@@ -228,6 +235,7 @@ def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOp
         if target is not None:
             result.write(target)
             note(f"wrote {target / 'report.md'}")
+            remark_once(note, "polars")
         audit = result.audit
         if audit.failed:
             failed.append(
@@ -253,15 +261,14 @@ def _announce(name: str, runs: int, seconds: float) -> None:
 
 def _print_live(result: LiveStudyResult) -> None:
     out = console()
-    out.print(styled(f"{result.definition.title}: live"))
-    write(out, wrapped(plain(" ".join(result.definition.about.split())), ""))
+    _print_title(out, f"{result.definition.title}: live")
+    write(out, wrapped(plain(" ".join(result.definition.about.split()))))
     for simulated, live in result.claims:
         _print_pair(out, simulated, live)
     out.print()
     for pair in result.tables:
         for engine, made in zip(("simulator", "live"), pair, strict=True):
-            out.print(styled(f"{made.table.title}: {engine}"))
-            out.print(_table(made))
+            _print_table(out, made, f"{made.table.title}: {engine}")
     audit = result.audit
     told = (
         f"{audit.runs} live runs, {audit.tainted} of them tainted, {audit.without_result} without a result, "
@@ -276,28 +283,25 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
     from anabranch.report.study_output import legend
 
     out = console()
-    out.print(styled(result.definition.title))
+    _print_title(out, result.definition.title)
     if result.definition.source:
-        write(out, wrapped(plain(result.definition.source), ""))
+        write(out, wrapped(plain(result.definition.source)))
     for title, claims in result.by_section:
         if title:
             out.print()
-            out.print(styled(title))
+            _print_title(out, title)
         for item in claims:
             _print_claim(out, item)
-    if result.claims:
+    if result.claims or result.tables:
         out.print()
     for made in result.tables:
-        out.print(styled(made.table.title))
-        out.print(_table(made))
-        if made.table.note:
-            out.print(made.table.note, style="dim")
+        _print_table(out, made, made.table.title)
     said = "; ".join(_counted(title, claims) for title, claims in result.by_section) or NO_CLAIMS
     for remark in legend(result):
-        write(out, wrapped(remark, ""))
+        write(out, wrapped(remark))
     write(out, wrapped(f"{said}; {result.mode} grid, {result.runs:,} runs, {elapsed_s:.1f} s", "  "))
     for remark in result.notes:
-        out.print(remark)
+        write(out, wrapped(plain(remark), "  "))
     if not result.runs and result.definition.figures and not (result.claims or result.tables):
         out.print("it has figures only: --out DIR draws them")
 
@@ -346,16 +350,22 @@ _ID = 5
 """Columns of a claim's name."""
 
 
-def _table(made: StudyTable) -> Table:
-    from rich import box
-    from rich.table import Table
+def _print_title(out: Console, title: str) -> None:
+    for line in wrapped(plain(title), "  "):
+        out.print(styled(line), soft_wrap=True)
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, heading in enumerate(made.head()):
-        table.add_column(heading, justify="right" if i else "left")
-    for row in made.rows():
-        table.add_row(*row)
-    return table
+
+def _print_table(out: Console, made: StudyTable, title: str) -> None:
+    from anabranch.cli.columns import Column, print_table
+
+    _print_title(out, title)
+    rows = made.rows()
+    first, *others = (Column(head, [row[i] for row in rows], is_text=not i) for i, head in enumerate(made.head()))
+    print_table(out, [first], [[column] for column in others])
+    if made.table.note:
+        for line in ("", *wrapped(plain(made.table.note))):
+            out.print(line, style="dim", soft_wrap=True)
+    out.print()
 
 
 def _counted(title: str, claims: list[ClaimResult]) -> str:

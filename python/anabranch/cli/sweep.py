@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
-from anabranch.cli.blocks import WIDTH, wrapped, write
+from anabranch.bounds import CUT, is_cut
+from anabranch.cli.blocks import write
+from anabranch.cli.columns import Column, print_table
 from anabranch.cli.common import console, load_scenario, note, one_spelling, print_json
 from anabranch.grid import short_names
+from anabranch.lines import wrapped
+from anabranch.quantities import numbers_of
 from anabranch.report.format import MEAN_OF_COPIES, NONE, interval
 from anabranch.shown import plain
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from anabranch.scenario import Scenario
     from anabranch.sweep import Estimate, SweepResult
 
@@ -70,8 +71,6 @@ def run_merge(directories: list[Path], sets: list[str], grids: list[str], option
     _check_report(options)
     result = SweepResult.merge(directories, options.out)
     _report(result, options, f"anabranch sweep merge {shlex.join(map(str, directories))}")
-    if options.out is not None:
-        note(f"wrote {options.out / 'runs.csv'}, runs.parquet and table.parquet")
     if options.json:
         print_json(to_json(result))
     else:
@@ -85,7 +84,7 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
         ScenarioError: The scenario, or a point of the grid, is wrong.
         UserError: An option is.
     """
-    from anabranch.errors import UserError
+    from anabranch.errors import RunFailedError, UserError
     from anabranch.progress import Progress
     from anabranch.shards import parse_shard
 
@@ -131,21 +130,19 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
                 progress=report,
                 remark=note,
             )
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, RunFailedError):
             if options.store is not None or options.out is not None:
                 note(f"finished points are in {options.store or options.out}; the same command goes on from there")
             raise
     if shard is not None:
-        note(f"shard {options.shard}: {result.frame.height} runs are in {options.out}; put all together: sweep merge")
+        note(f"shard {options.shard}: {result.plain.height} runs are in {options.out}; put all together: sweep merge")
         if options.json:
             print_json(to_json(result))
         return
-    if result.frame.height == 1:
+    if result.plain.height == 1:
         note(
             "this was one run: there is no grid and no repeat; --grid PATH=A,B,C or --repeat N, or [sweep] in the file"
         )
-    if options.out is not None:
-        note(f"wrote {options.out / 'runs.csv'}, runs.parquet and table.parquet")
     _report(result, options, command_line(files[0], sets, grids, options))
     if options.json:
         print_json(to_json(result))
@@ -154,13 +151,13 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
 
 
 def command_line(file: Path, sets: list[str], grids: list[str], options: SweepOptions) -> str:
-    """The command that repeats this sweep, as it is typed."""
+    """The command that repeats this sweep, as it is typed, without where it writes."""
     words = ["anabranch", "sweep", str(file)]
     words += [word for change in sets for word in ("--set", change)]
     words += [word for grid in grids for word in ("--grid", grid)]
     words += ["--repeat", str(options.repeat)] if options.repeat is not None else []
     words += ["--untrusted"] if options.untrusted else []
-    return f"{shlex.join(words)} --report FILE.html"
+    return shlex.join(words)
 
 
 def _check_report(options: SweepOptions) -> None:
@@ -174,12 +171,26 @@ def _check_report(options: SweepOptions) -> None:
         raise UserError("--force is for the file of --report, and none is given", hint="leave it out")
 
 
+def _wrote(out: Path, has_page: bool) -> None:
+    from anabranch.extras import remark_once
+    from anabranch.sweep_file import table_files
+
+    tables = [name for name in table_files() if name.endswith((".parquet", ".csv")) and name != "runs.csv"]
+    first, *others = [*(["report.html"] if has_page else []), "runs.csv", *tables[:-1]]
+    note(f"wrote {', '.join([str(out / first), *others])} and {tables[-1]}")
+    remark_once(note, "polars")
+
+
 def _report(result: SweepResult, options: SweepOptions, command: str) -> None:
-    """Write the page, where one is wanted."""
+    """Write the pages, where they are wanted."""
+    if options.out is not None:
+        from anabranch.report.sweep_output import write_into
+
+        _wrote(options.out, write_into(result, options.out, f"{command} --out DIR"))
     if options.report is not None:
         from anabranch.report.sweep_output import write_report
 
-        write_report(result, options.report, command, force=options.force)
+        write_report(result, options.report, f"{command} --report FILE.html", force=options.force)
         note(f"wrote {options.report}")
 
 
@@ -254,20 +265,16 @@ def to_json(result: SweepResult) -> dict[str, Any]:
         for point, value in result.estimates(figure):
             row = points.setdefault(point, {"point": dict(zip(result.axes, point, strict=True)), "figures": {}})
             row["figures"][figure] = value.to_json() if value else None
+    for k, axis in enumerate(result.axes):
+        if numbers := numbers_of(axis, [point[k] for point in points]):
+            for row, number in zip(points.values(), numbers.values, strict=True):
+                row.setdefault("numbers", {})[numbers.column] = number
     return {"format": 1, "axes": result.axes, "points": list(points.values())}
 
 
 _DETERMINISTIC = (
     "n = 1: nothing in the scenario is random; the repeats gave the same packets, and there is no interval."
 )
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A column of the printed table."""
-
-    heading: str
-    cells: list[str]
 
 
 def _print(result: SweepResult) -> None:
@@ -285,19 +292,21 @@ def _print(result: SweepResult) -> None:
     varied = [path if name == path else f"{name} ({path})" for name, path in zip(short, result.axes, strict=True)]
     if varied:
         write(out, wrapped(f"varied: {', '.join(varied)}", "  "))
-    for number, table in enumerate(_tables(_points(short, estimates), _figures(shown, estimates), out)):
-        if number or varied:
-            out.print()
-        out.print(table)
+    if varied:
+        out.print()
+    print_table(out, _points(short, estimates), [[column] for column in _figures(shown, estimates)])
     out.print()
     if means:
         write(out, wrapped(f"{', '.join(map(plain, means))}: {MEAN_OF_COPIES}; --out and --json keep each copy", "  "))
-    known = [estimate for column in estimates for _, estimate in column if estimate is not None]
+    named = [(one, name) for (_, name), column in zip(shown, estimates, strict=True) for _, one in column if one]
+    known = [estimate for estimate, _ in named]
     if any(estimate.interval.lower is not None for estimate in known):
         rule = "confidence sequence" if result.scenario.is_sequential else "interval"
         out.print(f"±: half of the 95 % {rule} of the mean over the repeats")
+    if any(is_cut(estimate.interval, name) for estimate, name in named):
+        write(out, wrapped(CUT, "  "))
     if any(estimate.deterministic for estimate in known):
-        write(out, wrapped(_DETERMINISTIC, ""))
+        write(out, wrapped(_DETERMINISTIC))
     if every and len(every[0]) > _MOST_POINTS:
         out.print(f"{_MOST_POINTS:,} of {len(every[0]):,} points shown; --out keeps them all.")
     if len(flows) > _MANY_FLOWS:
@@ -317,7 +326,7 @@ def _shown(flows: list[str], *, with_jain: bool) -> list[tuple[str, str]]:
     return shown
 
 
-def _points(names: list[str], estimates: list[_Estimates]) -> list[_Column]:
+def _points(names: list[str], estimates: list[_Estimates]) -> list[Column]:
     """The values of the axes, and how many runs each point has."""
     from anabranch.sweep import value_text
 
@@ -326,38 +335,14 @@ def _points(names: list[str], estimates: list[_Estimates]) -> list[_Column]:
     # A figure may not apply at a point where others do.
     known = [next((column[i][1] for column in estimates if column[i][1]), None) for i in range(len(first))]
     counts = [str(one.interval.n) if one else NONE for one in known]
-    return [*map(_Column, names, values), _Column("n", counts)]
-
-
-def _figures(shown: list[tuple[str, str]], estimates: list[_Estimates]) -> list[_Column]:
     return [
-        _Column(heading, [interval(one) for _, one in column])
-        for (heading, _), column in zip(shown, estimates, strict=True)
+        *(Column(name, cells, is_text=True) for name, cells in zip(names, values, strict=True)),
+        Column("n", counts),
     ]
 
 
-def _tables(points: list[_Column], figures: list[_Column], out: Console) -> list[Table]:
-    """The columns as tables of at most 80 columns of text; each begins with the points."""
-    made: list[Table] = []
-    left = figures
-    while left:
-        count = len(left)
-        while count > 1 and out.measure(_table(points, left[:count])).maximum > WIDTH:
-            count -= 1
-        made.append(_table(points, left[:count]))
-        left = left[count:]
-    return made
-
-
-def _table(points: list[_Column], figures: list[_Column]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in points[:-1]:
-        table.add_column(column.heading)
-    for column in (points[-1], *figures):
-        table.add_column(column.heading, justify="right")
-    for row in zip(*(column.cells for column in (*points, *figures)), strict=True):
-        table.add_row(*row)
-    return table
+def _figures(shown: list[tuple[str, str]], estimates: list[_Estimates]) -> list[Column]:
+    return [
+        Column(heading, [interval(one, name) for _, one in column])
+        for (heading, name), column in zip(shown, estimates, strict=True)
+    ]

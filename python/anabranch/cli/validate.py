@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.cli.common import console, load_scenario, print_json
+from anabranch.cli.common import console, load_scenario, note, print_json
+from anabranch.extras import is_installed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +79,10 @@ def run_validate(
             )
             comparisons.append(compared)
     if out is not None:
+        from anabranch.extras import remark_once
+
         _write(comparisons, out)
+        remark_once(note, "matplotlib")
     if as_json:
         print_json(document(comparisons))
     else:
@@ -120,22 +124,21 @@ def _write(comparisons: Sequence[Comparison], out: Path) -> None:
         if comparisons[0].times is not None:
             (aside / "host_times.json").write_bytes(to_json(comparisons[0].times.document()))
         (aside / "validation.md").write_text(page(comparisons), encoding="utf-8")
-        with house_style():
-            save(distances(comparisons), aside / "validation")
+        if is_installed("matplotlib"):
+            with house_style():
+                save(distances(comparisons), aside / "validation")
 
 
 def _print(comparisons: Sequence[Comparison]) -> None:
-    from rich import box
-    from rich.table import Table
-
+    from anabranch.cli.blocks import write
+    from anabranch.cli.columns import Column, print_table
+    from anabranch.lines import wrapped
     from anabranch.validate.page import HEADINGS, rows, verdicts
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for place, heading in enumerate(HEADINGS):
-        table.add_column(heading, justify="left" if place < 2 else "right")
-    for row in rows(comparisons):
-        table.add_row(*row)
+    made = list(rows(comparisons))
+    columns = [Column(head, [row[i] for row in made], is_text=i < 2) for i, head in enumerate(HEADINGS)]
     out = console()
-    out.print(table)
+    print_table(out, columns[:2], [[column] for column in columns[2:]])
+    out.print()
     for line in verdicts(comparisons):
-        out.print(line)
+        write(out, wrapped(line, "  "))

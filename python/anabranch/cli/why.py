@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from anabranch.cli.blocks import block, write
+from anabranch.lines import wrapped
+from anabranch.shown import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 WORDS = ("summary", "all")
 """Values of --why; alone it is the first."""
+_MARGIN = " " * 13
+"""Below an event, after its time."""
 
 
 def print_summary(why: Why, out: Console, result: RunResult) -> None:
@@ -36,32 +40,43 @@ def print_all(why: Why, out: Console, result: RunResult) -> None:
         return
     for flow in why.flows:
         out.print()
-        out.print(styled(flow.flow).append(f": {text.headline(flow)}", style="not bold"), soft_wrap=True)
+        _print_named(out, flow.flow, f": {text.headline(flow)}")
         for number, episode in enumerate(flow.episodes, 1):
             out.print()
-            out.print(styled(text.episode_line(number, episode)), soft_wrap=True)
+            for line in wrapped(text.episode_line(number, episode), "   "):
+                out.print(styled(line), soft_wrap=True)
             for item in episode.timeline():
                 if isinstance(item, Retransmission):
                     style = "yellow" if item.needed is False else ""
-                    out.print(f"   {text.retransmission_line(item)}", style=style, soft_wrap=True)
+                    for line in wrapped(f"   {text.retransmission_line(item)}", _MARGIN):
+                        out.print(line, style=style, soft_wrap=True)
                 else:
-                    out.print(f"   {text.event_line(item)}", soft_wrap=True)
+                    write(out, wrapped(f"   {text.event_line(item)}", _MARGIN))
+
+
+def _print_named(out: Console, name: str, told: str) -> None:
+    """A name, and the rest of its sentence; lines that continue it are indented."""
+    from anabranch.cli.common import styled
+
+    name = plain(name)
+    first, *more = wrapped(f"{name}{told}", "  ", whole=(name,))
+    out.print(styled(name).append(first[len(name) :], style="not bold"), soft_wrap=True)
+    write(out, more)
 
 
 def _print_endings(why: Why, out: Console, result: RunResult) -> bool:
     """Print how connections ended badly; whether there are episodes to tell of."""
-    from anabranch.cli.common import styled
     from anabranch.why import text
 
     endings = [(name, told) for name, flow in result.flows.items() if (told := text.ending(flow))]
     for name, told in endings:
-        out.print(styled(name).append(f" {told}", style="not bold"), soft_wrap=True)
+        _print_named(out, name, f" {told}")
     if any(flow.episodes for flow in why.flows):
         return True
     silent = [(name, again) for name, flow in result.flows.items() if (again := flow.get("retransmitted_packets"))]
     for name, again in silent:
         told = f"{text.plural(again, 'packet')} retransmitted, of which nothing is recorded"
-        out.print(styled(name).append(f": {told}", style="not bold"), soft_wrap=True)
+        _print_named(out, name, f": {told}")
     if not endings and not silent:
         out.print("nothing was retransmitted")
     return False

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from anabranch.compare.difference import Difference, Sample, difference
 from anabranch.compare.inputs import Input, InputRun
@@ -30,6 +30,10 @@ from anabranch.compare.settings import differing
 from anabranch.errors import UserError
 from anabranch.figures import flow_of_copy
 from anabranch.sweep import Estimate, value_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["Block", "Comparison", "Input", "InputRun", "Row", "compare"]
 
@@ -106,6 +110,43 @@ class Comparison:
         """The names of the tests that were made."""
         made = (d.test.name for b in self.blocks for r in b.rows for d in r.differences if d and d.test)
         return list(dict.fromkeys(made))
+
+    @overload
+    def plot(
+        self, y: str, *, x: str | None = None, color: str | None = None, col: None = None, ax: Axes | None = None
+    ) -> Axes: ...
+
+    @overload
+    def plot(self, y: str, *, x: str | None = None, color: str | None = None, col: str) -> Figure: ...
+
+    def plot(
+        self,
+        y: str,
+        *,
+        x: str | None = None,
+        color: str | None = None,
+        col: str | None = None,
+        ax: Axes | None = None,
+    ) -> Axes | Figure:
+        """Draw a measure of every input, with 95 % intervals over seeds, as :meth:`SweepResult.plot` does of a sweep.
+
+        Args:
+            y: The measure, whether it is among ``blocks`` or not: ``"goodput"``, ``"bottleneck.forward.queue_delay"``.
+            x: The axis to the right; when left out the first axis of sweeps, and ``"input"`` of runs.
+            color: What differs in colour; the inputs when left out.
+            col: What has a panel each. All three take an axis, ``"input"``, and ``"flow"``, ``"link"``, ``"group"`` or
+                ``"gateway"``, which draws the measure of each of them.
+            ax: Where to draw; axes of a new figure when left out.
+
+        Returns:
+            The axes that were drawn into; with ``col`` the figure.
+
+        Raises:
+            UserError: There is no such measure or axis, or a short name is ambiguous.
+        """
+        from anabranch.plot.comparison import plot_comparison
+
+        return plot_comparison(self, y, x=x, color=color, col=col, ax=ax)
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``anabranch compare --json``."""

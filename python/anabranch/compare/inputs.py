@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from anabranch.compare.difference import Sample
 from anabranch.compare.measures import columns_of, copies_of
 from anabranch.design import Design
 from anabranch.errors import UserError, nearest
-from anabranch.files import MAX_RESULT_BYTES, read_bytes, read_head
+from anabranch.files import read_head
 from anabranch.grid import MAX_POINTS
 from anabranch.limits import MAX_SEED
 from anabranch.maker import FailedRunError, Here, Jobs, Maker, Order
@@ -20,17 +19,15 @@ from anabranch.output import MANIFEST, read_manifest
 from anabranch.points import Keys, Points, shared
 from anabranch.spoken import argument
 from anabranch.stored import StoredKind
-from anabranch.summary import LiveRunSummary, Summary
-from anabranch.sweep import Point, SweepResult, SweptScenario, runs_frame
+from anabranch.summary import LiveRunSummary
+from anabranch.sweep import Point, SweepResult, SweptScenario, runs_table
 from anabranch.sweep_file import SWEEP_FILE
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from anabranch.scenario import Scenario
+    from anabranch.table import Table
 
 SUMMARY = "summary.json"
-SAMPLES = "samples.parquet"
 
 MOST_OF_A_NAME = 24
 """Characters of an input's name in a table."""
@@ -42,9 +39,9 @@ _EXPECTED = "a directory of `run --out` or `sweep --out`, a summary (JSON) or a 
 class InputRun:
     """What only a run has: how its flows went over time."""
 
-    samples: pl.DataFrame | None
+    samples: Table | None
     """The table ``samples``; ``None`` where it was not kept."""
-    summary: Summary
+    summary: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class Input:
     @property
     def is_tainted(self) -> bool:
         """A live run whose figures are no result."""
-        return self.run is not None and bool(cast("Mapping[str, Any]", self.run.summary).get("tainted"))
+        return self.run is not None and bool(self.run.summary.get("tainted"))
 
     @property
     def measured_s(self) -> float | None:
@@ -89,7 +86,7 @@ class Input:
     @property
     def seeds(self) -> list[int]:
         """The seeds of its runs."""
-        return [int(seed) for seed in self.result.frame.get_column("seed").unique(maintain_order=True)]
+        return [int(seed) for seed in self.result.plain.unique("seed")]
 
     @property
     def seeds_text(self) -> str:
@@ -111,15 +108,15 @@ class Input:
         """The points of its grid, with the axes in this order."""
         if not axes:
             return [()]
-        return self.result.frame.select(axes).unique(maintain_order=True).rows()
+        return list(dict.fromkeys(self.result.plain.select(*axes)))
 
     def samples_of(self, figure: str, axes: Sequence[str]) -> dict[tuple[Any, ...], Sample]:
         """A figure at every point; empty where there is none."""
-        frame = self.result.frame
-        if figure not in frame.columns:
+        runs = self.result.plain
+        if figure not in runs:
             return {}
         found: dict[tuple[Any, ...], list[tuple[int, str | None, float | None]]] = {}
-        for row in frame.select([*axes, "seed", "digest", figure]).iter_rows():
+        for row in runs.select(*axes, "seed", "digest", figure):
             found.setdefault(row[:-3], []).append(row[-3:])
         return {point: Sample(tuple(runs)) for point, runs in found.items()}
 
@@ -132,7 +129,7 @@ class Input:
             "scenario": self.title,
             "engine": self.engine,
             "seeds": self.seeds,
-            "runs": self.result.frame.height,
+            "runs": self.result.plain.height,
         }
 
 
@@ -205,7 +202,7 @@ def read_inputs(
             inputs.append(Input(name, place.given, "sweep", result))
         else:
             made = scenarios[place].run(seed=seed, samples_ms=samples_ms, progress=report)
-            samples = made.table("samples") if samples_ms is not None else None
+            samples = made.plain("samples") if samples_ms is not None else None
             inputs.append(_run(name, place.given, made.summary, samples))
         done += 1
     return inputs
@@ -236,7 +233,7 @@ def _repeated(scenario: Scenario, seeds: range, report: Callable[[float], None],
         kept.close()
     resolved = scenario.resolve()
     swept = SweptScenario(resolved.get("title", ""), scenario.sets, resolved.get("resolved_scenario", {}))
-    return SweepResult([], figures.frame([], points), swept)
+    return SweepResult([], figures.table([], points), swept)
 
 
 def _check_together(places: Sequence[_Place], repeat: int | None) -> None:
@@ -325,7 +322,7 @@ def _read(place: _Place, name: str) -> Input:
     return _run(name, place.given, summary, _samples(place.file))
 
 
-def read_summary(path: Path) -> Summary:
+def read_summary(path: Path) -> LiveRunSummary:
     """The summary of a run: what ``run --json`` prints.
 
     Raises:
@@ -370,22 +367,16 @@ _SUMMARY = StoredKind(
 )
 
 
-def _samples(summary: Path) -> pl.DataFrame | None:
+def _samples(summary: Path) -> Table | None:
     """The samples beside the summary in the directory of a run."""
-    import polars as pl
+    from anabranch.table_file import read_table
 
-    path = summary.parent / SAMPLES
-    if summary.name != SUMMARY or not path.is_file():
-        return None
-    try:
-        return pl.read_parquet(io.BytesIO(read_bytes(path, most=MAX_RESULT_BYTES)))
-    except pl.exceptions.PolarsError:
-        raise UserError(f"{path} is not a whole Parquet table", hint="make the run again") from None
+    return read_table(summary.parent, "samples", "make the run again") if summary.name == SUMMARY else None
 
 
-def _run(name: str, path: Path, summary: Summary, samples: pl.DataFrame | None) -> Input:
+def _run(name: str, path: Path, summary: Mapping[str, Any], samples: Table | None) -> Input:
     swept = SweptScenario(str(summary.get("scenario") or ""), resolved=summary.get("resolved_scenario") or {})
-    result = SweepResult([], runs_frame([], [Point((), summary["seed"])], [summary]), swept)
+    result = SweepResult([], runs_table([], [Point((), summary["seed"])], [summary]), swept)
     return Input(name, path, "run", result, InputRun(samples, summary))
 
 

@@ -6,38 +6,11 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from anabranch.errors import UserError, nearest
 from anabranch.figures import flow_of_copy
+from anabranch.measure_names import SHOWN, UNITS, figures_named
 
 SECTIONS = ("flow", "fairness", "link", "group", "gateway")
 
-_DEFAULT = (
-    ("flow", "goodput_mbit_s"),
-    ("flow", "mean_srtt_ms"),
-    ("flow", "retransmitted_packets"),
-    ("flow", "flow_completion_time_s"),
-    ("flow", "mean_one_way_delay_ms"),
-    ("flow", "transfers.mean_completion_time_s"),
-    ("flow", "exchanges.mean_response_time_ms"),
-    ("fairness", "jain_index"),
-    ("link", "utilization"),
-    ("link", "dropped_packets"),
-    ("link", "lost_packets"),
-    ("link", "p95_queue_delay_ms"),
-    ("group", "energy_joules"),
-    ("gateway", "mean_wait_ms"),
-    ("gateway", "silent_ms"),
-)
-"""Section and name, in the order in which they are shown."""
-
-_UNITS = (
-    ("_mbit_s", "Mbit/s"),
-    ("_ms", "ms"),
-    ("_s", "s"),
-    ("_packets", "packets"),
-    ("_bytes", "bytes"),
-    ("_joules", "J"),
-)
 _RATIO = re.compile(r"(^|_)(utilization|share|ratio|rate)$")
 
 _PARTS = ("reordering", "transfers", "exchanges", "fec", "refused")
@@ -74,7 +47,7 @@ class Measure:
         """The unit in which it is shown; empty for a count or an index."""
         if _RATIO.search(self.name):
             return "%"
-        return next((unit for suffix, unit in _UNITS if self.name.endswith(suffix)), "")
+        return next((unit for suffix, unit in UNITS if self.name.endswith(suffix)), "")
 
     @property
     def scale(self) -> float:
@@ -85,7 +58,7 @@ class Measure:
     def title(self) -> str:
         """In words, without the unit."""
         name = _NAMES.get(self.name, self.name)
-        for suffix, unit in _UNITS:
+        for suffix, unit in UNITS:
             if unit == self.unit:
                 name = name.removesuffix(suffix)
         return re.sub(r"[._]", " ", name)
@@ -134,8 +107,8 @@ def columns_of(figures: Iterable[str]) -> list[Column]:
 
 
 def _rank(section: str, name: str, otherwise: int) -> tuple[int, int, int]:
-    if (section, name) in _DEFAULT:
-        return (0, 0, _DEFAULT.index((section, name)))
+    if (section, name) in SHOWN:
+        return (0, 0, SHOWN.index((section, name)))
     return (1, SECTIONS.index(section), otherwise)
 
 
@@ -144,7 +117,7 @@ def shown_by_default(measure: Measure, columns: Sequence[Column]) -> bool:
     if measure.section == "fairness":
         # The index of one flow is always 1.
         return len({c.element for c in columns if c.measure.section == "flow"}) > 1
-    return (measure.section, measure.name) in _DEFAULT
+    return (measure.section, measure.name) in SHOWN
 
 
 def copies_of(columns: Iterable[Column]) -> dict[str, list[str]]:
@@ -169,10 +142,10 @@ def without_copies(columns: Sequence[Column], named: Collection[str] = (), most:
 
 
 def chosen(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
-    """The columns that are meant: by the measure, by section and measure, or by the whole name of a figure.
+    """The columns that are meant: by the measure or a short name of it, with the flow or link before it or without.
 
     Raises:
-        UserError: No column has such a name.
+        UserError: No column has such a name, or it is ambiguous.
     """
     found: dict[str, Column] = {}
     for name in names:
@@ -181,7 +154,7 @@ def chosen(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
             if name in {c.figure, c.measure.name, f"{c.measure.section}.{c.measure.name}"}
         ]  # fmt: skip
         if not own:
-            known = {c.measure.name for c in columns} | ({c.figure for c in columns} if "." in name else set())
-            raise UserError(f'no input has a measure "{name}"', hint=nearest(name, known))
+            figures = figures_named(name, [c.figure for c in columns], "no input has a measure")
+            own = [c for c in columns if c.figure in figures]
         found.update((column.figure, column) for column in own)
     return list(found.values())

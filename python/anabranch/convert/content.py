@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from anabranch.errors import UserError
 
 if TYPE_CHECKING:
-    import polars as pl
+    from anabranch import table as columns
 
 MAX_SHOWN = 160
 """Characters of a source line in a message."""
@@ -113,7 +113,7 @@ class Run:
     """A run of ours: its summary, and its tables by name."""
 
     summary: Mapping[str, Any]
-    table: Callable[[str], pl.DataFrame]
+    table: Callable[[str], columns.Table]
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from anabranch import table as columns
 from anabranch.convert.content import Names, Notes, Run, Table, Written
+from anabranch.table_file import csv_lines
 
 
 def write(content: Run | Table, _names: Names, _notes: Notes) -> Written:
     """The table: a line of column names, then a row per time and flow."""
-    import polars as pl
-
-    frame = content.table("samples") if isinstance(content, Run) else pl.DataFrame(dict(content.columns))
-    return Written(frame.write_csv().encode())
+    table = content.table("samples") if isinstance(content, Run) else columns.Table.of(content.columns)
+    return Written(b"".join(csv_lines(table)))

@@ -133,16 +133,14 @@ def _mean(values: list[float]) -> float | None:
 
 def write(run: Run, names: Names, notes: Notes) -> Written:
     """A data file of the test ``tcp_nup``: goodput of every flow, its smoothed round-trip time and its window."""
-    import polars as pl
-
     samples = run.table("samples")
     duration = float(run.summary["duration_s"])
     times = [round(number * _STEP_S, 6) for number in range(1, int(duration / _STEP_S) + 1)]
     results: dict[str, list[float | None]] = {}
     flows = list(run.summary["flows"])
     for number, flow in enumerate(flows, 1):
-        of_flow = samples.filter(pl.col("flow") == flow).sort("time_s")
-        known = {c: of_flow[c].to_list() for c in ("time_s", "delivered_bytes", "srtt_ms", "cwnd_packets")}
+        of_flow = samples.where(samples.is_in("flow", flow)).sort("time_s")
+        known = {c: of_flow[c] for c in ("time_s", "delivered_bytes", "srtt_ms", "cwnd_packets")}
         results |= _flow_series(f"TCP upload::{number}", known, times)
     rates = [results[f"TCP upload::{number}"] for number in range(1, len(flows) + 1)]
     results["TCP upload sum"] = [sum(v for v in at if v is not None) for at in zip(*rates, strict=True)]

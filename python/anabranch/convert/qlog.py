@@ -130,8 +130,8 @@ def _events(run: Run, flow: str, mss: int) -> Iterator[tuple[float, str, dict[st
 
 
 def _rows(run: Run, table: str, flow: str) -> list[dict[str, Any]]:
-    frame = run.table(table)
-    return frame.filter(frame["flow"] == flow).to_dicts()
+    found = run.table(table)
+    return found.where(found.is_in("flow", flow)).to_dicts()
 
 
 def _packets(run: Run, flow: str) -> Iterator[tuple[float, str, dict[str, Any]]]:

@@ -13,11 +13,11 @@ from anabranch.errors import UserError, nearest
 from anabranch.files import MAX_RESULT_BYTES, read_bytes
 from anabranch.stored import StoredKind
 from anabranch.summary import LiveRunSummary
+from anabranch.table_file import read_table
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from anabranch.convert.formats import Format
+    from anabranch.table import Table
 
 _SUMMARY = "summary.json"
 _SUMMARY_FILE = StoredKind(
@@ -48,13 +48,11 @@ def read(source: Source, _notes: Notes) -> Run:
     name = directory / _SUMMARY
     summary = _summary(str(name), read_bytes(name, most=MAX_RESULT_BYTES))
 
-    def table(name: str) -> pl.DataFrame:
-        import polars as pl
-
-        file = directory / f"{name}.parquet"
-        if not file.is_file():
+    def table(name: str) -> Table:
+        found = read_table(directory, name, "make the run again")
+        if found is None:
             raise UserError(f"{directory} has no table of {name}", hint="run again, and record them")
-        return pl.read_parquet(file)
+        return found
 
     return Run(summary, table)
 
@@ -71,8 +69,8 @@ def _summary(name: str, content: bytes) -> dict[str, Any]:
     return dict(found)
 
 
-def _no_table(name: str) -> Callable[[str], pl.DataFrame]:
-    def table(table: str) -> pl.DataFrame:
+def _no_table(name: str) -> Callable[[str], Table]:
+    def table(table: str) -> Table:
         hint = "`anabranch run FILE --out DIR` writes tables: give that directory"
         raise UserError(f"{name} is a summary without a table of {table}", hint=hint)
 
@@ -101,7 +99,7 @@ def make(source: Source, found: Format, notes: Notes) -> Run:
 
     if found.name == "scenario":
         result = open_scenario(source).run(samples_ms=SAMPLES_MS, packets=True)
-        return Run(result.summary, result.table)
+        return Run(result.summary, result.plain)
     description = found.read(source, notes)
     with tempfile.TemporaryDirectory() as directory:
         for name, content in description.files.items():
@@ -109,7 +107,7 @@ def make(source: Source, found: Format, notes: Notes) -> Run:
         text = toml_text.write_document(description.document)
         scenario = Scenario.from_text(text, file=str(Path(directory) / "scenario.toml"))
         result = scenario.run(samples_ms=SAMPLES_MS, packets=True)
-    return Run(result.summary, result.table)
+    return Run(result.summary, result.plain)
 
 
 def of_flow(run: Run, flow: str | None) -> Run:
@@ -124,8 +122,8 @@ def of_flow(run: Run, flow: str | None) -> Run:
     if flow not in flows:
         raise UserError(f'the run has no flow "{flow}"', hint=nearest(flow, flows))
 
-    def table(name: str) -> pl.DataFrame:
-        frame = run.table(name)
-        return frame.filter(frame["flow"] == flow) if "flow" in frame.columns else frame
+    def table(name: str) -> Table:
+        found = run.table(name)
+        return found.where(found.is_in("flow", flow)) if "flow" in found else found
 
     return Run({**run.summary, "flows": {flow: flows[flow]}}, table)

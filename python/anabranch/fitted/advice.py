@@ -15,6 +15,8 @@ from typing import Any
 from anabranch import toml_text
 from anabranch.fitted.remedies import PRICE, Remedy, case, relevant
 from anabranch.fitted.scenario import APPLICATION, FLOW, LINK, Fitted
+from anabranch.fitted.words import where
+from anabranch.lines import percent
 from anabranch.scenario import Scenario
 from anabranch.statistics import Interval, mean_interval
 
@@ -33,7 +35,8 @@ OTHER = "other"
 LEAST_GAIN = 0.02
 LEAST_RELIEF = 0.2
 HARM = 0.05
-"""Loss of goodput with which a shorter round trip is no help."""
+"""Loss of goodput with which a shorter round trip is no help, and from which a loss of others is
+named that may be chance."""
 
 
 @dataclass(frozen=True)
@@ -110,9 +113,9 @@ def _simulated(fitted: Fitted, remedy: Remedy) -> Outcome:
     goodput, rtt, others = [], [], []
     for seed in SEEDS:
         flow = alone.run(seed=seed, digest=False).flows[FLOW]
-        goodput.append(float(flow["goodput_mbit_s"] or 0.0))
+        goodput.append(flow["goodput_mbit_s"])
         rtt.append(float(flow["mean_srtt_ms"] or 0.0))
-        others.append(float(beside.run(seed=seed, digest=False).flows[OTHER]["goodput_mbit_s"] or 0.0))
+        others.append(beside.run(seed=seed, digest=False).flows[OTHER]["goodput_mbit_s"])
     return Outcome(remedy, tuple(goodput), tuple(rtt), tuple(others))
 
 
@@ -157,11 +160,12 @@ def _interval(of: Interval) -> dict[str, Any]:
 
 
 def verdict(connection: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """The advice in a sentence."""
+    """The advice in a sentence: what helps most, by how much, and at whose cost."""
     helping = [row for row in rows if row["helps"]]
     if helping:
         best = helping[0]
-        return f"{best['title'][0].upper()}{best['title'][1:]} helps most ({_effort(best['effort'])})."
+        title = f"{best['title'][0].upper()}{best['title'][1:]}"
+        return f"{title}: {_effects(best)} (to be changed {where(best['effort'])})."
     limits = connection["directions"][connection["path"]["direction"]]["limits_s"]
     least = APPLICATION * connection["duration_s"]
     if limits["application"] + limits["round-trips"] > least:
@@ -171,8 +175,26 @@ def verdict(connection: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
     return "Nothing helps: no remedy raises the goodput or shortens the round trip by enough to be told from chance."
 
 
-def _effort(effort: str) -> str:
-    return f"to be changed at the {effort}" if effort in ("sender", "receiver") else f"to be changed: {effort}"
+def _effects(row: Mapping[str, Any]) -> str:
+    """Goodput, round trip, and the share of another flow."""
+    told = [f"{percent(row['gain']['mean'], signed=True)} goodput"]
+    relief = row["rtt_change"]
+    if abs(relief["mean"]) >= HARM and _is_certain(relief):
+        told.append(f"round trip {percent(relief['mean'], signed=True)}")
+    return f"{', '.join(told)}, and {_on_others(row['cost_to_others'])}"
+
+
+def _on_others(cost: Mapping[str, Any]) -> str:
+    """What a remedy costs the flows beside it; a cost that may be chance is still named if it is large."""
+    share = percent(abs(cost["mean"]))
+    if _is_certain(cost) and percent(cost["mean"]) != percent(0.0):
+        return f"takes {share} from the others" if cost["mean"] > 0 else f"gives the others {share} more"
+    return f"may take {share} from the others" if cost["mean"] >= HARM else "takes nothing measurable from the others"
+
+
+def _is_certain(change: Mapping[str, Any]) -> bool:
+    """No change is outside the interval; runs that are all alike have none."""
+    return change["low"] is None or change["low"] > 0 or change["high"] < 0
 
 
 def live(connection: dict[str, Any], fitted: Fitted) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anabranch.extras import is_installed
 from anabranch.fitted import words
 from anabranch.fitted.advice import advised, verdict
 from anabranch.fitted.advice import live as repeat_live
@@ -31,8 +32,7 @@ class Made:
     def lines(self) -> Iterator[str]:
         """What there is to say, for the terminal."""
         yield ""
-        yield from words.path(self.connection["path"])
-        yield from (f"  assumed: {one}" for one in self.scenario.assumptions)
+        yield from words.path(self.connection["path"], self.scenario.assumptions)
         if "replay" in self.connection:
             yield ""
             yield from words.replay(self.connection["replay"])
@@ -46,7 +46,8 @@ class Made:
         (directory / CONNECTION).write_text(json.dumps(self.connection, indent=1) + "\n", encoding="utf-8")
         if self.replay is not None:
             (directory / REPLAY).write_bytes(self.replay.capture)
-            self._draw(self.replay, directory)
+            if is_installed("matplotlib"):
+                self._draw(self.replay, directory)
 
     def _draw(self, replay: Replay, directory: Path) -> None:
         """Draw the goodput of the capture and of the replay."""

@@ -137,8 +137,8 @@ def _limit(path: Mapping[str, Any], mbit_s: float, base_ms: float, assumptions: 
     if buffer["seen"] == "measured":
         return f"{round(buffer['value'])} bytes"
     seen = buffer["value"] or 0
-    told = f"at least {seen:,.0f} bytes" if seen else "not seen"
-    assumptions.append(f"the buffer was never full ({told}); twice that, or a bandwidth-delay product")
+    size = f" (at least {seen:,.0f} bytes); it is twice that, or" if seen else "; it is"
+    assumptions.append(f"the buffer was never full{size} a bandwidth-delay product")
     return f"{round(max(2 * seen, mbit_s * base_ms * 125))} bytes"
 
 

@@ -1,9 +1,11 @@
-"""A path model, a replay and advice in words, for the terminal."""
+"""A path model, a replay and advice in words, in lines of at most 80 columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from anabranch.lines import percent, span, wrapped
 
 MEASURES = {
     "goodput_mbit_s": "goodput, Mbit/s",
@@ -14,52 +16,97 @@ MEASURES = {
 }
 
 
-def path(model: Mapping[str, Any]) -> Iterator[str]:
-    """The model of the path."""
-    yield f"Path from sender to receiver, bottleneck {model['bottleneck']}:"
-    yield f"  base round trip {_estimate(model['base_rtt_ms'], 'ms')}"
-    yield f"  rate {_estimate(model['rate_mbit_s'], 'Mbit/s')}{_trace(model)}"
-    yield f"  buffer {_estimate(model['buffer_bytes'], 'bytes')}, {_estimate(model['buffer_ms'], 'ms')}"
-    yield f"  random loss {_loss(model['loss'])}"
+def path(model: Mapping[str, Any], assumptions: Sequence[str] = ()) -> Iterator[str]:
+    """The model of the path, and what was assumed."""
+    yield f"{path_title(model)}:"
+    for item in path_items(model, assumptions):
+        yield from wrapped(f"  {item}", "    ")
+
+
+def path_title(model: Mapping[str, Any]) -> str:
+    """Which path it is."""
+    return f"Path from sender to receiver, bottleneck {model['bottleneck']}"
+
+
+def path_items(model: Mapping[str, Any], assumptions: Sequence[str] = ()) -> Iterator[str]:
+    """Each estimate of the path, and what was assumed."""
+    yield f"base round trip {_estimate(model['base_rtt_ms'], 'ms')}"
+    yield f"rate {_estimate(model['rate_mbit_s'], 'Mbit/s')}{_trace(model)}"
+    buffer = (_estimate(model["buffer_bytes"], "bytes"), _estimate(model["buffer_ms"], "ms"))
+    yield f"buffer {', '.join(dict.fromkeys(buffer))}"
+    yield f"random loss {_loss(model['loss'])}"
     if model["policer"]:
         told = _estimate(model["policer"]["rate_mbit_s"], "Mbit/s")
-        yield f"  policer {told}, burst {_estimate(model['policer']['burst_bytes'], 'bytes')}: it explains the losses"
+        yield f"policer {told}, burst {_estimate(model['policer']['burst_bytes'], 'bytes')}: it explains the losses"
     ratio = model["reordering"]["ratio"]
     if ratio["value"]:
         late = model["reordering"]["late_ms"]
-        yield f"  reordered {_estimate(ratio, '', 100)} %" + (
-            f", half of them by more than {late:.3g} ms" if late else ""
-        )
-    yield f"  jitter {_estimate(model['jitter_ms'], 'ms')}"
+        yield f"reordered {_estimate(ratio, '%', 100)}" + (f", half of them by more than {late:.3g} ms" if late else "")
+    yield f"jitter {_estimate(model['jitter_ms'], 'ms')}"
     flow = model["flow"]
-    yield f"  congestion control {flow['congestion_control']}: {flow['congestion_control_evidence']}"
+    yield f"congestion control {flow['congestion_control']}: {flow['congestion_control_evidence']}"
+    yield from (f"assumed: {one}" for one in assumptions)
 
 
 def replay(found: Mapping[str, Any]) -> Iterator[str]:
     """The capture beside the simulation."""
     yield f"{'Replay':<24}{'capture':>12}{'simulation':>12}   95 % of {found['seeds']} runs' mean"
     for name, title in MEASURES.items():
-        row = found[name]
-        interval = "" if row["low"] is None else f"   {number(row['low'])} to {number(row['high'])}"
-        yield f"  {title:<22}{number(row['capture']):>12}{number(row['simulation']):>12}{interval}"
+        captured, simulated, interval = replay_cells(found[name])
+        yield f"  {title:<22}{captured:>12}{simulated:>12}   {interval}".rstrip()
+
+
+def replay_cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """A measure of the capture, of the simulation, and its interval."""
+    interval = "" if row["low"] is None else span(number(row["low"]), number(row["high"]))
+    return number(row["capture"]), number(row["simulation"]), interval
+
+
+_WIDTHS = (7, 9, 8, 10)
 
 
 def advice(rows: Sequence[Mapping[str, Any]], verdict: str) -> Iterator[str]:
-    """Remedies, best first."""
-    yield f"{'Advice':<44}{'Mbit/s':>8}{'gain':>9}{'95 %':>16}{'RTT ms':>8}{'to others':>11}  changed at"
+    """The verdict, then the remedies, best first: figures, the place of the change, and the gain's interval."""
+    yield from wrapped(verdict, "  ")
+    yield ""
+    yield _row("  Advice (* helps)", "Mbit/s", "gain", "RTT ms", "to others")
     for row in rows:
-        gain, cost = row["gain"], row["cost_to_others"]["mean"]
-        interval = "" if gain["low"] is None else f"{gain['low']:+.0%} to {gain['high']:+.0%}"
         mark = "*" if row["helps"] else " "
-        effort = "" if row["effort"] == "nothing" else row["effort"]
-        yield (
-            f"{mark} {row['title']:<42}{number(row['goodput_mbit_s']['mean']):>8}{gain['mean']:>+9.1%}{interval:>16}"
-            f"{number(row['rtt_ms']['mean']):>8}{-cost:>+11.0%}  {effort}".rstrip()
-        )
+        goodput, gain, interval, rtt, others, place = advice_cells(row)
+        yield _row(f"{mark} {row['title']}", goodput, gain, rtt, others)
+        if place:
+            yield f"    {place}{f'; gain {interval} (95 %)' if interval else ''}"
         if "live" in row:
             told = row["live"]
             yield f"    with the kernel's TCP: {number(told['goodput_mbit_s'])} Mbit/s, {number(told['rtt_ms'])} ms"
-    yield verdict
+
+
+def advice_cells(row: Mapping[str, Any]) -> tuple[str, str, str, str, str, str]:
+    """A remedy's goodput, gain, interval of the gain, round trip, change of the others, and place of the change."""
+    goodput, rtt = number(row["goodput_mbit_s"]["mean"]), number(row["rtt_ms"]["mean"])
+    if row["effort"] == "nothing":
+        return goodput, "", "", rtt, "", ""
+    gain = row["gain"]
+    ends = () if gain["low"] is None else (percent(gain["low"], signed=True), percent(gain["high"], signed=True))
+    return (
+        goodput,
+        percent(gain["mean"], signed=True),
+        span(*ends) if ends else "",
+        rtt,
+        percent(-row["cost_to_others"]["mean"], signed=True),
+        where(row["effort"]),
+    )
+
+
+def _row(title: str, *cells: str) -> str:
+    return " ".join((f"{title:<41}", *map(str.rjust, cells, _WIDTHS))).rstrip()
+
+
+def where(effort: str) -> str:
+    """The place of a change."""
+    return {"network": "in the network", "both ends and a second line": "at both ends, with a second line"}.get(
+        effort, f"at {effort}" if effort == "both ends" else f"at the {effort}"
+    )
 
 
 def _trace(model: Mapping[str, Any]) -> str:
@@ -67,22 +114,24 @@ def _trace(model: Mapping[str, Any]) -> str:
     if not points:
         return ""
     rates = [rate for _, rate in points]
-    return f", not constant: {min(rates):.3g} to {max(rates):.3g} Mbit/s over {len(points)} parts"
+    found = span(f"{min(rates):.3g}", f"{max(rates):.3g}", "Mbit/s")
+    return f", not constant: {found} over {len(points)} parts" if found else ""
 
 
 def _loss(loss: Mapping[str, Any]) -> str:
     if loss["kind"] == "none":
-        return f"not seen, below {loss['rate']['high']:.2%}" if loss["rate"]["high"] is not None else "not seen"
+        return f"not seen, below {100 * loss['rate']['high']:.2f} %" if loss["rate"]["high"] is not None else "not seen"
     bursts = f", in bursts of {loss['mean_burst']['value']:.3g}" if loss["kind"] == "gilbert-elliott" else ""
-    return f"{_estimate(loss['rate'], '', 100)} %{bursts}"
+    return f"{_estimate(loss['rate'], '%', 100)}{bursts}"
 
 
 def _estimate(value: Mapping[str, Any], unit: str, scale: float = 1.0) -> str:
     if value["seen"] == "not-seen":
         return "not seen"
-    told = f"{number(value['value'] * scale)} {unit}".rstrip()
+    told = f"{number(value['value'] * scale)} {unit}"
     if value["seen"] == "measured":
-        return f"{told} ({number(value['low'] * scale)} to {number(value['high'] * scale)})"
+        ends = span(number(value["low"] * scale), number(value["high"] * scale))
+        return f"{told} ({ends})" if ends else told
     return f"{value['seen'].replace('-', ' ')} {told}"
 
 

@@ -464,7 +464,7 @@ def _measure(case: Case, config: Config, options: Options, result: RunResult) ->
     if case.fails is not None:
         figures: dict[str, float | None] = dict(_failover(result, options))
         return figures | _shares(case, config, result)
-    goodput = sum(flow["goodput_mbit_s"] or 0.0 for name, flow in result.flows.items() if name.startswith("bulk"))
+    goodput = sum(flow["goodput_mbit_s"] for name, flow in result.flows.items() if name.startswith("bulk"))
     figures = {"goodput_mbit_s": goodput}
     if not case.many:
         exchanges = result.flows["request"].get("exchanges") or {}
@@ -485,7 +485,7 @@ def _shares(case: Case, config: Config, result: RunResult) -> dict[str, float | 
 
 def _failover(result: RunResult, options: Options) -> dict[str, float]:
     """Goodput before, during and after an outage, and the longest time in each without new data in order."""
-    samples = result.table("samples")
+    samples = result.plain("samples")
     times = [float(time) for time in samples["time_s"]]
     delivered = [int(octets) for octets in samples["delivered_bytes"]]
     dies, returns = outage(options)

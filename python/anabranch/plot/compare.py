@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
+from anabranch.bounds import within
 from anabranch.plot.style import COLOURS, MARKERS, add_legend, new_figure
+from anabranch.quantities import numbers_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,12 +55,16 @@ class Scale:
 
 
 def scale_of(values: Sequence[Any]) -> Scale:
-    """Numbers, and quantities of one unit, by their size; anything else in its order."""
+    """Numbers, and quantities of one dimension, by their size; anything else in its order."""
     values = list(dict.fromkeys(values))
     found = [_quantity(value) for value in values]
     numbers = [(number, unit) for number, unit in found if number is not None]
     if len(numbers) == len(values) and len({unit for _, unit in numbers}) == 1:
         return Scale({v: n for v, (n, _) in zip(values, numbers, strict=True)}, numbers[0][1], True)
+    # 500 kbit/s and 2 Mbit/s.
+    read = numbers_of("", values)
+    if read is not None and None not in read.values:
+        return Scale({v: n for v, n in zip(values, read.values, strict=True) if n is not None}, read.unit, True)
     return Scale({v: float(i) for i, v in enumerate(values)}, "", False)
 
 
@@ -158,7 +164,8 @@ def _label_x(axes: Axes, path: str, scale: Scale) -> None:
 def _line(axes: Axes, block: Block, points: Sequence[tuple[float, Row]], column: int, drawn: int) -> Line2D:
     """One input's line, with its 95 % interval; colours are of inputs, markers tell lines of one input apart."""
     scale = block.measure.scale
-    known = [(x, cell.interval) for x, row in points if (cell := row.cells[column]) is not None]
+    name = block.measure.name
+    known = [(x, within(cell.interval, name)) for x, row in points if (cell := row.cells[column]) is not None]
     xs, ys = [x for x, _ in known], [interval.mean * scale for _, interval in known]
     low = [(i.mean - i.lower if i.lower is not None else 0.0) * scale for _, i in known]
     high = [(i.upper - i.mean if i.upper is not None else 0.0) * scale for _, i in known]

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
+from anabranch.bounds import within
 from anabranch.compare.measures import columns_of, without_copies
 from anabranch.errors import UserError, nearest
+from anabranch.extras import need
+from anabranch.measure_names import figures_named, heading, meant, one_figure, one_name
 from anabranch.plot.run import draw
-from anabranch.plot.style import COLOURS, MARKERS, MAX_VECTOR_MARKS, add_legend, house_style, thin, thin_points
+from anabranch.plot.style import COLOURS, MAX_VECTOR_MARKS, add_legend, house_style, thin, thin_points
 from anabranch.report.columns import RunColumns
 from anabranch.sweep import value_text
 
 if TYPE_CHECKING:
-    import polars as pl
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from anabranch.result import RunResult
-    from anabranch.sweep import Estimate, SweepResult
+    from anabranch.sweep import SweepResult
+    from anabranch.table import Table
 
 CHARTS = {"goodput": "samples", "cwnd": "samples", "srtt": "samples", "queue": "link_samples", "sequence": "packets",
           "reordering": "packets"}  # fmt: skip
@@ -27,6 +31,9 @@ CHARTS = {"goodput": "samples", "cwnd": "samples", "srtt": "samples", "queue": "
 
 _OWNERS = (("flow",), ("link", "direction"), ("group",))
 """Columns that say whose a row is."""
+
+_ELEMENTS = ("flow", "link", "group", "gateway")
+"""What a measure may be of."""
 
 _MOST_LINES = 10
 """Lines that a legend names."""
@@ -41,7 +48,7 @@ def plot_chart(result: RunResult, name: str, axes: Axes | None) -> Axes:
     """
     if name not in CHARTS:
         raise UserError(f'there is no chart "{name}"', hint=nearest(name, CHARTS))
-    result.table(CHARTS[name])
+    result.check_recorded(CHARTS[name])
     for chart in RunColumns(result).charts():
         if chart.name == name:
             with _drawn_into(axes) as target:
@@ -52,9 +59,9 @@ def plot_chart(result: RunResult, name: str, axes: Axes | None) -> Axes:
 
 
 def plot_columns(
-    result: RunResult, *, x: str, y: str | None, hue: str | None, table: str | None, ax: Axes | None
+    result: RunResult, *, x: str, y: str | None, color: str | None, table: str | None, ax: Axes | None
 ) -> Axes:
-    """One column of a table over another, with a line for each flow, link or group, or each value of ``hue``.
+    """One column of a table over another, with a line for each flow, link or group, or each value of ``color``.
 
     Raises:
         NotRecordedError: The run did not record the table.
@@ -62,55 +69,56 @@ def plot_columns(
     """
     if y is None:
         raise UserError("nothing to draw: give a chart or y", hint=f"charts: {', '.join(CHARTS)}")
-    wanted = [x, y, *([hue] if hue is not None else [])]
-    frame = result.table(table if table is not None else _table_of(result, wanted))
-    for column in wanted:
-        if column not in frame.columns:
-            raise UserError(f'the table has no column "{column}"', hint=nearest(column, frame.columns))
-    owners = [hue] if hue is not None else next((list(o) for o in _OWNERS if set(o) <= set(frame.columns)), [])
-    parts = frame.partition_by(owners, as_dict=True, maintain_order=True) if owners else {(): frame}
+    wanted = [x, y, *([color] if color is not None else [])]
+    name = table if table is not None else _table_of(result, wanted)
+    result.check_recorded(name)
+    rows = result.plain(name)
+    x, y, *colors = (one_name(column, rows.columns, "the table has no column") for column in wanted)
+    owners = colors or next((list(o) for o in _OWNERS if set(o) <= set(rows.columns)), [])
+    parts = dict(rows.parts(*owners))
     with _drawn_into(ax) as axes:
         lines = [_line(axes, part, x, y, COLOURS[i % len(COLOURS)]) for i, part in enumerate(parts.values())]
-        axes.set_xlabel(shown.figure(x))
-        axes.set_ylabel(shown.figure(y))
+        axes.set_xlabel(shown.figure(heading(x)))
+        axes.set_ylabel(shown.figure(heading(y)))
         _legend(axes, lines, [" ".join(map(value_text, key)) for key in parts])
         return axes
 
 
-def plot_sweep(result: SweepResult, y: str, *, x: str | None, hue: str | None, ax: Axes | None) -> Axes:
-    """A figure over an axis of the grid, with a line for each point of the other axes.
+def plot_sweep(
+    result: SweepResult, y: str, *, x: str | None, color: str | None, col: str | None, ax: Axes | None
+) -> Axes | Figure:
+    """A figure over an axis of the grid; see :mod:`anabranch.plot.points`.
 
     Raises:
         UserError: There is no such figure or axis.
     """
+    from anabranch.plot import points
+
     if not result.axes:
         raise UserError("the sweep has no axis to draw over", hint="give the grid two values or more")
-    figure = _named(y, result.figures(), "figure")
-    along = result.axes.index(_named(x, result.axes, "axis") if x is not None else result.axes[0])
-    colour_axis = None if hue is None else result.axes.index(_named(hue, result.axes, "axis"))
-    estimates = result.estimates(figure)
-    ticks = list(dict.fromkeys(point[along] for point, _ in estimates))
-    numeric = all(isinstance(tick, (int, float)) and not isinstance(tick, bool) for tick in ticks)
-    lines: dict[tuple[Any, ...], list[tuple[float, Estimate]]] = {}
-    for point, estimate in estimates:
-        others = point[:along] + point[along + 1 :]
-        if estimate is not None:
-            place = float(point[along]) if numeric else float(ticks.index(point[along]))
-            lines.setdefault(others, []).append((place, estimate))
-    with _drawn_into(ax) as axes:
-        colours: dict[Any, str] = {}
-        drawn = []
-        for i, (others, points) in enumerate(lines.items()):
-            whole = (*others[:along], None, *others[along:])
-            by = others if colour_axis is None else whole[colour_axis]
-            colour = colours.setdefault(by, COLOURS[len(colours) % len(COLOURS)])
-            drawn.append(_interval_line(axes, sorted(points, key=lambda p: p[0]), colour, MARKERS[i % len(MARKERS)]))
-        if not numeric:
-            axes.set_xticks(range(len(ticks)), [shown.figure(value_text(tick)) for tick in ticks])
-        axes.set_xlabel(shown.figure(result.axes[along]))
-        axes.set_ylabel(shown.figure(figure))
-        _legend(axes, drawn, [", ".join(map(value_text, others)) for others in lines])
-        return axes
+    noun = "the sweep has no figure"
+    of = next((name for name in (x, color, col) if name in _ELEMENTS and name not in result.axes), None)
+    figures = figures_named(y, result.figures(), noun) if of else [one_figure(y, result.figures(), noun)]
+    columns = columns_of(figures)
+    if of:
+        columns = [column for column in without_copies(columns) if column.measure.section == of]
+        if not columns:
+            raise UserError(f'"{y}" is no figure of a {of}', hint=f"leave {of} out")
+    dimensions = [points.Dimension(axis) for axis in result.axes]
+    if of:
+        dimensions.append(points.Dimension(of))
+    cells = [
+        (
+            (*point, column.element) if of else point,
+            within(estimate.interval, column.figure) if estimate is not None else None,
+        )
+        for column in columns
+        for point, estimate in result.estimates(column.figure)
+    ]
+    measure = columns[0].measure
+    label = measure.heading if of else measure.of(columns[0].element)
+    found = points.Points(dimensions, cells, label, measure.scale)
+    return points.draw(found, x=x, color=color, col=col, ax=ax)
 
 
 @contextmanager
@@ -119,6 +127,7 @@ def _drawn_into(axes: Axes | None) -> Iterator[Axes]:
     if axes is not None:
         yield axes
         return
+    need("matplotlib", "plot()")
     from matplotlib import pyplot
 
     with house_style():
@@ -129,59 +138,28 @@ def _table_of(result: RunResult, columns: Sequence[str]) -> str:
     """The table that has all of ``columns``: one that was recorded, if there is one."""
     from anabranch.result import TABLES
 
-    made = [name for name in TABLES if result.has_table(name)]
-    having = [name for name in made if set(columns) <= set(result.frame(name).columns)]
+    made = {name: result.plain(name).columns for name in TABLES if result.has_table(name)}
+    having = [name for name, there in made.items() if all(len(meant(column, there)) == 1 for column in columns)]
     for name in sorted(having, key=lambda name: not result.recorded(name)):
         return name
-    known = {column for name in made for column in result.frame(name).columns}
+    known = [column for there in made.values() for column in there]
     for column in columns:
-        if column not in known:
-            raise UserError(f'no table has a column "{column}"', hint=nearest(column, known))
+        one_name(column, known, "no table has a column")
     raise UserError(f"no table has {', '.join(columns)} together")
 
 
-def _named(name: str, known: Sequence[str], noun: str) -> str:
-    """The one of ``known`` that is ``name``, or ends with its parts.
-
-    Raises:
-        UserError: None does, or several do.
-    """
-    found = [name] if name in known else [one for one in known if one.endswith(f".{name}")]
-    if len(found) > 1:
-        # A flow stands for its copies.
-        alone = without_copies(columns_of(found))
-        found = [column.figure for column in alone] or found
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UserError(f'the sweep has several figures "{name}"', hint=f"give one of {', '.join(found[:12])}")
-    raise UserError(f'the sweep has no {noun} "{name}"', hint=nearest(name, known))
-
-
-def _line(axes: Axes, part: pl.DataFrame, x: str, y: str, colour: str) -> Any:
-    import polars as pl
-
-    numbers = {x, y} & {name for name in (x, y) if part.schema[name].is_numeric()}
-    if numbers != {x, y}:
-        (line,) = axes.plot(part[x].to_list(), part[y].to_list(), ".", color=colour)
+def _line(axes: Axes, part: Table, x: str, y: str, colour: str) -> Any:
+    if {part.column(x).kind, part.column(y).kind} & {"?", "text", "object"}:
+        (line,) = axes.plot(part[x], part[y], ".", color=colour)
         return line
-    known = part.select(pl.col(x).cast(pl.Float64), pl.col(y).cast(pl.Float64).alias(f"{y} ")).drop_nulls()
-    across, up = known.to_series(0).to_numpy(), known.to_series(1).to_numpy()
+    known = part.where(part.has(x) & part.has(y))
+    across, up = known.numbers(x), known.numbers(y)
     if x == "time_s":
         (line,) = axes.plot(*thin(across, up), color=colour)
     else:
         across, up = thin_points(across, up)
         (line,) = axes.plot(across, up, ".", color=colour, rasterized=len(across) > MAX_VECTOR_MARKS)
     return line
-
-
-def _interval_line(axes: Axes, points: Sequence[tuple[float, Estimate]], colour: str, marker: str) -> Any:
-    middles = [estimate.interval.mean for _, estimate in points]
-    bounds = [(e.interval.lower, e.interval.upper) for _, e in points]
-    low = [m - (b[0] if b[0] is not None else m) for m, b in zip(middles, bounds, strict=True)]
-    high = [(b[1] if b[1] is not None else m) - m for m, b in zip(middles, bounds, strict=True)]
-    style: Mapping[str, Any] = {"color": colour, "marker": marker, "capsize": 2}
-    return axes.errorbar([place for place, _ in points], middles, yerr=[low, high], **style)
 
 
 def _legend(axes: Axes, lines: Sequence[Any], names: Sequence[str]) -> None:

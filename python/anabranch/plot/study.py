@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from anabranch import shown
 from anabranch.errors import UserError
 from anabranch.plot.style import COLOURS, MARKERS, add_legend, new_figure, thin
+from anabranch.study.bounds import Bounds, bounds_of
 from anabranch.study.definition import Axis
 from anabranch.study.definition import Figure as FigureDefinition
 from anabranch.study.document import FILE_NAME, FILE_NAME_HINT
@@ -122,6 +123,7 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
         value = expression.evaluate(results, {}, definition.experiment)
         if not isinstance(value, Series):
             raise NoValueError("a single value; nothing to draw")
+        bounds = bounds_of(results.definition, expression)
         for variant, part in _parts(value, definition):
             # The same in every figure, whatever else is drawn there; lines of one variant count by themselves.
             place = list(results.definition.variants).index(variant) if variant and not label else drawn
@@ -129,7 +131,7 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
             text = label or (results.definition.variants[variant].label if variant else "")
             marker = MARKERS[(place + again) % len(MARKERS)]
             zero = _zero(results.definition.axes.get(definition.x)) if definition.x_scale == "log" else None
-            lines.append(_line(axes, part, definition, _Style(COLOURS[colour], marker, again > 0), zero))
+            lines.append(_line(axes, part, definition, _Style(COLOURS[colour], marker, again > 0), zero, bounds))
             names.append(text)
             drawn += 1
             for x, y in definition.printed.get(label or variant, ()):
@@ -235,7 +237,9 @@ class _Style:
     """The colours have been used once."""
 
 
-def _line(axes: Axes, part: Series, definition: FigureDefinition, style: _Style, zero: float | None) -> Line2D:
+def _line(
+    axes: Axes, part: Series, definition: FigureDefinition, style: _Style, zero: float | None, bounds: Bounds
+) -> Line2D:
     import numpy as np
 
     if definition.x == "time_s" and "seed" in part.axes:
@@ -246,7 +250,7 @@ def _line(axes: Axes, part: Series, definition: FigureDefinition, style: _Style,
     if definition.x == "time_s":
         x, y = thin(np.array(xs, dtype=float), np.array(ys, dtype=float))
         return axes.plot(x, y, color=style.colour, linestyle="--" if style.hollow else "-")[0]
-    _band(axes, part, definition.x, style.colour, zero)
+    _band(axes, part, definition.x, style.colour, zero, bounds)
     joined = "none" if definition.kind == "points" else "--" if style.hollow else "-"
     inside = "none" if style.hollow else style.colour
     looks: dict[str, Any] = {"marker": style.marker, "color": style.colour, "markerfacecolor": inside}
@@ -257,8 +261,8 @@ def _line(axes: Axes, part: Series, definition: FigureDefinition, style: _Style,
     return axes.plot(xs, ys, linestyle=joined, **looks)[0]
 
 
-def _band(axes: Axes, part: Series, x: str, colour: str, zero: float | None) -> None:
-    """The 95 % interval over seeds, where there are several and they differ."""
+def _band(axes: Axes, part: Series, x: str, colour: str, zero: float | None, bounds: Bounds) -> None:
+    """The 95 % interval over seeds, where there are several and they differ; it ends at the bounds."""
     from anabranch.study.series import interval_ends
 
     try:
@@ -267,6 +271,7 @@ def _band(axes: Axes, part: Series, x: str, colour: str, zero: float | None) -> 
         return
     xs, low = _points(lower, x)
     _, high = _points(upper, x)
+    low, high = [max(end, bounds[0]) for end in low], [min(end, bounds[1]) for end in high]
     if zero is not None and xs[0] == 0:
         axes.vlines([zero], low[:1], high[:1], color=colour, alpha=0.3, linewidth=4)
         xs, low, high = xs[1:], low[1:], high[1:]

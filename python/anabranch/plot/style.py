@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
+from anabranch.extras import need
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,6 +57,7 @@ _STYLE: Any = {
 @contextmanager
 def house_style() -> Iterator[None]:
     """Draw and save with our settings, whatever the user's own are; a warning names what the figures cannot show."""
+    need("matplotlib", "a figure")
     import matplotlib as mpl
 
     with mpl.rc_context():
@@ -69,6 +71,7 @@ def house_style() -> Iterator[None]:
 
 def new_figure(width: float = 5.0, height: float = 3.1) -> tuple[Figure, Axes]:
     """A figure of one panel; ``width`` and ``height`` in inches. No window system is asked."""
+    need("matplotlib", "a figure")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

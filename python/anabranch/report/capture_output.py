@@ -23,11 +23,13 @@ from anabranch.diagnosis_text import (
     remarks,
     round_trips_text,
 )
-from anabranch.output import whole_directory, write_parquet
+from anabranch.output import whole_directory
 from anabranch.report.capture_charts import VERDICTS, CaptureColumns
 from anabranch.report.capture_ladder import moment_data
+from anabranch.report.capture_path import fitted_path
 from anabranch.report.format import figure
 from anabranch.report.page import page, table, text
+from anabranch.table_file import write_table
 
 if TYPE_CHECKING:
     from anabranch.charts.model import Chart
@@ -80,9 +82,9 @@ def write_diagnosis(
 
 
 def write_tables(document: Diagnosis, directory: Path) -> None:
-    """Each table of the diagnosis as a Parquet file."""
+    """Each table of the diagnosis as a file."""
     for name in TABLES:
-        write_parquet(directory / f"{name}.parquet", document.table(name))
+        write_table(directory, name, document.table(name))
 
 
 def drawn_connections(document: Diagnosis, chosen: dict[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -128,7 +130,7 @@ def html_report(
         charts += own
         body += _connection(connection, own, traced[connection["id"]], origin)
         if made is not None and made.connection["id"] == connection["id"]:
-            body.append(_fitted(made))
+            body.append(fitted_path(made))
     return page(title, "\n".join(body), charts=charts, scripts=["diagnose.js"] if charts else [])
 
 
@@ -267,13 +269,3 @@ def _details(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], of:
         return ""
     cut = f", the first {MOST_ROWS}" if len(rows) > MOST_ROWS else ""
     return f"<details><summary>{title}: {of:,}{cut}</summary>{table(head, rows[:MOST_ROWS], words=words)}</details>"
-
-
-def _fitted(made: Made) -> str:
-    """The model of the path, and what was simulated with it."""
-    lines = "\n".join(made.lines()).strip()
-    scenario = text(made.scenario.text)
-    return (
-        f"<h3>Path and remedies</h3><pre>{text(lines)}</pre>"
-        f"<details><summary>The path as a scenario</summary><pre>{scenario}</pre></details>"
-    )

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from anabranch.charts.model import Chart, SeriesColumns
 from anabranch.report.many import bands, is_many
 from anabranch.report.rates import bottleneck, by_flow, rates
-from anabranch.report.sequence import sequence_chart
+from anabranch.report.sequence import LOST, sequence_chart
+from anabranch.table_file import file_name
 
 if TYPE_CHECKING:
     import numpy as np
-    import polars as pl
     from numpy.typing import NDArray
 
     from anabranch.result import RunResult
@@ -45,8 +45,8 @@ class RunColumns:
         yield from self._charts
 
     def _goodput(self) -> Chart | None:
-        samples = self.result.frame("samples")
-        if samples.is_empty():
+        samples = self.result.plain("samples")
+        if not samples.height:
             return None
         lines = [rates(*flow) for flow in by_flow(samples, "delivered_bytes")]
         about = "In-order octets of each flow."
@@ -60,8 +60,8 @@ class RunColumns:
         return Chart("goodput", "Goodput", "goodput (Mbit/s)", series, about)
 
     def _flow_charts(self) -> Iterator[Chart]:
-        samples = self.result.frame("samples")
-        if samples.is_empty():
+        samples = self.result.plain("samples")
+        if not samples.height:
             return
         for name, title, label, column in (
             ("cwnd", "Congestion window", "cwnd (packets)", "cwnd_packets"),
@@ -83,11 +83,13 @@ class RunColumns:
     def _losses(self, flow: str, times: NDArray[np.float64], cwnd: NDArray[np.float64]) -> tuple[SeriesColumns, ...]:
         """The lost packets of a flow, each at the congestion window when it was sent."""
         import numpy as np
-        import polars as pl
 
-        lost = pl.col("fate").is_in(["dropped", "too-big", "lost"]) & (pl.col("payload_bytes") > 0)
-        parts = self.result.packet_parts(("flow", "sent_s", "fate", "payload_bytes"))
-        sent = [part.filter(lost & (pl.col("flow") == flow)).get_column("sent_s").to_numpy() for part in parts]
+        sent = [
+            part.numbers("sent_s")[
+                part.is_in("fate", *LOST) & part.is_in("flow", flow) & (part.numbers("payload_bytes") > 0)
+            ]
+            for part in self.result.plain_parts(("flow", "sent_s", "fate", "payload_bytes"))
+        ]
         found = np.sort(np.concatenate(sent)) if sent else np.empty(0)
         if not len(found) or not len(times):
             return ()
@@ -95,38 +97,31 @@ class RunColumns:
         return (SeriesColumns("lost", found, cwnd[at], "marks"),)
 
     def _queue(self) -> Chart | None:
-        import polars as pl
+        import numpy as np
 
-        samples = self.result.frame("link_samples")
-        if samples.is_empty():
+        samples = self.result.plain("link_samples")
+        if not samples.height:
             return None
         # Queues that never held a packet say nothing; the busiest come first.
-        peaks = (
-            samples.group_by("link", "direction", maintain_order=True)
-            .agg(pl.col("queue_packets").max())
-            .filter(pl.col("queue_packets") > 0)
-            .sort("queue_packets", descending=True, maintain_order=True)
-            .head(MAX_SHOWN)
-        )
-        series = []
-        for link, direction, _ in peaks.iter_rows():
-            part = samples.filter((pl.col("link") == link) & (pl.col("direction") == direction)).select(
-                pl.col("time_s").cast(pl.Float64), pl.col("queue_packets").cast(pl.Float64)
-            )
-            series.append(_series(f"{link} {direction}", part, "time_s", "queue_packets"))
-        return Chart("queue", "Queue", "queue (packets)", tuple(series))
+        queues = [
+            (f"{link} {direction}", part.sort("time_s"))
+            for (link, direction), part in samples.parts("link", "direction")
+        ]
+        series = [SeriesColumns(name, part.numbers("time_s"), part.numbers("queue_packets")) for name, part in queues]
+        peaks = {one.label: float(np.nanmax(one.y, initial=0.0)) for one in series}
+        series = [one for one in series if peaks[one.label] > 0]
+        series.sort(key=lambda one: -peaks[one.label])
+        return Chart("queue", "Queue", "queue (packets)", tuple(series[:MAX_SHOWN]))
 
     def _reordering(self) -> Chart | None:
         """Reordered packets, part by part: the whole table may not fit into memory."""
-        import polars as pl
-
         clouds: dict[str, Cloud] = {}
-        for part in self.result.packet_parts(("flow", "received_s", "reordered", "reordering_extent_packets")):
-            late = part.filter(pl.col("reordered") & pl.col("received_s").is_not_null())
-            for flow in late.get_column("flow").unique(maintain_order=True):
+        for part in self.result.plain_parts(("flow", "received_s", "reordered", "reordering_extent_packets")):
+            late = part.where(part.flags("reordered") & part.has("received_s"))
+            for (flow,), own in late.parts("flow"):
                 if flow in clouds or len(clouds) < MAX_SHOWN:
                     cloud = clouds.setdefault(flow, Cloud())
-                    cloud.add(late.filter(pl.col("flow") == flow), "received_s", pl.col("reordering_extent_packets"))
+                    cloud.add(own.numbers("received_s"), own.numbers("reordering_extent_packets"))
         if not clouds:
             return None
         about = "Every reordered packet at its arrival, and how far back it is (RFC 4737 §4.2)."
@@ -140,15 +135,12 @@ class Cloud:
         self.taken = 0
         self._parts: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
 
-    def add(self, frame: pl.DataFrame, x: str, y: pl.Expr) -> None:
-        """Take the points of a table."""
-        import polars as pl
-
-        if frame.is_empty():
+    def add(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+        """Take points."""
+        if not len(x):
             return
-        points = frame.select(pl.col(x).cast(pl.Float64).alias("x"), y.cast(pl.Float64).alias("y"))
-        self._parts.append((points.get_column("x").to_numpy(), points.get_column("y").to_numpy()))
-        self.taken += frame.height
+        self._parts.append((x, y))
+        self.taken += len(x)
         if sum(len(part[0]) for part in self._parts) > MAX_POINTS:
             self._parts = [_thinned(*self._joined())]
 
@@ -194,20 +186,10 @@ def _drawn(clouds: Iterable[tuple[str, Cloud]], about: str) -> tuple[tuple[Serie
     named = [(cloud, cloud.series(name)) for name, cloud in clouds if cloud.taken]
     left_out = sum(cloud.taken - len(series.x) for cloud, series in named)
     if left_out:
-        told = f"{left_out:,} packets that lie on others are not drawn; they are in packets.parquet."
+        told = f"{left_out:,} packets that lie on others are not drawn; they are in {file_name('packets')}."
         about = f"{about} {told}".lstrip()
     return tuple(series for _, series in named), about
 
 
 def _over(count: int) -> str:
-    return f"Median and percentiles over {count} flows at each time; samples.parquet has every flow."
-
-
-def _series(
-    label: str, frame: pl.DataFrame, x: str, y: str, *, kind: str = "line", faint: bool = False
-) -> SeriesColumns:
-    import polars as pl
-
-    part = frame.select(pl.col(x).cast(pl.Float64).alias("x"), pl.col(y).cast(pl.Float64).alias("y")).sort("x")
-    part = part.with_columns(pl.col("y").fill_null(float("nan")))
-    return SeriesColumns(label, part.get_column("x").to_numpy(), part.get_column("y").to_numpy(), kind, faint)
+    return f"Median and percentiles over {count} flows at each time; {file_name('samples')} has every flow."

@@ -10,10 +10,9 @@ from anabranch.plot.run import LEGEND_LIMIT
 from anabranch.report.rates import rates
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from anabranch.compare import Comparison
     from anabranch.compare.inputs import Input
+    from anabranch.table import Table
 
 
 def charts(comparison: Comparison) -> Iterator[Chart]:
@@ -31,22 +30,18 @@ def charts(comparison: Comparison) -> Iterator[Chart]:
 
 
 def _lines(one: Input, column: str, most: int) -> Iterator[SeriesColumns]:
-    import polars as pl
-
     samples = one.run.samples if one.run else None
     if samples is None or not {"time_s", "flow", column} <= set(samples.columns):
         return
     for flow in _flows(samples)[:most]:
-        part = samples.filter(pl.col("flow") == flow).select(
-            pl.col("time_s").cast(pl.Float64), pl.col(column).cast(pl.Float64).fill_null(float("nan"))
-        )
-        x, y = part.get_column("time_s").to_numpy(), part.get_column(column).to_numpy()
+        part = samples.where(samples.is_in("flow", flow))
+        x, y = part.numbers("time_s"), part.numbers(column)
         label = one.name if len(one.flows) == 1 else f"{one.name} {flow}"
         yield rates(label, x, y) if column == "delivered_bytes" else SeriesColumns(label, x, y)
 
 
-def _flows(samples: pl.DataFrame) -> list[str]:
-    return [str(flow) for flow in samples.get_column("flow").unique(maintain_order=True)]
+def _flows(samples: Table) -> list[str]:
+    return [str(flow) for flow in samples.unique("flow")]
 
 
 def _left_out(inputs: Sequence[Input], each: int) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch.report.format import MEAN_OF_COPIES, NONE, figure, spread
+from anabranch.bounds import CUT, is_cut
+from anabranch.report.format import MEAN_OF_COPIES, NONE, figure, interval
 
 if TYPE_CHECKING:
     from anabranch.compare import Comparison
@@ -25,11 +26,7 @@ _MANY_TESTS = 20
 
 def cell(estimate: Estimate | None, measure: Measure) -> str:
     """A mean, with half of its interval where it has one, in the unit of the measure."""
-    if estimate is None:
-        return NONE
-    value = estimate.interval
-    mean = value.mean * measure.scale
-    return figure(mean) if value.lower is None else spread(mean, mean - value.lower * measure.scale)
+    return interval(estimate, measure.name, measure.scale)
 
 
 def percent(difference: Difference | None) -> str:
@@ -53,7 +50,7 @@ def _about(one: Input) -> str:
     told = one.title or "scenario"
     seeds = f"seed {one.seeds_text}" if len(one.seeds) == 1 else f"seeds {one.seeds_text}"
     if one.kind == "sweep":
-        runs = one.result.frame.height
+        runs = one.result.plain.height
         return f"{told}: {runs} {'run' if runs == 1 else 'runs'}, {seeds}"
     return f"{told}: {seeds}, {figure(one.measured_s)} s {'live' if one.engine == 'live' else 'simulated'}"
 
@@ -65,9 +62,14 @@ def legend(comparison: Comparison) -> list[str]:
     means = [flow for flow in comparison.flows_with_copies if flow in shown]
     if means:
         lines.append(f"{', '.join(means)}: {MEAN_OF_COPIES}; the JSON document has each copy")
-    cells = [c for block in comparison.blocks for row in block.rows for c in row.cells if c is not None]
+    named = [
+        (c, block.measure.name) for block in comparison.blocks for row in block.rows for c in row.cells if c is not None
+    ]
+    cells = [cell for cell, _ in named]
     if any(c.interval.lower is not None for c in cells):
         lines.append("±: half of the 95 % interval over the seeds")
+    if any(is_cut(cell.interval, name) for cell, name in named):
+        lines.append(CUT)
     if any(c.deterministic for c in cells):
         lines.append("without ±: nothing in these runs is random, the seeds gave the same packets")
     tests = comparison.tests

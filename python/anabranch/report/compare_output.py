@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.charts import stack
 from anabranch.charts.pack import thinned
+from anabranch.extras import WITHOUT_FIGURES, is_installed
 from anabranch.output import to_json, whole_directory
 from anabranch.report.compare_columns import charts, without_samples
 from anabranch.report.compare_format import cell, heading_rows, legend, percent
@@ -44,13 +45,14 @@ def write_comparison(comparison: Comparison, directory: Path, document: Mapping[
     with whole_directory(directory, "compare") as aside:
         (aside / "comparison.json").write_bytes(to_json(document))
         figures: list[tuple[str, str]] = []
-        with house_style():
-            for chart in drawn:
-                save(chart_figure(chart), aside / "figures" / chart.name)
-            if comparison.kind == "sweep":
-                for name, title, figure in sweep_figures.figures(comparison):
-                    save(figure, aside / "figures" / name)
-                    figures.append((name, title))
+        if is_installed("matplotlib"):
+            with house_style():
+                for chart in drawn:
+                    save(chart_figure(chart), aside / "figures" / chart.name)
+                if comparison.kind == "sweep":
+                    for name, title, figure in sweep_figures.figures(comparison):
+                        save(figure, aside / "figures" / name)
+                        figures.append((name, title))
         html = html_report(comparison, drawn, figures, aside / "figures")
         (aside / "report.html").write_text(html, encoding="utf-8")
 
@@ -67,7 +69,7 @@ def html_report(
 ) -> str:
     """The report as one page that needs nothing else."""
     title = " beside ".join(one.name for one in comparison.inputs)
-    body = [f"<h1>{text(title)}</h1>", table(("", "input"), heading_rows(comparison), left=2)]
+    body = [f"<h1>{text(title)}</h1>", table(("name", "input"), heading_rows(comparison), left=2)]
     if comparison.settings:
         headings = ("differs", *(one.name for one in comparison.inputs))
         rows = [(path, *values) for path, values in comparison.settings]
@@ -93,6 +95,8 @@ def html_report(
             for name, about in figures
         )
         body.append(f"<h2>Over the swept values</h2><div class='figures'>{''.join(images)}</div>")
+    elif comparison.axes and not is_installed("matplotlib"):
+        body.append(f"<p class='hint'>{text(WITHOUT_FIGURES)}</p>")
     return page(title, "\n".join(body), charts=drawn)
 
 

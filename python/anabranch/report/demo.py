@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from anabranch.extras import WITHOUT_FIGURES
 from anabranch.report.claims import verdict_badge
 from anabranch.report.page import image, page, table, text
 
@@ -11,8 +12,8 @@ if TYPE_CHECKING:
     from anabranch.study import StudyResult
 
 
-def front_page(result: StudyResult, figure: bytes) -> str:
-    """The whole page; the study's own report stands beside it in ``study/``."""
+def front_page(result: StudyResult, figure: bytes | None) -> str:
+    """The whole page; the study's own report stands beside it in ``study/``. Without matplotlib it has no figure."""
     definition = result.definition
     rows = [
         (
@@ -29,15 +30,18 @@ def front_page(result: StudyResult, figure: bytes) -> str:
         f"<h1>{text(definition.title)}</h1>",
         f"<p class='soft'>{text(definition.source)}</p>",
         f"<p>{_WHAT}</p>",
-        f"<figure>{image(figure, 'Normalised throughput over the reorder interval')}"
+        f"<p class='hint'>{text(WITHOUT_FIGURES)}</p>"
+        if figure is None
+        else f"<figure>{image(figure, 'Normalised throughput over the reorder interval')}"
         "<figcaption>Throughput of each TCP over the reorder interval, divided by its own throughput without "
         "reordering. A small interval reorders often, by few places.</figcaption></figure>",
         "<h2>What the paper claims, and what these runs show</h2>",
-        table(("", "claim", "published", "measured", "verdict"), rows, left=5, raw=True),
+        table(("id", "claim", "published", "measured", "verdict"), rows, left=5, raw=True),
         f"<p class='hint'>{text(f'Quick grid, {result.runs:,} runs.')} On the full grid a verdict may differ, and any "
         "may go against the paper. "
-        "<a href='study/report.html'>The study's report</a> has the reasons, every figure, the settings and the "
-        "controls: each check is also made on a system known to be wrong, and must fail there.</p>",
+        "<a href='study/report.html'>The study's report</a> has the reasons, "
+        f"{'' if figure is None else 'every figure, '}the settings and the controls: "
+        "each check is also made on a system known to be wrong, and must fail there.</p>",
         f"<h2>Next</h2><pre>{text(_next())}</pre>",
     ]
     return page("Anabranch: TCP over a path that reorders", "\n".join(body))

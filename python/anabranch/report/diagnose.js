@@ -59,7 +59,7 @@ document.addEventListener("anabranch-charts", () => {
     const details = document.createElement("details"), summary = document.createElement("summary");
     summary.textContent = "The ladder as a table";
     const made = document.createElement("table"), head = made.createTHead().insertRow(), body = made.createTBody();
-    for (const name of ["frame", "time (ms)", "sender", "carries", ""]) {
+    for (const name of ["frame", "time (ms)", "sender", "carries", "note"]) {
       const cell = document.createElement("th");
       cell.scope = "col";
       cell.textContent = name;
@@ -72,6 +72,9 @@ document.addEventListener("anabranch-charts", () => {
     }
     const scroll = document.createElement("div");
     scroll.className = "scroll";
+    scroll.tabIndex = 0;
+    scroll.setAttribute("role", "group");
+    scroll.setAttribute("aria-label", summary.textContent);
     scroll.append(made);
     details.append(summary, scroll);
     return details;

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from anabranch.report.remarks import seconds
+from anabranch.report.sequence import LOST
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from anabranch.result import RunResult
 
 _ROUND_TRIPS = 20
@@ -17,7 +21,6 @@ _MOST = 0.5
 """A longer part is the whole run."""
 _BEFORE = 0.3
 """Share of the part that precedes the event."""
-_LOST = ("dropped", "too-big", "lost")
 
 
 def part(result: RunResult) -> tuple[float, float] | None:
@@ -38,20 +41,20 @@ def part(result: RunResult) -> tuple[float, float] | None:
 
 def _first_loss(result: RunResult) -> float | None:
     """When the first lost packet was sent; without a loss, when the first retransmission was."""
-    import polars as pl
-
     lost: float | None = None
     again: float | None = None
-    for packets in result.packet_parts(("sent_s", "fate", "retransmission")):
-        lost = _least(lost, packets.filter(pl.col("fate").is_in(_LOST)).get_column("sent_s").min())
-        again = _least(again, packets.filter(pl.col("retransmission")).get_column("sent_s").min())
+    for packets in result.plain_parts(("sent_s", "fate", "retransmission")):
+        sent = packets.numbers("sent_s")
+        lost = _least(lost, sent[packets.is_in("fate", *LOST)])
+        again = _least(again, sent[packets.flags("retransmission")])
     return again if lost is None else lost
 
 
-def _least(known: float | None, value: object) -> float | None:
-    if not isinstance(value, float):
+def _least(known: float | None, values: NDArray[np.float64]) -> float | None:
+    if not len(values):
         return known
-    return value if known is None else min(known, value)
+    least = float(values.min())
+    return least if known is None else min(known, least)
 
 
 def _first_change(result: RunResult) -> float | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from anabranch.bounds import within
+
 if TYPE_CHECKING:
     from anabranch.result import RunResult
     from anabranch.summary import FlowSummary
@@ -37,7 +39,7 @@ def run_text(result: RunResult) -> str:
 
     summary = result.summary
     how = "live" if result.live is not None else "simulated"
-    recorded = [name for name in TABLES[2:] if result.recorded(name) and not result.frame(name).is_empty()]
+    recorded = [name for name in TABLES[2:] if result.recorded(name) and result.plain(name).height]
     title = plain(repr(summary.get("scenario")))
     lines = [
         f"<RunResult of {title}, seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {how}; "
@@ -57,8 +59,8 @@ def sweep_text(result: SweepResult) -> str:
     """A sweep on a few lines: its axes, and how many values each has."""
     from anabranch.shown import plain
 
-    lines = [f"<SweepResult of {result.frame.height} runs, {len(result.figures())} figures each"]
-    lines += [f"  {plain(axis)}: {result.frame.get_column(axis).n_unique()} values" for axis in result.axes]
+    lines = [f"<SweepResult of {result.plain.height} runs, {len(result.figures())} figures each"]
+    lines += [f"  {plain(axis)}: {len(result.plain.unique(axis))} values" for axis in result.axes]
     return "\n".join(lines) + ">"
 
 
@@ -97,12 +99,16 @@ def spread(value: float, half: float, digits: int | None = None) -> str:
     """
     if digits is not None:
         return f"{value:.{digits}f} ± {half:.{digits}f}"
+    if half < LEAST_SPREAD * abs(value):
+        half = 0.0
     places = _places(half)
     if half == 0 or places > MAX_PLACES:
         return f"{figure(value)} ± {half:.1g}"
     return f"{value:,.{places}f} ± {half:,.{places}f}"
 
 
+LEAST_SPREAD = 1e-12
+"""Of the value: a smaller spread is of rounding."""
 MAX_PLACES = 9
 """Places after the point at most; a smaller spread is written with an exponent."""
 
@@ -114,14 +120,44 @@ def _places(half: float) -> int:
     return max(0, 1 - math.floor(math.log10(rounded))) if rounded > 0 else 0
 
 
-def interval(estimate: Estimate | None) -> str:
-    """A mean with half of its interval, where it has one."""
+def interval(estimate: Estimate | None, name: str, scale: float = 1.0) -> str:
+    """A mean with half of its interval, where it has one; with both ends where one is cut off at a bound.
+
+    Args:
+        estimate: The mean and its interval.
+        name: The figure, which has the bounds.
+        scale: What the figure is multiplied by to be shown.
+    """
     if estimate is None:
         return NONE
     value = estimate.interval
+    mean = value.mean * scale
     if value.lower is None:
-        return figure(value.mean)
-    return spread(value.mean, value.mean - value.lower)
+        return figure(mean)
+    shown = within(value, name)
+    low, high = (
+        unbounded if cut == end or cut is None else cut * scale
+        for cut, end, unbounded in ((shown.lower, value.lower, -math.inf), (shown.upper, value.upper, math.inf))
+    )
+    return spread_within(mean, mean - value.lower * scale, low, high)
+
+
+def spread_within(value: float, half: float, low: float, high: float, digits: int | None = None) -> str:
+    """As :func:`spread`; with both ends of the interval in place of half of it where one is beyond a bound.
+
+    Args:
+        value: The value.
+        half: Half of its interval.
+        low: The least value that is possible.
+        high: The largest one.
+        digits: Places after the point, where a table gives them.
+    """
+    ends = (max(value - half, low), min(value + half, high))
+    if ends == (value - half, value + half) or not low <= value <= high:
+        return spread(value, half, digits)
+    places = min(_places(half), MAX_PLACES) if digits is None else digits
+    told = (figure(end) if end in (low, high) else f"{end:,.{places}f}" for end in ends)
+    return f"{value:,.{places}f} ({' to '.join(told)})"
 
 
 def share(value: float | None, *, stale: bool = False) -> str:

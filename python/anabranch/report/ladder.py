@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from anabranch.report.sequence import packets_of, receiver
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from anabranch.result import RunResult
+    from anabranch.table import Table
 
 MOST_LADDERS = 400
 """Retransmissions that have a ladder."""
@@ -45,7 +44,7 @@ def ladder_data(result: RunResult, flow: str, chosen: Sequence[tuple[float, int]
         ``ladders``: the rows of each, with the number of packets left out as a negative number.
     """
     own = packets_of(result, flow)
-    sent, sequence = own.get_column("sent_s").to_list(), own.get_column("sequence_bytes").to_list()
+    sent, sequence = own["sent_s"], own["sequence_bytes"]
     places = {(round(time, 9), start): i for i, (time, start) in enumerate(zip(sent, sequence, strict=True))}
     # What a retransmission replaces is the transmission before it: streams that follow each other have the same octets.
     before: dict[int, int] = {}
@@ -71,7 +70,7 @@ def _ladder(original: int, again: int, count: int, shown: dict[int, int]) -> lis
     return made + [shown.setdefault(i, len(shown)) for i in last]
 
 
-def _rows(own: pl.DataFrame, indices: list[int]) -> list[list[Any]]:
+def _rows(own: Table, indices: list[int]) -> list[list[Any]]:
     held = receiver(own)
     after: dict[int, tuple[int, bool]] = {}
     if held is not None:
@@ -79,9 +78,9 @@ def _rows(own: pl.DataFrame, indices: list[int]) -> list[list[Any]]:
             int(row): (int(edge), bool(was)) for row, edge, was in zip(held.rows, held.rcv_nxt, held.held, strict=True)
         }
     columns = ("sent_s", "received_s", "sequence_bytes", "payload_bytes", "retransmission", "where")
-    part = own.select(columns)[indices]
+    part = own.select(*columns).take(indices)
     rows = []
-    for index, (sent, received, start, octets, again, where) in zip(indices, part.iter_rows(), strict=True):
+    for index, (sent, received, start, octets, again, where) in zip(indices, part, strict=True):
         edge, was = after.get(index, (None, False))
         times = [round(sent, 7), None if received is None else round(received, 7)]
         rows.append([*times, start, octets, again, where, edge, was])

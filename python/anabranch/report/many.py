@@ -14,10 +14,10 @@ from anabranch.report.remarks import of
 
 if TYPE_CHECKING:
     import numpy as np
-    import polars as pl
     from numpy.typing import NDArray
 
     from anabranch.result import RunResult
+    from anabranch.table import Table
 
 MOST_LINES = 12
 """Flows that have a line of their own; more are shown as percentiles."""
@@ -35,9 +35,9 @@ _SMALL = (150, 46)
 """Width and height of a small drawing."""
 
 
-def is_many(samples: pl.DataFrame) -> bool:
+def is_many(samples: Table) -> bool:
     """Whether there are more flows than lines can be told apart."""
-    return samples.get_column("flow").n_unique() > MOST_LINES
+    return len(samples.unique("flow")) > MOST_LINES
 
 
 def bands(series: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> tuple[SeriesColumns, ...]:
@@ -108,7 +108,7 @@ def percentiles(result: RunResult) -> str:
     return table(("over the flows", "flows", "lowest", "10 %", "median", "90 %", "highest", "sum"), rows)
 
 
-def small_multiples(samples: pl.DataFrame) -> str:
+def small_multiples(samples: Table) -> str:
     """The goodput of each flow over time, all on one scale; "" where lines show the same."""
     if not is_many(samples):
         return ""

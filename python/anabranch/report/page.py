@@ -62,7 +62,9 @@ def table(
     """
     wide = len(headings) >= _WIDE
     labels = [f" data-label='{text(heading)}'" if wide and heading else "" for heading in headings]
-    out = [f"<div class='scroll'><table{_CLASS if wide else ''}><thead><tr>"]
+    out = [
+        f"<div class='scroll' tabindex='0' role='group' aria-label='Table'><table{_CLASS if wide else ''}><thead><tr>"
+    ]
     out += [f"<th{_side(i, left, words)}>{text(h)}</th>" for i, h in enumerate(headings)]
     out.append("</tr></thead><tbody>")
     for row in rows:

@@ -10,10 +10,10 @@ from anabranch.report.remarks import megabits, seconds
 
 if TYPE_CHECKING:
     import numpy as np
-    import polars as pl
     from numpy.typing import NDArray
 
     from anabranch.result import RunResult
+    from anabranch.table import Table
 
 BINS = 200
 """Of a run, for its goodput over time."""
@@ -45,13 +45,10 @@ def rates(label: str, times: NDArray[np.float64], delivered: NDArray[np.float64]
     return SeriesColumns(label, (edges[1:] + edges[:-1]) / 2, values)
 
 
-def by_flow(samples: pl.DataFrame, column: str) -> Iterator[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
+def by_flow(samples: Table, column: str) -> Iterator[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
     """Each flow of a table of samples: its name, times and values, NaN where there is none."""
-    import polars as pl
-
-    for (flow,), part in samples.partition_by("flow", as_dict=True, maintain_order=True).items():
-        values = part.get_column(column).cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        yield str(flow), part.get_column("time_s").cast(pl.Float64).to_numpy(), values
+    for (flow,), part in samples.parts("flow"):
+        yield str(flow), part.numbers("time_s"), part.numbers(column)
 
 
 def bottleneck(result: RunResult) -> SeriesColumns | None:

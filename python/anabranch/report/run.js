@@ -92,7 +92,7 @@ document.addEventListener("anabranch-charts", () => {
     const details = document.createElement("details"), summary = document.createElement("summary");
     summary.textContent = "The ladder as a table";
     const made = document.createElement("table"), head = made.createTHead().insertRow(), body = made.createTBody();
-    for (const name of ["sent (ms)", "first octet", "octets", "", "arrived (ms)", "then expected"]) {
+    for (const name of ["sent (ms)", "first octet", "octets", "note", "arrived (ms)", "then expected"]) {
       const cell = document.createElement("th");
       cell.scope = "col";
       cell.textContent = name;
@@ -106,6 +106,9 @@ document.addEventListener("anabranch-charts", () => {
     }
     const scroll = document.createElement("div");
     scroll.className = "scroll";
+    scroll.tabIndex = 0;
+    scroll.setAttribute("role", "group");
+    scroll.setAttribute("aria-label", summary.textContent);
     scroll.append(made);
     details.append(summary, scroll);
     return details;

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from anabranch.charts import place_all, stack
 from anabranch.charts.pack import thinned
-from anabranch.output import whole_directory, write_parquet, write_parquet_parts
+from anabranch.output import whole_directory
 from anabranch.report.columns import RunColumns
 from anabranch.report.focus import part
 from anabranch.report.format import end, figure
@@ -21,6 +21,7 @@ from anabranch.report.remarks import LIMITS, replays, surprises, times
 from anabranch.report.sequence import sequence_flow
 from anabranch.report.topology import drawing
 from anabranch.report.why import episodes, told_on_click
+from anabranch.table_file import write_parts, write_table
 
 if TYPE_CHECKING:
     from anabranch.charts import Chart
@@ -60,16 +61,16 @@ def write_run(
     with whole_directory(directory, "run") as aside:
         (aside / "summary.json").write_text(result.summary_json.rstrip() + "\n", encoding="utf-8")
         if result.recorded("packets") and _has_packets(result):
-            write_parquet_parts(aside / "packets.parquet", result.packet_parts(), PART_ROWS)
+            write_parts(aside, "packets", result.packet_parts(), PART_ROWS)
         for name in TABLES:
             if name == "packets" or not result.has_table(name):
                 continue
-            frame = result.frame(name)
+            height = result.plain(name).height
             # A table that was not recorded is left out: an empty one would say that nothing happened.
             # Window events are recorded with the packets: then none means that nothing happened.
             recorded = name in ("flows", "links") or (name == "window_events" and _says_why(result))
-            if frame.height > 0 or recorded:
-                write_parquet(aside / f"{name}.parquet", frame)
+            if height > 0 or recorded:
+                write_table(aside, name, result.frame(name))
         if figures:
             _draw(columns, aside / "figures")
         (aside / "report.html").write_text(html_report(result, columns, command), encoding="utf-8")
@@ -88,7 +89,7 @@ def _draw(columns: RunColumns, directory: Path) -> None:
 
 
 def _has_packets(result: RunResult) -> bool:
-    return next(result.packet_parts(["flow"], 1)).height > 0
+    return next(result.plain_parts(["flow"], 1)).height > 0
 
 
 def html_tables(result: RunResult) -> str:
@@ -135,8 +136,8 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
     body.append(limits_bars(result, LIMITS))
     if spread:
         body.append(place_all(spread))
-    samples = result.frame("samples")
-    if not samples.is_empty():
+    samples = result.plain("samples")
+    if samples.height:
         body.append(small_multiples(samples))
     body.append(_links(result))
     if result.groups:
@@ -167,12 +168,13 @@ def until_the_end(result: RunResult, charts: Iterable[Chart]) -> Iterator[Chart]
 
 def _last_in_flight(result: RunResult) -> float:
     """When the last acknowledgment came to a sender: a file is whole before. 0 where no sender was sampled."""
-    import polars as pl
-
-    samples = result.frame("samples")
-    busy = samples.filter(pl.col("in_flight_packets") > 0).get_column("time_s").max()
-    after = samples.filter(pl.col("time_s") > busy).get_column("time_s").min() if busy is not None else None
-    return float(cast("float", busy if after is None else after) or 0.0)
+    samples = result.plain("samples")
+    times = samples.numbers("time_s")
+    busy = times[samples.numbers("in_flight_packets") > 0]
+    if not len(busy):
+        return 0.0
+    after = times[times > busy.max()]
+    return float(after.min() if len(after) else busy.max())
 
 
 OVERLAY = (

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.charts.model import Chart, SeriesColumns
 from anabranch.report.remarks import size
+from anabranch.table_file import file_name
 
 if TYPE_CHECKING:
     import numpy as np
-    import polars as pl
     from numpy.typing import NDArray
 
     from anabranch.result import RunResult
+    from anabranch.table import Table
 
 MOST_ARRIVALS = 500_000
 """Arrivals that are followed to know what the receiver holds; longer logs show what was sent only."""
@@ -22,6 +23,8 @@ MOST_DRAWN = 5_000_000
 """Packets of the flow that are read; a longer log would not fit into memory."""
 _COLUMNS = ("flow", "direction", "sequence_bytes", "payload_bytes", "retransmission", "sent_s", "received_s", "fate",
             "where")  # fmt: skip
+LOST = ("dropped", "too-big", "lost")
+"""Fates of a packet that did not arrive."""
 _COMPARABLE = 2.0
 """A receive window of more than so many of the largest congestion window limits nothing, and is left out."""
 
@@ -50,45 +53,41 @@ def sequence_flow(result: RunResult) -> str:
 
 def _retransmissions(result: RunResult) -> dict[str, int]:
     """How many packets each flow retransmitted, the flows in the order of the table; part by part."""
-    import polars as pl
-
     counts: dict[str, int] = {}
-    for part in result.packet_parts(("flow", "retransmission")):
-        for flow, count in part.group_by("flow", maintain_order=True).agg(pl.col("retransmission").sum()).iter_rows():
-            counts[str(flow)] = counts.get(str(flow), 0) + int(count)
+    for part in result.plain_parts(("flow", "retransmission")):
+        again = part.flags("retransmission")
+        for (flow,), rows in part.groups("flow").items():
+            counts[str(flow)] = counts.get(str(flow), 0) + int(again[rows].sum())
     return counts
 
 
-def packets_of(result: RunResult, flow: str) -> pl.DataFrame:
+def packets_of(result: RunResult, flow: str) -> Table:
     """What carries payload of ``flow`` in the direction that has most of it, in order of sending: the first of it."""
-    import polars as pl
+    from anabranch.table import joined
 
-    parts: list[pl.DataFrame] = []
-    for part in result.packet_parts(_COLUMNS):
-        parts.append(part.filter((pl.col("flow") == flow) & (pl.col("payload_bytes") > 0)))
+    parts: list[Table] = []
+    for part in result.plain_parts(_COLUMNS):
+        parts.append(part.where(part.is_in("flow", flow) & (part.numbers("payload_bytes") > 0)))
         if sum(one.height for one in parts) >= MOST_DRAWN:
             break
-    own = pl.concat(parts)
-    ways = own.group_by("direction", maintain_order=True).agg(pl.col("payload_bytes").sum())
-    if ways.height > 1:
-        most = ways.sort("payload_bytes", descending=True, maintain_order=True).get_column("direction")[0]
-        own = own.filter(pl.col("direction") == most)
-    return own.sort("sent_s", maintain_order=True)
+    own = joined(parts)
+    # Of equal directions the first.
+    ways = max(own.parts("direction"), key=lambda way: way[1].numbers("payload_bytes").sum(), default=((), own))
+    return ways[1].sort("sent_s")
 
 
-def receiver(own: pl.DataFrame) -> Receiver | None:
+def receiver(own: Table) -> Receiver | None:
     """Follow the arrivals; ``None`` where the log is of several streams, or too long."""
     import numpy as np
-    import polars as pl
 
-    first = own.filter(~pl.col("retransmission")).get_column("sequence_bytes").cast(pl.Float64).to_numpy()
+    first = own.numbers("sequence_bytes")[~own.flags("retransmission")]
     if own.height > MOST_ARRIVALS or not len(first) or (np.diff(first) < 0).any():
         return None
-    arrived = (
-        own.with_row_index("row").filter(pl.col("received_s").is_not_null()).sort("received_s", maintain_order=True)
-    )
-    starts = arrived.get_column("sequence_bytes").to_list()
-    ends = (arrived.get_column("sequence_bytes") + arrived.get_column("payload_bytes")).to_list()
+    rows = np.flatnonzero(own.has("received_s"))
+    rows = rows[np.argsort(own.numbers("received_s")[rows], kind="stable")]
+    arrived = own.take(rows)
+    starts = arrived["sequence_bytes"]
+    ends = [start + octets for start, octets in zip(starts, arrived["payload_bytes"], strict=True)]
     expected = int(first[0])
     waiting: list[tuple[int, int]] = []
     edges, held = [], []
@@ -101,30 +100,25 @@ def receiver(own: pl.DataFrame) -> Receiver | None:
             while waiting and waiting[0][0] <= expected:
                 expected = max(expected, heapq.heappop(waiting)[1])
         edges.append(float(expected))
-    times = arrived.get_column("received_s").cast(pl.Float64).to_numpy()
-    return Receiver(
-        times, np.array(edges), np.array(held, dtype=bool), arrived.get_column("row").cast(pl.Int64).to_numpy()
-    )
+    return Receiver(arrived.numbers("received_s"), np.array(edges), np.array(held, dtype=bool), rows)
 
 
 def sequence_chart(result: RunResult) -> Chart | None:
     """The chart, of one flow."""
-    import polars as pl
-
     counts = _retransmissions(result)
     if not counts:
         return None
     flow = max(counts, key=counts.__getitem__)
     own = packets_of(result, flow)
-    again, first = own.filter(pl.col("retransmission")), own.filter(~pl.col("retransmission"))
-    gone = own.filter(pl.col("fate").is_in(["dropped", "too-big", "lost"]))
+    is_again = own.flags("retransmission")
+    again, first, gone = own.where(is_again), own.where(~is_again), own.where(own.is_in("fate", *LOST))
     series = [_cloud("sent", first), _cloud("retransmitted", again, "marks"), _cloud("lost or dropped", gone, "marks")]
     settings = _settings(result, flow)
     held = None if settings.get("fec", {}).get("kind", "off") != "off" else receiver(own)
     if held is not None:
         series += _edges(result, flow, own, held, settings.get("transport", {}))
     count = len(counts)
-    about = [] if count == 1 else [f"Flow {flow}, which retransmitted most; packets.parquet has all {count}."]
+    about = [] if count == 1 else [f"Flow {flow}, which retransmitted most; {file_name('packets')} has all {count}."]
     if held is not None:
         about.append(
             "Points are when a packet was sent; the lines of the receiver, and what it held, are when it arrived."
@@ -135,31 +129,25 @@ def sequence_chart(result: RunResult) -> Chart | None:
     return Chart("sequence", "Sequence", "sequence (MB)", tuple(series), " ".join(about), is_tall=True)
 
 
-def _edges(
-    result: RunResult, flow: str, own: pl.DataFrame, held: Receiver, transport: dict[str, Any]
-) -> list[SeriesColumns]:
+def _edges(result: RunResult, flow: str, own: Table, held: Receiver, transport: dict[str, Any]) -> list[SeriesColumns]:
     import numpy as np
-    import polars as pl
 
-    starts = own.get_column("sequence_bytes").cast(pl.Float64).to_numpy()
+    starts, octets = own.numbers("sequence_bytes"), own.numbers("payload_bytes")
     label = "held out of order (SACK)" if transport.get("sack") else "held out of order"
     late = np.flatnonzero(held.held)
     made = [
         SeriesColumns(label, held.time_s[late], starts[held.rows[late]] / 1e6, "points", faint=True),
         SeriesColumns("next expected (rcv_nxt)", held.time_s, held.rcv_nxt / 1e6, "step"),
     ]
-    samples = result.frame("samples")
-    samples = samples.filter(pl.col("flow") == flow) if not samples.is_empty() else samples
-    mss = size(str(transport.get("mss", ""))) or float(own.get_column("payload_bytes").max() or 0)  # type: ignore[arg-type]
+    samples = result.plain("samples")
+    samples = samples.where(samples.is_in("flow", flow)) if samples.height else samples
+    mss = size(str(transport.get("mss", ""))) or float(octets.max(initial=0.0))
     largest = 0.0
-    if not samples.is_empty():
-        columns = (
-            samples.get_column(name).cast(pl.Float64) for name in ("time_s", "cwnd_packets", "in_flight_packets")
-        )
-        times, cwnd, flight = (column.fill_null(float("nan")).to_numpy() for column in columns)
+    if samples.height:
+        times, cwnd, flight = map(samples.numbers, ("time_s", "cwnd_packets", "in_flight_packets"))
         # What the window still permits lies above the highest octet that was sent.
-        sent = own.get_column("sent_s").cast(pl.Float64).to_numpy()
-        ends = np.maximum.accumulate(starts + own.get_column("payload_bytes").cast(pl.Float64).to_numpy())
+        sent = own.numbers("sent_s")
+        ends = np.maximum.accumulate(starts + octets)
         at = np.searchsorted(sent, times, side="right")
         some = (at > 0) & ~np.isnan(cwnd) & ~np.isnan(flight) & (times <= held.time_s[-1] if len(held.time_s) else True)
         edge = ends[at[some] - 1] + np.maximum(cwnd[some] - flight[some], 0.0) * mss
@@ -173,11 +161,8 @@ def _edges(
     return made
 
 
-def _cloud(label: str, part: pl.DataFrame, kind: str = "points") -> SeriesColumns:
-    import polars as pl
-
-    values = part.get_column("sequence_bytes").cast(pl.Float64).to_numpy() / 1e6
-    return SeriesColumns(label, part.get_column("sent_s").cast(pl.Float64).to_numpy(), values, kind)
+def _cloud(label: str, part: Table, kind: str = "points") -> SeriesColumns:
+    return SeriesColumns(label, part.numbers("sent_s"), part.numbers("sequence_bytes") / 1e6, kind)
 
 
 def _settings(result: RunResult, flow: str) -> dict[str, Any]:

@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
-from anabranch.output import to_json, whole_directory, write_parquet
+from anabranch.bounds import CUT
+from anabranch.extras import WITHOUT_FIGURES, is_installed
+from anabranch.output import to_json, whole_directory
 from anabranch.report.claims import cards, control_badge, counts, prose
 from anabranch.report.format import share
 from anabranch.report.page import image, page, table, text
 from anabranch.study import correction
 from anabranch.study.keep import carry_over
+from anabranch.table import Table
+from anabranch.table_file import csv_lines, write_table
 
 if TYPE_CHECKING:
     from anabranch.study import ClaimResult, StudyResult
@@ -28,29 +32,28 @@ def write_study(result: StudyResult, directory: Path) -> None:
     Raises:
         UserError: The directory holds something else, or ``plot.py`` is wrong.
     """
-    import polars as pl
-
     from anabranch.plot import study as study_figures
     from anabranch.plot.style import house_style, save
 
     with whole_directory(directory, "study") as aside:
         carry_over(directory, aside)
         figures = []
-        with house_style():
-            for name, title, drawn in study_figures.figures(result.results):
-                save(drawn, aside / "figures" / name)
-                figures.append((name, title))
+        if is_installed("matplotlib"):
+            with house_style():
+                for name, title, drawn in study_figures.figures(result.results):
+                    save(drawn, aside / "figures" / name)
+                    figures.append((name, title))
         (aside / "study.json").write_bytes(to_json(result.to_json()))
-        write_parquet(aside / "runs.parquet", result.results.frame())
+        write_table(aside, "runs", result.results.plain())
         for name in ("samples", "link_samples", "group_samples"):
-            samples = result.results.samples(name)
+            samples = result.results.plain_samples(name)
             if samples is not None:
-                write_parquet(aside / f"{name}.parquet", samples)
+                write_table(aside, name, samples)
         for made in result.tables:
             (aside / "tables").mkdir(exist_ok=True)
             names = [made.table.rows, "label", *(n for c in made.columns for n in c.names())]
-            made_frame = pl.DataFrame([[r[n] for r in made.records] for n in names], schema=names, strict=False)
-            (aside / "tables" / f"{made.table.id}.csv").write_bytes(made_frame.write_csv().encode())
+            cells = Table.of({name: [record[name] for record in made.records] for name in names})
+            (aside / "tables" / f"{made.table.id}.csv").write_bytes(b"".join(csv_lines(cells)))
         (aside / "report.md").write_text(markdown(result, figures), encoding="utf-8")
         (aside / "report.html").write_text(html_report(result, figures, aside / "figures"), encoding="utf-8")
 
@@ -93,6 +96,8 @@ def html_report(result: StudyResult, figures: Sequence[tuple[str, str]], directo
     if others:
         title = "Other figures" if placed else "Figures"
         body.append(f"<h2>{title}</h2><div class='figures'>{''.join(others)}</div>")
+    if not is_installed("matplotlib"):
+        body.append(f"<p class='hint'>{text(WITHOUT_FIGURES)}</p>")
     body.append("<h2>Setting</h2>" + _setting(result))
     checked = [c for c in result.claims if c.control is not None or c.claim.invariant]
     rows = (
@@ -202,6 +207,8 @@ def legend(result: StudyResult) -> list[str]:
         )
     if any(c.control is not None for c in result.claims):
         remarks.append("Control: what the check says of a system known to be wrong, which it must not accept.")
+    if any(made.is_cut for made in result.tables):
+        remarks.append(f"{CUT}.")
     return remarks
 
 

@@ -1,13 +1,15 @@
-"""The report of a sweep: small multiples with intervals, heat maps, parallel coordinates, and every point."""
+"""The report of a sweep: its question, every point in a table, and each measure over each axis with intervals."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch.bounds import CUT, is_cut, within
 from anabranch.charts import Chart, SeriesColumns, place
 from anabranch.charts.heat import heat_map
 from anabranch.charts.parallel import Upright, parallel
@@ -16,20 +18,31 @@ from anabranch.errors import UserError
 from anabranch.grid import short_names
 from anabranch.output_file import OutputFile, output_file
 from anabranch.plot.compare import Scale, scale_of
-from anabranch.report.format import MEAN_OF_COPIES, NONE, figure, spread
+from anabranch.report.format import MEAN_OF_COPIES, interval
 from anabranch.report.page import is_page_of_ours, page, table, text
 from anabranch.spoken import argument
 from anabranch.sweep import SweepResult, value_text
+from anabranch.sweep_file import REPORT, SWEEP_FILE, SweepDirectory
 
 if TYPE_CHECKING:
     from anabranch.sweep import Estimate
 
     _Point = tuple[Any, ...]
 
+MOST_RUNS = 50_000
+"""Of more runs the page is made only where it is asked for: it takes longer than the tables."""
 MOST_MEASURES = 8
 """Measures that have charts; the tables of the sweep have all of them."""
 MOST_PANELS = 12
-"""Small multiples of one measure."""
+"""Small multiples of one measure over the first axis."""
+MOST_OTHER_PANELS = 4
+"""Over each other axis."""
+MOST_OPEN = 12
+"""Rows of the table that are shown at once; more would push the charts out of sight."""
+BESIDE = 0.1
+"""Of the way from one name of an axis to the next: intervals of one name are drawn beside each other."""
+MOST_ASKED = 3
+"""Measures that the question names."""
 MOST_LINES = 7
 """Lines of one panel: as many as there are colours."""
 MOST_MAPS = 6
@@ -57,6 +70,14 @@ class _Axis:
     scale: Scale
 
     @property
+    def question(self) -> str:
+        """The name, and its values or their range."""
+        if not self.scale.is_numeric:
+            return f"{self.name} ({', '.join(map(value_text, self.values))})"
+        low, high = (f"{end(self.scale.places.values()):g}" for end in (min, max))
+        return f"{self.name} ({low} to {high} {self.scale.unit})".replace(" )", ")")
+
+    @property
     def label(self) -> str:
         """The name, with the unit where all values share one."""
         return f"{self.name} ({self.scale.unit})" if self.scale.unit else self.name
@@ -77,22 +98,44 @@ class _Measured:
     def heading(self) -> str:
         return self.column.measure.of(self.column.element)
 
-    def mean(self, point: _Point) -> float | None:
-        """The mean at a point, in the unit of the heading."""
-        found = self.points.get(point)
-        return found.interval.mean * self.column.measure.scale if found is not None else None
+    @cached_property
+    def means(self) -> dict[_Point, float]:
+        """The mean at each point that has one, in the unit of the heading."""
+        return {point: one.interval.mean * self.scale for point, one in self.points.items() if one is not None}
 
+    @cached_property
+    def scale(self) -> float:
+        """What the figure is multiplied by to be shown."""
+        return self.column.measure.scale
+
+    @cached_property
     def range(self) -> tuple[float, float]:
         """The lowest and the highest mean of all points: panels and maps of one measure share a scale."""
-        known = [mean for point in self.points if (mean := self.mean(point)) is not None]
-        return (min(known), max(known)) if known else (0.0, 0.0)
+        return (min(self.means.values()), max(self.means.values())) if self.means else (0.0, 0.0)
+
+    @cached_property
+    def _chosen(self) -> dict[tuple[int, ...], dict[_Point, list[_Point]]]:
+        return {}
+
+    def where(self, chosen: Mapping[int, Any]) -> list[_Point]:
+        """The points with these values, by the number of the axis."""
+        places = tuple(chosen)
+        if places not in self._chosen:
+            groups: dict[_Point, list[_Point]] = {}
+            for point in self.means:
+                groups.setdefault(tuple(point[place] for place in places), []).append(point)
+            self._chosen[places] = groups
+        return self._chosen[places].get(tuple(chosen.values()), [])
 
     def ends(self, point: _Point) -> tuple[float, float] | None:
-        """The interval at a point, where there is one."""
+        """The interval at a point, where there is one, within the figure's bounds."""
         found = self.points.get(point)
-        if found is None or found.interval.lower is None or found.interval.upper is None:
+        if found is None:
             return None
-        return found.interval.lower * self.column.measure.scale, found.interval.upper * self.column.measure.scale
+        shown = within(found.interval, self.column.figure)
+        if shown.lower is None or shown.upper is None:
+            return None
+        return shown.lower * self.scale, shown.upper * self.scale
 
 
 def write_report(result: SweepResult, path: Path, command: str = "", *, force: bool | None = None) -> None:
@@ -109,6 +152,18 @@ def write_report(result: SweepResult, path: Path, command: str = "", *, force: b
         RunFailedError: The disk is full, or fails otherwise.
     """
     report_file(path, force=force).write(html_report(result, command).encode())
+
+
+def write_into(result: SweepResult, directory: Path, command: str = "") -> bool:
+    """Write the report into the directory of the sweep's tables, which it links to; not of very many runs."""
+    if result.frame.height > MOST_RUNS:
+        return False
+    tables = SweepDirectory(directory)
+    tables.add(
+        REPORT, [html_report(result, command, data=("runs.csv", "runs.parquet", "table.parquet", SWEEP_FILE)).encode()]
+    )
+    tables.note()
+    return True
 
 
 def report_file(path: Path, *, force: bool | None = None) -> OutputFile:
@@ -128,35 +183,69 @@ def report_file(path: Path, *, force: bool | None = None) -> OutputFile:
     return file
 
 
-def html_report(result: SweepResult, command: str = "") -> str:
-    """The report as one page that needs nothing else."""
+def html_report(result: SweepResult, command: str = "", data: Sequence[str] = ()) -> str:
+    """The report as one page that needs nothing else.
+
+    Args:
+        result: The sweep.
+        command: The command that made it, as it is typed.
+        data: Files beside the page that have the figures.
+    """
     axes = _axes(result)
     measures = _measures(result)
     charts: list[Chart] = []
     title = result.scenario.title or "Sweep"
-    seeds = result.frame.get_column("seed").n_unique()
+    seeds = len(result.plain.unique("seed"))
     points = list(dict.fromkeys(point for one in measures[:1] for point in one.points))
     body = [
         f"<h1>{text(title)}</h1>",
-        f"<p class='soft'>{result.frame.height:,} runs: {len(points):,} points, {seeds} "
+        f"<p><strong>{text(_question(measures, axes))}</strong></p>" if axes and measures else "",
+        f"<p class='soft'>{result.plain.height:,} runs: {len(points):,} points, {seeds} "
         f"{'seed' if seeds == 1 else 'seeds'}</p>",
         f"<pre class='command'>{text(command)}</pre>" if command else "",
         _varied(result, axes),
+        _points_table(measures, axes, points),
         *(f"<p class='hint'>{text(line)}</p>" for line in _remarks(result, measures)),
+        _data(data),
     ]
     if axes:
         for number, measure in enumerate(measures):
             body.append(f"<h2>{text(measure.heading)}</h2>")
-            made, cut = _panels(measure, axes, f"m{number}")
-            charts += made
-            panels = "".join(f"<div><h3>{text(chart.title)}</h3>{place(chart)}</div>" for chart in made)
-            body.append(f"<div class='panels'>{panels}</div>{cut}")
-            if len(axes) > 1:
-                body.append(_maps(measure, axes))
-    if axes and len(points) > 1:
+            cut = []
+            panels = ""
+            for across in axes:
+                made, left_out = _panels(measure, across, axes, f"m{number}-{across.index}")
+                charts += made
+                panels += "".join(f"<div><h3>{text(chart.title)}</h3>{place(chart)}</div>" for chart in made)
+                cut += left_out
+            body.append(f"<div class='panels'>{panels}</div>")
+            body += [f"<p class='soft'>{text(' '.join(cut))}</p>"] if cut else []
+            numeric = [axis for axis in axes if axis.scale.is_numeric]
+            if len(numeric) > 1:
+                across, down = numeric[:2]
+                body.append(_maps(measure, across, down, [axis for axis in axes if axis not in (across, down)]))
+    if len(axes) > 2 and len(points) > 1:
         body.append(_coordinates(measures[:MOST_UPRIGHTS], axes, points))
-    body.append(_points_table(measures, axes, points))
     return page(title, "\n".join(body), charts=charts)
+
+
+def _question(measures: Sequence[_Measured], axes: Sequence[_Axis]) -> str:
+    titles = list(dict.fromkeys(one.column.measure.title for one in measures))
+    named = titles if len(titles) <= MOST_ASKED else [*titles[:MOST_ASKED], "others"]
+    verb = "does" if len(titles) == 1 else "do"
+    return f"How {verb} {_listed(named)} change with {_listed([axis.question for axis in axes])}?"
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _data(files: Sequence[str]) -> str:
+    if not files:
+        return ""
+    links = ", ".join(f"<a href='{text(name)}'>{text(name)}</a>" for name in files)
+    return f"<p>Data: {links}. A row of runs.csv and runs.parquet is a run, one of table.parquet a point.</p>"
 
 
 def _axes(result: SweepResult) -> list[_Axis]:
@@ -164,7 +253,7 @@ def _axes(result: SweepResult) -> list[_Axis]:
     names = short_names(result.axes)
     found = []
     for index, axis in enumerate(result.axes):
-        values = tuple(result.frame.get_column(axis).unique(maintain_order=True).to_list())
+        values = tuple(result.plain.unique(axis))
         if len(values) > 1:
             found.append(_Axis(index, names[index], values, scale_of(values)))
     first = next((axis for axis in found if axis.scale.is_numeric), None)
@@ -201,6 +290,10 @@ def _remarks(result: SweepResult, measures: Sequence[_Measured]) -> list[str]:
     told = [f"{means}: {MEAN_OF_COPIES}; --out keeps each copy."] if means else []
     if any(one.interval.lower is not None for one in estimates):
         told.append("Bars, and ± in the table, are 95 % intervals of the mean over the seeds.")
+    if any(
+        one and is_cut(one.interval, measure.column.figure) for measure in measures for one in measure.points.values()
+    ):
+        told.append(f"{CUT}.")
     if any(one.deterministic for one in estimates):
         told.append("Without a bar: nothing in these runs is random, and the seeds gave the same packets.")
     if len(measures) == MOST_MEASURES:
@@ -208,66 +301,62 @@ def _remarks(result: SweepResult, measures: Sequence[_Measured]) -> list[str]:
     return told
 
 
-def _panels(measure: _Measured, axes: Sequence[_Axis], name: str) -> tuple[list[Chart], str]:
-    """A panel for each combination of the further axes: the first axis to the right, a line for each of the second."""
-    across, *others = axes
+def _panels(measure: _Measured, across: _Axis, axes: Sequence[_Axis], name: str) -> tuple[list[Chart], list[str]]:
+    """A panel for each combination of the further axes: one axis to the right, a line for each value of the next."""
+    others = [axis for axis in axes if axis is not across]
     lines, facets = (others[0], others[1:]) if others else (None, [])
     combinations = list(itertools.product(*(axis.values for axis in facets)))
+    most = MOST_PANELS if across is axes[0] else MOST_OTHER_PANELS
     charts = []
-    for number, combination in enumerate(combinations[:MOST_PANELS]):
+    for number, combination in enumerate(combinations[:most]):
         fixed = dict(zip((axis.index for axis in facets), combination, strict=True))
-        told = ", ".join(axis.told(value) for axis, value in zip(facets, combination, strict=True))
+        told = "".join(f", {axis.told(value)}" for axis, value in zip(facets, combination, strict=True))
         values = lines.values[:MOST_LINES] if lines is not None else (None,)
         series = []
-        for value in values:
+        for i, value in enumerate(values):
             chosen = fixed if lines is None else {**fixed, lines.index: value}
-            label = value_text(value) if lines is not None else "mean"
-            series.append(_line(measure, across, chosen, label))
+            label = lines.told(value) if lines is not None else "mean"
+            aside = 0.0 if across.scale.is_numeric else BESIDE * (i - (len(values) - 1) / 2)
+            series.append(_line(measure, across, chosen, label, aside))
         names = () if across.scale.is_numeric else tuple(value_text(value) for value in across.values)
-        title = told or (f"by {lines.name}" if lines is not None else f"over {across.name}")
         charts.append(
-            Chart(f"{name}-{number}", title, measure.column.measure.heading, tuple(series), x_label=across.label,
-                  x_names=names, x_log=across.scale.is_log, y_top=measure.range()[1])
+            Chart(f"{name}-{number}", f"over {across.name}{told}", measure.column.measure.heading, tuple(series),
+                  x_label=across.label, x_names=names, x_log=across.scale.is_log, y_top=measure.range[1])
         )  # fmt: skip
     cut = []
-    if len(combinations) > MOST_PANELS:
-        cut.append(f"The first {MOST_PANELS} of {len(combinations)} panels.")
+    if len(combinations) > most:
+        cut.append(f"The first {most} of {len(combinations)} panels over {across.name}; the table has all points.")
     if lines is not None and len(lines.values) > MOST_LINES:
-        cut.append(f"The first {MOST_LINES} of {len(lines.values)} values of {lines.name}; the map has all.")
-    return charts, f"<p class='soft'>{text(' '.join(cut))}</p>" if cut else ""
+        cut.append(f"The first {MOST_LINES} of {len(lines.values)} values of {lines.name}; the table has all points.")
+    return charts, cut
 
 
-def _line(measure: _Measured, across: _Axis, chosen: dict[int, Any], label: str) -> SeriesColumns:
+def _line(measure: _Measured, across: _Axis, chosen: dict[int, Any], label: str, aside: float) -> SeriesColumns:
     import numpy as np
 
-    rows: list[tuple[float, float, float, float]] = []
-    for point in measure.points:
-        if all(point[index] == value for index, value in chosen.items()):
-            mean = measure.mean(point)
-            if mean is not None:
-                rows.append(
-                    (across.scale.places[point[across.index]], mean, *(measure.ends(point) or (np.nan, np.nan)))
-                )
+    rows = [
+        (
+            across.scale.places[point[across.index]] + aside,
+            measure.means[point],
+            *(measure.ends(point) or (np.nan, np.nan)),
+        )
+        for point in measure.where(chosen)
+    ]
     x, y, low, high = np.array(sorted(rows), dtype=float).reshape(-1, 4).T
     return SeriesColumns(label, x, y, "interval", low=low, high=high)
 
 
-def _maps(measure: _Measured, axes: Sequence[_Axis]) -> str:
-    """A heat map over the first two axes for each combination of the others."""
-    across, down, *facets = axes
+def _maps(measure: _Measured, across: _Axis, down: _Axis, facets: Sequence[_Axis]) -> str:
+    """A heat map over two axes whose values have a size, for each combination of the others."""
     combinations = list(itertools.product(*(axis.values for axis in facets)))
     parts = []
     for combination in combinations[:MOST_MAPS]:
         fixed = dict(zip((axis.index for axis in facets), combination, strict=True))
         told = "".join(f", {axis.told(value)}" for axis, value in zip(facets, combination, strict=True))
-        means = {
-            (point[down.index], point[across.index]): measure.mean(point)
-            for point in measure.points
-            if all(point[index] == value for index, value in fixed.items())
-        }
+        means = {(point[down.index], point[across.index]): measure.means[point] for point in measure.where(fixed)}
         cells = [[means.get((row, column)) for column in across.values] for row in down.values]
         right, below = ((axis.name, [value_text(v) for v in axis.values]) for axis in (across, down))
-        parts.append(heat_map(measure.heading + told, right, below, cells, measure.range()))
+        parts.append(heat_map(measure.heading + told, right, below, cells, measure.range))
     cut = (
         f"<p class='soft'>The first {MOST_MAPS} of {len(combinations)} maps.</p>"
         if len(combinations) > MOST_MAPS
@@ -284,7 +373,7 @@ def _coordinates(measures: Sequence[_Measured], axes: Sequence[_Axis], points: S
         names = [] if scale.is_numeric else [value_text(value) for value in axis.values]
         values = [scale.places[point[axis.index]] for point in shown]
         uprights.append(Upright(axis.label, values, names, scale.is_log))
-    uprights += [Upright(one.heading, [one.mean(point) for point in shown]) for one in measures]
+    uprights += [Upright(one.heading, [one.means.get(point) for point in shown]) for one in measures]
     labels = [", ".join(axis.told(point[axis.index]) for axis in axes) for point in shown]
     cut = f" The first {len(shown)} of {len(points)} points." if len(points) > len(shown) else ""
     by = len(axes) if measures else 0
@@ -294,16 +383,19 @@ def _coordinates(measures: Sequence[_Measured], axes: Sequence[_Axis], points: S
 
 def _points_table(measures: Sequence[_Measured], axes: Sequence[_Axis], points: Sequence[_Point]) -> str:
     rows = [
-        (*(value_text(point[axis.index]) for axis in axes), *(_cell(measure, point) for measure in measures))
+        (
+            *(value_text(point[axis.index]).replace(" ", "\u00a0") for axis in axes),
+            *(_cell(measure, point) for measure in measures),
+        )
         for point in points[:MOST_POINTS]
     ]
     cut = f"<p class='soft'>The first {MOST_POINTS} of {len(points)} points.</p>" if len(points) > MOST_POINTS else ""
     headings = (*(axis.name for axis in axes), *(measure.heading for measure in measures))
-    return f"<h2>Table</h2>{table(headings, rows, left=len(axes))}{cut}"
+    made = f"{table(headings, rows, left=len(axes))}{cut}"
+    if len(rows) > MOST_OPEN:
+        made = f"<details><summary>{len(points):,} points</summary>{made}</details>"
+    return f"<h2>Table</h2>{made}"
 
 
 def _cell(measure: _Measured, point: _Point) -> str:
-    mean, ends = measure.mean(point), measure.ends(point)
-    if mean is None:
-        return NONE
-    return figure(mean) if ends is None else spread(mean, mean - ends[0])
+    return interval(measure.points.get(point), measure.column.figure, measure.scale)

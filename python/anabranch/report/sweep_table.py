@@ -26,7 +26,10 @@ def html_table(result: SweepResult) -> str:
     columns = [result.estimates(name) for name in chosen]
     points = [point for point, _ in columns[0]] if columns else []
     rows = [
-        (*(value_text(value) for value in point), *(interval(column[i][1]) for column in columns))
+        (
+            *(value_text(value) for value in point),
+            *(interval(column[i][1], name) for name, column in zip(chosen, columns, strict=True)),
+        )
         for i, point in enumerate(points[:MOST_POINTS])
     ]
     left = [f"{len(points) - MOST_POINTS} more points"] if len(points) > MOST_POINTS else []

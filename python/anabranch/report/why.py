@@ -53,7 +53,7 @@ def told_on_click(result: RunResult, why: Why, flow: str) -> str:
 def episodes(why: Why) -> str:
     """A table of episodes for each flow that sent something again."""
     parts = ["<h2>Why packets were retransmitted</h2>"]
-    head = ("", "episode", "from (s)", "to (s)", "retransmitted", "needed", "spurious", "triggered by", "the window")
+    head = ("no.", "episode", "from (s)", "to (s)", "retransmitted", "needed", "spurious", "triggered by", "the window")
     flows = [flow for flow in why.flows if flow.episodes]
     most = max(FEWEST_EPISODES, MAX_EPISODES // max(1, len(flows)))
     for number, flow in enumerate(flows[:MAX_FLOWS]):

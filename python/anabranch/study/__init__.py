@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 from anabranch.errors import UserError, nearest
 from anabranch.study import needs, tables
@@ -29,6 +29,9 @@ from anabranch.study.tables import StudyTable
 from anabranch.study.verdict import ClaimResult, Judgement, conclude, judge
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from anabranch.study.live import LiveStudyResult
 
 __all__ = ["ClaimJson", "ClaimResult", "Study", "StudyJson", "StudyResult", "StudyTable", "TableJson"]
@@ -127,6 +130,53 @@ class StudyResult:
         }
         groups = ((title, [c for c in self.claims if c.claim.section == name]) for name, title in titles.items())
         return [(title, claims) for title, claims in groups if claims]
+
+    @overload
+    def plot(
+        self,
+        y: str,
+        *,
+        x: str | None = None,
+        color: str | None = None,
+        col: None = None,
+        experiment: str | None = None,
+        ax: Axes | None = None,
+    ) -> Axes: ...
+
+    @overload
+    def plot(
+        self, y: str, *, x: str | None = None, color: str | None = None, col: str, experiment: str | None = None
+    ) -> Figure: ...
+
+    def plot(
+        self,
+        y: str,
+        *,
+        x: str | None = None,
+        color: str | None = None,
+        col: str | None = None,
+        experiment: str | None = None,
+        ax: Axes | None = None,
+    ) -> Axes | Figure:
+        """Draw a quantity over an axis, with 95 % intervals over seeds, as :meth:`SweepResult.plot` does of a sweep.
+
+        Args:
+            y: A quantity of the study, or an expression in the language of claims.
+            x: The axis to the right; the first of the experiment when left out.
+            color: The axis that differs in colour; ``"variant"`` when left out and there are variants.
+            col: The axis whose values have a panel each.
+            experiment: Of which experiment; the study's first when left out.
+            ax: Where to draw; axes of a new figure when left out.
+
+        Returns:
+            The axes that were drawn into; with ``col`` the figure.
+
+        Raises:
+            UserError: There is no such quantity or axis.
+        """
+        from anabranch.plot.study_points import plot_study
+
+        return plot_study(self, y, x=x, color=color, col=col, experiment=experiment, ax=ax)
 
     def to_json(self) -> StudyJson:
         """The document of ``anabranch study --json``."""

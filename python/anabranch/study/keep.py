@@ -7,11 +7,11 @@ Of one that was sampled the store has what the study keeps, instead of the whole
 from __future__ import annotations
 
 import base64
-import io
 import json
 import math
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
@@ -20,17 +20,16 @@ from anabranch.errors import UserError
 from anabranch.output import follow, read_manifest, write_manifest
 from anabranch.points import FOLDER, Depends, Keys, Points, build_name, shared
 from anabranch.segments import segments
-from anabranch.summary import Summary
+from anabranch.summary import AnySummary
+from anabranch.table import Table
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from anabranch.study.results import Outcome
 
-FORMAT = 2
+FORMAT = 3
 """Of what is kept of a sampled run."""
 
-Summarised = tuple[Summary, list[tuple[str, str]]]
+Summarised = tuple[AnySummary, list[tuple[str, str]]]
 """The summary of a run, and the files that it has read."""
 
 
@@ -72,7 +71,7 @@ class Kept:
 
     def summary(self, key: bytes) -> Summarised | None:
         """The summary of a run; ``None`` if it is not kept, or cannot be used."""
-        found = self._points.entry(key, Summary)
+        found = self._points.entry(key, AnySummary)
         return None if found is None else (found[0], sorted(found[1].items()))
 
     def outcome(self, key: bytes) -> Outcome | None:
@@ -84,7 +83,7 @@ class Kept:
             return None
         demands = {name: float(value) for name, value in kept["demands"].items()}
         try:
-            tables = {name: _frame(text) for name, text in kept["tables"].items()}
+            tables = {name: _table(text) for name, text in kept["tables"].items()}
         except UserError as error:
             self.reject(error.message)
             return None
@@ -124,7 +123,7 @@ def content(outcome: Outcome) -> bytes:
         "digest": outcome.digest,
         # JSON has neither infinity nor not-a-number.
         "demands": {name: v if math.isfinite(v) else str(v) for name, v in outcome.demands.items()},
-        "tables": {name: _text(frame) for name, frame in outcome.tables.items()},
+        "tables": {name: _text(table) for name, table in outcome.tables.items()},
         "depends": [list(read) for read in outcome.depends],
     }
     return _compact(kept)
@@ -146,21 +145,17 @@ def _compact(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
-def _text(frame: pl.DataFrame) -> str:
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd")
-    return base64.b64encode(buffer.getvalue()).decode()
+def _text(table: Table) -> str:
+    return base64.b64encode(zlib.compress(table.to_bytes())).decode()
 
 
-def _frame(text: str) -> pl.DataFrame:
+def _table(text: str) -> Table:
     """A stored table.
 
     Raises:
         UserError: It is none.
     """
-    import polars as pl
-
     try:
-        return pl.read_parquet(io.BytesIO(base64.b64decode(text, validate=True)))
-    except (ValueError, pl.exceptions.PolarsError):
-        raise UserError("a table is not a whole Parquet table") from None
+        return Table.from_bytes(zlib.decompress(base64.b64decode(text, validate=True)))
+    except (ValueError, zlib.error):
+        raise UserError("a table is not whole") from None

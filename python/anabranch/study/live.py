@@ -21,9 +21,9 @@ from anabranch.live import MAX_TAINTED, check, unavailable
 from anabranch.spoken import argument
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.verdict import INCONCLUSIVE
+from anabranch.table import Table, column_of
 
 if TYPE_CHECKING:
-    import polars as pl
     from typing_extensions import NotRequired
 
     from anabranch import _engine
@@ -83,7 +83,7 @@ class LiveStudyJson(TypedDict):
     resolved: NotRequired[str]
 
 
-def on_grid(samples: pl.DataFrame, every_ms: float) -> pl.DataFrame:
+def on_grid(samples: Table, every_ms: float) -> Table:
     """Samples of sockets at the times at which links and groups are sampled, so that one can be set against the other.
 
     Live a socket is looked at a little after its time, and every 10 ms, whatever the study asks for.
@@ -92,17 +92,16 @@ def on_grid(samples: pl.DataFrame, every_ms: float) -> pl.DataFrame:
         samples: With ``time_s`` and ``flow``.
         every_ms: How far the times are apart, in ms.
     """
-    import polars as pl
+    import numpy as np
 
     step = every_ms / 1000
+    times = samples.numbers("time_s")
     # What was taken just then must not fall before it by the rounding of the quotient.
-    place = (pl.col("time_s") / step + 1e-6).floor()
-    late = pl.col("time_s") - place * step
-    return (
-        samples.filter(late < LATEST_SAMPLE_MS / 1000)
-        .with_columns((place * step).round(9).alias("time_s"))
-        .unique(["time_s", "flow"], keep="first", maintain_order=True)
-    )
+    place = np.floor(times / step + 1e-6)
+    placed = samples.with_columns({"time_s": column_of(np.round(place * step, 9))})
+    kept = placed.where(times - place * step < LATEST_SAMPLE_MS / 1000)
+    firsts = [int(rows[0]) for rows in kept.groups("time_s", "flow").values()]
+    return kept.take(np.array(firsts, dtype=np.int64))
 
 
 def _too_many(audit: LiveAuditJson) -> bool:
@@ -290,7 +289,8 @@ class LiveStudyResult:
 
     def write(self, directory: str | Path) -> None:
         """Write ``study.json``, ``report.md`` and both engines' runs; the directory appears whole or not at all."""
-        from anabranch.output import to_json, whole_directory, write_parquet
+        from anabranch.output import to_json, whole_directory
+        from anabranch.table_file import write_table
 
         with whole_directory(Path(directory), "study") as aside:
             document = self.to_json()
@@ -298,7 +298,7 @@ class LiveStudyResult:
             text = "\n".join([f"# {self.definition.title}: live", "", *section(document), ""])
             (aside / "report.md").write_text(text, encoding="utf-8")
             for name, result in (("simulator", self.simulated), ("live", self.live)):
-                write_parquet(aside / f"{name}-runs.parquet", result.results.frame())
+                write_table(aside, f"{name}-runs", result.results.plain())
 
 
 def run_live(

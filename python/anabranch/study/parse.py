@@ -11,6 +11,7 @@ from typing import Any
 
 from anabranch import toml_text
 from anabranch.errors import UserError, nearest
+from anabranch.measure_names import whole_path
 from anabranch.scenario import read_text
 from anabranch.study import correction, inconsistency
 from anabranch.study.definition import (
@@ -281,7 +282,10 @@ class _Parser:
             combine = node.optional_text("combine")
             if combine is not None and combine not in _COMBINES:
                 raise node.error(f'"{combine}" combines nothing', "combine", hint=f"valid: {', '.join(_COMBINES)}")
-            path = node.text("path")
+            try:
+                path = whole_path(node.text("path"))
+            except UserError as error:
+                raise node.error(error.message, "path", hint=error.hint) from None
             if "*" in path and combine is None:
                 raise node.error("a path with * needs combine", "path", hint='combine = "sum"')
             return Quantity(name, label, path=path, combine=combine, capacity=self.capacity(node, path, combine))

@@ -17,8 +17,10 @@ from anabranch import fairness
 from anabranch.errors import UserError, nearest
 from anabranch.figures import PARTS, flatten, without_copy
 from anabranch.limits import check_jobs, thread_count
+from anabranch.measure_names import figures_named, one_name
 from anabranch.study.definition import Definition, Experiment, Quantity, Wrong, as_sets, fill
 from anabranch.study.series import Cell, Key, NoValueError, Series
+from anabranch.table import Table, column_of, for_user, joined
 
 if TYPE_CHECKING:
     import polars as pl
@@ -68,7 +70,7 @@ class Outcome:
 
     figures: Mapping[str, float | None]
     digest: str | None
-    tables: Mapping[str, pl.DataFrame]
+    tables: Mapping[str, Table]
     demands: Mapping[str, float] = field(default_factory=dict)
     """What each flow asks for, in Mbit/s: see :func:`anabranch.fairness.demands_of`."""
     depends: tuple[tuple[str, str], ...] = ()
@@ -240,15 +242,11 @@ class Pool:
         return sorted({q.table for q in self.definition.quantities.values() if q.table})
 
     def _outcome(self, run: _engine.Run, samples: bool) -> Outcome:
-        import polars as pl
-
-        tables = {name: pl.DataFrame(run.table(name)) for name in (self._tables() if samples else ())}
+        tables = {name: Table.of_engine(run.table(name)) for name in (self._tables() if samples else ())}
         depends = sorted((os.path.relpath(file, self.definition.directory), hashed) for file, hashed in run.depends)
         return self._of_summary(json.loads(run.summary_json), tables, depends)
 
-    def _of_summary(
-        self, summary: Any, tables: Mapping[str, pl.DataFrame], depends: Sequence[tuple[str, str]]
-    ) -> Outcome:
+    def _of_summary(self, summary: Any, tables: Mapping[str, Table], depends: Sequence[tuple[str, str]]) -> Outcome:
         demands = fairness.demands_of(summary["resolved_scenario"], list(summary["flows"]))
         figures = flatten(summary, distributions=self._distributions)
         return Outcome(figures, summary.get("digest"), tables, demands, tuple(depends))
@@ -302,9 +300,12 @@ class Results:
         return self._cache[name, chosen]
 
     def frame(self) -> pl.DataFrame:
-        """One row per run: experiment, variant, axes, seed, digest, every figure."""
-        import polars as pl
+        """The rows of :meth:`plain` as a frame of polars, if that is installed."""
+        frame: pl.DataFrame = for_user(self.plain())
+        return frame
 
+    def plain(self) -> Table:
+        """One row per run: experiment, variant, axes, seed, digest, every figure."""
         names = list(dict.fromkeys(n for _, o in self.runs for n in o.figures if ".reordering." not in n))
         columns: dict[str, list[Any]] = {
             "experiment": [j.experiment for j, _ in self.runs],
@@ -314,28 +315,29 @@ class Results:
             columns[axis] = [self._coordinate(j, axis) for j, _ in self.runs]
         columns["seed"] = [j.seed for j, _ in self.runs]
         columns["digest"] = [o.digest for _, o in self.runs]
-        figures = [pl.Series(n, [o.figures.get(n) for _, o in self.runs], dtype=pl.Float64) for n in names]
-        return pl.DataFrame(columns, strict=False).with_columns(figures)
+        figures = {n: column_of([o.figures.get(n) for _, o in self.runs], "f8") for n in names}
+        return Table.of(columns).with_columns(figures)
 
     def samples(self, table: str) -> pl.DataFrame | None:
         """The samples of every run that kept any, with the run's coordinates; ``None`` if none did."""
-        import polars as pl
+        found = self.plain_samples(table)
+        return None if found is None else for_user(found)
+
+    def plain_samples(self, table: str) -> Table | None:
+        """The same samples in plain Python."""
+        import numpy as np
 
         parts = []
         for job, outcome in self.runs:
             if table in outcome.tables:
                 axes = self.definition.experiments[job.experiment].axes
-                where = [pl.lit(v).alias(a) for a, v in zip(axes, job.point, strict=True)]
-                parts.append(
-                    outcome.tables[table].select(
-                        pl.lit(job.experiment).alias("experiment"),
-                        pl.lit(job.variant).alias("variant"),
-                        *where,
-                        pl.lit(job.seed).alias("seed"),
-                        pl.all(),
-                    )
-                )
-        return pl.concat(parts, how="diagonal_relaxed") if parts else None
+                own = outcome.tables[table]
+                where = {"experiment": job.experiment, "variant": job.variant,
+                         **dict(zip(axes, job.point, strict=True)), "seed": job.seed}  # fmt: skip
+                repeated = np.zeros(own.height, dtype=np.int64)
+                coordinates = {name: column_of([value]).take(repeated) for name, value in where.items()}
+                parts.append(Table(coordinates).with_columns({name: own.column(name) for name in own.columns}))
+        return joined(parts) if parts else None
 
     def _coordinate(self, job: Job, axis: str) -> float | None:
         axes = self.definition.experiments[job.experiment].axes
@@ -407,25 +409,30 @@ class Results:
         where = f"[quantity.{quantity.name}]"
         file = str(self.definition.directory / "study.toml")
         names = [v for v in valid if ".reordering." not in v]
-        return UserError(f'{where}: the summary has no figure "{path}"', file=file, hint=nearest(path, names))
+        told = f"{where}: the summary has no figure"
+        try:
+            figures_named(path, names, told)
+        except UserError as error:
+            return UserError(error.message, file=file, hint=error.hint)
+        return UserError(f'{told} "{path}"', file=file, hint=nearest(path, names))
 
-    def _samples(self, quantity: Quantity, frame: pl.DataFrame) -> list[tuple[Cell, Cell]]:
-        import polars as pl
-
+    def _samples(self, quantity: Quantity, table: Table) -> list[tuple[Cell, Cell]]:
         file = str(self.definition.directory / "study.toml")
-        column = quantity.column or ""
-        time = "time_s" if "time_s" in frame.columns else "sent_s"
-        for name in (column, *quantity.select):
-            if name not in frame.columns:
-                message = f'[quantity.{quantity.name}]: the table {quantity.table} has no column "{name}"'
-                raise UserError(message, file=file, hint=nearest(name, frame.columns))
+        time = "time_s" if "time_s" in table.columns else "sent_s"
+        told = f"[quantity.{quantity.name}]: the table {quantity.table} has no column"
+        try:
+            column = one_name(quantity.column or "", table.columns, told)
+            for name in quantity.select:
+                one_name(name, table.columns, told)
+        except UserError as error:
+            raise UserError(error.message, file=file, hint=error.hint) from None
         for name, wanted in quantity.select.items():
-            frame = frame.filter(pl.col(name) == wanted)
-        values = frame.get_column(column).to_list()
+            table = table.where(table.is_in(name, wanted))
+        values = table[column]
         # A slow-start threshold that was never set is infinite, not missing.
         if column == "ssthresh_packets":
             values = [math.inf if v is None else v for v in values]
-        return list(zip(frame.get_column(time).to_list(), values, strict=True))
+        return list(zip(table[time], values, strict=True))
 
 
 class _Nothing:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from anabranch import statistics
 from anabranch.errors import UserError
-from anabranch.report.format import spread
+from anabranch.report.format import spread_within
+from anabranch.study.bounds import UNBOUNDED, Bounds, bounds_of
 from anabranch.study.definition import Column, Definition, Table
 from anabranch.study.expression import Expression
 from anabranch.study.functions import Value
@@ -29,20 +30,38 @@ class StudyTable:
         columns: Its columns that the grid has points for.
         records: A row each: what the row is called, then the value of each column, where that is as ``NAME_at``, and
             half its 95 % interval over seeds as ``NAME_ci95``.
+        first: The heading of the rows' names.
+        bounds: The least and the largest possible value of columns that have intervals.
     """
 
     table: Table
     columns: tuple[Column, ...]
     records: Sequence[Record]
     first: str
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
     def head(self) -> list[str]:
         """The headings."""
         return [self.first, *(column.title for column in self.columns)]
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the interval of a cell is cut off at a bound."""
+        for name, (low, high) in self.bounds.items():
+            for record in self.records:
+                value, half = record[name], record[f"{name}_ci95"]
+                if value is None or half is None:
+                    continue
+                if number(value) - number(half) < low or number(value) + number(half) > high:
+                    return True
+        return False
+
     def rows(self) -> list[list[str]]:
         """The rows as text for people."""
-        return [[str(record["label"]), *(_cell(column, record) for column in self.columns)] for record in self.records]
+        return [
+            [str(record["label"]), *(_cell(column, record, self.bounds) for column in self.columns)]
+            for record in self.records
+        ]
 
 
 def make(results: Results, *, full: bool) -> list[StudyTable]:
@@ -74,7 +93,8 @@ def one(results: Results, table: Table, *, full: bool) -> StudyTable:
                 record[name] = values[row].value if row in values else None
                 if column.interval and name == column.name:
                     record[f"{name}_ci95"] = values[row].half if row in values else None
-    return StudyTable(table, columns, records, _first(definition, table))
+    bounds = {column.name: bounds_of(definition, column.value) for column in columns if column.interval}
+    return StudyTable(table, columns, records, _first(definition, table), bounds)
 
 
 @dataclass(frozen=True)
@@ -164,23 +184,24 @@ def _half(values: Sequence[Cell]) -> float | None:
     return None if interval.upper is None else interval.upper - interval.mean
 
 
-def _cell(column: Column, record: Record) -> str:
+def _cell(column: Column, record: Record, bounds: Mapping[str, Bounds]) -> str:
     value = record[column.name]
     if value is None:
         return NONE
-    shown = _shown(column, value, record.get(f"{column.name}_ci95"))
+    shown = _shown(column, value, record.get(f"{column.name}_ci95"), bounds.get(column.name, UNBOUNDED))
     at = record.get(f"{column.name}_at")
     return f"{shown} ({column.at_form.replace('{}', show(at))})" if at is not None else shown
 
 
-def _shown(column: Column, value: Cell, half: Cell = None) -> str:
+def _shown(column: Column, value: Cell, half: Cell, bounds: Bounds) -> str:
     if isinstance(value, (bool, str)) or value is None:
         return show(value)
 
     scale = 100 if column.percent else 1
     scaled = scale * value
     if half is not None:
-        shown = spread(scaled, scale * number(half), column.digits)
+        low, high = (scale * bound for bound in bounds)
+        shown = spread_within(scaled, scale * number(half), low, high, column.digits)
     else:
         shown = show(scaled) if column.digits is None else f"{scaled:.{column.digits}f}"
     return f"{shown} %" if column.percent else shown

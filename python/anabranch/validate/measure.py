@@ -121,7 +121,7 @@ def _gather(values: Sequence[Any], kind: str) -> float | None:
 def _windows(run: RunResult, group: Any) -> dict[str, dict[int, float]]:
     if not run.has_table("samples"):
         return {}
-    table = run.frame("samples")
+    table = run.plain("samples")
     found: dict[str, dict[int, list[float]]] = {}
     for name, time, window in zip(table["flow"], table["time_s"], table["cwnd_packets"], strict=True):
         if window is not None:

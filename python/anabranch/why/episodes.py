@@ -15,7 +15,7 @@ from anabranch.why.window import AFTERWARDS, BEGINS, ENDS, WindowEvent, window_e
 from anabranch.why.window import COLUMNS as EVENT_COLUMNS
 
 if TYPE_CHECKING:
-    import polars as pl
+    from anabranch.table import Table
 
 OUTSIDE = "outside a recovery"
 """What is retransmitted without a recovery: probes of the tail above all."""
@@ -98,7 +98,7 @@ def in_order(events: Sequence[WindowEvent], again: Sequence[Retransmission]) -> 
     return timeline
 
 
-def inspect(table: pl.DataFrame, events: pl.DataFrame | None) -> Why:
+def inspect(table: Table, events: Table | None) -> Why:
     """Explain every retransmission of a run.
 
     Args:

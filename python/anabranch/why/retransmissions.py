@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import polars as pl
+    from anabranch.table import Table
 
 COLUMNS = ("flow", "direction", "time_s", "sequence_bytes", "payload_bytes", "cause", "needed", "original_s",
            "original_fate", "original_where", "original_received_s", "fate")  # fmt: skip
@@ -60,7 +60,7 @@ class Retransmission:
         return self.payload_bytes == 0
 
 
-def retransmissions(table: pl.DataFrame) -> list[Retransmission]:
+def retransmissions(table: Table) -> list[Retransmission]:
     """Every retransmission of the table, in the order of its connections and of sending."""
     return [
         Retransmission(
@@ -71,5 +71,5 @@ def retransmissions(table: pl.DataFrame) -> list[Retransmission]:
             cause or UNKNOWN_CAUSE,
             *rest,
         )
-        for flow, direction, time_s, sequence_bytes, payload_bytes, cause, *rest in table.select(COLUMNS).iter_rows()
+        for flow, direction, time_s, sequence_bytes, payload_bytes, cause, *rest in table.select(*COLUMNS)
     ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import polars as pl
+    from anabranch.table import Table
 
 COLUMNS = ("flow", "time_s", "event", "cwnd_before_packets", "cwnd_after_packets", "ssthresh_packets")
 
@@ -41,9 +41,9 @@ class WindowEvent:
     ssthresh_packets: float | None
 
 
-def window_events(table: pl.DataFrame) -> dict[str, list[WindowEvent]]:
+def window_events(table: Table) -> dict[str, list[WindowEvent]]:
     """The events of each flow, in the table's order, which is that of time."""
     found: dict[str, list[WindowEvent]] = {}
-    for flow, *rest in table.select(COLUMNS).iter_rows():
+    for flow, *rest in table.select(*COLUMNS):
         found.setdefault(flow, []).append(WindowEvent(*rest))
     return found

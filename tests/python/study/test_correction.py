@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from anabranch.study import Study
 from anabranch.study.results import Condition, grid
 from anabranch.study.verdict import NOT_REPRODUCED, REPRODUCED
 
+from ..sample import copied
 from .mistakes import change, refused
 
 SETTING = """\
@@ -46,10 +46,9 @@ accept = "lowest == 0.5"
 
 
 @pytest.fixture
-def corrected(sample_study: Path, tmp_path: Path) -> Path:
+def corrected(tmp_path: Path) -> Path:
     """The sample with both kinds of correction of claim S2, and a full grid of two points."""
-    target = tmp_path / "study"
-    shutil.copytree(sample_study, target)
+    target = copied(tmp_path / "study")
     change(target, "[[claim]]", f"{SETTING}{CHECK}[[claim]]")
     change(target, '[[claim]]\nid = "S4"', f'{EARLIER}[[claim]]\nid = "S4"')
     change(target, "full = { from = 4, to = 100, step = 4 }", "full = [8, 30]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,15 +14,15 @@ from anabranch.study.parse import load
 from anabranch.study.robustness import Robustness
 from anabranch.study.verdict import INCONSISTENT, NOT_REPRODUCED, REPRODUCED, Judgement, conclude
 
+from ..sample import copied
 from .mistakes import change, refused
 
 FAILS = 'accept = "0.40 <= lowest <= 0.60"'
 
 
-def declared(sample: Path, tmp_path: Path, text: str) -> Path:
+def declared(tmp_path: Path, text: str) -> Path:
     """The sample with an inconsistency behind claim S2."""
-    target = tmp_path / "study"
-    shutil.copytree(sample, target)
+    target = copied(tmp_path / "study")
     path = target / "study.toml"
     before = path.read_text(encoding="utf-8")
     start = before.index('id = "S2"')
@@ -50,8 +49,8 @@ control = "nothing_reordered"
 
 
 @pytest.fixture
-def excluding(sample_study: Path, tmp_path: Path) -> Claim:
-    study = load(declared(sample_study, tmp_path, EXCLUDES))
+def excluding(tmp_path: Path) -> Claim:
+    study = load(declared(tmp_path, EXCLUDES))
     return next(claim for claim in study.claims if claim.id == "S2")
 
 
@@ -114,8 +113,8 @@ def test_a_proof_that_fails_settles_nothing(excluding: Claim, proof: Proof, says
     assert result.check_failed is proof.accepts_wrong_system
 
 
-def test_a_proof_by_runs_is_judged_on_its_wrong_system(sample_study: Path, tmp_path: Path) -> None:
-    directory = declared(sample_study, tmp_path, RUN)
+def test_a_proof_by_runs_is_judged_on_its_wrong_system(tmp_path: Path) -> None:
+    directory = declared(tmp_path, RUN)
     change(directory, FAILS, 'accept = "lowest > 2"')
     result = Study.load(directory).run(quick=True, figures=False)
     claim = next(c for c in result.to_json()["claims"] if c["id"] == "S2")
@@ -125,8 +124,8 @@ def test_a_proof_by_runs_is_judged_on_its_wrong_system(sample_study: Path, tmp_p
     assert claim["inconsistency"]["statements"] == ["NewReno loses half", "NewReno loses nothing"]
 
 
-def test_a_proof_that_accepts_its_wrong_system_fails_the_study(sample_study: Path, tmp_path: Path) -> None:
-    directory = declared(sample_study, tmp_path, RUN.replace("lowest < 0.99", "lowest < 99"))
+def test_a_proof_that_accepts_its_wrong_system_fails_the_study(tmp_path: Path) -> None:
+    directory = declared(tmp_path, RUN.replace("lowest < 0.99", "lowest < 99"))
     change(directory, FAILS, 'accept = "lowest > 2"')
     result = Study.load(directory).run(quick=True, figures=False)
     assert result.failed
@@ -146,9 +145,7 @@ def test_a_proof_that_accepts_its_wrong_system_fails_the_study(sample_study: Pat
         ('argument = "Both cannot be."\n', "", '"argument" is missing'),
     ],
 )
-def test_a_malformed_proof_is_an_error_with_its_line(
-    sample_study: Path, tmp_path: Path, old: str, new: str, says: str
-) -> None:
-    directory = declared(sample_study, tmp_path, EXCLUDES)
+def test_a_malformed_proof_is_an_error_with_its_line(tmp_path: Path, old: str, new: str, says: str) -> None:
+    directory = declared(tmp_path, EXCLUDES)
     change(directory, old, new)
     refused(directory, says)

@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from anabranch import Study, UserError, _engine, points
@@ -16,6 +15,7 @@ from anabranch.output import check_target
 from anabranch.segments import Block, scan
 from anabranch.study.keep import Kept, content
 from anabranch.study.results import Outcome
+from anabranch.table import Table
 
 from ..command import Call
 from ..kept import kept_points
@@ -216,7 +216,7 @@ def test_robustness_goes_on_as_well(sample_study: Path, tmp_path: Path, counter:
 
 
 def test_what_is_kept_is_read_as_it_was(tmp_path: Path) -> None:
-    samples = pl.DataFrame({"time_s": [0.1, 0.2], "cwnd_packets": [None, 2.5], "state": ["open", None]})
+    samples = Table.of({"time_s": [0.1, 0.2], "cwnd_packets": [None, 2.5], "state": ["open", None]})
     outcome = Outcome(
         {"flow.a.goodput_mbit_s": 0.1 + 0.2, "flow.a.flow_completion_time_s": None},
         "digest",
@@ -232,6 +232,6 @@ def test_what_is_kept_is_read_as_it_was(tmp_path: Path) -> None:
     again = Kept(tmp_path / "out", tmp_path).outcome(key)
     assert again is not None
     assert (again.figures, again.digest, again.depends) == (outcome.figures, outcome.digest, outcome.depends)
-    assert again.tables["samples"].equals(samples)
+    assert again.tables["samples"].to_dict() == samples.to_dict()
     assert (again.demands["a"], again.demands["b"]) == (math.inf, 1.5)
     assert math.isnan(again.demands["c"])

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from anabranch import Study, UserError, _engine
@@ -17,6 +16,7 @@ from anabranch.study import live as module
 from anabranch.study.live import Audit, LivePool, on_grid, section
 from anabranch.study.results import Job
 from anabranch.study.robustness import _deciding
+from anabranch.table import Table
 
 SCENARIO = """
 title = "a path"
@@ -336,12 +336,12 @@ def test_live_decides_no_verdict_of_the_simulators(write: Write) -> None:
 def test_samples_of_sockets_are_put_where_links_are_sampled() -> None:
     """Fails for times as they were taken, which no table of links has, and for what is too late to pass for them."""
     taken = [0.01007, 0.02007, 0.02007, 0.03006, 0.0460, 0.0501, 0.06008, 0.1401]
-    frame = pl.DataFrame(
+    table = Table.of(
         {"time_s": taken, "flow": ["a", "a", "b", "a", "a", "a", "a", "a"], "cwnd_packets": range(8)},
     )
-    placed = on_grid(frame, 20.0)
+    placed = on_grid(table, 20.0)
     # 10 ms are no time of theirs; of 40 ms there is but a look that was 6 ms late.
     assert placed.rows() == [(0.02, "a", 1), (0.02, "b", 2), (0.06, "a", 6), (0.14, "a", 7)]
-    exact = pl.DataFrame({"time_s": [k * 20 / 1000 for k in range(100)], "flow": "a"})
-    assert on_grid(exact, 20.0)["time_s"].to_list() == [round(k * 0.02, 9) for k in range(100)]
-    assert on_grid(frame, 10.0)["time_s"].to_list() == [0.01, 0.02, 0.02, 0.03, 0.05, 0.06, 0.14]
+    exact = Table.of({"time_s": [k * 20 / 1000 for k in range(100)], "flow": ["a"] * 100})
+    assert on_grid(exact, 20.0)["time_s"] == [round(k * 0.02, 9) for k in range(100)]
+    assert on_grid(table, 10.0)["time_s"] == [0.01, 0.02, 0.02, 0.03, 0.05, 0.06, 0.14]

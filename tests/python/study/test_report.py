@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,30 +13,19 @@ from anabranch.report.claims import prose
 from anabranch.study import Study
 
 from ..browser import asked, needs_chromium
-
-SAMPLE = Path(__file__).parents[1] / "data" / "sample-study"
+from ..sample import copied
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("study")
-    Study.load(short(folder / "sample")).run(quick=True).write(folder / "out")
+    Study.load(copied(folder / "sample")).run(quick=True).write(folder / "out")
     return (folder / "out" / "report.html").read_text(encoding="utf-8")
-
-
-def short(target: Path) -> Path:
-    """A copy to write into, with few points."""
-    shutil.copytree(SAMPLE, target)
-    path = target / "study.toml"
-    text = path.read_text(encoding="utf-8")
-    text = text.replace("quick = [4, 8, 15, 30, 50, 70, 95, 100]", "quick = [4, 15, 50, 70, 95]")
-    path.write_text(text, encoding="utf-8")
-    return target
 
 
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
-    return short(tmp_path / "sample")
+    return copied(tmp_path / "sample")
 
 
 def test_every_claim_has_a_badge_and_its_control(page: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,21 +13,23 @@ from anabranch import Study, UserError
 from anabranch.plot.study import figures
 from anabranch.study.results import Condition, Pool, grid
 
+from ..sample import copied
+
 
 @pytest.fixture
-def sample(sample_study: Path, tmp_path: Path) -> Path:
-    """A copy to write into, with a short run and few points."""
-    target = tmp_path / "sample"
-    shutil.copytree(sample_study, target)
-    path = target / "study.toml"
-    text = path.read_text(encoding="utf-8")
-    text = text.replace("quick = [4, 8, 15, 30, 50, 70, 95, 100]", "quick = [4, 15, 50, 70, 95]")
-    path.write_text(text, encoding="utf-8")
-    return target
+def jittered(tmp_path: Path) -> Path:
+    """A copy to write into, with few points."""
+    return copied(tmp_path / "sample", has_jitter=True)
 
 
-def test_every_claim_gets_a_verdict_and_its_control(sample: Path) -> None:
-    result = Study.load(sample).run(quick=True)
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    """The same without jitter, whose seeds are twenty runs for one."""
+    return copied(tmp_path / "sample")
+
+
+def test_every_claim_gets_a_verdict_and_its_control(jittered: Path) -> None:
+    result = Study.load(jittered).run(quick=True)
     document = result.to_json()
     assert document["mode"] == "quick"
     assert [c["id"] for c in document["claims"]] == ["S1", "S2", "S4", "S5", "S9", "S11"]
@@ -42,8 +43,8 @@ def test_every_claim_gets_a_verdict_and_its_control(sample: Path) -> None:
     json.dumps(document, allow_nan=False)
 
 
-def test_the_wrong_system_costs_no_runs_where_a_variant_stands_for_another(sample: Path) -> None:
-    study = Study.load(sample).definition
+def test_the_wrong_system_costs_no_runs_where_a_variant_stands_for_another(jittered: Path) -> None:
+    study = Study.load(jittered).definition
     pool = Pool(study)
     plain = pool.plan(Condition())
     wrong = pool.plan(Condition(wrong=study.wrongs["cubic_for_cubic_plus"]))
@@ -54,8 +55,8 @@ def test_the_wrong_system_costs_no_runs_where_a_variant_stands_for_another(sampl
     assert {j.key for j in other if j.experiment == "plain"} <= {j.key for j in plain}
 
 
-def test_changes_come_in_order(sample: Path) -> None:
-    study = Study.load(sample).definition
+def test_changes_come_in_order(jittered: Path) -> None:
+    study = Study.load(jittered).definition
     pool = Pool(study)
     job = next(j for j in pool.plan(Condition(opens=(("queue", 70),), jitter=True)) if j.experiment == "reordering")
     assert job.sets == (
@@ -68,8 +69,8 @@ def test_changes_come_in_order(sample: Path) -> None:
     )
 
 
-def test_jitter_runs_twenty_seeds_and_samples_only_where_asked(sample: Path) -> None:
-    study = Study.load(sample).definition
+def test_jitter_runs_twenty_seeds_and_samples_only_where_asked(jittered: Path) -> None:
+    study = Study.load(jittered).definition
     jobs = Pool(study).plan(Condition(jitter=True))
     assert {j.seed for j in jobs} == set(range(1, 21))
     assert {j.point for j in jobs if j.samples_ms is not None} == {(70,)}
@@ -86,28 +87,28 @@ def test_where_leaves_points_out(sample: Path) -> None:
 
 
 @pytest.mark.long
-def test_robustness_is_kept_and_goes_stale(sample: Path) -> None:
-    first = Study.load(sample).run(quick=True, robustness=True)
+def test_robustness_is_kept_and_goes_stale(jittered: Path) -> None:
+    first = Study.load(jittered).run(quick=True, robustness=True)
     assert first.robustness is not None
-    kept = json.loads((sample / "robustness.json").read_bytes())
+    kept = json.loads((jittered / "robustness.json").read_bytes())
     assert len(kept["points"]) == 32
     assert {p["parameters"]["initial_cwnd"] for p in kept["points"]} == {1, 2, 4, 10}
     assert all(60 <= p["parameters"]["queue"] <= 100 for p in kept["points"])
     assert set(kept["claims"]) == {"S1", "S2", "S4", "S5", "S9", "S11"}
 
-    again = Study.load(sample).run(quick=True)
+    again = Study.load(jittered).run(quick=True)
     assert again.robustness is not None
     assert not again.robustness.stale
     assert again.robustness.claims == first.robustness.claims
 
-    path = sample / "study.toml"
+    path = jittered / "study.toml"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("nearly every RI", "almost every RI"), encoding="utf-8")
-    reworded = Study.load(sample).run(quick=True).robustness
+    reworded = Study.load(jittered).run(quick=True).robustness
     assert reworded is not None
     assert not reworded.stale
     path.write_text(text.replace("share_below >= 0.8", "share_below >= 0.9"), encoding="utf-8")
-    changed = Study.load(sample).run(quick=True)
+    changed = Study.load(jittered).run(quick=True)
     assert changed.robustness is not None
     assert changed.robustness.stale
     assert changed.to_json()["claims"][0]["robustness_stale"] is True

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{ArrowArray, ArrowSchema, Stream};
-use crate::{Column, Table};
+use crate::{Column, Plain, Table};
 
 fn table() -> Table {
     let columns = [
@@ -167,4 +167,46 @@ fn columns_of_unequal_length_are_refused() {
         error.to_string(),
         "column \"count\" has 0 rows; 1 were expected"
     );
+}
+
+#[test]
+fn plain_columns_have_the_values_and_the_validity() {
+    let table = table();
+    let column = |name: &str| {
+        let found = table.columns().iter().find(|(own, _)| **own == *name);
+        &found.expect("a column of the table").1
+    };
+    assert!(matches!(
+        column("rate").plain(),
+        Plain::Floats([1.5, _, -2.0])
+    ));
+    assert_eq!(column("rate").validity(), Some(vec![true, false, true]));
+    assert!(matches!(
+        column("count").plain(),
+        Plain::Counts([7, 8, u64::MAX])
+    ));
+    assert_eq!(column("count").validity(), None);
+    let Plain::Flags(late) = column("is_late").plain() else {
+        panic!("flags");
+    };
+    assert_eq!(late[1..], [true, false]);
+}
+
+#[test]
+fn plain_strings_are_coded_in_the_order_of_their_rows() {
+    let long = "a string of more than twelve octets";
+    let other = "a string of more than eleven octets";
+    let texts = [long, "", other, long, "ten", ""];
+    let Plain::Strings { codes, names } = Column::strings(texts.map(Some)).plain() else {
+        panic!("strings");
+    };
+    assert_eq!(names, [long, "", other, "ten"]);
+    assert_eq!(codes, [0, 1, 2, 0, 3, 1]);
+}
+
+#[test]
+fn signed_integers_are_exported_as_such() {
+    let column = Column::integers([Some(-1), None, Some(i64::MAX)]);
+    assert_eq!(column.format(), c"l");
+    assert!(matches!(column.plain(), Plain::Integers([-1, _, i64::MAX])));
 }

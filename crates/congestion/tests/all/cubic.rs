@@ -116,7 +116,7 @@ fn steady_mean_window(params: &cubic::Params, rtt_ms: u64, loss_interval: u64, m
     });
     let rtt = Duration::from_millis(rtt_ms);
     let mut path = reduced_at(&config, (w_max + 0.5) as u64, rtt);
-    path.mean_window_with_loss_every(loss_interval, 20)
+    path.mean_window_with_loss_every(loss_interval, 8)
 }
 
 /// RFC 9438 §5.1, tables 1 and 2, columns C = 0.4 and, where CUBIC is in the Reno-friendly region,

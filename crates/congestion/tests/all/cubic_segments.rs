@@ -233,7 +233,7 @@ fn the_larger_the_windows_the_closer_to_the_rfc() {
         });
         let mut path = Path::new(&config, (expected / 0.925) as u64, RTT);
         path.lose();
-        let mean = path.mean_window_with_loss_every(loss_interval, 20);
+        let mean = path.mean_window_with_loss_every(loss_interval, 8);
         let early = cbrt(1.0 / C) / cbrt(expected / 0.925 * 0.3 / C);
         assert!(mean >= 0.995 * expected, "{mean} at {expected}");
         // It gains less than the share of the stage that is cut short.

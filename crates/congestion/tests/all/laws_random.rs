@@ -88,7 +88,7 @@ fn apply(path: &mut Path, event: Happens) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(80) })]
 
     #[test]
     fn the_same_events_give_the_same_windows(

@@ -19,6 +19,7 @@ mod params;
 mod prague;
 mod reno;
 mod support;
+mod unvalidated;
 mod vegas;
 mod vegas_linux;
 mod westwood_plus;

@@ -120,7 +120,11 @@ impl de::Error for Fault {
         }
     }
     fn invalid_type(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::new(format!("this is {}", describe(found))).help(wanted(expected))
+        let help = match instead(found, &expected.to_string()) {
+            Some(meant) => format!("did you mean {meant}? {}", wanted(expected)),
+            None => wanted(expected),
+        };
+        Self::new(format!("this is {}", describe(found))).help(help)
     }
     fn invalid_value(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
         Self::new(format!("{} does not fit here", describe(found))).help(wanted(expected))
@@ -162,6 +166,31 @@ fn describe(found: de::Unexpected<'_>) -> String {
     }
 }
 
+/// What a text may mean where something else is expected: the number in quotation marks, the per cent, one element of a list.
+fn instead(found: de::Unexpected<'_>, expected: &str) -> Option<String> {
+    let de::Unexpected::Str(text) = found else {
+        return None;
+    };
+    let number = |text: &str| {
+        let read: f64 = text.trim().parse().ok()?;
+        read.is_finite().then_some(read)
+    };
+    match expected {
+        "f32" | "f64" => match text.strip_suffix('%') {
+            // Rounded, so that 0.7 % is not 0.006999999999999999.
+            Some(share) => number(share).map(|share| ((share * 1e10).round() / 1e12).to_string()),
+            None => number(text).map(|value| value.to_string()),
+        },
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i32" | "i64" | "a nonzero u32"
+        | "a nonzero u64" | "a nonzero usize" => {
+            let whole: i64 = text.trim().parse().ok()?;
+            Some(whole.to_string())
+        }
+        "a sequence" => Some(format!("[{text:?}]")),
+        _ => None,
+    }
+}
+
 fn wanted(expected: &dyn de::Expected) -> String {
     let text = expected.to_string();
     // TOML's integers end at 2^63 - 1.
@@ -189,4 +218,42 @@ fn wanted(expected: &dyn de::Expected) -> String {
         },
     };
     format!("expected {plain}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::{Error as _, Unexpected};
+
+    use super::Fault;
+
+    fn help(text: &str, expected: &'static str) -> String {
+        Fault::invalid_type(Unexpected::Str(text), &expected)
+            .help
+            .join(" ")
+    }
+
+    #[test]
+    fn a_text_that_means_a_number_or_a_list_is_named_as_it_is_written() {
+        assert_eq!(help("0.7", "f64"), "did you mean 0.7? expected a number");
+        assert_eq!(help("0.7%", "f64"), "did you mean 0.007? expected a number");
+        assert_eq!(
+            help("0.1 %", "f64"),
+            "did you mean 0.001? expected a number"
+        );
+        assert_eq!(
+            help("3", "u8"),
+            "did you mean 3? expected a whole number from 0 to 255"
+        );
+        assert_eq!(
+            help("isp1", "a sequence"),
+            "did you mean [\"isp1\"]? expected a list"
+        );
+    }
+
+    #[test]
+    fn what_means_nothing_else_has_no_suggestion() {
+        for (text, expected) in [("much", "f64"), ("inf", "f64"), ("", "u8"), ("3", "a map")] {
+            assert!(!help(text, expected).contains("did you mean"), "{text}");
+        }
+    }
 }

@@ -21,7 +21,7 @@ use anabranch_path::{
 };
 use anabranch_scenario::{Extensions, Scenario};
 
-/// Files over random paths with loss, reordering, duplication and damage: 10,000 of them.
+/// Files over random paths with loss, reordering, duplication and damage: 2,000 of them.
 #[test]
 fn files_arrive_whole_and_nothing_is_left() {
     let shape = Shape {
@@ -31,7 +31,7 @@ fn files_arrive_whole_and_nothing_is_left() {
         seconds: 600,
     };
     let (mut files, mut retransmitted, mut reordered, mut timeouts) = (0_u64, 0, 0, 0);
-    for number in 0..10_000 {
+    for number in 0..2_000 {
         let text = text(number, shape);
         let resolved = resolve(&text);
         let run = Simulation::<Length>::new(&resolved)
@@ -67,7 +67,7 @@ fn files_arrive_whole_and_nothing_is_left() {
         );
     }
     // Otherwise the paths were too good for the test to mean anything.
-    assert!(files > 20_000 && retransmitted > 10_000 && timeouts > 1_000 && reordered > 1_000);
+    assert!(files > 4_000 && retransmitted > 2_000 && timeouts > 200 && reordered > 200);
 }
 
 fn file_size(text: &str, flow: &str) -> u64 {
@@ -95,7 +95,7 @@ fn packets_are_conserved_at_the_end_of_a_run() {
         seconds: 1,
     };
     let mut seen = Account::default();
-    for number in 0..500 {
+    for number in 0..200 {
         for mangle in [false, true] {
             let text = bulk(&text(number, Shape { mangle, ..shape }));
             let account = Account::of(&text);

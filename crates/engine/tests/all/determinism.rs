@@ -21,7 +21,7 @@ fn assert_same(one: &Finished, other: &Finished, number: u64, text: &str) {
 #[test]
 fn fast_path_folding_and_sampling_change_nothing() {
     let (mut folded, mut lossy) = (0, 0);
-    for number in 0..1_000 {
+    for number in 0..300 {
         let text = text(number, SHAPE);
         let resolved = resolve(&text);
         let run = |fast_path, log, every| {
@@ -48,8 +48,8 @@ fn fast_path_folding_and_sampling_change_nothing() {
         }
     }
     // The comparison means something only where there was something to fold and something to drop.
-    assert!(folded > 300, "{folded}");
-    assert!(lossy > 300, "{lossy}");
+    assert!(folded > 90, "{folded}");
+    assert!(lossy > 90, "{lossy}");
 }
 
 #[test]

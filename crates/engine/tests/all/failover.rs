@@ -205,7 +205,7 @@ fn failures(split: &str, pairs: u64) -> Vec<(u64, usize, f64)> {
 fn no_flow_loses_more_than_the_stated_time() {
     for split in ["earliest-arrival", "lowest-delay", "standby"] {
         let mut found = String::new();
-        for (number, way, lost) in failures(split, 200) {
+        for (number, way, lost) in failures(split, 60) {
             let text = scenario(&case(number), split, WAYS[way]);
             let _ = writeln!(found, "case {number}: {lost:.3} s\n{text}");
         }

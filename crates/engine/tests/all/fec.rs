@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const CONTRACT: &str = include_str!("../../../../scenarios/fec.toml");
 
-fn run_on<B: anabranch_engine::Carried>(sets: &[&str]) -> Finished<B> {
+fn run_on<B: anabranch_core::body::Body>(sets: &[&str]) -> Finished<B> {
     let mut scenario = Scenario::parse(CONTRACT, "fec.toml", &Extensions::default()).expect("TOML");
     for set in sets {
         scenario.set(set).expect("a path and a value");

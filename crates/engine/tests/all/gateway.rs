@@ -380,8 +380,6 @@ impl Clone for Counted {
     }
 }
 
-impl anabranch_engine::Carried for Counted {}
-
 impl Body for Counted {
     fn len(&self) -> u32 {
         self.0

@@ -189,7 +189,7 @@ fn a_group_goes_down_and_comes_back() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     /// Whatever the group does, no packet is lost but by queues and impairments: what was sent has been
     /// received, dropped, lost or is in flight. Also the same every time.

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use self::scenario::{Flow, Random, random};
 use crate::support::outputs::first_difference;
 
-const SCENARIOS: u64 = 1_000;
-const LASTING: u64 = 150;
+const SCENARIOS: u64 = 350;
+const LASTING: u64 = 50;
 /// Rounding of figures that are divided and multiplied again.
 const EXACT: f64 = 1.0 + 1e-9;
 
@@ -96,12 +96,12 @@ impl Seen {
         }
     }
     fn is_enough(&self) {
-        let enough = self.retransmitted > 5_000
-            && self.spurious > 500
-            && self.completed > 50
-            && self.reordered > 100
-            && self.recovered > 100
-            && self.marked > 100;
+        let enough = self.retransmitted > 1_700
+            && self.spurious > 170
+            && self.completed > 17
+            && self.reordered > 35
+            && self.recovered > 35
+            && self.marked > 35;
         assert!(enough, "{self:?}");
     }
 }

@@ -36,7 +36,7 @@ use self::middlebox::{
 };
 
 /// What the tests need of a body besides what the engine needs.
-trait TestBody: anabranch_engine::Carried {
+trait TestBody: Body {
     fn numbered(number: u32) -> Self;
     fn combine(&mut self, other: &Self);
 }
@@ -108,7 +108,7 @@ type Arrivals<B> = Arc<Mutex<Vec<(Instant, B, Ecn)>>>;
 #[derive(Debug)]
 struct Recorder<B>(Arrivals<B>);
 
-impl<B: anabranch_engine::Carried> Host<B> for Recorder<B> {
+impl<B: Body> Host<B> for Recorder<B> {
     fn on_packet(&mut self, now: Instant, packet: Arrived<'_, B>) {
         if let Transport::Datagram(body) = packet.transport {
             self.0
@@ -143,7 +143,7 @@ fn hosts<B: TestBody>(count: u32, every: Duration, ecn: Ecn) -> (Traffic<B>, Arr
     (traffic, arrivals)
 }
 
-fn flow<B: anabranch_engine::Carried>(name: &str, route: Vec<Stop>, traffic: Traffic<B>) -> FlowSpec<B> {
+fn flow<B: Body>(name: &str, route: Vec<Stop>, traffic: Traffic<B>) -> FlowSpec<B> {
     FlowSpec {
         name: name.into(),
         ends: [0, 1],
@@ -160,7 +160,7 @@ fn flow<B: anabranch_engine::Carried>(name: &str, route: Vec<Stop>, traffic: Tra
     }
 }
 
-fn finish<B: anabranch_engine::Carried>(builder: Builder<B>) -> Network<B> {
+fn finish<B: Body>(builder: Builder<B>) -> Network<B> {
     let mut network = builder.build();
     network.run_through(network.end());
     network
@@ -168,7 +168,7 @@ fn finish<B: anabranch_engine::Carried>(builder: Builder<B>) -> Network<B> {
 
 const MS: Duration = Duration::from_millis(1);
 
-fn builder<B: anabranch_engine::Carried>() -> Builder<B> {
+fn builder<B: Body>() -> Builder<B> {
     Builder::new(1, Instant::START, Instant::from_millis(10_000))
 }
 

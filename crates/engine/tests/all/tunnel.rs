@@ -287,7 +287,7 @@ fn random(seed: u64) -> String {
 #[test]
 fn tcp_completes_over_random_tunnels_and_no_packet_comes_twice() {
     let (mut repaired, mut deaths, mut duplicates) = (0.0, 0.0, 0.0);
-    for seed in 0..200 {
+    for seed in 0..70 {
         let text = random(seed);
         let finished = run(&text);
         let flow = &finished.summary.flows["main"];
@@ -304,7 +304,7 @@ fn tcp_completes_over_random_tunnels_and_no_packet_comes_twice() {
     }
     // Otherwise the paths were too good for the test to mean anything.
     assert!(
-        repaired > 1_000.0 && deaths > 50.0 && duplicates > 100.0,
+        repaired > 350.0 && deaths > 17.0 && duplicates > 35.0,
         "{repaired} {deaths} {duplicates}"
     );
 }
@@ -324,7 +324,7 @@ fn census(text: &str) -> Census {
 #[test]
 fn every_packet_of_a_tunnel_is_accounted_for() {
     let (mut made, mut held) = (0, 0);
-    for seed in 0..20 {
+    for seed in 0..10 {
         for seconds in [9.3, 10.1] {
             let text = random(seed)
                 .replace("40 s", &format!("{seconds} s"))
@@ -336,5 +336,5 @@ fn every_packet_of_a_tunnel_is_accounted_for() {
         }
     }
     // Otherwise the paths were too good for the test to mean anything.
-    assert!(made > 10_000 && held > 0, "{made} {held}");
+    assert!(made > 5_000 && held > 0, "{made} {held}");
 }

@@ -302,7 +302,7 @@ fn mixed(number: u64) -> String {
 #[test]
 fn fast_path_folding_sampling_octets_and_captures_change_nothing() {
     let (mut folded, mut lost, mut doubled, mut asked) = (0, 0, 0, 0);
-    for number in 0..200 {
+    for number in 0..70 {
         let text = mixed(number);
         let resolved = resolve(&text);
         let make = || Simulation::<Length>::new(&resolved);
@@ -352,7 +352,7 @@ fn fast_path_folding_sampling_octets_and_captures_change_nothing() {
             .expect("a count");
     }
     // Otherwise there was nothing to compare.
-    assert!(folded > 50 && lost > 1000 && doubled > 50 && asked > 1000);
+    assert!(folded > 17 && lost > 300 && doubled > 17 && asked > 300);
 }
 
 /// What a capture holds are UDP packets whose lengths and checksums hold.

@@ -79,7 +79,7 @@ fn some_params() -> impl Strategy<Value = (usize, Params)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn the_stream_arrives_as_it_was_sent(

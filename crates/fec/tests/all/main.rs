@@ -5,4 +5,5 @@ mod codes;
 mod endpoint;
 mod groups;
 mod hold;
+mod params;
 mod support;

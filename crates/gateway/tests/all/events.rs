@@ -164,7 +164,7 @@ fn check_memory(network: &Network) {
 }
 
 proptest! {
-    #![proptest_config(super::cases(128))]
+    #![proptest_config(super::cases(48))]
 
     #[test]
     fn traffic_flows_within_a_second_of_any_events(

@@ -29,8 +29,6 @@ pub struct Frame {
     connection: Option<ConnectionId>,
 }
 
-impl anabranch_engine::Carried for Frame {}
-
 impl Body for Frame {
     fn len(&self) -> u32 {
         self.payload

@@ -79,7 +79,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
     #[test]
     fn running_counts_are_the_counts(steps in proptest::collection::vec(step(), 1..120), dupthresh in 1_u32..5) {
         let mut board = Scoreboard::default();

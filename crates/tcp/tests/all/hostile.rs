@@ -83,7 +83,7 @@ fn hostile() -> impl Strategy<Value = Segment<Length>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 5000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
     #[test]
     fn no_segment_makes_an_endpoint_panic(
         segments in proptest::collection::vec((hostile(), 0_u64..300, any::<u8>()), 1..40),
@@ -432,7 +432,7 @@ fn guess() -> impl Strategy<Value = Guess> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     /// Fails for an end that takes a timestamp, a mark, a window or payload from a segment before it
     /// has believed its acknowledgment; for one without RFC 5961; and for one that counts nothing.
@@ -533,7 +533,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
 
     /// Nothing that an honest peer does counts as malformed, however its packets are lost, delayed and
     /// doubled; fails for an end that takes an old SYN, an old FIN or old data for an attack.

@@ -453,7 +453,7 @@ fn blind_attacks_are_challenged() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
     /// Whatever a hostile peer acknowledges and reports: no panic, nothing in flight below zero,
     /// and an honest peer afterwards gets everything.
     #[test]

@@ -207,7 +207,7 @@ fn transfer(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
     #[test]
     fn every_octet_arrives_once_and_in_order(
         client in settings(), server in settings(), link in link(),

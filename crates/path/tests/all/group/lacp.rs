@@ -250,7 +250,7 @@ impl Pair {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     /// Whatever happened to what was told, both ends agree soon after the link works again: one period for
     /// the next PDU, and two exchanges. Fails for an end that waits for something that was lost, and for one

@@ -84,7 +84,7 @@ fn build(config: &Config, trial: &Trial) -> AnyRestore {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn every_restorer_keeps_its_promise(trial in trials()) {

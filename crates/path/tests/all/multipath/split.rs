@@ -78,6 +78,8 @@ fn mix(seed: u64) -> impl Iterator<Item = u32> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// At every moment each route is within (routes × largest packet) of its share.
     #[test]
     fn no_route_is_far_from_its_share(

@@ -297,7 +297,7 @@ fn the_same_arrivals_have_the_same_fate() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn the_laws_hold_whatever_arrives(

@@ -1,0 +1,122 @@
+"""Missing keys of results name the nearest one, and the types say which figures may be missing."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from anabranch import RunResult, Scenario, SweepResult, UserError
+
+pytestmark = pytest.mark.engine
+
+BASE = (
+    Scenario("Two hosts", duration="1 s")
+    .link("a", between=("S", "R"), rate="10 Mbit/s", delay="20 ms")
+    .flow("main", source="S", target="R")
+)
+
+
+@pytest.fixture(scope="module")
+def run() -> RunResult:
+    return BASE.run(samples_ms=10)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (lambda run: run.flows["mian"], 'the run has no flow "mian"\n  did you mean "main"?'),
+        (lambda run: run.flows["main"]["goodput"], 'a flow has no figure "goodput"\n  did you mean "goodput_mbit_s"?'),
+        (lambda run: run.links["b"], 'the run has no link "b"\n  valid: a'),
+        (lambda run: run.links["a"]["fwd"], 'a link has no direction "fwd"\n  did you mean "forward"?'),
+        (lambda run: run.links["a"]["forward"]["drops"], 'no figure "drops"\n  did you mean "dropped_packets"?'),
+        (lambda run: run.groups["g"], 'the run has no link group "g"\n  there are none'),
+        (lambda run: run.gateways["g"], 'the run has no gateway "g"\n  there are none'),
+        (lambda run: run.summary["flow"], 'a summary has no key "flow"\n  did you mean "flows"?'),
+        (lambda run: run["goodputt"], 'the run has no figure "goodputt"\n  did you mean "goodput_mbit_s"?'),
+        (lambda run: run.table("samples")["cwnd"], 'no column "cwnd"\n  did you mean "cwnd_packets"?'),
+        (lambda run: run.table("samples").get_column("srt_ms"), 'did you mean "srtt_ms"?'),
+        (lambda run: run.table("flows").select("flow", "goodput"), 'did you mean "goodput_mbit_s"?'),
+    ],
+)
+def test_a_missing_name_is_reported_with_the_nearest(
+    run: RunResult, asked: Callable[[RunResult], Any], message: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        asked(run)
+    assert message in str(refused.value)
+
+
+def test_a_missing_name_is_what_python_and_polars_expect(run: RunResult) -> None:
+    with pytest.raises(KeyError):
+        run.flows["mian"]
+    assert run.flows.get("mian") is None
+    assert "mian" not in run.flows
+    with pytest.raises(pl.exceptions.ColumnNotFoundError):
+        run.table("samples")["cwnd"]
+    assert run.table("samples").select(pl.col("cwnd_packets").max()).height == 1
+    assert run.table("samples").select("*").width == run.table("samples").width
+    again = pickle.loads(pickle.dumps(run))  # noqa: S301 - our own
+    assert again.summary == run.summary == json.loads(run.summary_json)
+    assert again.table("samples").equals(run.table("samples"))
+
+
+def test_the_columns_of_a_sweep_are_found_likewise() -> None:
+    swept = BASE.sweep({"link.a.rate": ["5 Mbit/s", "10 Mbit/s"]})
+    assert isinstance(swept, SweepResult)
+    with pytest.raises(UserError, match=r'did you mean "link\.a\.rate"'):
+        swept.frame["rate"]
+    with pytest.raises(UserError, match=r'did you mean "flow\.main\.goodput_mbit_s\.mean"'):
+        swept.table(["goodput"])["goodput_mbit_s.mean"]
+
+
+def test_a_figure_of_a_run_goes_by_a_short_name(run: RunResult) -> None:
+    assert run["goodput"] == run["main.goodput"] == run.flows["main"]["goodput_mbit_s"] > 0
+    assert run["forward.queue_delay"] == run.links["a"]["forward"]["p95_queue_delay_ms"]
+    with pytest.raises(UserError, match="give one of dropped_packets, lost_packets"):
+        run["loss"]
+    with pytest.raises(UserError, match="flow_completion_time_s does not apply"):
+        run["flow_completion_time"]
+
+
+def test_a_flow_that_was_over_before_anything_was_measured_says_so() -> None:
+    file = {"kind": "file", "size": "1 kB"}
+    early = BASE.set("warmup", "0.9 s").set("flow.main.workload", file).run()
+    with pytest.raises(UserError, match="flow main has no goodput_mbit_s: it was over before the warm-up was"):
+        early.flows["main"]["goodput_mbit_s"]
+    assert early.flows["main"].get("goodput_mbit_s") is None
+    assert early.flows["main"]["delivered_bytes"] == 0
+    assert json.loads(early.summary_json)["flows"]["main"]["goodput_mbit_s"] is None
+    assert "–" in repr(early)
+
+
+SNIPPET = """
+from anabranch import Scenario
+
+result = Scenario.from_file("s.toml").run()
+half: float = result.flows["main"]["goodput_mbit_s"] / 2
+whole: float = result["goodput"]
+rtt: float = result.flows["main"]["mean_srtt_ms"]
+live: float = Scenario.from_file("s.toml").run_live().flows["main"]["goodput_mbit_s"]
+"""
+
+
+def test_types_say_which_figures_may_be_missing(tmp_path: Path) -> None:
+    """Only the last two: of a simulated run the goodput is a number."""
+    file = tmp_path / "snippet.py"
+    file.write_text(SNIPPET, encoding="utf-8")
+    done = subprocess.run(  # noqa: S603 - our own
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", str(file)],
+        capture_output=True, text=True, check=False, env={"MYPYPATH": "python", "MYPY_CACHE_DIR": str(tmp_path)},
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    wrong = [line for line in done.stdout.splitlines() if "error:" in line]
+    assert [line.split(":")[1] for line in wrong] == ["7", "8"], done.stdout
+    assert all("float | None" in line for line in wrong)

@@ -1,0 +1,53 @@
+"""axe-core finds no fault in the documentation that impairs its readers."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("index", "guides/compare", "reference/cli")
+LISTED = {"landmark-unique"}
+"""Moderate: the theme gives every block of code a bar for its button, and the bars have no names."""
+CODE = "> code"
+"""Blocks of code that scroll: the theme's script lets them take the keyboard only where there is a mouse."""
+
+
+def browser() -> ModuleType:
+    """The browser of the tests of reports."""
+    spec = importlib.util.spec_from_file_location("browser", ROOT / "tests" / "python" / "browser.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["browser"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+BROWSER = browser()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    subprocess.run(command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=True, timeout=600)
+    return folder
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_pages_of_the_documentation_break_no_rule(site: Path, tmp_path: Path, dark: bool) -> None:
+    pages = {name: site / f"{name}.html" for name in PAGES}
+    found = BROWSER.violations(pages, tmp_path, dark=dark)
+    ours = [one for one in found if (one.rule, one.element[-6:]) != ("scrollable-region-focusable", CODE)]
+    assert [one for one in ours if one.impact in {"serious", "critical"}] == []
+    assert {one.rule for one in ours} <= LISTED
