@@ -72,6 +72,15 @@ EngineOption = Annotated[
         "--engine", metavar="sim|live", help="sim: in virtual time; live: the kernel's TCP between network namespaces."
     ),
 ]
+RunEngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="sim|live|kernel",
+        help="sim: in virtual time; live: the kernel's TCP between network namespaces; kernel: the same in a Linux "
+        "kernel of its own, in virtual time (anabranch kernel build).",
+    ),
+]
 Jobs = Annotated[
     Optional[int],  # noqa: UP045 - see above
     typer.Option("--jobs", metavar="N", help="Runs at once; as many as there are cores when left out."),
@@ -155,7 +164,7 @@ def run(
     set_: Sets = None,
     json: Json = False,
     out: Out = None,
-    engine: EngineOption = "sim",
+    engine: RunEngineOption = "sim",
     digest: Digest = True,
     packets: Annotated[
         Optional[bool],  # noqa: UP045 - see above
@@ -680,6 +689,64 @@ def cc_unload(
         from anabranch.cli.controls import unload_control
 
         unload_control(name)
+
+
+kernel = typer.Typer(
+    name="kernel",
+    help="Linux kernels that run in virtual time, for --engine kernel.",
+    cls=Group,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(kernel)
+
+
+@kernel.command("build", cls=Command, epilog=_example("anabranch kernel build 6.12"))
+def kernel_build(
+    source: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Argument(
+            metavar="[VERSION|DIR|FILE]",
+            help="A version of Debian's linux-source packages, a source tree, or an archive of one; the newest installed "
+            "package when left out.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        Optional[int],  # noqa: UP045 - see above
+        typer.Option("--jobs", metavar="N", help="Compilers at once; as many as there are cores when left out."),
+    ] = None,
+) -> None:
+    """Build a kernel into the cache, and try it.
+
+    As root on Debian this installs the source and the programs that it needs.
+    """
+    with exit_status():
+        from anabranch.cli.kernels import build_kernel
+
+        build_kernel(source, jobs)
+
+
+@kernel.command("list", cls=Command, epilog=_example("anabranch kernel list"))
+def kernel_list(json: Json = False) -> None:
+    """Show the kernels that are built; the first is used."""
+    with exit_status():
+        from anabranch.cli.kernels import list_kernels
+
+        list_kernels(json)
+
+
+@kernel.command("check", cls=Command, epilog=_example("anabranch kernel check"))
+def kernel_check(
+    name: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Argument(metavar="[RELEASE|DIR]", help="As `anabranch kernel list` shows it; the first when left out."),
+    ] = None,
+) -> None:
+    """Start a kernel and see whether its time is virtual."""
+    with exit_status():
+        from anabranch.cli.kernels import check_kernel
+
+        check_kernel(name)
 
 
 gateway = typer.Typer(

@@ -9,7 +9,7 @@ from anabranch import shown
 from anabranch.cli.common import styled
 from anabranch.cli.cut import flows_shown, links_shown
 from anabranch.lines import WIDTH, wrapped
-from anabranch.report.format import NONE, ending, figure
+from anabranch.report.format import NONE, ending, figure, made_by
 from anabranch.report.remarks import (
     audit,
     copies_of,
@@ -53,9 +53,8 @@ _FIGURES = (
 def print_blocks(result: RunResult, out: Console, *, all_flows: bool, all_links: bool = False) -> None:
     """Print a run in 80 columns."""
     summary = result.summary
-    engine = "live" if summary.get("engine") == "live" else "simulated"
     title = shown.plain(summary.get("scenario") or "scenario")
-    facts = f"seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {engine}"
+    facts = f"seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {made_by(summary)}"
     _headline(out, ("TAINTED, no result: " if summary.get("tainted") else "") + title, facts)
     copies = {} if all_flows else copies_of(result, _MANY_COPIES)
     shown_flows, left_out = flows_shown(result, copies, all_flows=all_flows)

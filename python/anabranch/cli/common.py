@@ -26,6 +26,8 @@ TERMINATED = 143
 
 
 ENGINES = ("sim", "live")
+KERNEL = "kernel"
+"""The engine that only some commands have: a Linux kernel in virtual time."""
 """The values of --engine."""
 
 
@@ -235,16 +237,22 @@ def later(what: str, hint: str | None = None) -> NoReturn:
     raise UserError(f"{what} comes in a later version", hint=hint)
 
 
-def is_live(engine: str) -> bool:
+def is_live(engine: str, *others: str) -> bool:
     """Whether the live engine is asked for.
 
+    Args:
+        engine: What is asked for.
+        others: Engines besides the simulator and the live one that the command has.
+
     Raises:
-        UserError: ``engine`` is neither.
+        UserError: There is no such engine, or the command does not have it.
     """
     from anabranch.errors import UserError, nearest
 
-    if engine not in ENGINES:
-        raise UserError(f'there is no engine "{engine}"', hint=nearest(engine, ENGINES))
+    if engine == KERNEL and KERNEL not in others:
+        raise UserError("this command does not have --engine kernel yet", hint="anabranch run has it")
+    if engine not in (*ENGINES, KERNEL):
+        raise UserError(f'there is no engine "{engine}"', hint=nearest(engine, (*ENGINES, KERNEL)))
     return engine == "live"
 
 

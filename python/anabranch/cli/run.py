@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from anabranch import interrupt
 from anabranch.cli.blocks import print_blocks
-from anabranch.cli.common import console, is_live, load_scenario, note, write_json
+from anabranch.cli.common import KERNEL, console, is_live, load_scenario, note, write_json
 from anabranch.cli.tables import print_tables
 from anabranch.cli.why import WORDS, print_all, print_summary, with_why
 from anabranch.extras import need, remark_once
@@ -59,13 +59,16 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     from anabranch.output import check_target
     from anabranch.progress import Progress
 
-    live = is_live(options.engine)
+    live = is_live(options.engine, KERNEL)
+    is_kernel = options.engine == KERNEL
     if options.trace is not None and not live:
-        raise UserError("--trace traces the kernel's TCP, and --engine sim has none", hint="give --engine live")
+        raise UserError(f"--trace traces this machine's TCP, which --engine {options.engine} does not have", hint="give --engine live")
     if options.allow_tainted and not live:
-        raise UserError("--allow-tainted is of live runs, and --engine sim has none", hint="give --engine live")
+        raise UserError(f"--allow-tainted is of live runs, and those of --engine {options.engine} are exact", hint="give --engine live")
     if options.trace == "off" and options.why:
         raise UserError("--why reads the trace, and --trace off makes none", hint="give one of them")
+    if is_kernel and options.why:
+        raise UserError("--why reads a trace, and --engine kernel makes none", hint="give --engine sim or live")
     if live:
         _check_live()
     else:
@@ -96,6 +99,18 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
                 progress=progress.update,
                 otherwise="--engine sim" + (", which has no --trace" if options.trace else ""),
                 untraced="without --trace and --why",
+            )
+        elif is_kernel:
+            from anabranch.kernel.engine import run as run_kernel
+
+            result = run_kernel(
+                scenario,
+                seed=options.seed,
+                packets=packets,
+                samples_ms=samples_ms,
+                captures=[capture.capture for capture in captures],
+                snap_length=snap_length,
+                progress=progress.update,
             )
         else:
             result = scenario.run(
@@ -226,7 +241,7 @@ def _captures(file: Path, scenario: Scenario, options: RunOptions) -> list[Captu
 
     if not options.pcap:
         return []
-    live = options.engine == "live"
+    live = options.engine != "sim"
     resolved = json.loads(
         _engine.resolve(scenario.text, scenario.file, scenario.sets, options.seed, live, untrusted=scenario.untrusted)
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from anabranch import shown
 from anabranch.cli.common import styled
 from anabranch.cli.cut import flows_shown, links_shown
-from anabranch.report.format import end, figure
+from anabranch.report.format import end, figure, made_by
 from anabranch.report.remarks import (
     audit,
     copies_of,
@@ -39,10 +39,9 @@ def print_tables(result: RunResult, out: Console, *, all_flows: bool, all_links:
 
     summary = result.summary
     title = summary.get("scenario") or "scenario"
-    engine = "live" if summary.get("engine") == "live" else "simulated"
     out.print(
         styled(shown.plain(title)),
-        f" seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {engine}",
+        f" seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {made_by(summary)}",
         *([styled("TAINTED: no result", "bold red")] if summary.get("tainted") else []),
     )
     flows = Table(box=box.SIMPLE_HEAD, pad_edge=False)

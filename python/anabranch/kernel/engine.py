@@ -52,7 +52,9 @@ def run(
             kind, answer = pickle.loads((job.folder / ANSWER).read_bytes())  # noqa: S301 - our own process wrote it
         except (OSError, EOFError, pickle.UnpicklingError):
             last = ended.err.strip().splitlines()[-1:] or ["it printed nothing"]
-            raise RunFailedError(f"the run in the kernel {image.release} ended with {ended.status}: {last[0]}") from None
+            raise RunFailedError(
+                f"the run in the kernel {image.release} ended with {ended.status}: {last[0]}"
+            ) from None
     if kind == "error":
         raise answer
     result: RunResult = answer

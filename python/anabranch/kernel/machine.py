@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -21,7 +22,7 @@ MEMORY_MIB = 1024
 POLL_S = 0.02
 """Seconds of real time between two looks at the guest."""
 SILENCE_S = 120.0
-"""Seconds of real time without progress after which the guest is ended: a program polls the clock, which stands still."""
+"""Seconds of real time without progress after which a guest is ended: its program polls the clock, which stands still."""
 _PROGRESS = "progress"
 _CONSOLE_LINES = 6
 
@@ -87,7 +88,7 @@ class Job:
         environment = {**os.environ, "TMPDIR": _memory_folder()}
         with console.open("wb") as written:
             # A group of its own: the guest is several processes, and Ctrl-C is ours to pass on.
-            guest = subprocess.Popen(
+            guest = subprocess.Popen(  # noqa: S603 - the image is the user's own
                 arguments,
                 stdin=subprocess.DEVNULL,
                 stdout=written,
@@ -104,9 +105,7 @@ class Job:
             raise RunFailedError(f"the kernel {image.release} {self._why(guest)}{self._end_of_console()}")
         return Ended(int(status), self._read("out"), self._read("err"))
 
-    def _wait(
-        self, guest: subprocess.Popen[bytes], silence_s: float, progress: Callable[[float], None] | None
-    ) -> None:
+    def _wait(self, guest: subprocess.Popen[bytes], silence_s: float, progress: Callable[[float], None] | None) -> None:
         told, since = "", time.monotonic()
         while True:
             try:
@@ -122,8 +121,8 @@ class Job:
                     progress(float(now))
             elif time.monotonic() - since > silence_s:
                 raise RunFailedError(
-                    f"the program made no progress in {silence_s:.0f} s: where a program polls the clock without sleeping, "
-                    f"virtual time stands still{self._end_of_console()}"
+                    f"the program made no progress in {silence_s:.0f} s: virtual time stands still while a program polls "
+                    f"the clock without sleeping{self._end_of_console()}"
                 )
 
     def _why(self, guest: subprocess.Popen[bytes]) -> str:
@@ -155,8 +154,6 @@ def _memory_folder() -> str:
 
 
 def _end(guest: subprocess.Popen[bytes]) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(guest.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     guest.wait()

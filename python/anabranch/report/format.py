@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from anabranch.bounds import within
 
@@ -32,17 +33,23 @@ MOST_LINES = 10
 """Flows, or axes, of a result as text."""
 
 
+def made_by(summary: Mapping[str, Any]) -> str:
+    """The engine of a run, as it stands behind its duration."""
+    if summary.get("engine") == "kernel":
+        return f"in Linux {summary['live']['machine']['kernel']}, virtual time"
+    return "live" if summary.get("engine") == "live" else "simulated"
+
+
 def run_text(result: RunResult) -> str:
     """A run on a few lines: what it is, what was recorded, and each flow's goodput."""
     from anabranch.result import TABLES
     from anabranch.shown import plain
 
     summary = result.summary
-    how = "live" if result.live is not None else "simulated"
     recorded = [name for name in TABLES[2:] if result.recorded(name) and result.plain(name).height]
     title = plain(repr(summary.get("scenario")))
     lines = [
-        f"<RunResult of {title}, seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {how}; "
+        f"<RunResult of {title}, seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {made_by(summary)}; "
         f"recorded: {', '.join(recorded) or 'no tables'}"
     ]
     for name, flow in list(result.flows.items())[:MOST_LINES]:

@@ -13,7 +13,7 @@ from anabranch.charts.pack import thinned
 from anabranch.output import whole_directory
 from anabranch.report.columns import RunColumns
 from anabranch.report.focus import part
-from anabranch.report.format import end, figure
+from anabranch.report.format import end, figure, made_by
 from anabranch.report.many import distributions, percentiles, small_multiples
 from anabranch.report.many import limits as limits_bars
 from anabranch.report.page import page, table, text
@@ -116,7 +116,7 @@ def html_report(result: RunResult, columns: RunColumns | None = None, command: s
     charts = [thinned(chart) for chart in until_the_end(result, (columns or RunColumns(result)).charts())]
     title = summary.get("scenario") or "Scenario"
     facts = [f"seed {summary.get('seed')}", f"{figure(summary.get('duration_s'))} s "
-             + ("live" if result.live is not None else "simulated"),
+             + made_by(summary),
              f"anabranch {summary.get('anabranch_version')}"]  # fmt: skip
     if result.digest:
         facts.append(f"digest <code>{text(result.digest)}</code>")
