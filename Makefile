@@ -8,7 +8,7 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup dev loader demo study test check test-studies test-live test-gateway test-cluster test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
+.PHONY: help setup dev loader demo study test check test-studies test-live test-gateway test-cluster test-checked test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -63,8 +63,13 @@ test-cluster: ## Run the tests of Ray clusters (six minutes; installs Ray)
 	@tools/bootstrap cluster
 	.tools/cluster/bin/python -m pytest -rs tests/cluster
 
+# `make test` uses the engine's own build, in which overflow wraps.
+test-checked: dev ## Run the Rust tests with checks of overflow and assertions (builds all of it again)
+	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --no-fail-fast --test-threads $$((4 * $$(getconf _NPROCESSORS_ONLN))) --workspace --locked
+
 test-all: ## Run all tests but those marked slow, one kind after the other
 	$(MAKE) test
+	$(MAKE) test-checked
 	$(MAKE) test-studies
 	$(MAKE) test-live
 	$(MAKE) test-gateway
