@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 
@@ -98,13 +97,14 @@ def test_a_kernel_that_stops_is_one_message_with_its_console(cache: Path, script
 
 
 def test_a_guest_without_progress_is_ended_with_its_processes(cache: Path, tmp_path: Path) -> None:
-    image = planted(cache, "6.12.1", f"echo $$ >{tmp_path}/process; sleep 60 & wait")
+    image = planted(cache, "6.12.1", f"sleep 60 & echo $! >{tmp_path}/process; wait")
     began = time.monotonic()
     with Job() as job, pytest.raises(RunFailedError, match="no progress in 0 s: virtual time stands still"):
         job.run(image, ["true"], silence_s=0.3)
     assert time.monotonic() - began < 10
-    with pytest.raises(ProcessLookupError):
-        os.killpg(int((tmp_path / "process").read_text()), 0)
+    state = Path("/proc", (tmp_path / "process").read_text().strip(), "stat")
+    # Nobody may have waited for it.
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_other_engines_name_is_refused_where_the_command_lacks_it(anabranch: Call, tmp_path: Path) -> None:

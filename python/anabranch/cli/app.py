@@ -707,8 +707,8 @@ def kernel_build(
         Optional[str],  # noqa: UP045 - see above
         typer.Argument(
             metavar="[VERSION|DIR|FILE]",
-            help="A version of Debian's linux-source packages, a source tree, or an archive of one; the newest installed "
-            "package when left out.",
+            help="A version of Debian's linux-source packages, a source tree, or an archive of one; the newest package "
+            "that is installed when left out.",
         ),
     ] = None,
     jobs: Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
 from anabranch.cli.blocks import print_blocks
@@ -55,16 +55,22 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     from anabranch.capture import SNAP_LENGTH, check_snap_length
     from anabranch.errors import UserError
     from anabranch.limits import SAMPLES_MS, check_samples, check_seed
-    from anabranch.live import remarks, run_audited
+    from anabranch.live import remarks
     from anabranch.output import check_target
     from anabranch.progress import Progress
 
     live = is_live(options.engine, KERNEL)
     is_kernel = options.engine == KERNEL
     if options.trace is not None and not live:
-        raise UserError(f"--trace traces this machine's TCP, which --engine {options.engine} does not have", hint="give --engine live")
+        raise UserError(
+            f"--trace traces this machine's TCP, which --engine {options.engine} does not have",
+            hint="give --engine live",
+        )
     if options.allow_tainted and not live:
-        raise UserError(f"--allow-tainted is of live runs, and those of --engine {options.engine} are exact", hint="give --engine live")
+        raise UserError(
+            f"--allow-tainted is of live runs, and those of --engine {options.engine} are exact",
+            hint="give --engine live",
+        )
     if options.trace == "off" and options.why:
         raise UserError("--why reads the trace, and --trace off makes none", hint="give one of them")
     if is_kernel and options.why:
@@ -85,44 +91,15 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     samples_ms = (options.samples_ms or SAMPLES_MS) if options.out else None
     with Progress(file.name, 1) as progress:
         packets = options.packets is not False and (options.why is not None or options.out is not None)
-        result: RunResult
-        if live:
-            result = run_audited(
-                scenario,
-                seed=options.seed,
-                packets=packets,
-                samples_ms=samples_ms,
-                captures=[capture.capture for capture in captures],
-                snap_length=snap_length,
-                # Only the trace tells what the kernel retransmits, and why.
-                trace=options.trace or (("acks" if options.out else "events") if options.why else None),
-                progress=progress.update,
-                otherwise="--engine sim" + (", which has no --trace" if options.trace else ""),
-                untraced="without --trace and --why",
-            )
-        elif is_kernel:
-            from anabranch.kernel.engine import run as run_kernel
-
-            result = run_kernel(
-                scenario,
-                seed=options.seed,
-                packets=packets,
-                samples_ms=samples_ms,
-                captures=[capture.capture for capture in captures],
-                snap_length=snap_length,
-                progress=progress.update,
-            )
-        else:
-            result = scenario.run(
-                seed=options.seed,
-                digest=options.digest,
-                samples_ms=samples_ms,
-                packets=packets,
-                fast_path=options.fast_path,
-                captures=[capture.capture for capture in captures],
-                snap_length=snap_length,
-                progress=progress.update,
-            )
+        recorded = {
+            "seed": options.seed,
+            "samples_ms": samples_ms,
+            "packets": packets,
+            "captures": [capture.capture for capture in captures],
+            "snap_length": snap_length,
+            "progress": progress.update,
+        }
+        result = _made(scenario, options, recorded)
     interrupt.watch()
     for told in remarks(result.live) if result.live is not None else ():
         note(told)
@@ -140,6 +117,32 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         note(f"wrote {capture.given}" + ("" if whole else " until its reader went away"))
     # A capture on standard output has it for itself.
     _show(result, why, options, to_error=any(capture.is_standard_output for capture in captures))
+
+
+def _made(scenario: Scenario, options: RunOptions, recorded: dict[str, Any]) -> RunResult:
+    """Make the run with its engine.
+
+    Raises:
+        ScenarioError: The engine cannot run the scenario.
+        UserError: The machine does not let it.
+        RunFailedError: The run failed.
+    """
+    if options.engine == KERNEL:
+        from anabranch.kernel.engine import run
+
+        return run(scenario, **recorded)
+    if options.engine == "live":
+        from anabranch.live import run_audited
+
+        return run_audited(
+            scenario,
+            **recorded,
+            # Only the trace tells what the kernel retransmits, and why.
+            trace=options.trace or (("acks" if options.out else "events") if options.why else None),
+            otherwise="--engine sim" + (", which has no --trace" if options.trace else ""),
+            untraced="without --trace and --why",
+        )
+    return scenario.run(digest=options.digest, fast_path=options.fast_path, **recorded)
 
 
 def command_line(file: Path, sets: list[str], options: RunOptions) -> str:

@@ -22,7 +22,7 @@ MEMORY_MIB = 1024
 POLL_S = 0.02
 """Seconds of real time between two looks at the guest."""
 SILENCE_S = 120.0
-"""Seconds of real time without progress after which a guest is ended: its program polls the clock, which stands still."""
+"""Seconds of real time without progress after which a guest is ended: its program polls a clock that stands still."""
 _PROGRESS = "progress"
 _CONSOLE_LINES = 6
 
@@ -121,8 +121,8 @@ class Job:
                     progress(float(now))
             elif time.monotonic() - since > silence_s:
                 raise RunFailedError(
-                    f"the program made no progress in {silence_s:.0f} s: virtual time stands still while a program polls "
-                    f"the clock without sleeping{self._end_of_console()}"
+                    f"the program made no progress in {silence_s:.0f} s: virtual time stands still while a program "
+                    f"polls the clock without sleeping{self._end_of_console()}"
                 )
 
     def _why(self, guest: subprocess.Popen[bytes]) -> str:
