@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -16,6 +17,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell's background job ignores it, and so would all commands that the tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # validation/ is no package: its folder is put where tests can import them.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "validation"))

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 from functools import partial
 from pathlib import Path
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell's background job ignores it, and so would all commands that the tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 HERE = Path(__file__).parent
 

@@ -176,8 +176,9 @@ def _wrote(out: Path, has_page: bool) -> None:
     from anabranch.sweep_file import table_files
 
     tables = [name for name in table_files() if name.endswith((".parquet", ".csv")) and name != "runs.csv"]
-    first, *others = [*(["report.html"] if has_page else []), "runs.csv", *tables[:-1]]
-    note(f"wrote {', '.join([str(out / first), *others])} and {tables[-1]}")
+    names = [*(["report.html"] if has_page else []), "runs.csv", *tables]
+    names[0] = str(out / names[0])
+    note(f"wrote {', '.join(names[:-1])} and {names[-1]}")
     remark_once(note, "polars")
 
 
