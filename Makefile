@@ -58,7 +58,7 @@ test-gateway: ## Run the tests that send QUIC through the gateway's tunnel, and 
 	$(RUN) cargo clippy --profile release -p anabranch-gatewayd --all-targets --locked --features quic-tests -- -D warnings
 	$(RUN) cargo nextest run --cargo-profile release --no-fail-fast -p anabranch-gatewayd --locked --features quic-tests quic
 
-# Ray is in an environment of its own, .tools/cluster: with it, `make test` would have forty packages more.
+# Ray has a separate environment, .tools/cluster: with Ray, `make test` would have forty packages more.
 test-cluster: ## Run the tests of Ray clusters (six minutes; installs Ray)
 	@tools/bootstrap cluster
 	.tools/cluster/bin/python -m pytest -rs tests/cluster

@@ -55,6 +55,9 @@ def commands(files: list[Path]) -> list[list[str]]:
             ["env", "PROPTEST_RNG_SEED=1", "cargo", "nextest", "run", "--cargo-profile", "release", "--locked", *tested]
         )
     if tests:
+        if packages:
+            # The engine of the change.
+            steps.append(["tools/bootstrap", "dev"])
         steps.append(["python", "-m", "pytest", "-m", "not slow and not long", *tests])
     return steps
 

@@ -51,7 +51,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-script": _SCENARIO,
     # Its tests run scenarios.
     "anabranch-bpf": _SHELL,
-    # A library of its own, which `anabranch-bpf` opens.
+    # `anabranch-bpf` opens it at run time.
     "anabranch-loader": frozenset(),
     # The behaviour scripts drive the kernel too.
     "anabranch-live": _SHELL | {"anabranch-bpf", "anabranch-script"},

@@ -129,7 +129,7 @@ class Driver:
         environment = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_task_oom_retries": "0", **os.environ}
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the driver
         ours, theirs = socket.socketpair()
-        # In a session of its own: Ctrl-C reaches the sweep, whose end ends the driver.
+        # In a new session: Ctrl-C reaches the sweep, whose end ends the driver.
         process = subprocess.Popen(  # noqa: S603 - this Python
             [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path], env=environment, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output, pass_fds=[theirs.fileno()],

@@ -276,7 +276,7 @@ class Table:
             code = code * (own.max() + 1) + own
             if column.valid is not None:
                 code = code * 2 + column.valid
-            # Small numbers again: those of many columns would overflow.
+            # Renumbered: the product over many columns would overflow.
             _, code = np.unique(code, return_inverse=True)
         order = np.argsort(code, kind="stable")
         starts = np.flatnonzero(np.diff(code[order], prepend=-1))

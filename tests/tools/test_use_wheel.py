@@ -1,4 +1,4 @@
-"""tools/use_wheel.py and tools/wheel_sources.py: which sources a wheel is of, and what a checkout takes from it."""
+"""tools/use_wheel.py and tools/wheel_sources.py: the sources of a wheel, and its use by a checkout."""
 
 from __future__ import annotations
 

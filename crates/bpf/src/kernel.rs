@@ -86,7 +86,7 @@ impl Told {
     }
 }
 
-/// Calls a function of the loader's and gathers what it writes.
+/// Calls a function of the loader and collects its output.
 pub(crate) fn told(call: impl FnOnce(Report) -> Status) -> Told {
     let (mut said, mut error) = (Vec::new(), Vec::new());
     let mut hear = |piece: &[u8]| said.extend_from_slice(piece);

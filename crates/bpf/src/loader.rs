@@ -1,6 +1,6 @@
 //! The library that loads programs into the kernel (`crates/loader`), opened at its first use.
 //!
-//! The engine itself needs neither libbpf nor what that needs, so that there is one build of it for every machine.
+//! The engine links neither libbpf nor its dependencies, libelf and zlib: one build serves every machine.
 
 #[expect(dead_code, reason = "the library uses the other half")]
 mod abi;
@@ -44,9 +44,9 @@ fn open(path: &Path) -> Result<&'static Loader, Error> {
     let unable = |why: &dyn std::fmt::Display| {
         Error::System(format!("cannot open {}: {why}; {BUILD}", path.display()))
     };
-    // SAFETY: the library has no constructors, and what it needs besides is libelf and zlib.
+    // SAFETY: the library has no constructors, and depends on libelf and zlib only.
     let library = unsafe { libloading::Library::new(path) }.map_err(|error| unable(&error))?;
-    // It stays: what it has loaded may outlive any user of it.
+    // Never unloaded: links and traces call into it when they are dropped.
     let library: &'static libloading::Library = Box::leak(Box::new(library));
     // SAFETY: the symbol is a `Loader`, of which any version begins with its number.
     let table: *const Loader = *unsafe { library.get::<*const Loader>(b"ANABRANCH_LOADER") }
@@ -63,7 +63,7 @@ fn open(path: &Path) -> Result<&'static Loader, Error> {
     Ok(unsafe { &*table })
 }
 
-/// The library beside what this code is in; for tests, in the folder of the profile that they were built in.
+/// The library in the folder of `own`, or for tests in the profile's folder above `deps`.
 fn beside(own: &Path) -> Option<PathBuf> {
     let folder = own.parent()?;
     [Some(folder), folder.parent()]

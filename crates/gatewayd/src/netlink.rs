@@ -72,7 +72,7 @@ impl Netlink {
         let mut message = AddressMessage::default();
         message.header.family = family(&own);
         message.header.prefix_len = own.prefix_len();
-        // Nobody else is on the interface who could have it (RFC 4862 §5.4).
+        // The interface has no link to detect duplicates on (RFC 4862 §5.4).
         message.header.flags = AddressHeaderFlags::Nodad;
         message.header.index = interface;
         message.attributes = vec![

@@ -1,6 +1,6 @@
 //! Loads programs into the kernel, with libbpf: congestion controls and the program that traces TCP.
 //!
-//! A library of its own, opened when a program is to be loaded, so that the engine is built and runs without libelf and zlib.
+//! The engine opens this library at run time, so that it builds and runs without libelf and zlib.
 //! `crates/bpf` calls it by the table `ANABRANCH_LOADER`; `abi.rs` there says what each function does.
 
 #[cfg(all(feature = "libbpf", target_os = "linux"))]

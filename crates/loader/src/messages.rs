@@ -18,7 +18,7 @@ thread_local! {
     static SAID: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Calls a function of libbpf's, and what that says meanwhile.
+/// The result of a call of libbpf, and the messages that the call prints.
 pub fn hearing<T>(call: impl FnOnce() -> T) -> (T, String) {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let before = set_print(Some((PrintLevel::Info, |_, text| {

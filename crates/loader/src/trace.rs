@@ -43,7 +43,7 @@ pub unsafe extern "C" fn take(trace: *mut c_void, records: Sink) {
     // SAFETY: the engine hands back what `start` made, from one thread at a time; its call has not returned.
     unsafe {
         let trace = &mut *trace.cast::<Trace>();
-        // What it says is only that a record was refused, which none is.
+        // It fails only if the callback refuses a record, and ours returns 0.
         let _ = trace.ring.consume();
         for record in trace.told.try_iter() {
             records.write(&record);
@@ -91,7 +91,7 @@ unsafe fn load(object: &[u8], watch: Watch) -> Result<Trace, Failure> {
     let records = object.maps().find(|map| map.name() == "records");
     let records = records.ok_or_else(|| missing("map `records`"))?;
     builder.add(&records, move |octets| {
-        // Nobody listens any more when the trace ends.
+        // The receiver is gone when the trace ends.
         let _ = tell.send(octets.to_vec());
         0
     })?;

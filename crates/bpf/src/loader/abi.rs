@@ -17,7 +17,7 @@ pub const DENIED: Status = 2;
 /// libbpf or the kernel refuses.
 pub const REFUSED: Status = 3;
 
-/// Octets of whoever makes the call; valid as long as the call lasts.
+/// The caller's octets; valid until the call returns.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Octets {

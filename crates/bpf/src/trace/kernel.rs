@@ -35,7 +35,7 @@ pub struct Trace {
     loader: &'static Loader,
 }
 
-// SAFETY: a trace is file descriptors and memory of its owner's; what changes it takes `&mut self`.
+// SAFETY: a trace holds file descriptors and memory that no thread owns; mutation takes `&mut self`.
 unsafe impl Send for Trace {}
 
 impl Drop for Trace {

@@ -207,7 +207,7 @@ impl Kind {
         problem
     }
 
-    /// The help of a wrong text, after what it may have meant.
+    /// The help of a wrong text, after the suggestion.
     fn meant(&self, text: &str, meant: &str) -> ParseQuantityError {
         let mut problem = self.problem(format!("{text:?} is not {}", self.noun));
         problem.help = format!("did you mean {meant}? {}", problem.help);
