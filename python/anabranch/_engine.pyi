@@ -111,6 +111,7 @@ def run_live(
     shell: tuple[str, list[str]] | None = None,
     trace: tuple[str, bool] | None = None,
     untrusted: bool = False,
+    virtual_time: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Run: ...
 def check_live(text: str, file: str, sets: list[str], seed: int | None = None, *, machine: bool = False) -> float: ...

@@ -157,6 +157,7 @@ def run_audited(
     snap_length: int = SNAP_LENGTH,
     limits: Limits | None = None,
     trace: str | None = None,
+    virtual_time: bool = False,
     progress: Callable[[float], None] | None = None,
     otherwise: str = "",
     untraced: str = "trace=None traces where it is possible",
@@ -172,6 +173,7 @@ def run_audited(
         snap_length: See there.
         limits: See there.
         trace: See there.
+        virtual_time: Whether this machine's time is virtual (:mod:`anabranch.kernel`).
         progress: See there.
         otherwise: What can be done where this machine does not let us run live.
         untraced: What can be done where it does not let us trace.
@@ -201,6 +203,7 @@ def run_audited(
             limits=None if limits is None else astuple(limits),
             trace=_tracing(trace, wish="events" if samples_ms is None else "acks"),
             untrusted=scenario.untrusted,
+            virtual_time=virtual_time,
             progress=progress,
         )
     except _engine.LiveUnavailableError as error:

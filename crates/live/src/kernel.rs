@@ -3,6 +3,7 @@
 pub mod address;
 pub mod clock;
 pub mod descriptors;
+pub mod exchange;
 pub mod favour;
 pub mod host;
 pub mod namespace;

@@ -7,7 +7,11 @@ use std::{
     time::Instant,
 };
 
-use anabranch_core::{system, units::Duration};
+use anabranch_core::{
+    packet::{Direction, FlowId},
+    system,
+    units::Duration,
+};
 use anabranch_script::{Answer, KERNEL_FIGURES, Request, Target};
 use anabranch_tcp::wire::{Ports, Version};
 use rustix::{
@@ -366,7 +370,7 @@ impl Target for KernelTarget {
     fn inject(&mut self, now: Duration, packet: &[u8]) {
         self.wait(now);
         // What the device does not take is what a host discards.
-        let _ = self.device.send(packet);
+        let _ = self.device.send(packet, (FlowId(0), Direction::Forward));
         self.note_lateness();
     }
 

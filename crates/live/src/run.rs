@@ -44,9 +44,10 @@ use crate::{
     kernel::{
         address::number_in,
         descriptors,
+        exchange::Exchange,
         host::LiveHost,
         namespace::{self, DEVICE, Namespace},
-        tun::{Drops, Interface, Passed},
+        tun::{Device, Drops, Interface, Passed, Tun},
     },
     plan::{
         controls::{Controls, Reading},
@@ -81,6 +82,7 @@ pub struct Live<'a> {
     files: Files,
     interrupt: Interrupt,
     plays: Arc<AtomicBool>,
+    is_virtual: bool,
 }
 
 /// What is put around an end of a flow.
@@ -130,7 +132,15 @@ impl<'a> Live<'a> {
             files: Files::default(),
             interrupt: Interrupt::default(),
             plays: Arc::default(),
+            is_virtual: false,
         }
+    }
+    /// The machine's time is virtual (User-Mode Linux, `time-travel=inf-cpu`): it stands still while anything runs (default: no). Then the
+    /// run is the same each time, and has a digest.
+    #[must_use]
+    pub const fn virtual_time(mut self, on: bool) -> Self {
+        self.is_virtual = on;
+        self
     }
     /// Raising `interrupt` ends the preparations, a compiler's process included, and the run. `plays` is true while
     /// programs may run, which are to be ended before this process is.
@@ -307,7 +317,12 @@ impl<'a> Live<'a> {
         let (controls, defaults) = self.controls_of_programs(resolved)?;
         let wanted = settings::of_namespaces(resolved, self.shell.is_some());
         let hops = Hops::of(resolved);
-        let (hosts, applied) = hosts(resolved, &hops, &wanted)?;
+        let exchange = self.is_virtual.then(Exchange::default);
+        let device = |tun: Tun| match &exchange {
+            None => Arc::new(tun) as Arc<dyn Device>,
+            Some(exchange) => exchange.device(tun),
+        };
+        let (hosts, applied) = hosts(resolved, &hops, &wanted, &device)?;
         set_defaults(&hosts, &defaults)?;
         let with_hops = hops.added_to(resolved);
         let recorder = Arc::new(Recorder::of(with_hops.flows.len()));
@@ -336,6 +351,7 @@ impl<'a> Live<'a> {
             hops: &hops,
             path: PathSampler::new(&links, &groups, self.sample_every),
             filter: watch.filter()?,
+            exchange,
         };
         let done = self.play(play, &mut network, report)?;
         let traced = watch.end(done.start_ns);
@@ -362,7 +378,7 @@ impl<'a> Live<'a> {
         for number in 0..hops.all().len() {
             summary.flows.remove(&hops::name(number));
         }
-        summary.engine = "live";
+        summary.engine = if self.is_virtual { "kernel" } else { "live" };
         summary.tainted = audit.tainted.then_some(true);
         summary.duration_s = resolved.duration.as_secs_f64();
         summary.fairness.jain_index = summary::fill_in(&mut summary.flows, resolved, &done);
@@ -407,7 +423,7 @@ impl Live<'_> {
     /// How the path is computed.
     fn engine(&self) -> Engine {
         Engine {
-            digest: false,
+            digest: self.is_virtual,
             packet_log: self.packet_log,
             tally: true,
             // A sample shows a link as it is, not what has been computed ahead.
@@ -553,6 +569,7 @@ fn hosts<'a>(
     resolved: &Resolved,
     hops: &Hops,
     wanted: &[(&'a str, String)],
+    through: &dyn Fn(Tun) -> Arc<dyn Device>,
 ) -> Result<(Vec<Option<LiveHost>>, Applied<'a>), Error> {
     let mut applied = Vec::new();
     let mut interfaces = Vec::new();
@@ -581,7 +598,7 @@ fn hosts<'a>(
         };
         Ok(LiveHost {
             namespace: Some(namespace),
-            device: Arc::new(device.map_err(no_tun)?),
+            device: through(device.map_err(no_tun)?),
         })
     };
     let mut hosts = (0..resolved.nodes.len())
@@ -597,7 +614,7 @@ fn hosts<'a>(
                 let tun = namespace.one_of_several(device.name, hosts.len(), mtu);
                 Some(LiveHost {
                     namespace: Some(namespace),
-                    device: Arc::new(tun.map_err(no_tun)?),
+                    device: through(tun.map_err(no_tun)?),
                 })
             }
         };

@@ -33,6 +33,8 @@ struct Recording {
     captures: Option<Captures>,
     /// Of the kernel's TCP: `acks`, `events` or `off`, and whether it has to be.
     trace: Option<(String, bool)>,
+    /// Whether the machine's time is virtual.
+    virtual_time: bool,
 }
 
 /// Makes sure that this process may make network namespaces, in a user namespace of its own if need be; that works only
@@ -46,11 +48,12 @@ pub fn prepare_live() -> PyResult<()> {
 /// lost between kernel and engine, past which the run is tainted. `samples_ms`
 /// is as of `run`, for links and groups; so are `captures`. `shell` is a host and a program that has the terminal there
 /// in place of all flows' applications. `trace` says what of the kernel's TCP is traced, "acks", "events" or "off", and whether
-/// there is to be no run without (else as far as the machine lets us, by default events). `progress` is as of `run`. Raises `ScenarioError`,
+/// there is to be no run without (else as far as the machine lets us, by default events). `virtual_time` says that the machine's time is
+/// virtual. `progress` is as of `run`. Raises `ScenarioError`,
 /// `LiveUnavailableError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, *, seed = None, packets = false, samples_ms = None, captures = None, limits = None,
-    shell = None, trace = None, untrusted = false, progress = None))]
+    shell = None, trace = None, untrusted = false, virtual_time = false, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn run_live(
@@ -66,6 +69,7 @@ pub fn run_live(
     shell: Option<Shell>,
     trace: Option<(String, bool)>,
     untrusted: bool,
+    virtual_time: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
     let job = crate::scenario::Job {
@@ -81,6 +85,7 @@ pub fn run_live(
         samples: interval(samples_ms)?,
         captures,
         trace,
+        virtual_time,
     };
     engine::run(py, job, recording, limits, shell, progress.as_ref())
 }
@@ -389,7 +394,8 @@ mod engine {
                 .live(interrupt, &playing)
                 .packet_log(recording.packets)
                 .samples(recording.samples)
-                .trace(tracing);
+                .trace(tracing)
+                .virtual_time(recording.virtual_time);
             make(&read, live, &recording, limits, shell, &reached)
         })?;
         let mut finished = made.map_err(|failure| raise_failure(py, failure))?;

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +63,7 @@ def run(
 def _inside(folder: Path) -> None:
     """In the guest: make the run and leave the result or the error."""
     from anabranch.errors import UserError
+    from anabranch.live import run_audited
 
     scenario, options = pickle.loads((folder / REQUEST).read_bytes())  # noqa: S301 - our own process wrote it
     told = -_STEP
@@ -75,23 +75,13 @@ def _inside(folder: Path) -> None:
             (folder / PROGRESS).write_text(f"{share:.3f}", "ascii")
 
     try:
-        result = scenario.run_live(**options, trace="off", allow_tainted=True, progress=progress)
-        answer: tuple[str, Any] = ("result", _relabelled(result))
+        result = run_audited(scenario, **options, trace="off", virtual_time=True, progress=progress)
+        answer: tuple[str, Any] = ("result", result)
     except (UserError, RunFailedError, ValueError) as error:
         answer = ("error", error)
     new = folder / f"{ANSWER}.new"
     new.write_bytes(pickle.dumps(answer))
     new.rename(folder / ANSWER)
-
-
-def _relabelled(result: RunResult) -> RunResult:
-    """The result with the engine's name."""
-    from dataclasses import replace
-
-    again, (kept, recorded) = result.__reduce__()
-    summary: Mapping[str, Any] = {**json.loads(kept.summary_json), "engine": "kernel"}
-    made: RunResult = again(replace(kept, summary_json=json.dumps(summary)), recorded)
-    return made
 
 
 if __name__ == "__main__":

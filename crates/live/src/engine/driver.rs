@@ -1,5 +1,5 @@
 //! Drives a model in real time: one thread, which sleeps until shortly before something is due and then
-//! looks at the clock until it is.
+//! looks at the clock until it is. In virtual time it sleeps until then.
 
 use std::{
     io,
@@ -31,6 +31,7 @@ use crate::{
     engine::{audit::Recorder, connections::Connections, end::Inbox},
     kernel::{
         clock::Clock,
+        exchange::{Exchange, Happened, Ring},
         favour::{Awake, Favour, Vigil},
         sys,
         tun::Device,
@@ -67,6 +68,10 @@ pub struct Driver<'a> {
     pub sharing: Sharing,
     /// What is to be noted of the flows.
     pub marks: &'a Marks,
+    /// Through which packets go in virtual time; `None` in real time.
+    pub exchange: Option<&'a Exchange>,
+    /// In virtual time: what the time is.
+    pub now: Instant,
 }
 
 /// What there was to be taken from hosts.
@@ -132,11 +137,39 @@ impl PathSampler {
             taken: PathSamples::default(),
         }
     }
+
+    /// When it looks next.
+    const fn next(&self) -> Instant {
+        self.due
+    }
 }
 
 impl Driver<'_> {
     /// Runs to the end of the scenario, or until it is told to stop.
     pub fn run(mut self) -> io::Result<Moved> {
+        let (began, busy) = (time::Instant::now(), thread_cpu_s());
+        let mut marked: Vec<Option<Arrived>> = vec![None; self.network.flow_count()];
+        let is_awake = match self.exchange {
+            None => self.run_in_real_time(&mut marked)?,
+            Some(exchange) => {
+                self.run_in_virtual_time(exchange, &mut marked)?;
+                true
+            }
+        };
+        self.mark(&mut marked);
+        let arrived = marked.into_iter().enumerate();
+        let arrived = arrived.map(|(flow, marked)| marked.unwrap_or_else(|| self.arrived(flow)));
+        Ok(Moved {
+            arrived: arrived.collect(),
+            end: self.network.now(),
+            cpu_share: (thread_cpu_s() - busy) / began.elapsed().as_secs_f64(),
+            is_awake,
+            samples: self.samples.taken,
+        })
+    }
+
+    /// Whether processors stayed awake.
+    fn run_in_real_time(&mut self, marked: &mut [Option<Arrived>]) -> io::Result<bool> {
         // A thread's sleep ends up to 50 µs late by default (PR_SET_TIMERSLACK(2)).
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         // Without the right to them the run goes on, and the accounts show what that costs.
@@ -145,10 +178,8 @@ impl Driver<'_> {
         // A thread that may be put aside while it looks at the clock loses more than one that sleeps.
         let spin = favour.as_ref().map_or(Duration::ZERO, |_| SPIN);
         let mut vigil = Vigil::new(Awake::ask);
-        let (began, busy) = (time::Instant::now(), thread_cpu_s());
         let end = self.network.end();
         let mut buffer = vec![0; LARGEST];
-        let mut marked: Vec<Option<Arrived>> = vec![None; self.network.flow_count()];
         while !self.stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
             self.run_before(now.min(end));
@@ -156,9 +187,7 @@ impl Driver<'_> {
                 self.network.run_through(end);
                 break;
             }
-            for flow in self.marks.take() {
-                marked[flow] = Some(self.arrived(flow));
-            }
+            self.mark(marked);
             let taken = self.take_all(&mut buffer)?;
             if taken.of_the_run {
                 vigil.keep(now);
@@ -168,18 +197,56 @@ impl Driver<'_> {
                 self.rest(end, spin)?;
             }
         }
+        Ok(!vigil.is_refused())
+    }
+
+    /// While this thread runs the time stands still (`time-travel=inf-cpu`), so that it is known without a look at the clock: it is when a
+    /// wait ended, and what a host sends in answer is sent then.
+    fn run_in_virtual_time(
+        &mut self,
+        exchange: &Exchange,
+        marked: &mut [Option<Arrived>],
+    ) -> io::Result<()> {
+        let mut ring = Ring::new(exchange, self.clock, LARGEST)?;
+        let end = self.network.end();
+        while !self.stop.load(Ordering::Relaxed) {
+            self.recorder.is_at(self.now);
+            self.run_through(self.now.min(end));
+            if self.now >= end {
+                break;
+            }
+            self.mark(marked);
+            let answers = ring.give()?;
+            if self.take_what_happened(&answers) {
+                continue;
+            }
+            let due = self.network.next_event().min(self.samples.next());
+            let then = due.min(end).min(self.now.saturating_add(PAUSE));
+            let (happened, is_time) = ring.wait(then)?;
+            let now = if is_time { then } else { self.clock.now() };
+            self.now = self.now.max(now);
+            self.recorder.is_at(self.now);
+            self.take_what_happened(&happened);
+        }
+        Ok(())
+    }
+
+    /// Whether there were packets.
+    fn take_what_happened(&mut self, happened: &Happened) -> bool {
+        for place in &happened.refused {
+            self.recorder.undelivered(*place);
+        }
+        for come in &happened.come {
+            self.take(come.device, &come.octets);
+        }
+        !happened.come.is_empty()
+    }
+
+    /// Notes what has arrived of the flows whose own time is over.
+    fn mark(&self, marked: &mut [Option<Arrived>]) {
         for flow in self.marks.take() {
             marked[flow] = Some(self.arrived(flow));
         }
-        let arrived = marked.into_iter().enumerate();
-        let arrived = arrived.map(|(flow, marked)| marked.unwrap_or_else(|| self.arrived(flow)));
-        Ok(Moved {
-            arrived: arrived.collect(),
-            end: self.network.now(),
-            cpu_share: (thread_cpu_s() - busy) / began.elapsed().as_secs_f64(),
-            is_awake: !vigil.is_refused(),
-            samples: self.samples.taken,
-        })
     }
 
     /// What of a flow has arrived by now.
@@ -194,6 +261,17 @@ impl Driver<'_> {
     /// Handles all that is due before `until`, and looks at the path in between: as it was at that very time, however
     /// late this is.
     fn run_before(&mut self, until: Instant) {
+        self.sample_until(until);
+        self.network.run_before(until);
+    }
+
+    /// The same, and what is due at `until` itself.
+    fn run_through(&mut self, until: Instant) {
+        self.sample_until(until);
+        self.network.run_through(until);
+    }
+
+    fn sample_until(&mut self, until: Instant) {
         while self.samples.due <= until
             && let Some(every) = self.samples.every
         {
@@ -211,7 +289,6 @@ impl Driver<'_> {
             taken.links.extend(LinkSample::of_all(self.network, links));
             *due = due.saturating_add(every);
         }
-        self.network.run_before(until);
     }
 
     /// Takes what hosts have sent, a turn each.
@@ -291,7 +368,11 @@ impl Driver<'_> {
             Transport::Tcp(_) | Transport::Datagram(_)
         ));
         // Packets that come when the run is over are not part of it, nor is what the path would have done until then.
-        self.run_before(self.clock.now().min(self.network.end()));
+        let end = self.network.end();
+        match self.exchange {
+            None => self.run_before(self.clock.now().min(end)),
+            Some(_) => self.run_through(self.now.min(end)),
+        }
         self.inboxes[flow.0 as usize][direction as usize]
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)

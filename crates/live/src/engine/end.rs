@@ -51,14 +51,14 @@ impl Host<Frame> for KernelEnd {
             // Before it can be read.
             stamps.came(packet.transport, at);
         }
-        if self.device.send(&octets).is_err() {
+        if self.device.send(&octets, self.place).is_err() {
             self.recorder.undelivered(self.place);
         }
     }
     fn on_refused(&mut self, _now: Instant, packet: Refused<'_, Frame>) {
         let router = self.answering.about(packet.router);
         if let Some(message) = frame::too_big(packet.transport, packet.mtu, router)
-            && self.device.send(&message).is_ok()
+            && self.device.send(&message, self.place).is_ok()
         {
             self.recorder.answered(self.place);
         }

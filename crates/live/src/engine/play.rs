@@ -31,7 +31,7 @@ use crate::{
         end::Inbox,
         endpoint::Own,
     },
-    kernel::{clock::Clock, host::LiveHost, namespace::Namespace},
+    kernel::{clock::Clock, exchange::Exchange, host::LiveHost, namespace::Namespace},
     plan::{
         controls::Controls,
         directory::Directory,
@@ -70,6 +70,8 @@ pub struct Play<'a> {
     pub path: PathSampler,
     /// Watches what senders receive.
     pub filter: Option<OwnedFd>,
+    /// Through which packets go in virtual time.
+    pub exchange: Option<Exchange>,
 }
 
 /// What they have seen.
@@ -277,6 +279,8 @@ impl Play<'_> {
             clock,
             stop: &stop,
             samples: self.path.clone(),
+            exchange: self.exchange.as_ref(),
+            now: Instant::START,
         };
         thread::scope(|scope| {
             // Nobody waits for the run's end where the report panics.

@@ -11,39 +11,33 @@ use rustix::time::{ClockId, clock_gettime};
 /// Real time since a start. Copies agree.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    start: time::Instant,
+    /// On the monotonic clock, in nanoseconds.
+    start_ns: u64,
 }
 
 impl Clock {
     /// A clock that starts `ahead` from now.
     pub fn starting_in(ahead: time::Duration) -> Self {
         Self {
-            start: time::Instant::now() + ahead,
+            start_ns: monotonic_ns().saturating_add(nanos_of(ahead)),
         }
     }
 
     /// The start as `CLOCK_MONOTONIC` has it, in nanoseconds (clock_gettime(2)).
-    pub fn start_ns(self) -> u64 {
-        let now = clock_gettime(ClockId::Monotonic);
-        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-        let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
-        let ahead = self.start.saturating_duration_since(time::Instant::now());
-        let elapsed = self.start.elapsed();
-        let nanos_of = |span: time::Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        (seconds * 1_000_000_000 + nanos + nanos_of(ahead)).saturating_sub(nanos_of(elapsed))
+    pub const fn start_ns(self) -> u64 {
+        self.start_ns
     }
 
     /// Now; the start, before it.
     pub fn now(self) -> Instant {
-        let nanos = self.start.elapsed().as_nanos();
-        Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        Instant::from_nanos(monotonic_ns().saturating_sub(self.start_ns))
     }
 
     /// How long it is until then.
     pub fn until(self, then: Instant) -> time::Duration {
-        let start = self.start.saturating_duration_since(time::Instant::now());
-        let nanos = then.saturating_since(self.now()).as_nanos();
-        start + time::Duration::from_nanos(nanos)
+        let nanos = then.saturating_since(Instant::START).as_nanos();
+        let at = self.start_ns.saturating_add(nanos);
+        time::Duration::from_nanos(at.saturating_sub(monotonic_ns()))
     }
 
     /// Sleeps until then.
@@ -56,6 +50,16 @@ impl Clock {
             std::thread::sleep(pause);
         }
     }
+}
+
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+fn nanos_of(span: time::Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Where threads wait for the run's clock.

@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use anabranch_core::packet::{Direction, FlowId};
 use rustix::io::Errno;
 
 use crate::kernel::{
@@ -37,8 +38,8 @@ pub struct Passed {
 
 /// A host's link to the engine.
 pub trait Device: std::fmt::Debug + Send + Sync {
-    /// Gives a packet to the host.
-    fn send(&self, packet: &[u8]) -> io::Result<()>;
+    /// Gives a packet of this flow and direction to the host.
+    fn send(&self, packet: &[u8], of: (FlowId, Direction)) -> io::Result<()>;
     /// Takes a packet from the host: its length, or `None` if there is none now.
     fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>>;
     /// What to wait on.
@@ -76,7 +77,7 @@ impl Tun {
 }
 
 impl Device for Tun {
-    fn send(&self, packet: &[u8]) -> io::Result<()> {
+    fn send(&self, packet: &[u8], _of: (FlowId, Direction)) -> io::Result<()> {
         (&*self.file).write(packet).map(drop)
     }
     fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
@@ -129,7 +130,7 @@ impl Interface {
 }
 
 impl Device for Interface {
-    fn send(&self, frame: &[u8]) -> io::Result<()> {
+    fn send(&self, frame: &[u8], _of: (FlowId, Direction)) -> io::Result<()> {
         Ok(rustix::io::write(&self.socket, frame).map(drop)?)
     }
     fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
