@@ -15,7 +15,7 @@ use anabranch_core::{
     units::Instant,
 };
 use io_uring::{
-    IoUring, cqueue, opcode, squeue,
+    IoUring, Probe, cqueue, opcode, squeue,
     types::{Fd, TimeoutFlags, Timespec},
 };
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -31,14 +31,17 @@ type Place = (FlowId, Direction);
 
 /// Requests that are made in one call.
 const ENTRIES: u32 = 256;
-/// Reads that wait at each device: so many packets of one host come with one call.
-const READS: usize = 4;
+/// Packets of hosts that come with one call at most.
+const ROOMS: u16 = 512;
+/// The rooms are a group of buffers that the kernel chooses from (io_uring_prep_provide_buffers(3)).
+const GROUP: u16 = 0;
 
 /// What a completion is of, in the upper half of its number; the lower half is an index.
 const READ: u64 = 0;
 const WRITE: u64 = 1 << 32;
 const TIMER: u64 = 2 << 32;
-const CANCEL: u64 = 3 << 32;
+/// Of which nobody waits for the end.
+const OTHER: u64 = 3 << 32;
 const KIND: u64 = 0xffff_ffff << 32;
 
 /// Packets that are between the engine and its devices.
@@ -146,10 +149,16 @@ pub struct Ring {
     /// The start of the run on the monotonic clock, in nanoseconds.
     start_ns: u64,
     descriptors: Vec<i32>,
-    /// [`READS`] of each device.
-    rooms: Vec<Vec<u8>>,
-    /// Reads that are to be asked for again.
+    /// [`ROOMS`], one after the other.
+    rooms: Vec<u8>,
+    /// Octets of each.
+    room: usize,
+    /// Whether one request reads packet after packet (Linux 6.7 and later).
+    is_lasting: bool,
+    /// Devices at which no read waits.
     idle: Vec<usize>,
+    /// Rooms that are to be given back.
+    used: Vec<u16>,
     /// By slot.
     writing: Vec<Option<Leaving>>,
     free: Vec<usize>,
@@ -176,14 +185,19 @@ impl Ring {
                 Ok(tun.descriptor().as_raw_fd())
             })
             .collect::<io::Result<_>>()?;
-        let reads = descriptors.len() * READS;
+        let uring = IoUring::new(ENTRIES)?;
+        let mut probe = Probe::new();
+        uring.submitter().register_probe(&mut probe)?;
         Ok(Self {
-            uring: IoUring::new(ENTRIES)?,
+            uring,
             exchange: exchange.clone(),
             start_ns: clock.start_ns(),
+            idle: (0..descriptors.len()).collect(),
             descriptors,
-            rooms: vec![vec![0; largest]; reads],
-            idle: (0..reads).collect(),
+            rooms: vec![0; largest * usize::from(ROOMS)],
+            room: largest,
+            is_lasting: probe.is_supported(opcode::ReadMulti::CODE),
+            used: (0..ROOMS).collect(),
             writing: Vec::new(),
             free: Vec::new(),
             armed: None,
@@ -195,7 +209,7 @@ impl Ring {
     /// Gives hosts what leaves now, and takes what they have sent by now.
     pub fn give(&mut self) -> io::Result<Happened> {
         let leaving = std::mem::take(&mut self.exchange.lock().leaving);
-        if leaving.is_empty() && !self.may_hold_more() {
+        if leaving.is_empty() && self.idle.is_empty() {
             return Ok(Happened::default());
         }
         for packet in leaving {
@@ -219,13 +233,6 @@ impl Ring {
         Ok((happened, is_time))
     }
 
-    /// Whether a device may hold packets that no read has waited for.
-    fn may_hold_more(&self) -> bool {
-        let idle_of = |device| self.idle.iter().filter(|index| **index / READS == device);
-        self.idle.len() >= READS
-            && (0..self.descriptors.len()).any(|device| idle_of(device).count() == READS)
-    }
-
     fn write(&mut self, packet: Leaving) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.writing.push(None);
@@ -240,14 +247,32 @@ impl Ring {
     }
 
     fn read_again(&mut self) {
-        for index in std::mem::take(&mut self.idle) {
-            let room = &mut self.rooms[index];
-            let len = u32::try_from(room.len()).expect("a packet is below 64 KiB");
-            let descriptor = Fd(self.descriptors[index / READS]);
-            let request = opcode::Read::new(descriptor, room.as_mut_ptr(), len);
-            self.requests
-                .push(request.build().user_data(READ | index as u64));
+        let len = u32::try_from(self.room).expect("a packet is below 64 KiB");
+        // Before the reads that need them.
+        for room in std::mem::take(&mut self.used) {
+            let octets = self.room_at(room).as_mut_ptr();
+            let len = i32::try_from(len).expect("a packet is below 64 KiB");
+            let request = opcode::ProvideBuffers::new(octets, len, 1, GROUP, room).build();
+            let request = request.flags(squeue::Flags::SKIP_SUCCESS);
+            self.requests.push(request.user_data(OTHER));
         }
+        for device in std::mem::take(&mut self.idle) {
+            let descriptor = Fd(self.descriptors[device]);
+            let request = if self.is_lasting {
+                // The length is that of the room.
+                opcode::ReadMulti::new(descriptor, 0, GROUP).build()
+            } else {
+                let request = opcode::Read::new(descriptor, std::ptr::null_mut(), len);
+                let request = request.buf_group(GROUP).build();
+                request.flags(squeue::Flags::BUFFER_SELECT)
+            };
+            self.requests.push(request.user_data(READ | device as u64));
+        }
+    }
+
+    fn room_at(&mut self, room: u16) -> &mut [u8] {
+        let start = usize::from(room) * self.room;
+        &mut self.rooms[start..start + self.room]
     }
 
     fn set_timer(&mut self, then: Instant) {
@@ -263,8 +288,7 @@ impl Ring {
         let flags = TimeoutFlags::ABS;
         let request = if self.armed.is_some() {
             let update = opcode::TimeoutUpdate::new(TIMER, &raw const *self.then).flags(flags);
-            // Nobody waits for this one's own completion.
-            let entry = update.build().user_data(CANCEL);
+            let entry = update.build().user_data(OTHER);
             entry.flags(squeue::Flags::SKIP_SUCCESS)
         } else {
             let set = opcode::Timeout::new(&raw const *self.then).flags(flags);
@@ -307,12 +331,16 @@ impl Ring {
             let index = (done.user_data() & !KIND) as usize;
             match done.user_data() & KIND {
                 READ => {
-                    self.idle.push(index);
-                    if let Ok(len) = usize::try_from(done.result()) {
+                    if !cqueue::more(done.flags()) {
+                        self.idle.push(index);
+                    }
+                    let room = cqueue::buffer_select(done.flags());
+                    if let (Some(room), Ok(len)) = (room, usize::try_from(done.result())) {
                         happened.come.push(Come {
-                            device: index / READS,
-                            octets: self.rooms[index][..len].to_vec(),
+                            device: index,
+                            octets: self.room_at(room)[..len].to_vec(),
                         });
+                        self.used.push(room);
                     }
                 }
                 WRITE => {
@@ -334,20 +362,20 @@ impl Ring {
 
     /// Takes back all that waits. What hosts have sent until now is left in their devices.
     fn end(&mut self) -> io::Result<()> {
-        let waiting = self.rooms.len() - self.idle.len();
-        for index in 0..self.rooms.len() {
-            let cancel = opcode::AsyncCancel::new(READ | index as u64);
-            self.requests.push(cancel.build().user_data(CANCEL));
+        self.requests.clear();
+        for device in 0..self.descriptors.len() {
+            let cancel = opcode::AsyncCancel::new(READ | device as u64);
+            self.requests.push(cancel.build().user_data(OTHER));
         }
-        let before = self.idle.len();
         self.submit(0)?;
-        while self.idle.len() - before < waiting {
+        loop {
             for come in self.reap().come {
                 self.exchange.lock().left[come.device].push_back(come.octets);
             }
-            if self.idle.len() - before < waiting {
-                self.submit(1)?;
+            if self.idle.len() == self.descriptors.len() {
+                break;
             }
+            self.submit(1)?;
         }
         for tun in &self.exchange.lock().devices {
             set_blocking(tun.descriptor(), false)?;
