@@ -31,7 +31,7 @@ use crate::{
     engine::{audit::Recorder, connections::Connections, end::Inbox},
     kernel::{
         clock::Clock,
-        exchange::{Exchange, Happened, Ring},
+        exchange::{Exchange, Ring},
         favour::{Awake, Favour, Vigil},
         sys,
         tun::Device,
@@ -200,8 +200,8 @@ impl Driver<'_> {
         Ok(!vigil.is_refused())
     }
 
-    /// While this thread runs the time stands still (`time-travel=inf-cpu`), so that it is known without a look at the clock: it is when a
-    /// wait ended, and what a host sends in answer is sent then.
+    /// While anything runs the time stands still (`time-travel=inf-cpu`), so that it is known without a look at the clock, which costs a
+    /// system call.
     fn run_in_virtual_time(
         &mut self,
         exchange: &Exchange,
@@ -216,30 +216,23 @@ impl Driver<'_> {
                 break;
             }
             self.mark(marked);
-            let answers = ring.give()?;
-            if self.take_what_happened(&answers) {
-                continue;
-            }
             let due = self.network.next_event().min(self.samples.next());
             let then = due.min(end).min(self.now.saturating_add(PAUSE));
-            let (happened, is_time) = ring.wait(then)?;
-            let now = if is_time { then } else { self.clock.now() };
-            self.now = self.now.max(now);
+            let happened = ring.turn(then)?;
+            self.now = if happened.is_then {
+                then
+            } else {
+                self.now.max(self.clock.now())
+            };
             self.recorder.is_at(self.now);
-            self.take_what_happened(&happened);
+            for place in &happened.refused {
+                self.recorder.undelivered(*place);
+            }
+            for come in &happened.come {
+                self.take(come.device, &come.octets);
+            }
         }
         Ok(())
-    }
-
-    /// Whether there were packets.
-    fn take_what_happened(&mut self, happened: &Happened) -> bool {
-        for place in &happened.refused {
-            self.recorder.undelivered(*place);
-        }
-        for come in &happened.come {
-            self.take(come.device, &come.octets);
-        }
-        !happened.come.is_empty()
     }
 
     /// Notes what has arrived of the flows whose own time is over.

@@ -1,7 +1,7 @@
 //! Packets between the engine and hosts in virtual time, through one io_uring (io_uring(7)).
 //!
-//! Under User-Mode Linux a system call costs as much as the kernel's work on a packet. So packets that leave at one
-//! time are given to the kernel in one call, hosts' answers come back with it, and one more call waits.
+//! Under User-Mode Linux a system call costs as much as the kernel's work on a packet. So one call gives hosts what leaves
+//! now, waits, and takes what hosts send.
 
 use std::{
     collections::VecDeque,
@@ -91,7 +91,7 @@ struct Exchanged {
 }
 
 impl Device for Exchanged {
-    /// The packet leaves with the next [`Ring::give`].
+    /// The packet leaves with the next [`Ring::turn`].
     fn send(&self, packet: &[u8], of: Place) -> io::Result<()> {
         self.exchange.lock().leaving.push(Leaving {
             device: self.index,
@@ -138,8 +138,8 @@ pub struct Happened {
     pub come: Vec<Come>,
     /// Whose packets hosts would not have.
     pub refused: Vec<Place>,
-    /// Whether the time that was waited for has come.
-    is_time: bool,
+    /// Whether the turn's end came first.
+    pub is_then: bool,
 }
 
 /// Moves the packets of an exchange.
@@ -206,31 +206,22 @@ impl Ring {
         })
     }
 
-    /// Gives hosts what leaves now, and takes what they have sent by now.
-    pub fn give(&mut self) -> io::Result<Happened> {
-        let leaving = std::mem::take(&mut self.exchange.lock().leaving);
-        if leaving.is_empty() && self.idle.is_empty() {
-            return Ok(Happened::default());
-        }
-        for packet in leaving {
+    /// Gives hosts what leaves now, and waits until a host sends, or until `then`.
+    pub fn turn(&mut self, then: Instant) -> io::Result<Happened> {
+        let mut leaving = std::mem::take(&mut self.exchange.lock().leaving);
+        let mut want = leaving.len();
+        for packet in leaving.drain(..) {
             self.write(packet);
         }
         self.read_again();
-        self.submit(0)?;
-        Ok(self.reap())
-    }
-
-    /// Waits until `then`, or until a host sends. Whether it is `then`.
-    pub fn wait(&mut self, then: Instant) -> io::Result<(Happened, bool)> {
-        self.read_again();
         self.set_timer(then);
         let mut happened = Happened::default();
-        while !happened.is_time && happened.come.is_empty() {
-            self.submit(1)?;
-            happened = self.reap();
+        while !happened.is_then && happened.come.is_empty() {
+            self.submit(want + 1)?;
+            self.reap(&mut happened);
+            want = 0;
         }
-        let is_time = happened.is_time && happened.come.is_empty();
-        Ok((happened, is_time))
+        Ok(happened)
     }
 
     fn write(&mut self, packet: Leaving) {
@@ -324,8 +315,7 @@ impl Ring {
         }
     }
 
-    fn reap(&mut self) -> Happened {
-        let mut happened = Happened::default();
+    fn reap(&mut self, happened: &mut Happened) {
         let done: Vec<cqueue::Entry> = self.uring.completion().collect();
         for done in done {
             let index = (done.user_data() & !KIND) as usize;
@@ -352,12 +342,11 @@ impl Ring {
                 }
                 TIMER => {
                     self.armed = None;
-                    happened.is_time = true;
+                    happened.is_then = happened.come.is_empty();
                 }
                 _ => {}
             }
         }
-        happened
     }
 
     /// Takes back all that waits. What hosts have sent until now is left in their devices.
@@ -369,7 +358,9 @@ impl Ring {
         }
         self.submit(0)?;
         loop {
-            for come in self.reap().come {
+            let mut happened = Happened::default();
+            self.reap(&mut happened);
+            for come in happened.come {
                 self.exchange.lock().left[come.device].push_back(come.octets);
             }
             if self.idle.len() == self.descriptors.len() {
