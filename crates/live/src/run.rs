@@ -318,11 +318,7 @@ impl<'a> Live<'a> {
         let wanted = settings::of_namespaces(resolved, self.shell.is_some());
         let hops = Hops::of(resolved);
         let exchange = self.is_virtual.then(Exchange::default);
-        let device = |tun: Tun| match &exchange {
-            None => Arc::new(tun) as Arc<dyn Device>,
-            Some(exchange) => exchange.device(tun),
-        };
-        let (hosts, applied) = hosts(resolved, &hops, &wanted, &device)?;
+        let (hosts, applied) = hosts(resolved, &hops, &wanted, exchange.as_ref())?;
         set_defaults(&hosts, &defaults)?;
         let with_hops = hops.added_to(resolved);
         let recorder = Arc::new(Recorder::of(with_hops.flows.len()));
@@ -569,8 +565,12 @@ fn hosts<'a>(
     resolved: &Resolved,
     hops: &Hops,
     wanted: &[(&'a str, String)],
-    through: &dyn Fn(Tun) -> Arc<dyn Device>,
+    exchange: Option<&Exchange>,
 ) -> Result<(Vec<Option<LiveHost>>, Applied<'a>), Error> {
+    let through = |tun: Tun| match exchange {
+        None => Arc::new(tun) as Arc<dyn Device>,
+        Some(exchange) => exchange.device(tun),
+    };
     let mut applied = Vec::new();
     let mut interfaces = Vec::new();
     let mtu = settings::mtu(resolved);
