@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     io,
+    num::NonZeroU64,
     os::fd::OwnedFd,
     sync::{
         Arc, PoisonError,
@@ -112,6 +113,11 @@ impl Play<'_> {
         let directory = Directory::of(self.resolved);
         if let Some(filter) = self.filter.take() {
             stage.sockets.watch_with(filter);
+        }
+        if self.exchange.is_some() {
+            // Threads and programs inherit it: a sleep ends when it is to (PR_SET_TIMERSLACK(2)).
+            rustix::thread::set_current_timer_slack(NonZeroU64::new(1))
+                .map_err(|source| failed("setting the timer slack", source.into()))?;
         }
         thread::scope(|scope| {
             let _release = Release(&stage);
