@@ -269,7 +269,7 @@ fn sent_again_at<'a>(at: Instant, rows: &'a mut [&mut PacketRow]) -> Option<&'a 
     free.min_by_key(|row| far(row)).map(|row| &mut **row)
 }
 
-/// Numbers of octets in the log of packets: from the first of the stream on, where a flow is one connection.
+/// Numbers of octets in the log of packets, where a flow is one connection: from the SYN on, so that the first of the stream is 1.
 fn number(log: &mut PacketLog, resolved: &Resolved) {
     let mut streams: HashMap<(FlowId, Direction), Numbers> = HashMap::new();
     for row in log.rows_mut() {
@@ -283,9 +283,8 @@ fn number(log: &mut PacketLog, resolved: &Resolved) {
         }
         #[expect(clippy::cast_possible_truncation, reason = "sequence numbers")]
         let number = row.sequence as u32;
-        // The first is the SYN, whose number is one less than that of the first octet.
         let stream = streams.entry((row.flow, row.direction));
-        let stream = stream.or_insert_with(|| Numbers::from(number.wrapping_add(1)));
+        let stream = stream.or_insert_with(|| Numbers::from(number));
         row.sequence = stream.offset(number);
     }
 }
@@ -298,7 +297,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// With that of the first octet.
+    /// With that of the SYN.
     const fn from(first: u32) -> Self {
         Self {
             highest: (first, 0),
