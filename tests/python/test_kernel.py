@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from anabranch.errors import RunFailedError, UserError
-from anabranch.kernel import build, images
+from anabranch.kernel import build, images, processor
 from anabranch.kernel.images import Image
 from anabranch.kernel.machine import Job
 
@@ -105,6 +107,56 @@ def test_a_guest_without_progress_is_ended_with_its_processes(cache: Path, tmp_p
     state = Path("/proc", (tmp_path / "process").read_text().strip(), "stat")
     # Nobody may have waited for it.
     assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+AFFINITY = """grep Cpus_allowed_list /proc/self/status >"$job/out"; : >"$job/err"; sleep 0.3; echo 0 >"$job/status\""""
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guests of other programs are not counted."""
+    monkeypatch.setattr(processor, "NAME", f"anabranch-test-{os.getpid()}")
+
+
+def _processors_of_guests(image: Image, guests: int) -> list[str]:
+    def one(_: int) -> str:
+        with Job() as job:
+            return job.run(image, ["true"]).out.split()[1]
+
+    with ThreadPoolExecutor(guests) as pool:
+        return sorted(pool.map(one, range(guests)))
+
+
+@pytest.mark.usefixtures("quiet")
+def test_guests_side_by_side_run_on_one_processor_each(cache: Path) -> None:
+    """Detects a guest that wanders between processors, and two guests on one while another processor is free."""
+    image = planted(cache, "6.12.1", AFFINITY)
+    mine = sorted(os.sched_getaffinity(0))[:2]
+    seen = _processors_of_guests(image, len(mine))
+    assert all(one.isdigit() for one in seen)
+    assert len(set(seen)) == len(mine)
+    assert os.sched_getaffinity(0) >= set(mine)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_guest_keeps_to_the_processors_of_its_caller(cache: Path) -> None:
+    image = planted(cache, "6.12.1", AFFINITY)
+    before = os.sched_getaffinity(0)
+    last = max(before)
+    os.sched_setaffinity(0, {last})
+    try:
+        assert set(_processors_of_guests(image, 3)) == {str(last)}
+        assert os.sched_getaffinity(0) == {last}
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_processor_is_free_again_when_its_holder_ends() -> None:
+    with processor.held() as first, processor.held() as second:
+        assert first != second or len(os.sched_getaffinity(0)) == 1
+    with processor.held() as again:
+        assert again == first
 
 
 def test_other_engines_name_is_refused_where_the_command_lacks_it(anabranch: Call, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.errors import RunFailedError
+from anabranch.kernel import processor
 from anabranch.kernel.images import Image
 
 MEMORY_MIB = 1024
@@ -86,16 +87,17 @@ class Job:
             f"uml_dir={self.folder}/", "umid=guest", f"job={self.folder}",
         ]  # fmt: skip
         environment = {**os.environ, "TMPDIR": _memory_folder()}
-        with console.open("wb") as written:
-            # A group of its own: the guest is several processes, and Ctrl-C is ours to pass on.
-            guest = subprocess.Popen(  # noqa: S603 - the image is the user's own
-                arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=written,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,
-            )
+        with console.open("wb") as written, processor.held() as number:
+            with processor.pinned(number):
+                # A group of its own: the guest is several processes, and Ctrl-C is ours to pass on.
+                guest = subprocess.Popen(  # noqa: S603 - the image is the user's own
+                    arguments,
+                    stdin=subprocess.DEVNULL,
+                    stdout=written,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    start_new_session=True,
+                )
             try:
                 self._wait(guest, silence_s, progress)
             finally:
