@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from anabranch import owner
 from anabranch.errors import RunFailedError, UserError
@@ -49,6 +50,30 @@ class Ended:
     err: str
 
 
+class _Patience(NamedTuple):
+    """How long a guest may take."""
+
+    silence_s: float
+    limit_s: float | None
+    real_s: float | None
+
+    def exceeded(self, virtual_s: float, silent_s: float, real_s: float) -> str:
+        """Why the guest is ended now; nothing where it may go on."""
+        if silent_s > self.silence_s:
+            return (
+                f"virtual time has stood still at {virtual_s:g} s for {self.silence_s:.0f} s: a program in the guest "
+                "computes or polls without sleeping"
+            )
+        if self.limit_s is not None and virtual_s > self.limit_s:
+            return (
+                f"the program has not ended after {virtual_s:.0f} s of virtual time: it waits for something that "
+                "never comes"
+            )
+        if self.real_s is not None and real_s > self.real_s:
+            return f"the program has not ended after {self.real_s:.0f} s, at {virtual_s:g} s of virtual time"
+        return ""
+
+
 class Job:
     """A folder of the host that the guest may write; it goes with the ``with`` block.
 
@@ -75,6 +100,7 @@ class Job:
         memory_mib: int | None = None,
         silence_s: float = SILENCE_S,
         limit_s: float | None = None,
+        real_s: float | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Ended:
         """Start a guest, run a program in it as root, and wait for both.
@@ -86,6 +112,7 @@ class Job:
             memory_mib: The guest's memory in MiB; that of ``ANABRANCH_KERNEL_MEMORY``, or 1,024, when left out.
             silence_s: How long virtual time may stand still, in seconds of real time.
             limit_s: How long the program may take, in seconds of virtual time.
+            real_s: The same in seconds of real time.
             progress: Is told the share that is done, as the program writes it into the job's file ``progress``.
 
         Raises:
@@ -128,7 +155,7 @@ class Job:
             except OSError as error:
                 raise failures.of_start(image, error) from None
             try:
-                self._wait(guest, silence_s, limit_s, progress)
+                self._wait(guest, _Patience(silence_s, limit_s, real_s), progress)
             finally:
                 _end(guest)
         status = self._read("status").strip()
@@ -140,19 +167,15 @@ class Job:
         return Ended(int(status), self._read("out"), self._read("err"))
 
     def _wait(
-        self,
-        guest: subprocess.Popen[bytes],
-        silence_s: float,
-        limit_s: float | None,
-        progress: Callable[[float], None] | None,
+        self, guest: subprocess.Popen[bytes], patience: _Patience, progress: Callable[[float], None] | None
     ) -> None:
         """Wait for the guest's end.
 
         Raises:
-            RunFailedError: Virtual time stands still, or has passed the limit.
+            RunFailedError: It takes too long.
         """
         told = clock = ""
-        since = time.monotonic()
+        began = since = time.monotonic()
         while True:
             try:
                 guest.wait(POLL_S)
@@ -161,20 +184,14 @@ class Job:
             else:
                 return
             share, now = self._read(_PROGRESS), self._read(_CLOCK)
+            real = time.monotonic()
             if share != told and share and progress is not None:
                 progress(float(share))
             if (share, now) != (told, clock):
-                told, clock, since = share, now, time.monotonic()
-            elif time.monotonic() - since > silence_s:
-                raise RunFailedError(
-                    f"virtual time has stood still at {float(clock or 0):g} s for {silence_s:.0f} s: a program in the "
-                    f"guest computes or polls without sleeping{failures.end_of(self._read('console'))}"
-                )
-            if limit_s is not None and float(now or 0) > limit_s:
-                raise RunFailedError(
-                    f"the program has not ended after {float(now):.0f} s of virtual time: it waits for something that "
-                    f"never comes{failures.end_of(self._read('console'))}"
-                )
+                told, clock, since = share, now, real
+            too_long = patience.exceeded(float(clock or 0), real - since, real - began)
+            if too_long:
+                raise RunFailedError(f"{too_long}{failures.end_of(self._read('console'))}")
 
     def _read(self, name: str) -> str:
         try:
