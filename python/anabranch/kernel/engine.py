@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 REQUEST, ANSWER, PROGRESS = "request", "answer", "progress"
 """Files of the job: what the guest is to run, what came of it, and the share that is done."""
+_DRAIN_S = 600.0
+"""Virtual time that a run may take beyond its duration."""
 _STEP = 0.005
 """Progress is written in steps of this share."""
 
@@ -46,7 +48,10 @@ def run(
     with Job() as job:
         (job.folder / REQUEST).write_bytes(pickle.dumps((scenario, options)))
         command = [sys.executable, "-m", "anabranch.kernel.engine", str(Job.INSIDE)]
-        ended = job.run(image, command, progress=progress)
+        resolved = scenario.resolve(seed=options.get("seed"))
+        ended = job.run(
+            image, command, seed=resolved["seed"], limit_s=resolved["duration_s"] + _DRAIN_S, progress=progress
+        )
         try:
             kind, answer = pickle.loads((job.folder / ANSWER).read_bytes())  # noqa: S301 - our own process wrote it
         except (OSError, EOFError, pickle.UnpicklingError):
