@@ -162,9 +162,10 @@ class Job:
         left = failures.Guest(image, self._read("console"), guest.returncode, memory_mib, memory_folder)
         if not status:
             raise failures.of(left)
-        if status != "0" and (too_small := failures.of_memory(left)) is not None:
+        ended = Ended(int(status), self._read("out"), self._read("err"))
+        if ended.status != 0 and (too_small := failures.of_memory(left, ended.err)) is not None:
             raise too_small
-        return Ended(int(status), self._read("out"), self._read("err"))
+        return ended
 
     def _wait(
         self, guest: subprocess.Popen[bytes], patience: _Patience, progress: Callable[[float], None] | None
