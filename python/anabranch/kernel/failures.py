@@ -100,9 +100,11 @@ def of_start(image: Image, error: OSError) -> RunFailedError:
 
 
 def end_of(console: str) -> str:
-    """The last lines of a console, below a message."""
-    lines = [line for line in console.splitlines() if line.strip()][-_CONSOLE_LINES:]
-    return "".join(f"\n  {line}" for line in lines)
+    """The last lines of a console, each after a line break; of a panic its first ones, which a call trace follows."""
+    lines = [line.strip() for line in console.splitlines() if line.strip()]
+    panic = next((at for at, line in enumerate(lines) if "Kernel panic" in line), None)
+    shown = lines[-_CONSOLE_LINES:] if panic is None else lines[panic : panic + _CONSOLE_LINES]
+    return "".join(f"\n  {line}" for line in shown)
 
 
 def free_mib(folder: str) -> int:
