@@ -148,7 +148,8 @@ def test_the_next_build_clears_what_a_killed_one_left(cache: Path, tree: Path, t
     process, compiler = started(tree, tmp_path)
     process.kill()
     process.communicate()
-    os.kill(compiler, signal.SIGKILL)
+    # Compilers that a killed build leaves end of themselves; here they would write into the folder meanwhile.
+    os.killpg(os.getpgid(compiler), signal.SIGKILL)
     assert len(list(cache.iterdir())) == 1
     assert images.images() == []
     write_makefile(tree)
@@ -165,7 +166,7 @@ def test_the_list_shows_release_state_and_source(cache: Path, tree: Path, anabra
     facts = json.loads((image.folder / images.FACTS).read_text())
     (image.folder / images.FACTS).write_text(json.dumps({**facts, "recipe": "0123"}))
     shown = anabranch("kernel", "list")
-    assert "of an earlier version" in shown.out
+    assert "older" in shown.out
     assert "to renew it, type: anabranch kernel build 9.9" in shown.err
     (one,) = json.loads(anabranch("kernel", "list", "--json").out)
     assert (one["release"], one["current"], one["lacks"]) == ("9.9.9", False, ["NET_SCH_DUALPI2"])

@@ -48,7 +48,7 @@ def list_kernels(json: bool) -> None:
     if not there:
         note("no kernel is built; type: anabranch kernel build")
         return
-    states = ["current" if one.recipe == now else "of an earlier version" for one in there]
+    states = ["current" if one.recipe == now else "older" for one in there]
     releases = Column("release", [one.release for one in there], is_text=True)
     groups = (
         ("state", states),

@@ -22,8 +22,8 @@ from anabranch.kernel.images import Image
 
 MEMORY_MIB = 1024
 """Memory of a guest. The host gives it as it is used."""
-LEAST_MIB = 32
-"""Less than this no kernel starts with."""
+LEAST_MIB = 128
+"""With less, the guest reads the pages of its programs again and again."""
 POLL_S = 0.02
 """Seconds of real time between two looks at the guest."""
 SILENCE_S = 120.0
@@ -162,9 +162,10 @@ class Job:
         left = failures.Guest(image, self._read("console"), guest.returncode, memory_mib, memory_folder)
         if not status:
             raise failures.of(left)
-        if status != "0" and (too_small := failures.of_memory(left)) is not None:
+        ended = Ended(int(status), self._read("out"), self._read("err"))
+        if ended.status != 0 and (too_small := failures.of_memory(left, ended.err)) is not None:
             raise too_small
-        return Ended(int(status), self._read("out"), self._read("err"))
+        return ended
 
     def _wait(
         self, guest: subprocess.Popen[bytes], patience: _Patience, progress: Callable[[float], None] | None
@@ -191,7 +192,11 @@ class Job:
                 told, clock, since = share, now, real
             too_long = patience.exceeded(float(clock or 0), real - since, real - began)
             if too_long:
-                raise RunFailedError(f"{too_long}{failures.end_of(self._read('console'))}")
+                raise RunFailedError(f"{too_long}{self.end_of_console()}")
+
+    def end_of_console(self) -> str:
+        """The last lines that the guest's kernel printed, each after a line break."""
+        return failures.end_of(self._read("console"))
 
     def _read(self, name: str) -> str:
         try:
