@@ -129,7 +129,7 @@ class Job:
             (self.folder / path.name).symlink_to(path.resolve())
         # The kernel mixes its command line into its random numbers: it names no folder of this run.
         arguments = [
-            str(image.linux.resolve()), f"mem={memory_mib}M", "rootfstype=hostfs", "rootflags=/", "ro",
+            str(image.linux.resolve()), f"mem={memory_mib}M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
             "time-travel=inf-cpu", f"time-travel-start={START_NS}", f"init={_HERE}/{image.init.name}",
             "con=null", "con0=null,fd:1", "quiet", "panic=-1", "seccomp=auto", f"uml_dir={_HERE}/", "umid=guest", f"job={_HERE}",
         ]  # fmt: skip
