@@ -118,12 +118,6 @@ def test_a_guest_without_progress_is_ended_with_its_processes(cache: Path, tmp_p
     assert has_ended(int((tmp_path / "process").read_text()))
 
 
-def test_other_engines_name_is_refused_where_the_command_lacks_it(anabranch: Call, tmp_path: Path) -> None:
-    done = anabranch("study", "reordering", "--engine", "kernel")
-    assert done.status == 2
-    assert "--engine kernel" in done.err
-
-
 def test_a_source_that_is_none_is_refused(cache: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="it has no arch/um"):
         build.build(str(tmp_path))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.errors import RunFailedError
+from anabranch.kernel.guardian import Guardian
 from anabranch.kernel.images import Image
 
 MEMORY_MIB = 1024
@@ -52,10 +53,20 @@ class Job:
 
     def __enter__(self) -> Job:
         self.folder = Path(tempfile.mkdtemp(prefix="anabranch-kernel-"))
+        self._guardian = Guardian(self.folder)
+        self._guest: subprocess.Popen[bytes] | None = None
+        self._is_ended = False
         return self
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._guardian.dismiss()
+
+    def end(self) -> None:
+        """End the guest, from any thread; :meth:`run` fails."""
+        self._is_ended = True
+        if self._guest is not None:
+            _kill(self._guest)
 
     def run(
         self,
@@ -96,10 +107,15 @@ class Job:
                 env=environment,
                 start_new_session=True,
             )
+            self._guest = guest
+            self._guardian.watch(guest.pid)
             try:
+                if self._is_ended:
+                    _kill(guest)
                 self._wait(guest, silence_s, progress)
             finally:
                 _end(guest)
+                self._guest = None
         status = self._read("status").strip()
         if not status:
             raise RunFailedError(f"the kernel {image.release} {self._why(guest)}{self._end_of_console()}")
@@ -153,7 +169,11 @@ def _memory_folder() -> str:
     return str(shared) if os.access(shared, os.W_OK) and not os.statvfs(shared).f_flag & os.ST_NOEXEC else "/tmp"  # noqa: S108
 
 
-def _end(guest: subprocess.Popen[bytes]) -> None:
+def _kill(guest: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(guest.pid, signal.SIGKILL)
+
+
+def _end(guest: subprocess.Popen[bytes]) -> None:
+    _kill(guest)
     guest.wait()
