@@ -26,6 +26,8 @@ SILENCE_S = 120.0
 """Seconds of real time without progress after which a guest is ended: its program polls a clock that stands still."""
 _PROGRESS = "progress"
 _CONSOLE_LINES = 6
+_TOO_LITTLE = ("Out of memory", "Cannot allocate memory", "Too few physical memory")
+"""Words of a kernel whose memory is too small, for it or for the program."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class Job:
                 self._guest = None
         status = self._read("status").strip()
         if not status:
-            raise RunFailedError(f"the kernel {image.release} {self._why(guest)}{self._end_of_console()}")
+            raise RunFailedError(f"the kernel {image.release} {self._why(guest)}{self.end_of_console()}")
         return Ended(int(status), self._read("out"), self._read("err"))
 
     def _wait(self, guest: subprocess.Popen[bytes], silence_s: float, progress: Callable[[float], None] | None) -> None:
@@ -138,20 +140,23 @@ class Job:
             elif time.monotonic() - since > silence_s:
                 raise RunFailedError(
                     f"the program made no progress in {silence_s:.0f} s: virtual time stands still while a program "
-                    f"polls the clock without sleeping{self._end_of_console()}"
+                    f"polls the clock without sleeping{self.end_of_console()}"
                 )
 
     def _why(self, guest: subprocess.Popen[bytes]) -> str:
         console = self._read("console")
-        if "Out of memory" in console or "Cannot allocate memory" in console:
+        if any(words in console for words in _TOO_LITTLE):
             return "has too little memory"
         if "Kernel panic" in console:
             return "panicked"
         return f"ended with status {guest.returncode}"
 
-    def _end_of_console(self) -> str:
-        lines = [line for line in self._read("console").splitlines() if line.strip()][-_CONSOLE_LINES:]
-        return "".join(f"\n  {line}" for line in lines)
+    def end_of_console(self) -> str:
+        """The last lines, each after a line break; of a panic its first ones, which a call trace follows."""
+        lines = [line.strip() for line in self._read("console").splitlines() if line.strip()]
+        panic = next((at for at, line in enumerate(lines) if "Kernel panic" in line), None)
+        shown = lines[-_CONSOLE_LINES:] if panic is None else lines[panic : panic + _CONSOLE_LINES]
+        return "".join(f"\n  {line}" for line in shown)
 
     def _read(self, name: str) -> str:
         try:
