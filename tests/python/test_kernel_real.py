@@ -19,8 +19,7 @@ from anabranch.errors import RunFailedError
 from anabranch.kernel.images import chosen, images
 from anabranch.kernel.machine import Job
 
-from .test_kernel import has_ended
-from .test_kernel_engine import guests_of, wait_for
+from .test_kernel_engine import guests_of, has_ended, wait_for
 
 pytestmark = pytest.mark.skipif(not images(), reason="no kernel is built: anabranch kernel build")
 
@@ -98,15 +97,7 @@ def test_a_guest_with_too_little_memory_is_one_message(monkeypatch: pytest.Monke
     assert "too little memory" in str(failed.value)
 
 
-def test_a_panic_is_one_message_that_begins_with_its_reason() -> None:
-    with Job() as job, pytest.raises(RunFailedError) as failed:
-        job.run(chosen(), ["sh", "-c", "echo c >/proc/sysrq-trigger"])
-    first, second = str(failed.value).splitlines()[:2]
-    assert first == f"the kernel {chosen().release} panicked"
-    assert "Kernel panic - not syncing" in second
-
-
 def test_a_program_that_polls_the_clock_is_ended() -> None:
     polling = "import time; end = time.monotonic() + 5\nwhile time.monotonic() < end: pass"
-    with Job() as job, pytest.raises(RunFailedError, match="virtual time stands still while a program polls the clock"):
+    with Job() as job, pytest.raises(RunFailedError, match="polls without sleeping"):
         job.run(chosen(), [sys.executable, "-c", polling], silence_s=6)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import RunFailedError, UserError
 from anabranch.kernel.images import Image, chosen
-from anabranch.kernel.machine import Ended, Job
+from anabranch.kernel.machine import Job
 
 if TYPE_CHECKING:
     from anabranch.result import LiveRunResult
@@ -20,8 +20,8 @@ REQUEST, ANSWER, PROGRESS = "request", "answer", "progress"
 """Files of the job: what the guest is to run, what came of it, and the share that is done."""
 _STEP = 0.005
 """Progress is written in steps of this share."""
-_KILLED = 128 + 9
-"""The exit status of a program that was killed."""
+_DRAIN_S = 600.0
+"""Virtual time that a run may take beyond its duration."""
 ENGINE = "kernel"
 """The engine's name in documents."""
 
@@ -99,24 +99,19 @@ def _run(
 ) -> LiveRunResult:
     (job.folder / REQUEST).write_bytes(pickle.dumps((scenario, options)))
     command = [sys.executable, "-m", "anabranch.kernel.engine", str(Job.INSIDE)]
-    ended = job.run(image, command, progress=progress)
+    resolved = scenario.resolve(seed=options["seed"], live=True)
+    ended = job.run(image, command, seed=resolved["seed"], limit_s=resolved["duration_s"] + _DRAIN_S, progress=progress)
     try:
         kind, answer = pickle.loads((job.folder / ANSWER).read_bytes())  # noqa: S301 - our own process wrote it
     except (OSError, EOFError, pickle.UnpicklingError):
-        raise RunFailedError(f"the run in the kernel {image.release} {_why(ended)}{job.end_of_console()}") from None
+        last = ended.err.strip().splitlines()[-1:] or ["it printed nothing"]
+        raise RunFailedError(
+            f"the run in the kernel {image.release} ended with status {ended.status}: {last[0]}"
+        ) from None
     if kind == "error":
         raise answer
     result: LiveRunResult = answer
     return result
-
-
-def _why(ended: Ended) -> str:
-    """Why a guest left no answer."""
-    last = ended.err.strip().splitlines()[-1:] or ["it printed nothing"]
-    # The kernel kills a program that takes its last memory; Python says it where it is refused more.
-    if ended.status == _KILLED or last[0].startswith("MemoryError"):
-        return "has too little memory"
-    return f"ended with status {ended.status}: {last[0]}"
 
 
 def _inside(folder: Path) -> None:

@@ -13,21 +13,27 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from anabranch.errors import RunFailedError
+from anabranch import owner
+from anabranch.errors import RunFailedError, UserError
+from anabranch.kernel import failures, processor
 from anabranch.kernel.guardian import Guardian
 from anabranch.kernel.images import Image
 
 MEMORY_MIB = 1024
 """Memory of a guest. The host gives it as it is used."""
+LEAST_MIB = 128
+"""With less, the guest reads the pages of its programs again and again."""
 POLL_S = 0.02
 """Seconds of real time between two looks at the guest."""
 SILENCE_S = 120.0
-"""Seconds of real time without progress after which a guest is ended: its program polls a clock that stands still."""
-_PROGRESS = "progress"
-_CONSOLE_LINES = 6
-_TOO_LITTLE = ("Out of memory", "Cannot allocate memory", "Too few physical memory")
-"""Words of a kernel whose memory is too small, for it or for the program."""
+"""Seconds of real time in which virtual time must advance."""
+START_NS = 1_767_225_600_000_000_000
+"""The guest's wall clock when it starts, in ns: the beginning of 2026."""
+_PROGRESS, _CLOCK = "progress", "clock"
+_HERE = Path("/proc/self/cwd")
+"""The job's folder, as the kernel's own process sees it."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,30 @@ class Ended:
     err: str
 
 
+class _Patience(NamedTuple):
+    """How long a guest may take."""
+
+    silence_s: float
+    limit_s: float | None
+    real_s: float | None
+
+    def exceeded(self, virtual_s: float, silent_s: float, real_s: float) -> str:
+        """Why the guest is ended now; nothing where it may go on."""
+        if silent_s > self.silence_s:
+            return (
+                f"virtual time has stood still at {virtual_s:g} s for {self.silence_s:.0f} s: a program in the guest "
+                "computes or polls without sleeping"
+            )
+        if self.limit_s is not None and virtual_s > self.limit_s:
+            return (
+                f"the program has not ended after {virtual_s:.0f} s of virtual time: it waits for something that "
+                "never comes"
+            )
+        if self.real_s is not None and real_s > self.real_s:
+            return f"the program has not ended after {self.real_s:.0f} s, at {virtual_s:g} s of virtual time"
+        return ""
+
+
 class Job:
     """A folder of the host that the guest may write; it goes with the ``with`` block.
 
@@ -54,7 +84,8 @@ class Job:
     INSIDE = Path("/run/job")
 
     def __enter__(self) -> Job:
-        self.folder = Path(tempfile.mkdtemp(prefix="anabranch-kernel-"))
+        self.folder = owner.beside(Path(tempfile.gettempdir()) / "job")
+        self.folder.mkdir(mode=0o700)
         self._guardian = Guardian(self.folder)
         self._guest: subprocess.Popen[bytes] | None = None
         self._is_ended = False
@@ -62,6 +93,7 @@ class Job:
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        owner.forget(self.folder)
         self._guardian.dismiss()
 
     def end(self) -> None:
@@ -75,8 +107,11 @@ class Job:
         image: Image,
         command: Sequence[str],
         *,
-        memory_mib: int = MEMORY_MIB,
+        seed: int = 1,
+        memory_mib: int | None = None,
         silence_s: float = SILENCE_S,
+        limit_s: float | None = None,
+        real_s: float | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Ended:
         """Start a guest, run a program in it as root, and wait for both.
@@ -84,47 +119,80 @@ class Job:
         Args:
             image: The kernel.
             command: The program and its arguments.
-            memory_mib: The guest's memory in MiB.
-            silence_s: How long the program may run without progress, in seconds of real time.
+            seed: Of every random draw in the guest: sequence numbers, ports, hashes, ``/dev/urandom``.
+            memory_mib: The guest's memory in MiB; that of ``ANABRANCH_KERNEL_MEMORY``, or 1,024, when left out.
+            silence_s: How long virtual time may stand still, in seconds of real time.
+            limit_s: How long the program may take, in seconds of virtual time.
+            real_s: The same in seconds of real time.
             progress: Is told the share that is done, as the program writes it into the job's file ``progress``.
 
         Raises:
-            RunFailedError: The kernel did not start, stopped, or made no progress.
+            UserError: ``ANABRANCH_KERNEL_MEMORY`` is no number, or there is no space for so much memory.
+            RunFailedError: The kernel did not start, stopped, made no progress, or ran out of memory.
         """
+        memory_mib = memory_mib or _memory_mib()
+        memory_folder = _memory_folder(memory_mib)
         self._write("command", f"exec {shlex.join(command)}\n")
         console = self.folder / "console"
+        for name in ("status", _PROGRESS, _CLOCK, image.init.name, image.preload.name):
+            (self.folder / name).unlink(missing_ok=True)
+        for path in (image.init, image.preload):
+            (self.folder / path.name).symlink_to(path.resolve())
+        # The kernel mixes its command line into its random numbers: it names no folder of this run.
         arguments = [
-            str(image.linux), f"mem={memory_mib}M", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
-            f"init={image.init}", "con=null", "con0=null,fd:1", "quiet", "panic=-1",
-            f"uml_dir={self.folder}/", "umid=guest", f"job={self.folder}",
+            str(image.linux.resolve()), f"mem={memory_mib}M", "rootfstype=hostfs", "rootflags=/", "ro",
+            "time-travel=inf-cpu", f"time-travel-start={START_NS}", f"init={_HERE}/{image.init.name}",
+            "con=null", "con0=null,fd:1", "quiet", "panic=-1", f"uml_dir={_HERE}/", "umid=guest", f"job={_HERE}",
         ]  # fmt: skip
-        environment = {**os.environ, "TMPDIR": _memory_folder()}
-        with console.open("wb") as written:
+        environment = {
+            "PATH": os.defpath,
+            "TMPDIR": memory_folder,
+            "LD_PRELOAD": f"./{image.preload.name}",
+            "ANABRANCH_KERNEL_SEED": str(seed),
+        }
+        with console.open("wb") as written, processor.held() as number:
             # A group of its own: the guest is several processes, and Ctrl-C is ours to pass on.
-            guest = subprocess.Popen(  # noqa: S603 - the image is the user's own
-                arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=written,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,
-            )
+            try:
+                with processor.pinned(number):
+                    guest = subprocess.Popen(  # noqa: S603 - the image is the user's own
+                        arguments,
+                        stdin=subprocess.DEVNULL,
+                        stdout=written,
+                        stderr=subprocess.STDOUT,
+                        env=environment,
+                        cwd=self.folder,
+                        start_new_session=True,
+                    )
+            except OSError as error:
+                raise failures.of_start(image, error) from None
             self._guest = guest
             self._guardian.watch(guest.pid)
             try:
                 if self._is_ended:
                     _kill(guest)
-                self._wait(guest, silence_s, progress)
+                self._wait(guest, _Patience(silence_s, limit_s, real_s), progress)
             finally:
                 _end(guest)
                 self._guest = None
         status = self._read("status").strip()
+        left = failures.Guest(image, self._read("console"), guest.returncode, memory_mib, memory_folder)
         if not status:
-            raise RunFailedError(f"the kernel {image.release} {self._why(guest)}{self.end_of_console()}")
-        return Ended(int(status), self._read("out"), self._read("err"))
+            raise failures.of(left)
+        ended = Ended(int(status), self._read("out"), self._read("err"))
+        if ended.status != 0 and (too_small := failures.of_memory(left, ended.err)) is not None:
+            raise too_small
+        return ended
 
-    def _wait(self, guest: subprocess.Popen[bytes], silence_s: float, progress: Callable[[float], None] | None) -> None:
-        told, since = "", time.monotonic()
+    def _wait(
+        self, guest: subprocess.Popen[bytes], patience: _Patience, progress: Callable[[float], None] | None
+    ) -> None:
+        """Wait for the guest's end.
+
+        Raises:
+            RunFailedError: It takes too long.
+        """
+        told = clock = ""
+        began = since = time.monotonic()
         while True:
             try:
                 guest.wait(POLL_S)
@@ -132,31 +200,19 @@ class Job:
                 pass
             else:
                 return
-            now = self._read(_PROGRESS)
-            if now != told:
-                told, since = now, time.monotonic()
-                if progress is not None and now:
-                    progress(float(now))
-            elif time.monotonic() - since > silence_s:
-                raise RunFailedError(
-                    f"the program made no progress in {silence_s:.0f} s: virtual time stands still while a program "
-                    f"polls the clock without sleeping{self.end_of_console()}"
-                )
-
-    def _why(self, guest: subprocess.Popen[bytes]) -> str:
-        console = self._read("console")
-        if any(words in console for words in _TOO_LITTLE):
-            return "has too little memory"
-        if "Kernel panic" in console:
-            return "panicked"
-        return f"ended with status {guest.returncode}"
+            share, now = self._read(_PROGRESS), self._read(_CLOCK)
+            real = time.monotonic()
+            if share != told and share and progress is not None:
+                progress(float(share))
+            if (share, now) != (told, clock):
+                told, clock, since = share, now, real
+            too_long = patience.exceeded(float(clock or 0), real - since, real - began)
+            if too_long:
+                raise RunFailedError(f"{too_long}{self.end_of_console()}")
 
     def end_of_console(self) -> str:
-        """The last lines, each after a line break; of a panic its first ones, which a call trace follows."""
-        lines = [line.strip() for line in self._read("console").splitlines() if line.strip()]
-        panic = next((at for at, line in enumerate(lines) if "Kernel panic" in line), None)
-        shown = lines[-_CONSOLE_LINES:] if panic is None else lines[panic : panic + _CONSOLE_LINES]
-        return "".join(f"\n  {line}" for line in shown)
+        """The last lines that the guest's kernel printed, each after a line break."""
+        return failures.end_of(self._read("console"))
 
     def _read(self, name: str) -> str:
         try:
@@ -168,10 +224,31 @@ class Job:
         (self.folder / name).write_text(text, "utf-8")
 
 
-def _memory_folder() -> str:
-    """Where the guest's memory lies: a file system in memory that lets programs run from it, where there is one."""
-    shared = Path("/dev/shm")  # noqa: S108
-    return str(shared) if os.access(shared, os.W_OK) and not os.statvfs(shared).f_flag & os.ST_NOEXEC else "/tmp"  # noqa: S108
+def _memory_mib() -> int:
+    given = os.environ.get(failures.MEMORY_VARIABLE) or str(MEMORY_MIB)
+    if not given.isdecimal() or int(given) < LEAST_MIB:
+        raise UserError(f"{failures.MEMORY_VARIABLE}={given}: a number of MiB was expected, {LEAST_MIB} or more")
+    return int(given)
+
+
+def _memory_folder(memory_mib: int) -> str:
+    """Where the guest's memory lies: a file system in memory that lets programs run from it, where there is one.
+
+    Raises:
+        UserError: There is no folder with so much space.
+    """
+    fit = [folder for folder in ("/dev/shm", tempfile.gettempdir(), "/var/tmp") if _runs_programs(folder)]  # noqa: S108
+    for folder in fit:
+        if failures.free_mib(folder) >= memory_mib:
+            return folder
+    places = ", ".join(f"{folder} has {failures.free_mib(folder):,} MiB" for folder in fit) or "none lets programs run"
+    raise UserError(
+        f"no folder has {memory_mib:,} MiB for the guest's memory: {places}", hint="name one with space: TMPDIR=FOLDER"
+    )
+
+
+def _runs_programs(folder: str) -> bool:
+    return os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_NOEXEC
 
 
 def _kill(guest: subprocess.Popen[bytes]) -> None:
