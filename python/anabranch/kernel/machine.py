@@ -142,7 +142,8 @@ class Job:
         arguments = [
             str(image.linux.resolve()), f"mem={memory_mib}M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
             "time-travel=inf-cpu", f"time-travel-start={START_NS}", f"init={_HERE}/{image.init.name}",
-            "con=null", "con0=null,fd:1", "quiet", "panic=-1", "seccomp=auto", f"uml_dir={_HERE}/", "umid=guest", f"job={_HERE}",
+            "con=null", "con0=null,fd:1", "quiet", "panic=-1", "seccomp=auto",
+            f"uml_dir={_HERE}/", "umid=guest", f"job={_HERE}",
         ]  # fmt: skip
         environment = {
             "PATH": os.defpath,
