@@ -63,7 +63,7 @@ class _Patience(NamedTuple):
         if silent_s > self.silence_s:
             return (
                 f"virtual time has stood still at {virtual_s:g} s for {self.silence_s:.0f} s: a program in the guest "
-                "computes or polls without sleeping"
+                "computes or polls without sleeping, or has too little memory"
             )
         if self.limit_s is not None and virtual_s > self.limit_s:
             return (
