@@ -48,6 +48,7 @@ class Settings:
         unit: To which whole number of nanoseconds the steps of the control law are cut; 0 for none.
         overload_counts: Whether packets dropped for want of room raise the count of their queue.
         whole_backlog: Whether CoDel of one flow compares ``mtu`` with what waits in all flows, not in its own.
+        half_of_bytes: Whether an overload takes half of the bytes of the fattest queue, not half of its packets.
     """
 
     interval: int = 100_000_000
@@ -59,6 +60,7 @@ class Settings:
     unit: int = 0
     overload_counts: bool = False
     whole_backlog: bool = False
+    half_of_bytes: bool = False
 
 
 @dataclass
@@ -197,9 +199,9 @@ class FqCodel:
             self._deficits[flow] = self._quantum
         if len(self) > self._settings.limit:
             fattest = max(self._flows.values(), key=lambda flow: flow.bytes)
-            half = fattest.bytes / 2
-            dropped = 0
-            while dropped < DROP_BATCH and fattest.line and half > 0:
+            half, dropped = fattest.bytes / 2, 0
+            most = min(DROP_BATCH, len(fattest.line) if self._settings.half_of_bytes else max(len(fattest.line) // 2, 1))
+            while dropped < most and (half > 0 or not self._settings.half_of_bytes):
                 half -= self._arrivals[fattest.pop()].size
                 dropped += 1
             if self._settings.overload_counts:
