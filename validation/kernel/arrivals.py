@@ -91,9 +91,24 @@ def _light(draw: random.Random) -> Iterator[Arrival]:
     yield from _train(draw, (0, 1500), 5000, (1000, 0, NOT_ECT))
 
 
+def _steady(draw: random.Random) -> Iterator[Arrival]:
+    yield from _train(draw, (0, 4000), 900, (1500, 0, NOT_ECT))
+
+
+def _even(draw: random.Random) -> Iterator[Arrival]:
+    yield from _train(draw, (0, 3000), 2000, (1000, 0, NOT_ECT))
+
+
+def _tens(draw: random.Random) -> Iterator[Arrival]:
+    """Times are multiples of 10 µs."""
+    for packet in _train(draw, (0, 1000), 750, (1500, 0, NOT_ECT)):
+        yield packet._replace(at_ns=packet.at_ns // 10_000 * 10_000)
+
+
 SHAPES: dict[str, Callable[[random.Random], Iterator[Arrival]]] = {
     "overload": _overload, "capable": _capable, "bursts": _bursts, "gaps": _gaps, "two-flows": _two_flows, "sparse": _sparse,
     "ecn": _ecn, "small": _small, "light": _light,
+    "steady": _steady, "even": _even, "tens": _tens,
 }  # fmt: skip
 
 
@@ -104,6 +119,8 @@ def arrivals(shape: str, seed: int = 1) -> list[Arrival]:
     arrival comes near the grid: a queue has room or not, whatever a microsecond.
     """
     draw = random.Random(f"{shape} {seed}")
+    if shape == "tens":
+        return list(_tens(draw))
     made: list[Arrival] = []
     for packet in sorted(SHAPES[shape](draw)):
         step = packet.at_ns * 15 // MS

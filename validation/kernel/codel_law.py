@@ -200,7 +200,9 @@ class FqCodel:
         if len(self) > self._settings.limit:
             fattest = max(self._flows.values(), key=lambda flow: flow.bytes)
             half, dropped = fattest.bytes / 2, 0
-            most = min(DROP_BATCH, len(fattest.line) if self._settings.half_of_bytes else max(len(fattest.line) // 2, 1))
+            most = min(
+                DROP_BATCH, len(fattest.line) if self._settings.half_of_bytes else max(len(fattest.line) // 2, 1)
+            )
             while dropped < most and (half > 0 or not self._settings.half_of_bytes):
                 half -= self._arrivals[fattest.pop()].size
                 dropped += 1

@@ -11,7 +11,6 @@ discipline. Another one gets each packet that the discipline hands to the device
 
 from __future__ import annotations
 
-import array
 import ctypes
 import fcntl
 import json
@@ -27,7 +26,14 @@ from typing import Any
 
 DEVICE = "tun0"
 _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
-_SO_TIMESTAMPNS, _SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _ETH_P_IP, _ETH_P_ALL, _PACKET_OUTGOING = 35, 32, 33, 0x0800, 0x0003, 4
+_SO_TIMESTAMPNS, _SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _ETH_P_IP, _ETH_P_ALL, _PACKET_OUTGOING = (
+    35,
+    32,
+    33,
+    0x0800,
+    0x0003,
+    4,
+)
 _PR_SET_TIMERSLACK = 29
 _HEADERS = 28
 _BUFFER = 1 << 29
@@ -69,7 +75,7 @@ def tap() -> socket.socket:
     return made
 
 
-def feed(case: dict[str, Any]) -> dict[str, Any]:
+def feed(case: dict[str, Any], progress: Path) -> dict[str, Any]:
     """Send the arrivals of a case through its discipline.
 
     Returns:
@@ -105,6 +111,8 @@ def feed(case: dict[str, Any]) -> dict[str, Any]:
             sender.sendto(packets[number], to)
         except OSError:
             refused.append(number)
+        if number % 500 == 0:
+            progress.write_text(f"{number / len(arrivals):.3f}")
     _sleep_until(begin + arrivals[-1][0] + case["drain_ns"])
     stats.append([arrivals[-1][0] + case["drain_ns"], _stats()])
     left = []
@@ -130,7 +138,9 @@ def _sleep_until(at: int) -> None:
 
 
 def _stats() -> Any:
-    shown = subprocess.run(["tc", "-s", "-j", "qdisc", "show", "dev", DEVICE], capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        ["tc", "-s", "-j", "qdisc", "show", "dev", DEVICE], capture_output=True, text=True, check=True
+    )
     return json.loads(shown.stdout)
 
 
@@ -139,9 +149,8 @@ def main(folder: Path) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     cases = json.loads((folder / "cases.json").read_text())
     outcomes = []
-    for done, case in enumerate(cases):
-        outcomes.append(feed(case))
-        (folder / "progress").write_text(f"{(done + 1) / len(cases):.3f}")
+    for case in cases:
+        outcomes.append(feed(case, folder / "progress"))
     (folder / "outcomes.json").write_text(json.dumps(outcomes))
 
 
