@@ -106,19 +106,18 @@ def _tens(draw: random.Random) -> Iterator[Arrival]:
 
 
 SHAPES: dict[str, Callable[[random.Random], Iterator[Arrival]]] = {
-    "overload": _overload, "capable": _capable, "bursts": _bursts, "gaps": _gaps, "two-flows": _two_flows, "sparse": _sparse,
-    "ecn": _ecn, "small": _small, "light": _light,
-    "steady": _steady, "even": _even, "tens": _tens,
+    "overload": _overload, "capable": _capable, "bursts": _bursts, "gaps": _gaps, "two-flows": _two_flows,
+    "sparse": _sparse, "ecn": _ecn, "small": _small, "light": _light, "steady": _steady, "even": _even, "tens": _tens,
 }  # fmt: skip
 
 
 def arrivals(shape: str, seed: int = 1) -> list[Arrival]:
     """The packets of a shape, in order of time.
 
-    Sizes are multiples of 100 bytes, so that departures after an idle time fall on a grid of 1/15 ms from its first arrival. No other
-    arrival comes near the grid: a queue has room or not, whatever a microsecond.
+    Sizes are multiples of 100 bytes, so that departures after an idle time fall on a grid of 1/15 ms from its first
+    arrival. No other arrival comes near the grid: a microsecond does not decide whether a queue has room.
     """
-    draw = random.Random(f"{shape} {seed}")
+    draw = random.Random(f"{shape} {seed}")  # noqa: S311 - arrivals are no secret
     if shape == "tens":
         return list(_tens(draw))
     made: list[Arrival] = []

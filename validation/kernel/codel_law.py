@@ -1,7 +1,8 @@
 """CoDel and FQ-CoDel by the text of RFC 8289 and RFC 8290, with the arithmetic as a parameter.
 
-If the kernel and the simulator differ, this model with one mechanism exchanged says which mechanism it is. The simulator takes the exact
-inverse square root. Linux takes one step of Newton's method from the root before it, and counts time in units of 1,024 ns (measured).
+If the kernel and the simulator differ, this model with one mechanism exchanged shows which mechanism it is. The
+simulator takes the exact inverse square root. Linux takes one step of Newton's method from the root before it, and
+counts time in units of 1,024 ns (measured).
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import tempfile
 from collections.abc import Sequence
@@ -59,5 +60,5 @@ def simulate(lines: Sequence[str], arrivals: Sequence[Arrival], seed: int = 1) -
         sent, received = (list(packets[name]) for name in ("sent_s", "received_s"))
     # A replay begins with its first packet.
     shift = arrivals[0].at_ns - round(sent[0] * 1e9)
-    arrived = [None if at is None or at != at else round(at * 1e9) + shift for at in received]
+    arrived = [None if at is None or math.isnan(at) else round(at * 1e9) + shift for at in received]
     return Simulated(arrived, tuple(done.notes))

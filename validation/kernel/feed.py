@@ -2,11 +2,11 @@
 
     python feed.py FOLDER
 
-The folder has ``cases.json``: for each case the ``tc`` lines and the arrivals. ``outcomes.json`` is written into it. The
-program needs nothing but the standard library.
+The folder has ``cases.json``: for each case the ``tc`` lines and the arrivals. ``outcomes.json`` is written into it.
+The program needs nothing but the standard library.
 
-The device is a TUN: it has no link header, so that a packet's length is that of its IP packet. A packet socket puts packets into the
-discipline. Another one gets each packet that the discipline hands to the device, with the kernel's time.
+The device is a TUN: it has no link header, so that a packet's length is that of its IP packet. A packet socket puts
+packets into the discipline. Another one gets each packet that the discipline hands to the device, with the kernel's time.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def feed(case: dict[str, Any], progress: Path) -> dict[str, Any]:
     """Send the arrivals of a case through its discipline.
 
     Returns:
-        ``left``: number, nanosecond and ECN field of each packet that left. ``refused``: numbers of packets that the discipline
-        refused. ``late_ns``: the largest lateness of an arrival. ``stats``: what ``tc`` counts, from time to time.
+        ``left``: number, nanosecond and ECN field of each packet that left. ``refused``: numbers of packets that the
+        discipline refused. ``late_ns``: the largest lateness of an arrival. ``stats``: counters of ``tc`` over time.
     """
     tun = device()
     for line in case["tc"]:
@@ -148,9 +148,7 @@ def main(folder: Path) -> None:
     """Feed all cases."""
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     cases = json.loads((folder / "cases.json").read_text())
-    outcomes = []
-    for case in cases:
-        outcomes.append(feed(case, folder / "progress"))
+    outcomes = [feed(case, folder / "progress") for case in cases]
     (folder / "outcomes.json").write_text(json.dumps(outcomes))
 
 

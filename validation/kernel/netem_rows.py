@@ -38,27 +38,28 @@ class Line:
         return [*self.above, f"{BELOW}{self.words}" if self.above else f"qdisc add dev {DEVICE} root {self.words}"]
 
 
-EXACT = tuple(
-    Line(f"netem {words}", shape)
-    for words, shape in (
-        ("delay 20ms", "light"),
-        ("delay 20.005ms limit 20", "tens"),
-        ("delay 20ms limit 20", "bursts"),
-        ("delay 100ms rate 12mbit limit 60", "overload"),
-        ("delay 20ms rate 12mbit", "overload"),
-        ("delay 50ms rate 100mbit", "bursts"),
-        ("rate 12mbit", "overload"),
-        ("rate 12mbit limit 50", "overload"),
-        ("rate 12mbit limit 30", "small"),
-        ("delay 20ms loss 100%", "light"),
-        ("delay 20.005ms duplicate 100% limit 30", "tens"),
-        ("rate 12mbit 14", "overload"),
-        ("rate 12mbit 0 48 5", "light"),
-        ("delay 20ms reorder 100% gap 5", "light"),
-        ("slot 50ms", "light"),
-        ("delay 20ms slot 40ms packets 3", "light"),
-    )
-) + (Line("netem delay 20ms limit 50", "overload", LINK),)
+_DECIDED = (
+    ("delay 20ms", "light"),
+    ("delay 20.005ms limit 20", "tens"),
+    ("delay 20ms limit 20", "bursts"),
+    ("delay 100ms rate 12mbit limit 60", "overload"),
+    ("delay 20ms rate 12mbit", "overload"),
+    ("delay 50ms rate 100mbit", "bursts"),
+    ("rate 12mbit", "overload"),
+    ("rate 12mbit limit 50", "overload"),
+    ("rate 12mbit limit 30", "small"),
+    ("delay 20ms loss 100%", "light"),
+    ("delay 20.005ms duplicate 100% limit 30", "tens"),
+    ("rate 12mbit 14", "overload"),
+    ("rate 12mbit 0 48 5", "light"),
+    ("delay 20ms reorder 100% gap 5", "light"),
+    ("slot 50ms", "light"),
+    ("delay 20ms slot 40ms packets 3", "light"),
+)
+EXACT = (
+    *(Line(f"netem {words}", shape) for words, shape in _DECIDED),
+    Line("netem delay 20ms limit 50", "overload", LINK),
+)
 
 DRAWN = tuple(
     Line(f"netem {words}", "even", draws=True)
@@ -80,7 +81,8 @@ DRAWN = tuple(
 LINES = EXACT + DRAWN
 
 HEAD = (
-    "line", "arrivals", "packets", "arrived: Linux, here", "packets that differ", "arrives later in Linux", "delay at 10, 50, 90 %: Linux",
+    "line", "arrivals", "packets", "arrived: Linux, here", "packets that differ", "arrives later in Linux",
+    "delay at 10, 50, 90 %: Linux",
     "here", "out of order: Linux, here", "copies in Linux", "not converted",
 )  # fmt: skip
 

@@ -204,8 +204,8 @@ def line(row: Row, linux: Decisions, ours: Decisions) -> list[str]:
 
 
 HEAD = (
-    "queue", "arrivals", "packets", "dropped: Linux, here", "marked: Linux, here", "packets that differ", "leaves later in Linux",
-    "Linux and the model of Linux differ", "here and the model of the RFC differ",
+    "queue", "arrivals", "packets", "dropped: Linux, here", "marked: Linux, here", "packets that differ",
+    "leaves later in Linux",    "Linux and the model of Linux differ", "here and the model of the RFC differ",
 )  # fmt: skip
 
 
@@ -215,14 +215,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-REPEATS = 2
+REPEATS = 1
 """Runs of a discipline that draws."""
 SEEDS = 20
 """Runs of ours beside it."""
 
 
 def windows(row: Row, decisions: Decisions) -> list[tuple[float, float]]:
-    """For each second of arrivals: the share that was dropped, and the mean queueing delay of the others in milliseconds."""
+    """For each second of arrivals: the share dropped, and the mean queueing delay of the others in milliseconds."""
     packets = arrivals(row.shape)
     found = []
     for second in range(packets[-1].at_ns // 10**9 + 1):
