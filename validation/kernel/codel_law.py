@@ -57,6 +57,7 @@ class Settings:
     limit: int = 1000
     mtu: int = 1500
     ecn: bool = False
+    ce_threshold: float = math.inf
     root: Root = exact
     unit: int = 0
     overload_counts: bool = False
@@ -121,7 +122,15 @@ class Waiting:
         return True
 
     def dequeue(self, now: float) -> int | None:
-        """RFC 8289 §5.5."""
+        """RFC 8289 §5.5, and marking above ``ce_threshold`` (RFC 8290 §5.2.7)."""
+        number = self._controlled(now)
+        if number is not None:
+            arrival = self.arrivals[number]
+            if now - arrival.at_ns > self.settings.ce_threshold and arrival.ecn not in (NOT_ECT, CE):
+                self.marked.add(number)
+        return number
+
+    def _controlled(self, now: float) -> int | None:
         number, above = self._take(now)
         if number is None:
             self.dropping = False

@@ -6,7 +6,8 @@ The folder has ``cases.json``: for each case the ``tc`` lines and the arrivals. 
 The program needs nothing but the standard library.
 
 The device is a TUN: it has no link header, so that a packet's length is that of its IP packet. A packet socket puts
-packets into the discipline. Another one gets each packet that the discipline hands to the device, with the kernel's time.
+packets into the discipline. Another one gets each packet that the discipline hands to the device, with the kernel's
+time.
 """
 
 from __future__ import annotations

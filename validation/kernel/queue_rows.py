@@ -92,9 +92,9 @@ def _codel() -> list[Row]:
         *_rows("codel limit 100 target 1.03ms interval 20.53ms", quick | {"limit": "100 packets"},
                "overload bursts two-flows small gaps", replace(fast, limit=100)),
         *_rows("codel interval 99.53ms ecn", words | {"ecn": True}, "capable ecn", replace(slow, ecn=True)),
-        *_rows("codel target 1.03ms interval 20.53ms ecn", quick | {"ecn": True}, "ecn", replace(fast, ecn=True)),
         *_rows("codel target 5.03ms interval 50.47ms ce_threshold 2.04ms",
-               {"kind": "codel", "target": "5.03 ms", "interval": "50.47 ms", "ce_threshold": "2.04 ms"}, "ecn"),
+               {"kind": "codel", "target": "5.03 ms", "interval": "50.47 ms", "ce_threshold": "2.04 ms"}, "ecn",
+               Settings(interval=50_470 * US, target=5030 * US, ce_threshold=2040 * US)),
     ]  # fmt: skip
 
 

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +98,8 @@ def _linux(outcome: Mapping[str, Any], packets: Sequence[Arrival]) -> Decisions:
     return Decisions(left, frozenset(marked), frozenset(outcome["refused"]))
 
 
-def of_ours(rows: Sequence[Row], seed: int = 1) -> list[Decisions]:
-    """Decisions of our queues.
+def of_ours(rows: Sequence[Row], seeds: Iterable[int] = repeat(1)) -> list[Decisions]:
+    """Decisions of our queues, each with its seed.
 
     Raises:
         RuntimeError: Cargo or the program failed.
@@ -113,7 +114,7 @@ def of_ours(rows: Sequence[Row], seed: int = 1) -> list[Decisions]:
             "seed": seed,
             "arrivals": packet,
         }
-        for row, packet in zip(rows, packets, strict=True)
+        for row, packet, seed in zip(rows, packets, seeds, strict=False)
     ]
     decided = json.loads(_output([f"{target}/debug/examples/decisions"], json.dumps(cases)))
     return [_ours(decisions, packet) for decisions, packet in zip(decided, packets, strict=True)]
@@ -261,7 +262,7 @@ def parts(linux: Sequence[Decisions], ours: Sequence[Decisions], netem: Sequence
     lines = netem_rows.LINES
     cells: list[list[str]] = []
     for number, row in enumerate(CHANCE):
-        mine = [of_ours([row], seed)[0] for seed in range(1, SEEDS + 1)]
+        mine = of_ours([row] * SEEDS, range(1, SEEDS + 1))
         cells += chance(row, drawn[REPEATS * number : REPEATS * (number + 1)], mine)
     converted = (
         netem_rows.cells(row, outcome, netem_rows.ours(row)) for row, outcome in zip(lines, netem, strict=True)

@@ -1,8 +1,8 @@
 """RED between "nothing" and "every packet": decisions that follow from the average alone, as Linux keeps it (measured).
 
-The average is a whole number of bytes with a fraction of ``power`` bits, and the step towards the queue is cut to that.
-It does not fall while the queue is empty: HTB does not ask an empty queue for a packet, so that RED does not see that it
-is idle.
+The average is a whole number of bytes with a fraction of ``power`` bits; the step towards the queue is cut to that. It
+does not fall while the queue is empty: HTB does not ask an empty queue for a packet, so that RED does not notice that
+it is idle.
 """
 
 from __future__ import annotations
