@@ -96,14 +96,16 @@ def cells(line: Line, outcome: Mapping[str, Any], simulated: Simulated) -> list[
     """The cells of a row."""
     packets = arrivals(line.shape)
     there: dict[int, int] = {}
-    for number, at, _ in outcome["left"]:
+    # netem may have corrupted the number itself.
+    known = [(number, at) for number, at, _ in outcome["left"] if number < len(packets)]
+    for number, at in known:
         there.setdefault(number, at)
     here = {number: at for number, at in enumerate(simulated.arrived) if at is not None}
     both = there.keys() & here.keys()
     later = [there[number] - here[number] for number in both]
     least, most = (min(later) / 1e6, max(later) / 1e6) if later else (0.0, 0.0)
     near = -0.002 <= least <= most <= 0.002
-    copies = len(outcome["left"]) - len(there)
+    copies = len(known) - len(there)
     return [
         f"`{' / '.join(('htb 12mbit', line.words)) if line.above else line.words}`",
         line.shape,
