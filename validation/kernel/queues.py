@@ -217,7 +217,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 REPEATS = 1
-"""Runs of a discipline that draws."""
+"""Runs of a discipline of Linux that draws."""
 SEEDS = 20
 """Runs of ours beside it."""
 
@@ -243,7 +243,7 @@ def chance(row: Row, linux: Sequence[Decisions], ours: Sequence[Decisions]) -> I
         for value, shown in ((0, "{:.1%}"), (1, "{:.1f} ms")):
             for runs in (theirs, mine):
                 of = sorted(run[second][value] for run in runs)
-                cells.append(" to ".join(shown.format(end) for end in (of[0], of[-1])))
+                cells.append(" to ".join(shown.format(end) for end in dict.fromkeys((of[0], of[-1]))))
         yield cells
 
 
