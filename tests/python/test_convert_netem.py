@@ -280,6 +280,7 @@ def test_the_rate_of_an_htb_class_is_the_links() -> None:
         ("netem delay 10ms reorder 25% gap 5", "gap"),
         ("netem delay 10ms 1ms distribution paretonormal", "paretonormal"),
         ("netem rate 1mbit 20", "overhead"),
+        ("netem rate 1mbit -14", "overhead"),
         ("tbf rate 1mbit burst 100kb limit 10000", "token bucket"),
         ("tbf rate 1mbit burst 1600 limit 10000 peakrate 2mbit mtu 1500", "peakrate"),
         ("cake bandwidth 20mbit", "cake"),

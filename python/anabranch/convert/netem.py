@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from itertools import dropwhile
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -152,7 +153,8 @@ def _command(text: Text, words: list[Word], devices: dict[str, _Device], notes: 
         return
     # `ip netns exec NAME tc …`: the same name there is another interface.
     place = " ".join(word.text for word in words[:start])
-    rest = [word for word in words[start + 1 :] if not word.text.startswith("-")]
+    # Options of tc come before its object; later a minus begins a number, as the overhead of netem's rate may be.
+    rest = list(dropwhile(lambda word: word.text.startswith("-"), words[start + 1 :]))
     if len(rest) < 2:
         raise text.error(words[start].at, "a tc command without an object; `tc qdisc add dev …` was expected")
     subject, verb, arguments = rest[0], rest[1], rest[2:]

@@ -14,7 +14,8 @@
 //!
 //! # Differs from Linux
 //! - What `tc-cake(8)` documents is here under its names, as far as below. `limit` is 4 MiB by default; Linux makes it four
-//!   times what `rtt` holds at the bandwidth, if that is more. Not compared with its figures.
+//!   times what `rtt` holds at the bandwidth, if that is more.
+//! - Linux signals at the first packet beyond the target (measured: `docs/validation/kernel-queues.md`).
 //!
 //! # Not implemented
 //! - The ACK filter, which needs the TCP header; NAT look-up; `autorate-ingress`, `ingress`; washing of DSCPs; `precedence`,

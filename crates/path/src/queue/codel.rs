@@ -8,7 +8,9 @@
 //!
 //! # Differs from Linux
 //! - What `tc-codel(8)` documents is here: `limit`, `target`, `interval`, `ecn`, `ce_threshold`, with its
-//!   defaults. The square root is exact; how Linux reckons it is not compared here.
+//!   defaults.
+//! - The square root is exact. Linux takes one step of Newton's method from the last root, so that its second interval is
+//!   0.5 of the first instead of 0.71 (measured: `docs/validation/kernel-queues.md`).
 //!
 //! # Not implemented
 //! - `mtu` does not follow the largest packet seen: it is a parameter.

@@ -9,6 +9,9 @@
 //! - `quantum` is 1,500 bytes by default where RFC 8290 §5.2.4 has 1,514: packets here are IP packets, without an
 //!   Ethernet header.
 //! - `memory_limit` (tc-fq_codel(8)) counts packets' own bytes, not those of buffers, and is off unless given.
+//! - Linux compares `mtu` with the backlog of all queues, takes half of the bytes of the fattest queue instead of half of its
+//!   packets, and adds packets dropped by an overload to `count` (measured: `docs/validation/kernel-queues.md`). So does
+//!   its CoDel differ.
 //! - A connection is told by its number, not by addresses and ports; which connections share a queue differs
 //!   from seed to seed, and stays within a run.
 //!

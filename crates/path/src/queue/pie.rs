@@ -13,7 +13,8 @@
 //!
 //! # Differs from Linux
 //! - `tc-pie(8)` has integers for `alpha` and `beta` and `bytemode`, and always takes the randomness of §5.4 down, which
-//!   is `derandomize` here. Not compared with its figures.
+//!   is `derandomize` here.
+//! - Linux updates by a timer that counts ticks of its clock (measured: `docs/validation/kernel-queues.md`).
 //!
 //! # Not implemented
 //! - Setting PIE inactive while the queue is short (§5.3); probabilities by packet size.

@@ -35,6 +35,8 @@
 //! - Linux measures in bytes only, takes weight and slope as powers of two, and drops where the average exceeds the maximum only if
 //!   `harddrop` is set; otherwise it marks (tc-red(8)). After an idle time it takes a table for the
 //!   power.
+//! - Linux's average is a whole number with as many bits of fraction as `weight` has (measured:
+//!   `docs/validation/kernel-queues.md`).
 //!
 //! # Not implemented
 //! - Adaptive RED's choice of weight and thresholds from the link's rate: write them.

@@ -1,0 +1,15 @@
+//! Decisions of queues over recorded arrivals: a JSON list of cases from standard input, of their decisions to standard output.
+//!
+//! `validation/kernel/queues.py` sets them beside those of the kernel's queues.
+
+#[path = "../tests/all/queue/decisions.rs"]
+mod decisions;
+
+use std::{error::Error, io};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let cases: Vec<decisions::Case> = serde_json::from_reader(io::stdin().lock())?;
+    let decided: Vec<_> = cases.iter().map(decisions::decide).collect();
+    serde_json::to_writer(io::stdout().lock(), &decided)?;
+    Ok(())
+}

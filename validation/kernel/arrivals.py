@@ -1,0 +1,129 @@
+"""Arrivals for queues: shapes of traffic, each the same from a fixed seed.
+
+A packet of 1,500 bytes takes 1 ms on the link of the comparison (12 Mbit/s).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+NOT_ECT, ECT1, ECT0, CE = range(4)
+MS = 1_000_000
+IDLE_NS = 5 * MS
+"""A gap from which on the link is idle, or on the grid."""
+MARGIN_NS = 8_000
+"""The least distance of an arrival from the grid."""
+
+
+class Arrival(NamedTuple):
+    """A packet that arrives.
+
+    Attributes:
+        at_ns: Nanoseconds.
+        size: Bytes of the IP packet.
+        flow: Its flow.
+        ecn: Its ECN field.
+    """
+
+    at_ns: int
+    size: int
+    flow: int
+    ecn: int
+
+
+def _train(
+    draw: random.Random, span_ms: tuple[float, float], every_us: float, packet: tuple[int, int, int]
+) -> Iterator[Arrival]:
+    """Packets of one flow, ``every_us`` apart on average: each gap is half to one and a half of that."""
+    at, end = int(span_ms[0] * MS), int(span_ms[1] * MS)
+    while True:
+        at += round(every_us * draw.uniform(500, 1500))
+        if at >= end:
+            return
+        yield Arrival(at, *packet)
+
+
+def _overload(draw: random.Random) -> Iterator[Arrival]:
+    yield from _train(draw, (0, 1000), 750, (1500, 0, NOT_ECT))
+
+
+def _capable(draw: random.Random) -> Iterator[Arrival]:
+    yield from _train(draw, (0, 1000), 750, (1500, 0, ECT0))
+
+
+def _bursts(draw: random.Random) -> Iterator[Arrival]:
+    for start in range(0, 1200, 120):
+        yield from _train(draw, (start, start + 3), 3000 / draw.randint(20, 150), (1500, 0, NOT_ECT))
+
+
+def _gaps(draw: random.Random) -> Iterator[Arrival]:
+    for start, end in ((0, 300), (420, 640), (655, 900), (1400, 1700)):
+        yield from _train(draw, (start, end), 720, (1500, 0, NOT_ECT))
+
+
+def _two_flows(draw: random.Random) -> Iterator[Arrival]:
+    yield from _train(draw, (0, 1), 100, (1500, 0, NOT_ECT))
+    yield from _train(draw, (0, 800), 1100, (1500, 0, NOT_ECT))
+    yield from _train(draw, (0, 800), 900, (700, 1, NOT_ECT))
+
+
+def _sparse(draw: random.Random) -> Iterator[Arrival]:
+    yield from _train(draw, (0, 1), 100, (1500, 0, NOT_ECT))
+    yield from _train(draw, (0, 800), 1300, (1500, 0, NOT_ECT))
+    yield from _train(draw, (0, 800), 1600, (1000, 1, ECT0))
+    yield from _train(draw, (0, 800), 20_000, (200, 2, NOT_ECT))
+
+
+def _ecn(draw: random.Random) -> Iterator[Arrival]:
+    yield from _train(draw, (0, 1), 100, (1500, 0, NOT_ECT))
+    for flow, ecn in enumerate((NOT_ECT, ECT1, ECT0, CE)):
+        yield from _train(draw, (0, 800), 3000, (1500, flow, ecn))
+
+
+def _small(draw: random.Random) -> Iterator[Arrival]:
+    yield from _train(draw, (0, 1), 10, (100, 0, NOT_ECT))
+    yield from _train(draw, (1, 90), 45, (100, 0, NOT_ECT))
+
+
+def _light(draw: random.Random) -> Iterator[Arrival]:
+    yield from _train(draw, (0, 1500), 5000, (1000, 0, NOT_ECT))
+
+
+def _steady(draw: random.Random) -> Iterator[Arrival]:
+    yield from _train(draw, (0, 4000), 900, (1500, 0, NOT_ECT))
+
+
+def _even(draw: random.Random) -> Iterator[Arrival]:
+    yield from _train(draw, (0, 3000), 2000, (1000, 0, NOT_ECT))
+
+
+def _tens(draw: random.Random) -> Iterator[Arrival]:
+    """Times are multiples of 10 µs."""
+    for packet in _train(draw, (0, 1000), 750, (1500, 0, NOT_ECT)):
+        yield packet._replace(at_ns=packet.at_ns // 10_000 * 10_000)
+
+
+SHAPES: dict[str, Callable[[random.Random], Iterator[Arrival]]] = {
+    "overload": _overload, "capable": _capable, "bursts": _bursts, "gaps": _gaps, "two-flows": _two_flows,
+    "sparse": _sparse, "ecn": _ecn, "small": _small, "light": _light, "steady": _steady, "even": _even, "tens": _tens,
+}  # fmt: skip
+
+
+def arrivals(shape: str, seed: int = 1) -> list[Arrival]:
+    """The packets of a shape, in order of time.
+
+    Sizes are multiples of 100 bytes, so that departures after an idle time fall on a grid of 1/15 ms from its first
+    arrival. No other arrival comes near the grid: a microsecond does not decide whether a queue has room.
+    """
+    draw = random.Random(f"{shape} {seed}")  # noqa: S311 - arrivals are no secret
+    if shape == "tens":
+        return list(_tens(draw))
+    made: list[Arrival] = []
+    for packet in sorted(SHAPES[shape](draw)):
+        step = packet.at_ns * 15 // MS
+        idle = not made or packet.at_ns - made[-1].at_ns > IDLE_NS
+        at = step * MS // 15 + (0 if idle else draw.randrange(MARGIN_NS, MS // 15 - MARGIN_NS, 1000))
+        made.append(packet._replace(at_ns=at))
+    return sorted(made)

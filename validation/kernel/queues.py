@@ -1,0 +1,307 @@
+"""Queues of a Linux kernel in virtual time beside ours, packet by packet, over the same arrivals.
+
+    python validation/kernel/queues.py            # prints the tables of docs/validation/kernel-queues.md
+    python validation/kernel/queues.py --write    # brings the page and validation/data/kernel-queues.json up to date
+    python validation/kernel/queues.py --check    # exit status 1 if one of them is not
+
+Needs a kernel that ``anabranch kernel build`` has made, and cargo.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "validation"))
+
+from anabranch.errors import RunFailedError, UserError  # noqa: E402
+from anabranch.kernel.images import chosen  # noqa: E402
+from anabranch.kernel.machine import Job  # noqa: E402
+
+from comparison.pages import fill  # noqa: E402
+from kernel import netem_rows  # noqa: E402
+from kernel.arrivals import CE, Arrival, arrivals  # noqa: E402
+from kernel.queue_rows import CHANCE, RATE, ROWS, Row  # noqa: E402
+
+PAGE = ROOT / "docs/validation/kernel-queues.md"
+DATA = ROOT / "validation/data/kernel-queues.json"
+FEED = Path(__file__).with_name("feed.py")
+BUILD = ("cargo", "build", "--quiet", "--locked", "-p", "anabranch-path", "--example", "decisions")
+DRAIN_NS = 3 * 10**9
+NEAR_NS = 2_000
+"""Times that are this near are equal: an arrival in the guest is late by about 1.3 µs."""
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What became of packets.
+
+    Attributes:
+        left: The nanosecond at which each packet left that left, in order of leaving.
+        marked: Packets that were marked.
+        refused: Packets that were dropped as they arrived, as far as it is known.
+    """
+
+    left: Mapping[int, float]
+    marked: frozenset[int]
+    refused: frozenset[int] = frozenset()
+
+    def dropped(self, packets: int) -> set[int]:
+        """Packets that did not leave."""
+        return set(range(packets)) - set(self.left)
+
+
+def there(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Feed disciplines of a kernel in virtual time, as ``feed.py`` does.
+
+    Raises:
+        UserError: There is no kernel.
+        RunFailedError: The kernel or a command in it failed.
+    """
+    image = chosen()
+    with Job() as job:
+        (job.folder / "cases.json").write_text(json.dumps(cases), "utf-8")
+        ended = job.run(image, [sys.executable, str(FEED), str(Job.INSIDE)])
+        if ended.status != 0:
+            raise RunFailedError(f"the feeder ended with {ended.status}: {ended.err.strip()}")
+        outcomes: list[dict[str, Any]] = json.loads((job.folder / "outcomes.json").read_text("utf-8"))
+    for outcome in outcomes:
+        if "error" in outcome:
+            raise RunFailedError(outcome["error"])
+    return outcomes
+
+
+def case(tc: Sequence[str], packets: Sequence[Arrival]) -> dict[str, Any]:
+    """A case of the feeder."""
+    return {"tc": list(tc), "arrivals": packets, "drain_ns": DRAIN_NS}
+
+
+def of_linux(rows: Sequence[Row]) -> list[Decisions]:
+    """Decisions of the kernel's queues."""
+    packets = [arrivals(row.shape) for row in rows]
+    outcomes = there([case(row.tc, packet) for row, packet in zip(rows, packets, strict=True)])
+    return [_linux(outcome, packet) for outcome, packet in zip(outcomes, packets, strict=True)]
+
+
+def _linux(outcome: Mapping[str, Any], packets: Sequence[Arrival]) -> Decisions:
+    left = {number: float(at) for number, at, _ in outcome["left"]}
+    marked = (number for number, _, ecn in outcome["left"] if ecn == CE != packets[number].ecn)
+    return Decisions(left, frozenset(marked), frozenset(outcome["refused"]))
+
+
+def of_ours(rows: Sequence[Row], seeds: Iterable[int] = repeat(1)) -> list[Decisions]:
+    """Decisions of our queues, each with its seed.
+
+    Raises:
+        RuntimeError: Cargo or the program failed.
+    """
+    target = json.loads(_output(["cargo", "metadata", "--no-deps", "--format-version", "1"]))["target_directory"]
+    _output(BUILD)
+    packets = [arrivals(row.shape) for row in rows]
+    cases = [
+        {
+            "queue": {row.queue["kind"]: {key: value for key, value in row.queue.items() if key != "kind"}},
+            "rate": None if row.shapes else RATE,
+            "seed": seed,
+            "arrivals": packet,
+        }
+        for row, packet, seed in zip(rows, packets, seeds, strict=False)
+    ]
+    decided = json.loads(_output([f"{target}/debug/examples/decisions"], json.dumps(cases)))
+    return [_ours(decisions, packet) for decisions, packet in zip(decided, packets, strict=True)]
+
+
+def _ours(decisions: Sequence[Mapping[str, Any]], packets: Sequence[Arrival]) -> Decisions:
+    order = sorted((d["left"], number) for number, d in enumerate(decisions) if d["left"] is not None)
+    marked = (
+        n for n, (d, packet) in enumerate(zip(decisions, packets, strict=True)) if d["marked"] and packet.ecn != CE
+    )
+    refused = (n for n, (d, packet) in enumerate(zip(decisions, packets, strict=True)) if d["dropped"] == packet.at_ns)
+    return Decisions({number: float(at) for at, number in order}, frozenset(marked), frozenset(refused))
+
+
+def _output(command: Sequence[str], text: str | None = None) -> str:
+    done = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers in few characters: ``3-5 9``."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+
+
+def record(row: Row, decisions: Decisions) -> dict[str, str]:
+    """Decisions as they are kept: dropped and marked packets, and a hash of the order in which the others left."""
+    order = ",".join(map(str, decisions.left))
+    return {
+        "dropped": ranges(decisions.dropped(len(arrivals(row.shape)))),
+        "marked": ranges(decisions.marked),
+        "order": sha256(order.encode()).hexdigest()[:12],
+    }
+
+
+def records(
+    rows: Sequence[Row], linux: Sequence[Decisions], ours: Sequence[Decisions], netem: Sequence[Mapping[str, Any]]
+) -> str:
+    """The file of recorded decisions: a line for each row and side, and for each line of netem without draws."""
+    lines = []
+    for row, of_kernel, of_us in zip(rows, linux, ours, strict=True):
+        for side, decisions in (("linux", of_kernel), ("anabranch", of_us)):
+            lines.append(json.dumps({"row": row.name, "side": side, **record(row, decisions)}, ensure_ascii=False))
+    for of, outcome in zip(netem_rows.LINES, netem, strict=True):
+        if not of.draws:
+            arrived = ranges({number for number, _, _ in outcome["left"]})
+            lines.append(json.dumps({"row": of.name, "side": "linux", "arrived": arrived}))
+    return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+def recorded() -> dict[tuple[str, str], dict[str, str]]:
+    """The recorded decisions, by row and side."""
+    kept: list[dict[str, str]] = json.loads(DATA.read_text("utf-8"))
+    return {(line.pop("row"), line.pop("side")): line for line in kept}
+
+
+def differing(one: Decisions, other: Decisions) -> int:
+    """Packets that one side drops and the other does not, or that one side marks and the other does not."""
+    return len((one.left.keys() ^ other.left.keys()) | (one.marked ^ other.marked))
+
+
+def early_late(linux: Decisions, ours: Decisions) -> tuple[float, float]:
+    """By how many microseconds packets that left on both sides left later there, from the least to the most."""
+    times = [linux.left[number] - ours.left[number] for number in linux.left.keys() & ours.left.keys()]
+    return min(times) / 1000, max(times) / 1000
+
+
+def line(row: Row, linux: Decisions, ours: Decisions) -> list[str]:
+    """The cells of a row."""
+    packets = arrivals(row.shape)
+    low, high = early_late(linux, ours)
+    near = max(-low, high) * 1000 <= NEAR_NS
+    cells = [f"`{row.qdisc}`", row.shape, str(len(packets))]
+    cells += [f"{len(linux.dropped(len(packets)))}, {len(ours.dropped(len(packets)))}"]
+    cells += [f"{len(linux.marked)}, {len(ours.marked)}" if linux.marked or ours.marked else "–"]
+    cells += [str(differing(linux, ours)), "less than 2 µs" if near else f"{low / 1000:+.1f} to {high / 1000:+.1f} ms"]
+    for side, is_linux in ((linux, True), (ours, False)):
+        model = row.modelled(packets, linux=is_linux)
+        cells.append("–" if model is None else str(differing(side, Decisions(model[0], frozenset(model[1])))))
+    return cells
+
+
+HEAD = (
+    "queue", "arrivals", "packets", "dropped: Linux, here", "marked: Linux, here", "packets that differ",
+    "leaves later in Linux",    "Linux and the model of Linux differ", "here and the model of the RFC differ",
+)  # fmt: skip
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+REPEATS = 1
+"""Runs of a discipline of Linux that draws."""
+SEEDS = 20
+"""Runs of ours beside it."""
+
+
+def windows(row: Row, decisions: Decisions) -> list[tuple[float, float]]:
+    """For each second of arrivals: the share dropped, and the mean queueing delay of the others in milliseconds."""
+    packets = arrivals(row.shape)
+    found = []
+    for second in range(packets[-1].at_ns // 10**9 + 1):
+        numbers = [number for number, packet in enumerate(packets) if packet.at_ns // 10**9 == second]
+        delays = [
+            (decisions.left[number] - packets[number].at_ns) / 1e6 for number in numbers if number in decisions.left
+        ]
+        found.append((1 - len(delays) / len(numbers), sum(delays) / max(len(delays), 1)))
+    return found
+
+
+def chance(row: Row, linux: Sequence[Decisions], ours: Sequence[Decisions]) -> Iterable[list[str]]:
+    """The cells of a discipline that draws, a row for each second."""
+    theirs, mine = ([windows(row, decisions) for decisions in runs] for runs in (linux, ours))
+    for second in range(len(theirs[0])):
+        cells = [f"`{row.qdisc}`", f"{second} to {second + 1} s"]
+        for value, shown in ((0, "{:.1%}"), (1, "{:.1f} ms")):
+            for runs in (theirs, mine):
+                of = sorted(run[second][value] for run in runs)
+                cells.append(" to ".join(shown.format(end) for end in dict.fromkeys((of[0], of[-1]))))
+        yield cells
+
+
+CHANCE_HEAD = ("queue", "arrivals", "dropped: Linux", "here", "queueing delay: Linux", "here")
+
+
+def parts(linux: Sequence[Decisions], ours: Sequence[Decisions], netem: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The generated parts of the page.
+
+    Args:
+        linux: Decisions of the kernel in the rows.
+        ours: Decisions of the simulator in the rows.
+        netem: Outcomes of the lines of netem in the kernel.
+    """
+    drawn = of_linux([row for row in CHANCE for _ in range(REPEATS)])
+    lines = netem_rows.LINES
+    cells: list[list[str]] = []
+    for number, row in enumerate(CHANCE):
+        mine = of_ours([row] * SEEDS, range(1, SEEDS + 1))
+        cells += chance(row, drawn[REPEATS * number : REPEATS * (number + 1)], mine)
+    converted = (
+        netem_rows.cells(row, outcome, netem_rows.ours(row)) for row, outcome in zip(lines, netem, strict=True)
+    )
+    return {
+        "rows": table(HEAD, (line(*of) for of in zip(ROWS, linux, ours, strict=True))),
+        "chance": table(CHANCE_HEAD, cells),
+        "netem": table(netem_rows.HEAD, converted),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare all rows."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    todo = parser.add_mutually_exclusive_group()
+    todo.add_argument("--write", action="store_true", help="bring page and recorded decisions up to date")
+    todo.add_argument(
+        "--check", action="store_true", help="exit status 1 if page or recorded decisions are out of date"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        linux, ours = of_linux(ROWS), of_ours(ROWS)
+        netem = there([case(of.tc, arrivals(of.shape)) for of in netem_rows.LINES])
+        made = parts(linux, ours, netem)
+    except (UserError, RunFailedError, RuntimeError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    if not (options.write or options.check):
+        print("\n\n".join(made.values()))
+        return 0
+    new = {PAGE: fill(PAGE.read_text("utf-8"), made, str(PAGE)), DATA: records(ROWS, linux, ours, netem)}
+    stale = [path for path, text in new.items() if not path.exists() or path.read_text("utf-8") != text]
+    for path in stale:
+        if options.write:
+            path.write_text(new[path], "utf-8")
+        else:
+            print(f"{path.relative_to(ROOT)} is out of date", file=sys.stderr)
+    return 1 if options.check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
