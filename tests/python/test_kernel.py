@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from anabranch.errors import RunFailedError, UserError
-from anabranch.kernel import build, images
+from anabranch.kernel import build, failures, images, processor
 from anabranch.kernel.images import Image
 from anabranch.kernel.machine import Job
 
@@ -25,6 +28,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def a_library() -> Path:
+    """A library that any program may load first."""
+    paths = (line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines())
+    return next(Path(path) for path in paths if Path(path).name.startswith(("libc.so", "libc-", "ld-musl")))
+
+
 def planted(cache: Path, release: str, script: str = "exit 0") -> Image:
     """An image whose kernel is a shell script: its arguments are the kernel's command line."""
     folder = cache / f"{release}-0123"
@@ -32,6 +41,7 @@ def planted(cache: Path, release: str, script: str = "exit 0") -> Image:
     linux = folder / images.LINUX
     linux.write_text(f"#!/bin/sh\nfor word; do case $word in job=*) job=${{word#job=}} ;; esac; done\n{script}\n")
     (folder / images.INIT).write_text("#!/bin/sh\n")
+    (folder / images.PRELOAD).symlink_to(a_library())
     for path in (linux, folder / images.INIT):
         path.chmod(0o755)
     facts = {"release": release, "recipe": "0123", "source": "a tree"}
@@ -86,7 +96,22 @@ def test_a_job_leaves_status_and_output(cache: Path) -> None:
     ("script", "message"),
     [
         ("echo 'Kernel panic - not syncing: no init'; exit 134", "panicked\n  Kernel panic - not syncing: no init"),
-        ("echo 'Out of memory: Killed process 9'; exit 0", "has too little memory\n  Out of memory: Killed process 9"),
+        (
+            "echo 'Out of memory and no killable processes'; exit 134",
+            "has too little memory\n  Out of memory and no killable processes\n"
+            "  give it more, in MiB: ANABRANCH_KERNEL_MEMORY=2048",
+        ),
+        (
+            'echo "linux: version \\`GLIBC_2.99\' not found"; exit 1',
+            "was built for another C library than this machine's\n  linux: version `GLIBC_2.99' not found\n"
+            "  type: anabranch kernel build 6.12",
+        ),
+        (
+            "echo 'check_ptrace : ptrace failed, errno = 1'; exit 1",
+            "may not trace its processes: this machine forbids ptrace\n  check_ptrace : ptrace failed, errno = 1\n"
+            "  see /proc/sys/kernel/yama/ptrace_scope, and in a container its seccomp profile",
+        ),
+        ("kill -9 $$", "was killed by another program, perhaps for want of memory"),
         ("exit 7", "ended with status 7"),
     ],
 )
@@ -96,15 +121,154 @@ def test_a_kernel_that_stops_is_one_message_with_its_console(cache: Path, script
     assert str(failed.value) == f"the kernel 6.12.1 {message}"
 
 
+def test_a_program_that_the_guest_killed_for_memory_is_said_with_what_to_type(cache: Path) -> None:
+    image = planted(cache, "6.12.1", "echo 'Out of memory: Killed process 9 (python3)'; echo 137 >\"$job/status\"")
+    with Job() as job, pytest.raises(RunFailedError) as failed:
+        job.run(image, ["true"], memory_mib=64)
+    assert str(failed.value) == (
+        "the guest's memory of 64 MiB is too small\n  give it more, in MiB: ANABRANCH_KERNEL_MEMORY=128"
+    )
+
+
+def test_a_kernel_of_another_machine_does_not_start(cache: Path) -> None:
+    image = planted(cache, "6.12.1")
+    image.linux.write_bytes(b"\x7fELF")
+    with Job() as job, pytest.raises(RunFailedError) as failed:
+        job.run(image, ["true"])
+    assert str(failed.value) == (
+        f"the kernel {image.linux} does not start: Exec format error\n  type: anabranch kernel build 6.12"
+    )
+
+
+@pytest.mark.parametrize("given", ["much", "0", "-5", "7"])
+def test_a_memory_that_is_no_number_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("ANABRANCH_KERNEL_MEMORY", given)
+    with Job() as job, pytest.raises(UserError) as refused:
+        job.run(planted(cache, "6.12.1"), ["true"])
+    assert str(refused.value) == f"ANABRANCH_KERNEL_MEMORY={given}: a number of MiB was expected, 32 or more"
+
+
+def test_the_memory_lies_where_there_is_space_for_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Detects a guest that dies later of a shared memory of 64 MiB, as containers have it."""
+    monkeypatch.setattr(failures, "free_mib", lambda folder: 64 if folder.endswith("/shm") else 5000)
+    image = planted(cache, "6.12.1", 'echo "$TMPDIR" >"$job/out"; : >"$job/err"; echo 0 >"$job/status"')
+    with Job() as job:
+        assert job.run(image, ["true"]).out.strip() == tempfile.gettempdir()
+    monkeypatch.setattr(failures, "free_mib", lambda _folder: 64)
+    with (
+        Job() as job,
+        pytest.raises(UserError, match=r"no folder has 1,024 MiB for the guest's memory: .* 64 MiB") as no,
+    ):
+        job.run(image, ["true"])
+    assert "name one with space: TMPDIR=FOLDER" in str(no.value)
+
+
+def test_a_kernel_of_an_earlier_version_is_said_with_what_to_type(cache: Path) -> None:
+    planted(cache, "6.12.1").preload.unlink()
+    with pytest.raises(UserError) as refused:
+        images.chosen()
+    assert str(refused.value) == (
+        "an earlier version of Anabranch built the kernel 6.12.1, without a seed\n  type: anabranch kernel build 6.12"
+    )
+
+
+def lives(process: int) -> bool:
+    """Whether a process runs; one that nobody has waited for does not."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
 def test_a_guest_without_progress_is_ended_with_its_processes(cache: Path, tmp_path: Path) -> None:
     image = planted(cache, "6.12.1", f"sleep 60 & echo $! >{tmp_path}/process; wait")
     began = time.monotonic()
-    with Job() as job, pytest.raises(RunFailedError, match="no progress in 0 s: virtual time stands still"):
+    with Job() as job, pytest.raises(RunFailedError, match="virtual time has stood still at 0 s for 0 s"):
         job.run(image, ["true"], silence_s=0.3)
     assert time.monotonic() - began < 10
-    state = Path("/proc", (tmp_path / "process").read_text().strip(), "stat")
-    # Nobody may have waited for it.
-    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+    process = int((tmp_path / "process").read_text())
+    while lives(process) and time.monotonic() - began < 10:
+        time.sleep(0.02)
+    assert not lives(process)
+
+
+AFFINITY = """grep Cpus_allowed_list /proc/self/status >"$job/out"; : >"$job/err"; sleep 0.3; echo 0 >"$job/status\""""
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guests of other programs are not counted."""
+    monkeypatch.setattr(processor, "NAME", f"anabranch-test-{os.getpid()}")
+
+
+def _processors_of_guests(image: Image, guests: int) -> list[str]:
+    def one(_: int) -> str:
+        with Job() as job:
+            return job.run(image, ["true"]).out.split()[1]
+
+    with ThreadPoolExecutor(guests) as pool:
+        return sorted(pool.map(one, range(guests)))
+
+
+@pytest.mark.usefixtures("quiet")
+def test_guests_side_by_side_run_on_one_processor_each(cache: Path) -> None:
+    """Detects a guest that wanders between processors, and two guests on one while another processor is free."""
+    image = planted(cache, "6.12.1", AFFINITY)
+    mine = sorted(os.sched_getaffinity(0))[:2]
+    seen = _processors_of_guests(image, len(mine))
+    assert all(one.isdigit() for one in seen)
+    assert len(set(seen)) == len(mine)
+    assert os.sched_getaffinity(0) >= set(mine)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_guest_keeps_to_the_processors_of_its_caller(cache: Path) -> None:
+    image = planted(cache, "6.12.1", AFFINITY)
+    before = os.sched_getaffinity(0)
+    last = max(before)
+    os.sched_setaffinity(0, {last})
+    try:
+        assert set(_processors_of_guests(image, 3)) == {str(last)}
+        assert os.sched_getaffinity(0) == {last}
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_processor_is_free_again_when_its_holder_ends() -> None:
+    with processor.held() as first, processor.held() as second:
+        assert first != second or len(os.sched_getaffinity(0)) == 1
+    with processor.held() as again:
+        assert again == first
+
+
+def test_a_program_that_waits_forever_is_ended_by_virtual_time(cache: Path) -> None:
+    image = planted(cache, "6.12.1", 'echo 0000000061.000 >"$job/clock"; sleep 60')
+    with Job() as job, pytest.raises(RunFailedError, match="has not ended after 61 s of virtual time"):
+        job.run(image, ["true"], limit_s=60)
+
+
+def test_a_guest_whose_time_advances_may_take_long(cache: Path) -> None:
+    beats = 'for n in 1 2 3 4 5 6; do echo 00000$n.000 >"$job/clock"; sleep 0.2; done; echo 0 >"$job/status"'
+    with Job() as job:
+        assert job.run(planted(cache, "6.12.1", beats), ["true"], silence_s=0.7).status == 0
+
+
+def test_the_guest_is_given_its_seed_and_nothing_of_the_environment(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Detects what differs from run to run: the size of the environment, the folder's name in the arguments."""
+    monkeypatch.setenv("SOME_VARIABLE", "x" * 1000)
+    printed = 'env | sort | grep -v ^PWD; for word; do echo "$word"; done'
+    image = planted(cache, "6.12.1", f'{{ {printed}; }} >"$job/out"; echo 0 >"$job/status"')
+    seen = []
+    for _ in range(2):
+        with Job() as job:
+            seen.append(job.run(image, ["true"], seed=7).out)
+    assert seen[0] == seen[1]
+    assert "ANABRANCH_KERNEL_SEED=7" in seen[0]
+    assert "SOME_VARIABLE" not in seen[0]
 
 
 def test_other_engines_name_is_refused_where_the_command_lacks_it(anabranch: Call, tmp_path: Path) -> None:
@@ -148,9 +312,10 @@ def test_two_runs_in_a_kernel_are_equal_and_near_the_simulator(anabranch: Call, 
     assert abs(ours - theirs) < 0.02 * ours
 
 
-def test_the_recipe_changes_with_the_first_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["_INIT_SOURCE", "_PRELOAD_SOURCE", "CONFIG"])
+def test_the_recipe_changes_with_each_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str) -> None:
     before = build.recipe()
-    other = tmp_path / "init.c"
+    other = tmp_path / "source"
     other.write_text("int main(void) { return 0; }\n")
-    monkeypatch.setattr(build, "_INIT_SOURCE", other)
+    monkeypatch.setattr(build, source, other)
     assert build.recipe() != before

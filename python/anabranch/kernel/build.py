@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from anabranch import interrupt, owner
 from anabranch.errors import RunFailedError, UserError, nearest
-from anabranch.kernel.images import FACTS, INIT, LINUX, Image, cache, numbers, read
+from anabranch.kernel.images import FACTS, INIT, LINUX, PRELOAD, Image, cache, numbers, read
 from anabranch.kernel.machine import Job
 
 PROGRAMS = {"make": "make", "cc": "gcc libc6-dev", "flex": "flex", "bison": "bison", "bc": "bc", "xz": "xz-utils"}
@@ -25,15 +27,19 @@ PARTS = 1750
 _HERE = Path(__file__).parent
 CONFIG = _HERE / "guest" / "config"
 _INIT_SOURCE = _HERE / "guest" / "init.c"
+_PRELOAD_SOURCE = _HERE / "guest" / "preload.c"
 _NAME = re.compile(r"linux-source-(\d+\.\d+)\.tar\.(xz|zst|bz2)")
 _SLEPT_S = 1000
+_CHECK_MIB = 256
+_BUILT_BY = {"TIMESTAMP": "2026-01-01", "USER": "anabranch", "HOST": "anabranch", "VERSION": "1"}
 
 Say = Callable[[str], None]
 
 
 def recipe() -> str:
-    """Hash of what the kernel is built with: its configuration and the guest's first process."""
-    return hashlib.sha256(CONFIG.read_bytes() + _INIT_SOURCE.read_bytes()).hexdigest()[:12]
+    """Hash of what an image is built with: the configuration, and the sources of the programs beside the kernel."""
+    sources = (CONFIG, _INIT_SOURCE, _PRELOAD_SOURCE)
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
 def archives() -> dict[str, Path]:
@@ -46,7 +52,7 @@ def archives() -> dict[str, Path]:
 
 
 def build(source: str | None, *, jobs: int | None = None, say: Say = lambda _: None) -> Image:
-    """Build a kernel and try it; one of the same source and recipe is taken as it is.
+    """Build a kernel and try it; the one of the same release and recipe is replaced.
 
     Args:
         source: A tree, an archive, or a version of Debian's (``"6.12"``); the newest installed one when left out.
@@ -54,20 +60,18 @@ def build(source: str | None, *, jobs: int | None = None, say: Say = lambda _: N
         say: Is told what is done.
 
     Raises:
-        UserError: There is no such source, or a program is missing.
+        UserError: There is no such source, a program is missing, or the tree has no virtual time.
         RunFailedError: The build failed, or what was built does not run.
     """
     place = _source(source, say)
     _check_programs(say)
-    cache().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache(), prefix=".building-") as folder:
-        work = Path(folder)
+    with _workplace() as work:
         tree = place if place.is_dir() else _unpacked(place, work, say)
         made = work / "image"
         made.mkdir()
-        _compile(tree, work, made, jobs or os.cpu_count() or 1, say)
-        release = _output(["make", "-s", "-C", str(tree), f"O={work / 'objects'}", "ARCH=um", "kernelrelease"]).strip()
-        facts = {"release": release, "recipe": recipe(), "source": str(place)}
+        lacks = _compile(tree, work, made, jobs or os.cpu_count() or 1, say)
+        release = _output([*_make(tree, work), "-s", "kernelrelease"]).strip()
+        facts = {"release": release, "recipe": recipe(), "source": str(place), "lacks": lacks}
         (made / FACTS).write_text(json.dumps(facts, indent=2) + "\n", "utf-8")
         image = read(made)
         if image is None:
@@ -75,32 +79,35 @@ def build(source: str | None, *, jobs: int | None = None, say: Say = lambda _: N
         say(f"trying Linux {release}")
         check(image)
         target = cache() / f"{release}-{recipe()}"
-        if target.exists():
-            shutil.rmtree(target)
-        made.rename(target)
+        with interrupt.whole_step():
+            if target.exists():
+                shutil.rmtree(target)
+            made.rename(target)
     found = read(target)
     assert found is not None  # noqa: S101 - it was moved as it was
     return found
 
 
 def check(image: Image) -> None:
-    """See to it that a kernel runs, and that its time is virtual: a long sleep ends at once.
+    """See to it that a kernel runs, that its time is virtual, and that a seed determines what it draws.
 
     Raises:
         RunFailedError: It does not.
     """
-    with Job() as job:
-        ended = job.run(
-            image, ["sh", "-c", f"sleep {_SLEPT_S}; cut -d ' ' -f 1 /proc/uptime"], memory_mib=256, silence_s=20
-        )
-    try:
-        uptime = float(ended.out)
-    except ValueError:
-        uptime = 0.0
-    if ended.status != 0 or uptime < _SLEPT_S:
-        raise RunFailedError(
-            f"Linux {image.release} ran, but its time is not virtual: {ended.err.strip() or ended.out.strip()}"
-        )
+    # Linux mixes what it gathered into its random numbers after the first second.
+    script = f"sleep {_SLEPT_S}; cut -d ' ' -f 1 /proc/uptime; od -An -N 16 -t x8 /dev/urandom"
+    drawn = set()
+    for _ in range(2):
+        with Job() as job:
+            ended = job.run(image, ["sh", "-c", script], memory_mib=_CHECK_MIB, silence_s=20)
+        uptime, _line, draw = ended.out.partition("\n")
+        if ended.status != 0 or not uptime or float(uptime) < _SLEPT_S:
+            raise RunFailedError(
+                f"Linux {image.release} ran, but its time is not virtual: {ended.err.strip() or ended.out.strip()}"
+            )
+        drawn.add(draw)
+    if len(drawn) > 1:
+        raise RunFailedError(f"Linux {image.release} ran, but it draws other numbers each time")
 
 
 def _source(source: str | None, say: Say) -> Path:
@@ -155,6 +162,22 @@ def _become() -> str:
     return "" if os.geteuid() == 0 else "sudo "
 
 
+@contextlib.contextmanager
+def _workplace() -> Iterator[Path]:
+    """A folder beside the kernels, which goes with the block; the next build removes what a killed one has left."""
+    cache().mkdir(parents=True, exist_ok=True)
+    owner.remove_dead(cache())
+    folder = owner.beside(cache() / "kernel")
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        # A source tree has 80,000 files: longer than an interrupted command has otherwise.
+        with interrupt.whole_step():
+            shutil.rmtree(folder, ignore_errors=True)
+            owner.forget(folder)
+
+
 def _unpacked(archive: Path, work: Path, say: Say) -> Path:
     say(f"unpacking {archive.name}")
     _output(["tar", "-C", str(work), "-xf", str(archive)])
@@ -164,48 +187,74 @@ def _unpacked(archive: Path, work: Path, say: Say) -> Path:
     return trees[0]
 
 
-def _compile(tree: Path, work: Path, made: Path, jobs: int, say: Say) -> None:
+def _make(tree: Path, work: Path) -> list[str]:
+    # The kernel's name holds who built it and when, and what it draws depends on its name.
+    always = [f"KBUILD_BUILD_{name}={value}" for name, value in _BUILT_BY.items()]
+    return ["make", "-C", str(tree), f"O={work / 'objects'}", "ARCH=um", *always]
+
+
+def _compile(tree: Path, work: Path, made: Path, jobs: int, say: Say) -> list[str]:
+    """Compile an image into ``made``; options of ours that the tree lacks."""
     objects = work / "objects"
     objects.mkdir()
-    make = ["make", "-C", str(tree), f"O={objects}", "ARCH=um"]
+    make = _make(tree, work)
     _output([*make, f"KCONFIG_ALLCONFIG={CONFIG}", "allnoconfig"])
-    _check_config(objects / ".config")
+    lacks = _missing_options(objects / ".config")
+    if lacks:
+        say(f"this Linux has no {', '.join(lacks)}")
     say("compiling: a few minutes")
     lines: list[str] = []
-    with subprocess.Popen(  # noqa: S603 - names of ours
-        [*make, f"-j{jobs}", "linux"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    ) as process:
-        parts = 0
+    compiled = steps = 0
+    with _started([*make, f"-j{jobs}", "linux"], stderr=subprocess.STDOUT) as process:
         for line in process.stdout or ():
             lines = [*lines[-40:], line.rstrip()]
-            parts += line.lstrip().startswith(("CC ", "AS "))
-            if parts and parts % 175 == 0 and line.lstrip().startswith("CC "):
-                say(f"{min(99, round(100 * parts / PARTS))} %")
+            compiled += line.lstrip().startswith(("CC ", "AS "))
+            if compiled * 10 // PARTS > steps and steps < 9:
+                steps += 1
+                say(f"{10 * steps} %")
     if process.returncode != 0:
-        wrong = [line for line in lines if "error" in line.lower()] or lines[-1:]
+        wrong = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["it printed nothing"]
         raise RunFailedError(f"the kernel does not compile: {wrong[0]}")
     shutil.copy2(objects / LINUX, made / LINUX)
     _output(["strip", str(made / LINUX)])
     _output(["cc", "-O2", "-static", "-o", str(made / INIT), str(_INIT_SOURCE)])
+    _output(["cc", "-O2", "-shared", "-fPIC", "-o", str(made / PRELOAD), str(_PRELOAD_SOURCE)])
+    return lacks
 
 
-def _check_config(config: Path) -> None:
-    """Refuse a tree that does not know what virtual time takes."""
+def _missing_options(config: Path) -> list[str]:
+    """Options of ours that a configuration does not have, because the tree does not know them.
+
+    Raises:
+        UserError: The kernel would have no virtual time, or not run on this machine.
+    """
     have = set(config.read_text("utf-8").splitlines())
     if "CONFIG_UML_TIME_TRAVEL_SUPPORT=y" not in have:
         raise UserError("this kernel has no virtual time: UML_TIME_TRAVEL_SUPPORT is in Linux 5.9 and later")
-
-
-def missing_options(config: Iterable[str]) -> list[str]:
-    """Options of ours that a configuration does not have, because the tree does not know them."""
-    have = set(config)
     wanted = [line for line in CONFIG.read_text("utf-8").splitlines() if line.endswith("=y")]
     return [line.removesuffix("=y").removeprefix("CONFIG_") for line in wanted if line not in have]
 
 
+@contextlib.contextmanager
+def _started(command: Sequence[str], *, stderr: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
+    """A program that ends with the block, and what it started with it."""
+    # A group of its own: a signal ends us, and we end all compilers at once.
+    process = subprocess.Popen(  # noqa: S603 - names of ours
+        command, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace", start_new_session=True
+    )
+    with process:
+        try:
+            yield process
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+
+
 def _output(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")  # noqa: S603 - ours
-    if done.returncode != 0:
-        last = (done.stderr.strip() or done.stdout.strip() or "it printed nothing").splitlines()[-1]
+    with _started(command) as process:
+        out, told = process.communicate()
+    if process.returncode != 0:
+        last = (told.strip() or out.strip() or "it printed nothing").splitlines()[-1]
         raise RunFailedError(f"{Path(command[0]).name} failed: {last}")
-    return done.stdout
+    return out

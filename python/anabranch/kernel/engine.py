@@ -46,7 +46,8 @@ def run(
     with Job() as job:
         (job.folder / REQUEST).write_bytes(pickle.dumps((scenario, options)))
         command = [sys.executable, "-m", "anabranch.kernel.engine", str(Job.INSIDE)]
-        ended = job.run(image, command, progress=progress)
+        seed = scenario.resolve(seed=options.get("seed"))["seed"]
+        ended = job.run(image, command, seed=seed, progress=progress)
         try:
             kind, answer = pickle.loads((job.folder / ANSWER).read_bytes())  # noqa: S301 - our own process wrote it
         except (OSError, EOFError, pickle.UnpicklingError):

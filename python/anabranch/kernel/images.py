@@ -12,8 +12,8 @@ from anabranch.errors import UserError, nearest
 
 VARIABLE = "ANABRANCH_KERNEL"
 """The environment variable that names an image, or the release of one in the cache."""
-LINUX, INIT, FACTS = "linux", "init", "image.json"
-"""Files of an image: the kernel, the guest's first process, and what it was built from."""
+LINUX, INIT, PRELOAD, FACTS = "linux", "init", "preload.so", "image.json"
+"""Files of an image: the kernel, the guest's first process, the library before the kernel, and facts of the build."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,16 @@ class Image:
     Attributes:
         folder: Where its files lie.
         release: The kernel's, for example ``"6.12.117"``.
-        recipe: Hash of the configuration and of the guest's first process.
+        recipe: Hash of the configuration and of the programs beside the kernel.
         source: The tree or the archive that it was built from.
+        lacks: Options of our configuration that this Linux does not have.
     """
 
     folder: Path
     release: str
     recipe: str
     source: str
+    lacks: tuple[str, ...] = ()
 
     @property
     def linux(self) -> Path:
@@ -41,6 +43,16 @@ class Image:
     def init(self) -> Path:
         """The guest's first process."""
         return self.folder / INIT
+
+    @property
+    def preload(self) -> Path:
+        """The library that is loaded before the kernel: its source of random numbers."""
+        return self.folder / PRELOAD
+
+    @property
+    def version(self) -> str:
+        """The first two numbers of the release, as a build names them."""
+        return ".".join(map(str, numbers(self.release)[:2]))
 
 
 def cache() -> Path:
@@ -53,8 +65,9 @@ def read(folder: Path) -> Image | None:
     """The image in a folder; ``None`` where there is none that is whole."""
     try:
         facts = json.loads((folder / FACTS).read_text("utf-8"))
-        image = Image(folder, str(facts["release"]), str(facts["recipe"]), str(facts["source"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        lacks = tuple(map(str, facts.get("lacks", ())))
+        image = Image(folder, str(facts["release"]), str(facts["recipe"]), str(facts["source"]), lacks)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return image if os.access(image.linux, os.X_OK) and os.access(image.init, os.X_OK) else None
 
@@ -76,8 +89,18 @@ def chosen(wish: str | None = None) -> Image:
         wish: The beginning of a release (``"6.12"``), or the folder of an image.
 
     Raises:
-        UserError: There is no such image, or none at all.
+        UserError: There is no such image, or none at all, or an earlier version of Anabranch has made it.
     """
+    image = _wished(wish)
+    if not image.preload.is_file():
+        raise UserError(
+            f"an earlier version of Anabranch built the kernel {image.release}, without a seed",
+            hint=f"type: anabranch kernel build {image.version}",
+        )
+    return image
+
+
+def _wished(wish: str | None) -> Image:
     said = wish or os.environ.get(VARIABLE) or ""
     there = images()
     if not said:

@@ -14,17 +14,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from anabranch.errors import RunFailedError
+from anabranch import owner
+from anabranch.errors import RunFailedError, UserError
+from anabranch.kernel import failures, processor
 from anabranch.kernel.images import Image
 
 MEMORY_MIB = 1024
 """Memory of a guest. The host gives it as it is used."""
+LEAST_MIB = 32
+"""Less than this no kernel starts with."""
 POLL_S = 0.02
 """Seconds of real time between two looks at the guest."""
 SILENCE_S = 120.0
-"""Seconds of real time without progress after which a guest is ended: its program polls a clock that stands still."""
-_PROGRESS = "progress"
-_CONSOLE_LINES = 6
+"""Seconds of real time in which virtual time must advance."""
+START_NS = 1_767_225_600_000_000_000
+"""The guest's wall clock when it starts, in ns: the beginning of 2026."""
+_PROGRESS, _CLOCK = "progress", "clock"
+_HERE = Path("/proc/self/cwd")
+"""The job's folder, as the kernel's own process sees it."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +58,23 @@ class Job:
     INSIDE = Path("/run/job")
 
     def __enter__(self) -> Job:
-        self.folder = Path(tempfile.mkdtemp(prefix="anabranch-kernel-"))
+        self.folder = owner.beside(Path(tempfile.gettempdir()) / "job")
+        self.folder.mkdir(mode=0o700)
         return self
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        owner.forget(self.folder)
 
     def run(
         self,
         image: Image,
         command: Sequence[str],
         *,
-        memory_mib: int = MEMORY_MIB,
+        seed: int = 1,
+        memory_mib: int | None = None,
         silence_s: float = SILENCE_S,
+        limit_s: float | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Ended:
         """Start a guest, run a program in it as root, and wait for both.
@@ -71,42 +82,77 @@ class Job:
         Args:
             image: The kernel.
             command: The program and its arguments.
-            memory_mib: The guest's memory in MiB.
-            silence_s: How long the program may run without progress, in seconds of real time.
+            seed: Of every random draw in the guest: sequence numbers, ports, hashes, ``/dev/urandom``.
+            memory_mib: The guest's memory in MiB; that of ``ANABRANCH_KERNEL_MEMORY``, or 1,024, when left out.
+            silence_s: How long virtual time may stand still, in seconds of real time.
+            limit_s: How long the program may take, in seconds of virtual time.
             progress: Is told the share that is done, as the program writes it into the job's file ``progress``.
 
         Raises:
-            RunFailedError: The kernel did not start, stopped, or made no progress.
+            UserError: ``ANABRANCH_KERNEL_MEMORY`` is no number, or there is no space for so much memory.
+            RunFailedError: The kernel did not start, stopped, made no progress, or ran out of memory.
         """
+        memory_mib = memory_mib or _memory_mib()
+        memory_folder = _memory_folder(memory_mib)
         self._write("command", f"exec {shlex.join(command)}\n")
         console = self.folder / "console"
+        for name in ("status", _PROGRESS, _CLOCK, image.init.name, image.preload.name):
+            (self.folder / name).unlink(missing_ok=True)
+        for path in (image.init, image.preload):
+            (self.folder / path.name).symlink_to(path.resolve())
+        # The kernel mixes its command line into its random numbers: it names no folder of this run.
         arguments = [
-            str(image.linux), f"mem={memory_mib}M", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
-            f"init={image.init}", "con=null", "con0=null,fd:1", "quiet", "panic=-1",
-            f"uml_dir={self.folder}/", "umid=guest", f"job={self.folder}",
+            str(image.linux.resolve()), f"mem={memory_mib}M", "rootfstype=hostfs", "rootflags=/", "ro",
+            "time-travel=inf-cpu", f"time-travel-start={START_NS}", f"init={_HERE}/{image.init.name}",
+            "con=null", "con0=null,fd:1", "quiet", "panic=-1", f"uml_dir={_HERE}/", "umid=guest", f"job={_HERE}",
         ]  # fmt: skip
-        environment = {**os.environ, "TMPDIR": _memory_folder()}
-        with console.open("wb") as written:
+        environment = {
+            "PATH": os.defpath,
+            "TMPDIR": memory_folder,
+            "LD_PRELOAD": f"./{image.preload.name}",
+            "ANABRANCH_KERNEL_SEED": str(seed),
+        }
+        with console.open("wb") as written, processor.held() as number:
             # A group of its own: the guest is several processes, and Ctrl-C is ours to pass on.
-            guest = subprocess.Popen(  # noqa: S603 - the image is the user's own
-                arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=written,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,
-            )
             try:
-                self._wait(guest, silence_s, progress)
+                with processor.pinned(number):
+                    guest = subprocess.Popen(  # noqa: S603 - the image is the user's own
+                        arguments,
+                        stdin=subprocess.DEVNULL,
+                        stdout=written,
+                        stderr=subprocess.STDOUT,
+                        env=environment,
+                        cwd=self.folder,
+                        start_new_session=True,
+                    )
+            except OSError as error:
+                raise failures.of_start(image, error) from None
+            try:
+                self._wait(guest, silence_s, limit_s, progress)
             finally:
                 _end(guest)
         status = self._read("status").strip()
+        left = failures.Guest(image, self._read("console"), guest.returncode, memory_mib, memory_folder)
         if not status:
-            raise RunFailedError(f"the kernel {image.release} {self._why(guest)}{self._end_of_console()}")
+            raise failures.of(left)
+        if status != "0" and (too_small := failures.of_memory(left)) is not None:
+            raise too_small
         return Ended(int(status), self._read("out"), self._read("err"))
 
-    def _wait(self, guest: subprocess.Popen[bytes], silence_s: float, progress: Callable[[float], None] | None) -> None:
-        told, since = "", time.monotonic()
+    def _wait(
+        self,
+        guest: subprocess.Popen[bytes],
+        silence_s: float,
+        limit_s: float | None,
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        """Wait for the guest's end.
+
+        Raises:
+            RunFailedError: Virtual time stands still, or has passed the limit.
+        """
+        told = clock = ""
+        since = time.monotonic()
         while True:
             try:
                 guest.wait(POLL_S)
@@ -114,28 +160,21 @@ class Job:
                 pass
             else:
                 return
-            now = self._read(_PROGRESS)
-            if now != told:
-                told, since = now, time.monotonic()
-                if progress is not None and now:
-                    progress(float(now))
+            share, now = self._read(_PROGRESS), self._read(_CLOCK)
+            if share != told and share and progress is not None:
+                progress(float(share))
+            if (share, now) != (told, clock):
+                told, clock, since = share, now, time.monotonic()
             elif time.monotonic() - since > silence_s:
                 raise RunFailedError(
-                    f"the program made no progress in {silence_s:.0f} s: virtual time stands still while a program "
-                    f"polls the clock without sleeping{self._end_of_console()}"
+                    f"virtual time has stood still at {float(clock or 0):g} s for {silence_s:.0f} s: a program in the "
+                    f"guest computes or polls without sleeping{failures.end_of(self._read('console'))}"
                 )
-
-    def _why(self, guest: subprocess.Popen[bytes]) -> str:
-        console = self._read("console")
-        if "Out of memory" in console or "Cannot allocate memory" in console:
-            return "has too little memory"
-        if "Kernel panic" in console:
-            return "panicked"
-        return f"ended with status {guest.returncode}"
-
-    def _end_of_console(self) -> str:
-        lines = [line for line in self._read("console").splitlines() if line.strip()][-_CONSOLE_LINES:]
-        return "".join(f"\n  {line}" for line in lines)
+            if limit_s is not None and float(now or 0) > limit_s:
+                raise RunFailedError(
+                    f"the program has not ended after {float(now):.0f} s of virtual time: it waits for something that "
+                    f"never comes{failures.end_of(self._read('console'))}"
+                )
 
     def _read(self, name: str) -> str:
         try:
@@ -147,10 +186,31 @@ class Job:
         (self.folder / name).write_text(text, "utf-8")
 
 
-def _memory_folder() -> str:
-    """Where the guest's memory lies: a file system in memory that lets programs run from it, where there is one."""
-    shared = Path("/dev/shm")  # noqa: S108
-    return str(shared) if os.access(shared, os.W_OK) and not os.statvfs(shared).f_flag & os.ST_NOEXEC else "/tmp"  # noqa: S108
+def _memory_mib() -> int:
+    given = os.environ.get(failures.MEMORY_VARIABLE) or str(MEMORY_MIB)
+    if not given.isdecimal() or int(given) < LEAST_MIB:
+        raise UserError(f"{failures.MEMORY_VARIABLE}={given}: a number of MiB was expected, {LEAST_MIB} or more")
+    return int(given)
+
+
+def _memory_folder(memory_mib: int) -> str:
+    """Where the guest's memory lies: a file system in memory that lets programs run from it, where there is one.
+
+    Raises:
+        UserError: There is no folder with so much space.
+    """
+    fit = [folder for folder in ("/dev/shm", tempfile.gettempdir(), "/var/tmp") if _runs_programs(folder)]  # noqa: S108
+    for folder in fit:
+        if failures.free_mib(folder) >= memory_mib:
+            return folder
+    places = ", ".join(f"{folder} has {failures.free_mib(folder):,} MiB" for folder in fit) or "none lets programs run"
+    raise UserError(
+        f"no folder has {memory_mib:,} MiB for the guest's memory: {places}", hint="name one with space: TMPDIR=FOLDER"
+    )
+
+
+def _runs_programs(folder: str) -> bool:
+    return os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_NOEXEC
 
 
 def _end(guest: subprocess.Popen[bytes]) -> None:

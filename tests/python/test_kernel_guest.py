@@ -1,0 +1,167 @@
+"""A real kernel in virtual time: what its seed determines, and what is said when its guest fails."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anabranch.errors import UserError
+from anabranch.kernel import images
+from anabranch.kernel.images import Image
+from anabranch.kernel.machine import Job
+
+from .command import Call
+
+
+def _kernel() -> Image | None:
+    try:
+        return images.chosen()
+    except UserError:
+        return None
+
+
+KERNEL = _kernel()
+pytestmark = pytest.mark.skipif(KERNEL is None, reason="no kernel is built: anabranch kernel build")
+
+DRAWS = """
+import ctypes, os, socket, subprocess, time
+for command in (
+    "netns add a", "netns add b", "link add va netns a type veth peer name vb netns b",
+    "-n a addr add 10.0.0.1/24 dev va",
+    "-n b addr add 10.0.0.2/24 dev vb", "-n a link set va up", "-n b link set vb up",
+):
+    subprocess.run(["ip", *command.split()], check=True)
+c = ctypes.CDLL(None)
+def enter(name):
+    with open(f"/run/netns/{name}") as file:
+        assert c.setns(file.fileno(), 0x40000000) == 0
+print("urandom", open("/dev/urandom", "rb").read(64).hex())
+print("hash", hash("x"))
+enter("b")
+wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+wire.bind(("vb", 3))
+wire.setblocking(False)
+server = socket.create_server(("10.0.0.2", 80))
+enter("a")
+held = []
+for number in range(4):
+    client = socket.socket()
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"bbr")
+    client.connect(("10.0.0.2", 80))
+    client.send(bytes(5000))
+    held += [client, server.accept()[0]]
+    # Linux gathers what it draws from after a second.
+    time.sleep(0.7)
+print("clock", time.time_ns())
+while True:
+    try:
+        print("packet", wire.recv(65536)[:66].hex())
+    except BlockingIOError:
+        break
+"""
+
+
+def draws(seed: int) -> str:
+    assert KERNEL is not None
+    with Job() as job:
+        (job.folder / "draws.py").write_text(DRAWS)
+        ended = job.run(KERNEL, ["/usr/bin/python3", str(Job.INSIDE / "draws.py")], seed=seed)
+    assert ended.status == 0, ended.err
+    return ended.out
+
+
+@contextlib.contextmanager
+def busy(programs: int) -> Iterator[None]:
+    """That many programs that never sleep."""
+    started = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) for _ in range(programs)]
+    try:
+        yield
+    finally:
+        for one in started:
+            one.kill()
+            one.wait()
+
+
+def test_same_seed_same_packets_on_a_busy_machine() -> None:
+    """Detects a source of random numbers that is not seeded, and times that depend on the host's load."""
+    first = draws(1)
+    assert first.count("packet") > 20
+    with busy(20):
+        again = draws(1)
+    assert again.splitlines() == first.splitlines()
+
+
+def test_another_seed_other_packets() -> None:
+    one, other = (draws(seed).splitlines() for seed in (1, 2))
+    same = [line for line in one if line in other]
+    assert not [line for line in same if line.startswith(("urandom", "hash"))]
+    # Sequence numbers, timestamps and hardware addresses.
+    assert not [line for line in same if line.startswith("packet")]
+
+
+BBR = """
+duration = "3 s"
+seed = {seed}
+[link.path]
+between = ["A", "B"]
+rate = "5 Mbit/s"
+delay = "20 ms"
+queue = {{ kind = "drop-tail", limit = "30 packets" }}
+[flow.main]
+from = "A"
+to = "B"
+cc = "bbr"
+"""
+
+
+def test_the_scenarios_seed_determines_a_run_of_bbr(anabranch: Call, tmp_path: Path) -> None:
+    """Detects an engine that does not pass the seed on: BBR draws the phase of its probing."""
+    runs = []
+    for seed in (1, 1, 2):
+        file = tmp_path / "bbr.toml"
+        file.write_text(BBR.format(seed=seed))
+        runs.append(json.loads(anabranch("run", file, "--engine", "kernel", "--json").out))
+    assert runs[0]["flows"] == runs[1]["flows"]
+    assert runs[0]["links"] == runs[1]["links"]
+    assert runs[0]["flows"] != runs[2]["flows"]
+
+
+def test_a_guest_ends_when_its_program_is_killed(tmp_path: Path) -> None:
+    """Detects a guest that outlives the command that started it."""
+    code = (
+        "from anabranch.kernel.images import chosen\nfrom anabranch.kernel.machine import Job\n"
+        "with Job() as job:\n    print(job.folder, flush=True)\n"
+        "    job.run(chosen(), ['sh', '-c', 'while :; do :; done'])\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)  # noqa: S603 - ours
+    assert process.stdout is not None
+    folder = process.stdout.readline().strip()
+    pid_file = Path(folder, "guest", "pid")
+    deadline = time.monotonic() + 30
+    while not pid_file.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    guest = int(pid_file.read_text())
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and members(guest):
+        time.sleep(0.05)
+    assert not members(guest)
+
+
+def members(group: int) -> list[int]:
+    """Processes of a group that run."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = status.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == group and fields[0] not in "ZX":
+                found.append(int(status.parent.name))
+    return found
