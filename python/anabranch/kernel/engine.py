@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import sys
 from collections.abc import Callable
@@ -9,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import RunFailedError
+from anabranch.kernel.folders import Surroundings, settle
 from anabranch.kernel.images import chosen
 from anabranch.kernel.machine import Job
+from anabranch.kernel.output import passed_on, piped
 
 if TYPE_CHECKING:
     from anabranch.result import RunResult
@@ -42,12 +45,16 @@ def run(
         UserError: There is no such kernel.
         RunFailedError: The kernel or the run failed.
     """
+    from anabranch.live import hosts_of
+
     image = chosen(kernel)
     with Job() as job:
         (job.folder / REQUEST).write_bytes(pickle.dumps((scenario, options)))
         command = [sys.executable, "-m", "anabranch.kernel.engine", str(Job.INSIDE)]
-        seed = scenario.resolve(seed=options.get("seed"))["seed"]
-        ended = job.run(image, command, seed=seed, progress=progress)
+        seed = seed_of(scenario, options.get("seed"))
+        Surroundings.here(for_programs=any(program for *_, program in hosts_of(scenario))).leave(job.folder)
+        with passed_on(job.folder, err=2):
+            ended = job.run(image, command, seed=seed, progress=progress)
         try:
             kind, answer = pickle.loads((job.folder / ANSWER).read_bytes())  # noqa: S301 - our own process wrote it
         except (OSError, EOFError, pickle.UnpicklingError):
@@ -61,11 +68,21 @@ def run(
     return result
 
 
+def seed_of(scenario: Scenario, wish: int | None = None) -> int:
+    """The seed of a run: the one that is wished for, else the scenario's."""
+    from anabranch import _engine
+
+    # As for a live run: the simulator refuses programs.
+    resolved = json.loads(_engine.resolve(scenario.text, scenario.file, scenario.sets, wish, True))
+    return int(resolved["seed"])
+
+
 def _inside(folder: Path) -> None:
     """In the guest: make the run and leave the result or the error."""
     from anabranch.errors import UserError
     from anabranch.live import run_audited
 
+    settle(folder)
     scenario, options = pickle.loads((folder / REQUEST).read_bytes())  # noqa: S301 - our own process wrote it
     told = -_STEP
 
@@ -76,7 +93,8 @@ def _inside(folder: Path) -> None:
             (folder / PROGRESS).write_text(f"{share:.3f}", "ascii")
 
     try:
-        result = run_audited(scenario, **options, trace="off", virtual_time=True, progress=progress)
+        with piped(2):
+            result = run_audited(scenario, **options, trace="off", virtual_time=True, progress=progress)
         answer: tuple[str, Any] = ("result", result)
     except (UserError, RunFailedError, ValueError) as error:
         answer = ("error", error)
