@@ -94,18 +94,29 @@ def unavailable(error: Exception, otherwise: str = "") -> UserError:
     return UserError(f"this machine does not let us run live: {what}", hint="; or ".join(hints) or None)
 
 
-def check(text: str, file: str, sets: list[str], seed: int | None = None, *, machine: bool = False) -> float:
-    """How long a live run takes, in seconds; with ``machine`` it is also looked whether this one can make it.
+def check(
+    text: str, file: str, sets: list[str], seed: int | None = None, *, machine: bool = False, guest: bool = False
+) -> float:
+    """How long a live run takes, in seconds.
+
+    Args:
+        text: The scenario.
+        file: The name of its file.
+        sets: Changes over it, as ``PATH=VALUE``.
+        seed: Instead of the scenario's.
+        machine: Check also whether this machine can make it.
+        guest: Check also whether a kernel in virtual time can make it.
 
     Raises:
-        ScenarioError: The scenario is wrong, asks for what no live run can do, or with ``machine`` for a congestion
-            control that this kernel neither has nor takes.
+        ScenarioError: The scenario is wrong, asks for what no live run can do, with ``machine`` for a congestion
+            control that this kernel neither has nor takes, or with ``guest`` for an eBPF control or an interface of
+            this machine.
         UserError: This machine or this build cannot run live.
     """
     from anabranch import _engine
 
     try:
-        return _engine.check_live(text, file, sets, seed, machine=machine)
+        return _engine.check_live(text, file, sets, seed, machine=machine, guest=guest)
     except _engine.LiveUnavailableError as error:
         raise unavailable(error) from None
 

@@ -46,6 +46,7 @@ def test_help(anabranch: Call) -> None:
         "  shell       Open a shell inside a host of a scenario.\n"
         "  completion  Print a script that completes commands in a shell.\n"
         "  cc          Congestion controls in the running kernel, as eBPF programs.\n"
+        "  kernel      Linux kernels that run in virtual time, for --engine kernel.\n"
         "  gateway     Predict what a gateway gives, or call anabranch-gateway.\n\n"
         "  Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143\n"
         "  ended by a signal.\n"
@@ -115,7 +116,7 @@ def test_short_and_long_help_are_the_same(anabranch: Call, command: str) -> None
 
 def test_every_command_has_an_example(anabranch: Call) -> None:
     for command in commands():
-        if command.path not in ("", "cc"):
+        if command.path not in ("", "cc", "kernel"):
             out = anabranch(*command.path.split(), "--help").out
             assert "Example:\n    " in out, command.path
             assert f"anabranch {command.path}" in out.partition("Example:")[2]

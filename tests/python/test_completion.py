@@ -65,7 +65,7 @@ def completed(line: str, folder: Path) -> list[str]:
         ("anabranch cc ", ["list", "load", "unload"]),
         ("anabranch run --wi", ["--wide"]),
         ("anabranch run --why", ["--why", "--why=all"]),
-        ("anabranch run s.toml --engine ", ["sim", "live"]),
+        ("anabranch run s.toml --engine ", ["sim", "live", "kernel"]),
         ("anabranch run s.toml --seed ", []),
         ("anabranch run ", ["a path.toml", "s.toml", "folder"]),
         ("anabranch run - --out f", ["folder"]),

@@ -62,6 +62,19 @@ def test_the_newest_kernel_is_used_unless_another_is_named(cache: Path, monkeypa
     assert images.chosen("6.12.1") == new
 
 
+def has_ended(process: int, within_s: float = 0.2) -> bool:
+    """Whether a process has ended, or does within a time. Its parent may not have waited for it yet."""
+    state, until = Path("/proc", str(process), "stat"), time.monotonic() + within_s
+    while time.monotonic() < until:
+        try:
+            if state.read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.005)
+    return False
+
+
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
@@ -140,12 +153,12 @@ def test_a_kernel_of_another_machine_does_not_start(cache: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("given", ["much", "0", "-5", "7"])
+@pytest.mark.parametrize("given", ["much", "0", "-5", "127"])
 def test_a_memory_that_is_no_number_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.setenv("ANABRANCH_KERNEL_MEMORY", given)
     with Job() as job, pytest.raises(UserError) as refused:
         job.run(planted(cache, "6.12.1"), ["true"])
-    assert str(refused.value) == f"ANABRANCH_KERNEL_MEMORY={given}: a number of MiB was expected, 32 or more"
+    assert str(refused.value) == f"ANABRANCH_KERNEL_MEMORY={given}: a number of MiB was expected, 128 or more"
 
 
 def test_the_memory_lies_where_there_is_space_for_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,25 +185,13 @@ def test_a_kernel_of_an_earlier_version_is_said_with_what_to_type(cache: Path) -
     )
 
 
-def lives(process: int) -> bool:
-    """Whether a process runs; one that nobody has waited for does not."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
-
-
 def test_a_guest_without_progress_is_ended_with_its_processes(cache: Path, tmp_path: Path) -> None:
     image = planted(cache, "6.12.1", f"sleep 60 & echo $! >{tmp_path}/process; wait")
     began = time.monotonic()
     with Job() as job, pytest.raises(RunFailedError, match="virtual time has stood still at 0 s for 0 s"):
         job.run(image, ["true"], silence_s=0.3)
     assert time.monotonic() - began < 10
-    process = int((tmp_path / "process").read_text())
-    while lives(process) and time.monotonic() - began < 10:
-        time.sleep(0.02)
-    assert not lives(process)
+    assert has_ended(int((tmp_path / "process").read_text()))
 
 
 AFFINITY = """grep Cpus_allowed_list /proc/self/status >"$job/out"; : >"$job/err"; sleep 0.3; echo 0 >"$job/status\""""

@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from anabranch.errors import UserError
+from anabranch.errors import RunFailedError, UserError
 from anabranch.kernel import images
 from anabranch.kernel.images import Image
 from anabranch.kernel.machine import Job
@@ -131,6 +132,40 @@ def test_the_scenarios_seed_determines_a_run_of_bbr(anabranch: Call, tmp_path: P
     assert runs[0]["flows"] == runs[1]["flows"]
     assert runs[0]["links"] == runs[1]["links"]
     assert runs[0]["flows"] != runs[2]["flows"]
+
+
+@pytest.mark.parametrize(
+    ("program", "limits", "message"),
+    [
+        (
+            "while :; do :; done",
+            {"silence_s": 5},
+            "virtual time has stood still at 0 s for 5 s: a program in the guest",
+        ),
+        ("sleep infinity", {"limit_s": 50}, "the program has not ended after 5[0-9] s of virtual time"),
+        ("python3 -c 'bytearray(200 << 20)'", {}, "memory of 64 MiB is too small\n  .* ANABRANCH_KERNEL_MEMORY=128"),
+        ("python3 -c '[bytes(99999) for _ in range(9999)]'", {}, "the guest's memory of 64 MiB is too small"),
+    ],
+)
+def test_a_guest_that_fails_is_one_message(program: str, limits: dict[str, Any], message: str) -> None:
+    assert KERNEL is not None
+    with Job() as job, pytest.raises(RunFailedError, match=message):
+        job.run(KERNEL, ["sh", "-c", program], memory_mib=64, **limits)
+
+
+def test_a_guest_with_too_little_memory_to_start_says_so() -> None:
+    assert KERNEL is not None
+    with Job() as job, pytest.raises(RunFailedError, match="has too little memory") as failed:
+        job.run(KERNEL, ["true"], memory_mib=16)
+    assert str(failed.value).endswith("give it more, in MiB: ANABRANCH_KERNEL_MEMORY=32")
+
+
+def test_a_program_that_polls_the_clock_ends() -> None:
+    """Detects a watchdog that takes slow for still: each look at the clock costs a quarter of a microsecond."""
+    assert KERNEL is not None
+    poll = "import time\nend = time.time() + 0.005\nwhile time.time() < end: pass"
+    with Job() as job:
+        assert job.run(KERNEL, ["python3", "-c", poll], silence_s=60).status == 0
 
 
 def test_a_guest_ends_when_its_program_is_killed(tmp_path: Path) -> None:

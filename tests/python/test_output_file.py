@@ -82,7 +82,7 @@ INPUTS = {
     *(("run", "FILE"), ("study", "[NAME|DIRECTORY]..."), ("sweep", "FILE|merge DIR..."), ("compare", "A B...")),
     *(("diagnose", "CAPTURE"), ("convert", "FILE|DIR|-"), ("gateway plan", "FILE"), ("gateway plan", "--path")),
     *(("gateway plan", "--status"), ("validate", "FILE..."), ("validate", "--host-times"), ("shell", "FILE")),
-    ("cc load", "NAME|FILE"),
+    *(("cc load", "NAME|FILE"), ("kernel build", "[VERSION|DIR|FILE]"), ("kernel check", "[RELEASE|DIR]")),
 }
 """Options and arguments that name an input."""
 

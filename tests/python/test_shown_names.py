@@ -62,6 +62,8 @@ COMMANDS: dict[str, tuple[str, Make]] = {
     "explain": ("", lambda file: ["explain", file.name]),
     "cc load": (".c", lambda file: ["cc", "load", file]),
     "cc unload": ("", lambda file: ["cc", "unload", file.name]),
+    "kernel build": (".tar.xz", lambda file: ["kernel", "build", file]),
+    "kernel check": ("", lambda file: ["kernel", "check", file]),
     "gateway plan": (".toml", lambda file: ["gateway", "plan", file]),
     "gateway plan --path": (".toml", lambda file: ["gateway", "plan", file, "--path", f"{file.name}={file}"]),
     "gateway plan --status": (".toml", lambda file: ["gateway", "plan", file, "--status", file]),
@@ -107,6 +109,9 @@ def test_a_name_controls_no_terminal(
     # The names are the same over a study of fewer runs.
     monkeypatch.setattr("anabranch.cli.demo.STUDY", str(small_study))
     monkeypatch.setattr("anabranch.cli.demo.FIGURE", "fig3")
+    # A build installs what it lacks, and writes into the user's cache.
+    monkeypatch.setattr("anabranch.kernel.build._installs", lambda *_: False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     suffix, make = COMMANDS[command]
     file = tmp_path / f"{NAME}{suffix}"
     (tmp_path / "plain.toml").write_text(TEXT)

@@ -91,9 +91,11 @@ pub fn run_live(
 }
 
 /// Whether a scenario asks for nothing that no live run can do, and how long it takes, in seconds; with `machine` also whether
-/// this kernel has or takes its congestion controls. Raises `ScenarioError`, `LiveUnavailableError`.
+/// this kernel has or takes its congestion controls; with `guest` also whether a kernel in virtual time can run it, which
+/// has no eBPF and no interfaces of the host. Raises `ScenarioError`, `LiveUnavailableError`.
 #[pyfunction]
-#[pyo3(signature = (text, file, sets, seed = None, *, machine = false))]
+#[pyo3(signature = (text, file, sets, seed = None, *, machine = false, guest = false))]
+#[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub fn check_live(
     py: Python<'_>,
     text: Text,
@@ -101,6 +103,7 @@ pub fn check_live(
     sets: Vec<String>,
     seed: Option<u64>,
     machine: bool,
+    guest: bool,
 ) -> PyResult<f64> {
     let job = crate::scenario::Job {
         text,
@@ -110,7 +113,7 @@ pub fn check_live(
         untrusted: false,
         controls: crate::python_control::PythonControls::default(),
     };
-    engine::check(py, job, machine)
+    engine::check(py, job, machine, guest)
 }
 
 /// A host's name, its IPv4 address, its IPv6 address, and the program that runs there.
@@ -178,7 +181,7 @@ mod engine {
     pub fn prepare() -> PyResult<()> {
         Err(without())
     }
-    pub fn check(_py: Python<'_>, _job: Job, _machine: bool) -> PyResult<f64> {
+    pub fn check(_py: Python<'_>, _job: Job, _machine: bool, _guest: bool) -> PyResult<f64> {
         Err(without())
     }
     pub fn send_buffer(_py: Python<'_>, _job: Job) -> PyResult<u64> {
@@ -234,6 +237,18 @@ mod engine {
         stopwatch::{Stopwatch, peak_rss_bytes},
     };
 
+    /// Our names of the controls that a guest's kernel has.
+    const OF_LINUX: &[&str] = &[
+        "reno",
+        "new-reno",
+        "cubic",
+        "bbr",
+        "dctcp",
+        "westwood-plus",
+        "vegas",
+        "bic",
+    ];
+
     pub fn prepare() -> PyResult<()> {
         anabranch_live::prepare().map_err(told)
     }
@@ -263,6 +278,37 @@ mod engine {
                 .folder(folder, self.job.files(interrupt))
                 .interrupt(interrupt.clone(), Arc::clone(plays))
         }
+        /// Whether a guest can run it: User-Mode Linux has no BTF, and its devices are its own.
+        fn check_guest(&self) -> Result<(), scenario::Error> {
+            let refuse = |path: &[&str], message: &str, help: &str| {
+                Err(self.scenario.refusal(path, message, help))
+            };
+            let resolved = &self.resolved;
+            let mut hosts = resolved.nodes.iter().zip(&resolved.attached);
+            if let Some((host, _)) = hosts.find(|(_, attached)| attached.interface.is_some()) {
+                return refuse(
+                    &["host", host, "attach"],
+                    "a kernel in virtual time has no interface of this machine",
+                    "expected \"namespace\", or `--engine live`",
+                );
+            }
+            let by_kernel = |flow: &&scenario::ResolvedFlow| {
+                flow.protocol == scenario::Protocol::Tcp
+                    && !resolved.attached[flow.ends[0]].has_own_tcp
+            };
+            let mut flows = resolved.flows.iter().filter(by_kernel);
+            if let Some(flow) = flows.find(|flow| !OF_LINUX.contains(&flow.cc.name())) {
+                return refuse(
+                    &["flow", &flow.table, "cc"],
+                    "an eBPF control does not run in virtual time: this kernel has no types for BPF",
+                    &format!(
+                        "expected one of `{}`, or `--engine sim` or `live`",
+                        OF_LINUX.join("`, `")
+                    ),
+                );
+            }
+            Ok(())
+        }
         /// What is refused stands in the scenario's text.
         fn placed(&self, error: Error) -> Failure {
             match error {
@@ -286,8 +332,11 @@ mod engine {
             .map_err(|failure| raise_failure(py, failure))
     }
 
-    pub fn check(py: Python<'_>, job: Job, machine: bool) -> PyResult<f64> {
-        let read = read(py, job, |read| {
+    pub fn check(py: Python<'_>, job: Job, machine: bool, guest: bool) -> PyResult<f64> {
+        let read = read(py, job, move |read| {
+            if guest {
+                read.check_guest().map_err(Failure::Scenario)?;
+            }
             let live = Live::new(&read.resolved);
             live.check()
                 .map_err(|refusal| read.placed(refusal.into()))?;

@@ -51,6 +51,10 @@ pub struct File {
     /// Metrics count from here on.
     #[serde(default)]
     pub warmup: Duration,
+    /// The Linux kernel that `--engine kernel` runs, by the beginning of its release, `"6.12"`; the newest that is built
+    /// when left out. Other engines do not read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// Changes in mid-run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<At>,

@@ -734,6 +734,24 @@ pub(super) fn resolve(
 }
 
 impl Resolver<'_> {
+    /// A scenario names a release, not a folder of one machine.
+    fn check_kernel(&self, file: &File) -> Result<(), Error> {
+        let is_release = |name: &str| {
+            name.starts_with(|c: char| c.is_ascii_digit())
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "._+~-".contains(c))
+        };
+        match &file.kernel {
+            Some(name) if !is_release(name) => Err(self.error(
+                &["kernel"],
+                format!("`{name}` is no release of Linux"),
+                vec!["expected the beginning of one, for example \"6.12\"".to_owned()],
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn check_times(&self, file: &File) -> Result<(), Error> {
         if file.duration.is_zero() {
             return Err(self.error(
@@ -752,6 +770,7 @@ impl Resolver<'_> {
                 vec![format!("expected less than `duration`, {}", file.duration)],
             ));
         }
+        self.check_kernel(file)?;
         if file.flow.is_empty() {
             return Err(self.error(
                 &["flow"],

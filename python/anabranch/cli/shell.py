@@ -64,7 +64,7 @@ def run_shell(options: ShellOptions) -> None:
 
 def _in_a_kernel(scenario: Scenario, options: ShellOptions, program: list[str]) -> int:
     from anabranch.cli.common import note
-    from anabranch.kernel.engine import seed_of
+    from anabranch.kernel.engine import resolved_live
     from anabranch.kernel.images import chosen
     from anabranch.kernel.shell import shell
 
@@ -74,7 +74,8 @@ def _in_a_kernel(scenario: Scenario, options: ShellOptions, program: list[str]) 
         note(line)
     if interactive:
         note("time is real in a shell; with `-- PROGRAM` it is virtual")
-    return shell(scenario, options.host, program, note, interactive=interactive, seed=seed_of(scenario))
+    seed = resolved_live(scenario)["seed"]
+    return shell(scenario, options.host, program, note, interactive=interactive, seed=seed)
 
 
 def greeting(scenario: Scenario, host: str) -> Iterator[str]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 REQUEST, ANSWER, PROGRESS = "request", "answer", "progress"
 """Files of the job: what the guest is to run, what came of it, and the share that is done."""
+_DRAIN_S = 600.0
+"""Virtual time that a run may take beyond its duration."""
 _STEP = 0.005
 """Progress is written in steps of this share."""
 
@@ -51,10 +53,12 @@ def run(
     with Job() as job:
         (job.folder / REQUEST).write_bytes(pickle.dumps((scenario, options)))
         command = [sys.executable, "-m", "anabranch.kernel.engine", str(Job.INSIDE)]
-        seed = seed_of(scenario, options.get("seed"))
+        resolved = resolved_live(scenario, options.get("seed"))
         Surroundings.here(for_programs=any(program for *_, program in hosts_of(scenario))).leave(job.folder)
         with passed_on(job.folder, err=2):
-            ended = job.run(image, command, seed=seed, progress=progress)
+            ended = job.run(
+                image, command, seed=resolved["seed"], limit_s=resolved["duration_s"] + _DRAIN_S, progress=progress
+            )
         try:
             kind, answer = pickle.loads((job.folder / ANSWER).read_bytes())  # noqa: S301 - our own process wrote it
         except (OSError, EOFError, pickle.UnpicklingError):
@@ -68,13 +72,11 @@ def run(
     return result
 
 
-def seed_of(scenario: Scenario, wish: int | None = None) -> int:
-    """The seed of a run: the one that is wished for, else the scenario's."""
+def resolved_live(scenario: Scenario, seed: int | None = None) -> Any:
+    """The scenario with all defaults, as for a live run: the simulator refuses programs."""
     from anabranch import _engine
 
-    # As for a live run: the simulator refuses programs.
-    resolved = json.loads(_engine.resolve(scenario.text, scenario.file, scenario.sets, wish, True))
-    return int(resolved["seed"])
+    return json.loads(_engine.resolve(scenario.text, scenario.file, scenario.sets, seed, True))
 
 
 def _inside(folder: Path) -> None:

@@ -14,6 +14,8 @@ from anabranch.kernel.images import Image
 MEMORY_VARIABLE = "ANABRANCH_KERNEL_MEMORY"
 """The environment variable that has the guest's memory in MiB."""
 _FULL_MIB = 8
+_KILLED = "Out of memory: Killed process"
+_REFUSED = re.compile(r"^MemoryError|memory allocation of \d+ bytes failed|Cannot allocate memory", re.MULTILINE)
 _CONSOLE_LINES = 6
 
 
@@ -46,7 +48,7 @@ _SIGNS = (
         "name a folder that does: TMPDIR=FOLDER",
     ),
     _Sign(
-        r"Out of memory|Cannot allocate memory|out of memory|Requested too much|too little memory",
+        r"(?i)out of memory|cannot allocate memory|too few physical memory",
         "has too little memory",
         f"give it more, in MiB: {MEMORY_VARIABLE}={{more}}",
     ),
@@ -83,9 +85,9 @@ def of(guest: Guest) -> RunFailedError:
     return RunFailedError(f"the kernel {guest.image.release} {told}{end_of(guest.console)}{_line(hint)}")
 
 
-def of_memory(guest: Guest) -> RunFailedError | None:
-    """The error of a guest whose kernel killed a program for want of memory."""
-    if "Out of memory: Killed process" not in guest.console:
+def of_memory(guest: Guest, told: str) -> RunFailedError | None:
+    """The error of a program that failed for want of memory, by the kernel's console or by what it told itself."""
+    if _KILLED not in guest.console and not _REFUSED.search(told):
         return None
     hint = f"give it more, in MiB: {MEMORY_VARIABLE}={2 * guest.memory_mib}"
     return RunFailedError(f"the guest's memory of {guest.memory_mib} MiB is too small{_line(hint)}")
@@ -98,9 +100,11 @@ def of_start(image: Image, error: OSError) -> RunFailedError:
 
 
 def end_of(console: str) -> str:
-    """The last lines of a console, below a message."""
-    lines = [line for line in console.splitlines() if line.strip()][-_CONSOLE_LINES:]
-    return "".join(f"\n  {line}" for line in lines)
+    """The last lines of a console, each after a line break; of a panic its first ones, which a call trace follows."""
+    lines = [line.strip() for line in console.splitlines() if line.strip()]
+    panic = next((at for at, line in enumerate(lines) if "Kernel panic" in line), None)
+    shown = lines[-_CONSOLE_LINES:] if panic is None else lines[panic : panic + _CONSOLE_LINES]
+    return "".join(f"\n  {line}" for line in shown)
 
 
 def free_mib(folder: str) -> int:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from anabranch import owner
 from anabranch.errors import RunFailedError, UserError
@@ -21,8 +22,8 @@ from anabranch.kernel.images import Image
 
 MEMORY_MIB = 1024
 """Memory of a guest. The host gives it as it is used."""
-LEAST_MIB = 32
-"""Less than this no kernel starts with."""
+LEAST_MIB = 128
+"""With less, the guest reads the pages of its programs again and again."""
 POLL_S = 0.02
 """Seconds of real time between two looks at the guest."""
 SILENCE_S = 120.0
@@ -47,6 +48,30 @@ class Ended:
     status: int
     out: str
     err: str
+
+
+class _Patience(NamedTuple):
+    """How long a guest may take."""
+
+    silence_s: float
+    limit_s: float | None
+    real_s: float | None
+
+    def exceeded(self, virtual_s: float, silent_s: float, real_s: float) -> str:
+        """Why the guest is ended now; nothing where it may go on."""
+        if silent_s > self.silence_s:
+            return (
+                f"virtual time has stood still at {virtual_s:g} s for {self.silence_s:.0f} s: a program in the guest "
+                "computes or polls without sleeping"
+            )
+        if self.limit_s is not None and virtual_s > self.limit_s:
+            return (
+                f"the program has not ended after {virtual_s:.0f} s of virtual time: it waits for something that "
+                "never comes"
+            )
+        if self.real_s is not None and real_s > self.real_s:
+            return f"the program has not ended after {self.real_s:.0f} s, at {virtual_s:g} s of virtual time"
+        return ""
 
 
 class Job:
@@ -75,6 +100,7 @@ class Job:
         memory_mib: int | None = None,
         silence_s: float = SILENCE_S,
         limit_s: float | None = None,
+        real_s: float | None = None,
         progress: Callable[[float], None] | None = None,
         terminal: int | None = None,
     ) -> Ended:
@@ -87,6 +113,7 @@ class Job:
             memory_mib: The guest's memory in MiB; that of ``ANABRANCH_KERNEL_MEMORY``, or 1,024, when left out.
             silence_s: How long virtual time may stand still, in seconds of real time.
             limit_s: How long the program may take, in seconds of virtual time.
+            real_s: The same in seconds of real time.
             progress: Is told the share that is done, as the program writes it into the job's file ``progress``.
             terminal: A descriptor that is ``/dev/tty1`` in the guest, whose time then is the host's.
 
@@ -105,8 +132,8 @@ class Job:
         # The kernel mixes its command line into its random numbers: it names no folder of this run.
         arguments = [
             str(image.linux.resolve()), f"mem={memory_mib}M", "rootfstype=hostfs", "rootflags=/", "ro",
-            *_time(terminal), f"init={_HERE}/{image.init.name}",
-            "con=null", "con0=null,fd:1", "quiet", "panic=-1", f"uml_dir={_HERE}/", "umid=guest", f"job={_HERE}",
+            *_time(terminal), f"init={_HERE}/{image.init.name}", "con=null", "con0=null,fd:1", "quiet", "panic=-1",
+            "seccomp=auto", f"uml_dir={_HERE}/", "umid=guest", f"job={_HERE}",
         ]  # fmt: skip
         environment = {
             "PATH": os.defpath,
@@ -130,31 +157,28 @@ class Job:
             except OSError as error:
                 raise failures.of_start(image, error) from None
             try:
-                self._wait(guest, silence_s, limit_s, progress)
+                self._wait(guest, _Patience(silence_s, limit_s, real_s), progress)
             finally:
                 _end(guest)
         status = self._read("status").strip()
         left = failures.Guest(image, self._read("console"), guest.returncode, memory_mib, memory_folder)
         if not status:
             raise failures.of(left)
-        if status != "0" and (too_small := failures.of_memory(left)) is not None:
+        ended = Ended(int(status), self._read("out"), self._read("err"))
+        if ended.status != 0 and (too_small := failures.of_memory(left, ended.err)) is not None:
             raise too_small
-        return Ended(int(status), self._read("out"), self._read("err"))
+        return ended
 
     def _wait(
-        self,
-        guest: subprocess.Popen[bytes],
-        silence_s: float,
-        limit_s: float | None,
-        progress: Callable[[float], None] | None,
+        self, guest: subprocess.Popen[bytes], patience: _Patience, progress: Callable[[float], None] | None
     ) -> None:
         """Wait for the guest's end.
 
         Raises:
-            RunFailedError: Virtual time stands still, or has passed the limit.
+            RunFailedError: It takes too long.
         """
         told = clock = ""
-        since = time.monotonic()
+        began = since = time.monotonic()
         while True:
             try:
                 guest.wait(POLL_S)
@@ -163,20 +187,18 @@ class Job:
             else:
                 return
             share, now = self._read(_PROGRESS), self._read(_CLOCK)
+            real = time.monotonic()
             if share != told and share and progress is not None:
                 progress(float(share))
             if (share, now) != (told, clock):
-                told, clock, since = share, now, time.monotonic()
-            elif time.monotonic() - since > silence_s:
-                raise RunFailedError(
-                    f"virtual time has stood still at {float(clock or 0):g} s for {silence_s:.0f} s: a program in the "
-                    f"guest computes or polls without sleeping{failures.end_of(self._read('console'))}"
-                )
-            if limit_s is not None and float(now or 0) > limit_s:
-                raise RunFailedError(
-                    f"the program has not ended after {float(now):.0f} s of virtual time: it waits for something that "
-                    f"never comes{failures.end_of(self._read('console'))}"
-                )
+                told, clock, since = share, now, real
+            too_long = patience.exceeded(float(clock or 0), real - since, real - began)
+            if too_long:
+                raise RunFailedError(f"{too_long}{self.end_of_console()}")
+
+    def end_of_console(self) -> str:
+        """The last lines that the guest's kernel printed, each after a line break."""
+        return failures.end_of(self._read("console"))
 
     def _read(self, name: str) -> str:
         try:

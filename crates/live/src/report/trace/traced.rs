@@ -5,7 +5,7 @@ use std::{collections::HashMap, fs};
 
 use anabranch_bpf::trace::{CaState, Detail, Kind, Record};
 use anabranch_core::{
-    packet::{Direction, FlowId},
+    packet::{ConnectionId, Direction, FlowId},
     units::{Bytes, Instant},
 };
 use anabranch_engine::{
@@ -107,6 +107,12 @@ impl Traced {
     pub fn note(&self, network: &mut Network<Frame>, resolved: &Resolved) {
         if let Some(log) = network.log_mut() {
             self.mark(log, resolved);
+            find_resent(log.rows_mut(), |flow| {
+                let flow = resolved.flows.get(flow.0 as usize);
+                flow.is_some_and(|flow| {
+                    flow.protocol == Protocol::Tcp && !is_carried(flow, resolved)
+                })
+            });
             number(log, resolved);
             log.add_windows(self.windows(resolved));
         }
@@ -269,7 +275,28 @@ fn sent_again_at<'a>(at: Instant, rows: &'a mut [&mut PacketRow]) -> Option<&'a 
     free.min_by_key(|row| far(row)).map(|row| &mut **row)
 }
 
-/// Numbers of octets in the log of packets: from the first of the stream on, where a flow is one connection.
+/// Marks packets with an octet that had been sent before: without a trace that is known, though not why.
+fn find_resent<'a>(rows: impl Iterator<Item = &'a mut PacketRow>, is_tcp: impl Fn(FlowId) -> bool) {
+    let mut ends: HashMap<(ConnectionId, Direction), u32> = HashMap::new();
+    for row in rows.filter(|row| is_tcp(row.flow)) {
+        #[expect(clippy::cast_possible_truncation, reason = "sequence numbers")]
+        let number = row.sequence as u32;
+        let Some(end) = ends.get_mut(&(row.connection, row.direction)) else {
+            // The SYN, which has a number of its own.
+            ends.insert((row.connection, row.direction), number.wrapping_add(1));
+            continue;
+        };
+        let is_before = end.wrapping_sub(number).cast_signed() > 0;
+        let is_syn = row.payload == 0 && end.wrapping_sub(number) == 1;
+        row.retransmission |= is_before && (row.payload > 0 || is_syn);
+        let here = number.wrapping_add(row.payload);
+        if here.wrapping_sub(*end).cast_signed() > 0 {
+            *end = here;
+        }
+    }
+}
+
+/// Numbers of octets in the log of packets, where a flow is one connection: from the SYN on, so that the first of the stream is 1.
 fn number(log: &mut PacketLog, resolved: &Resolved) {
     let mut streams: HashMap<(FlowId, Direction), Numbers> = HashMap::new();
     for row in log.rows_mut() {
@@ -283,9 +310,8 @@ fn number(log: &mut PacketLog, resolved: &Resolved) {
         }
         #[expect(clippy::cast_possible_truncation, reason = "sequence numbers")]
         let number = row.sequence as u32;
-        // The first is the SYN, whose number is one less than that of the first octet.
         let stream = streams.entry((row.flow, row.direction));
-        let stream = stream.or_insert_with(|| Numbers::from(number.wrapping_add(1)));
+        let stream = stream.or_insert_with(|| Numbers::from(number));
         row.sequence = stream.offset(number);
     }
 }
@@ -298,7 +324,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// With that of the first octet.
+    /// With that of the SYN.
     const fn from(first: u32) -> Self {
         Self {
             highest: (first, 0),
@@ -464,31 +490,70 @@ const SYN_SENT: u8 = 2;
 
 #[cfg(test)]
 mod tests {
-    use anabranch_core::{packet::ConnectionId, units::Duration};
+    use anabranch_core::units::Duration;
 
     use super::*;
 
-    /// Fails where the earliest is taken: an original, or the last retransmitting but one.
-    #[test]
-    fn what_was_sent_again_is_the_nearest() {
-        let micros = |micros| Instant::START + Duration::from_micros(micros);
-        let mut rows = [0, 2000, 4000].map(|sent| PacketRow {
+    fn row(sequence: u64, payload: u32) -> PacketRow {
+        PacketRow {
             flow: FlowId(0),
             connection: ConnectionId(0),
             direction: Direction::Forward,
             index: 0,
-            sequence: 77,
-            payload: 1000,
-            size: 1052,
+            sequence,
+            payload,
+            size: payload + 52,
             retransmission: false,
             cause: None,
-            sent: micros(sent),
+            sent: Instant::START,
             received: None,
             lost: None,
             rebuilt: false,
             queue_delay: None,
             reordered: false,
             extent: 0,
+        }
+    }
+
+    /// Fails for one that compares numbers that have wrapped, takes an acknowledgment for a SYN, or the same number of another
+    /// connection for a copy.
+    #[test]
+    fn octets_that_were_sent_before_are_a_retransmission() {
+        let last = u64::from(u32::MAX);
+        let mut rows = [
+            (last - 1, 0, false),
+            (last - 1, 0, true),
+            (last, 0, false),
+            (last, 1000, false),
+            (999, 1000, false),
+            (last, 1000, true),
+            (1999, 0, false),
+            (1999, 500, false),
+            (2400, 200, true),
+            (2600, 100, false),
+        ]
+        .map(|(sequence, payload, again)| (row(sequence, payload), again));
+        let mut other = row(999, 1000);
+        other.connection = ConnectionId(1);
+        let all = rows.iter_mut().map(|(row, _)| row);
+        find_resent(all.chain([&mut other]), |_| true);
+        for (row, again) in &rows {
+            assert_eq!(
+                row.retransmission, *again,
+                "{} {}",
+                row.sequence, row.payload
+            );
+        }
+        assert!(!other.retransmission);
+    }
+
+    /// Fails where the earliest is taken: an original, or the last retransmitting but one.
+    #[test]
+    fn what_was_sent_again_is_the_nearest() {
+        let micros = |micros| Instant::START + Duration::from_micros(micros);
+        let mut rows = [0, 2000, 4000].map(|sent| PacketRow {
+            sent: micros(sent),
+            ..row(77, 1000)
         });
         let mut rows: Vec<&mut PacketRow> = rows.iter_mut().collect();
         // The engine took it before the program told of it; then after that.

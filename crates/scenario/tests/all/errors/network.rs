@@ -61,6 +61,10 @@ fn the_network() {
                 "warm-up past the end",
                 with("\"10 s\"", "\"10 s\"\nwarmup = \"10 s\""),
             ),
+            (
+                "a kernel by its file",
+                with("\"10 s\"", "\"10 s\"\nkernel = \"/boot/linux\""),
+            ),
             ("starts after the end", plus("start = \"11 s\"")),
             (
                 "stops before it starts",
