@@ -105,6 +105,10 @@ class Ray:
             raise UserError(f"{self._told}: the cluster has no processors", hint="`ray start --num-cpus N` on a node")
         self._ready: Ready = ready
 
+    def identity(self, _jobs: Jobs, _run: int) -> tuple[str, ...]:
+        """See :class:`anabranch.maker.Engine`."""
+        return ()
+
     def close(self) -> None:
         """Leave the cluster; end the one that was started here."""
         self._driver.close()

@@ -82,7 +82,11 @@ class FailedRunError(Exception):
 
 
 class Engine(Protocol):
-    """Where runs are made: here, or on other machines."""
+    """Where runs are made: here, on other machines, or in kernels."""
+
+    def identity(self, jobs: Jobs, run: int) -> tuple[str, ...]:
+        """What a run depends on beside the scenario and this build."""
+        ...
 
     def make(
         self, jobs: Jobs, runs: Sequence[int], order: Order, report: Callable[[int], None]
@@ -101,6 +105,10 @@ class Engine(Protocol):
 
 class Here:
     """The cores of this machine."""
+
+    def identity(self, _jobs: Jobs, _run: int) -> tuple[str, ...]:
+        """See :class:`Engine`."""
+        return ()
 
     def close(self) -> None:
         """See :class:`Engine`."""
@@ -187,6 +195,7 @@ class Maker:
         self.kept = kept
         self.order = order
         self.figures = Figures() if figures is None else figures
+        self._engine: Engine = Here()
         self._base = len(self.figures)
         self.figures.grow(len(jobs.points))
 
@@ -197,6 +206,7 @@ class Maker:
             FailedRunError: A run cannot be made; the others that were made with it are kept.
         """
         total = len(self.jobs.points)
+        self._engine = engine
         missing = self._recall(total)
         self.kept.said()
         finished = total - len(missing)
@@ -241,4 +251,4 @@ class Maker:
 
     def _key(self, run: int) -> bytes:
         _, _, sets, seed = self.jobs[run]
-        return self.keys.of(sets, seed)
+        return self.keys.of(sets, seed, *self._engine.identity(self.jobs, run))

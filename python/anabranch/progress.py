@@ -22,11 +22,13 @@ class Progress:
     Args:
         label: The work, for example the name of a file.
         total: How much there is to do, in whatever unit ``update`` counts.
+        unit: The name of that unit, which is shown after the numbers; without one, pieces are counted.
     """
 
-    def __init__(self, label: str, total: float) -> None:
+    def __init__(self, label: str, total: float, unit: str = "") -> None:
         self.label = shown.plain(label)
         self.total = total
+        self.unit = unit
         self._started = time.monotonic()
         self._bar: RichProgress | None = None
         self._task: TaskID | None = None
@@ -54,11 +56,14 @@ class Progress:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         console = Console(stderr=True)
+        share = TextColumn("{task.percentage:>3.0f} %")
+        measured = TextColumn("{task.completed:.1f}/{task.total:g} " + self.unit)
+        counted = MofNCompleteColumn() if self.total > 1 else share
         self._bar = Progress(
             # A label may be the name of a file: neither mark-up nor control characters.
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            MofNCompleteColumn() if self.total > 1 else TextColumn("{task.percentage:>3.0f} %"),
+            measured if self.unit else counted,
             TimeRemainingColumn(),
             console=console,
             transient=True,

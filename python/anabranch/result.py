@@ -72,6 +72,8 @@ class KeptRun:
     tables: Mapping[str, Table]
     captures: Mapping[tuple[str, str | None], bytes] = field(default_factory=dict)
     left_out: int = 0
+    depends: Sequence[tuple[str, str]] = ()
+    """The files that the run has read, with a hash of the content of each."""
 
     def table(self, name: str) -> Table:
         """A table of the run."""

@@ -216,8 +216,12 @@ class Scenario(Tables):
         earlier = self._document.get("at", [])
         return self._with_document({**self._document, "at": [*earlier, {"time": time, "set": dict(changes)}]})
 
-    def resolve(self, *, seed: int | None = None) -> Resolved:
+    def resolve(self, *, seed: int | None = None, live: bool = False) -> Resolved:
         """Parse and check without running.
+
+        Args:
+            seed: Instead of the scenario's.
+            live: As the live engine reads it, which has keys that the simulator has not.
 
         Raises:
             ScenarioError: The scenario is wrong; the message has file, line and column.
@@ -233,6 +237,7 @@ class Scenario(Tables):
                     self._file,
                     self.sets,
                     seed,
+                    live,
                     untrusted=self.untrusted,
                     controls=list(self.controls.items()),
                 )
@@ -385,6 +390,50 @@ class Scenario(Tables):
         )
 
     @named
+    def run_kernel(
+        self,
+        *,
+        seed: int | None = None,
+        kernel: str | None = None,
+        packets: bool = False,
+        samples_ms: float | None = None,
+        captures: Sequence[str] = (),
+        snap_length: int = SNAP_LENGTH,
+        progress: Callable[[float], None] | None = None,
+    ) -> LiveRunResult:
+        """Run once in virtual time, with the TCP of a Linux kernel at the ends of every flow.
+
+        The live engine runs in User-Mode Linux: without privileges, and with the same figures on a busy machine.
+
+        Args:
+            seed: Instead of the scenario's.
+            kernel: The kernel, by the beginning of its release (``"6.12"``); when left out, the one that the scenario
+                names, or the newest that ``anabranch kernel build`` has built.
+            packets: Record one row per packet sent.
+            samples_ms: As of :meth:`run_live`.
+            captures: Links whose packets are captured, as of :meth:`run_live`.
+            snap_length: Bytes kept of each captured packet, at most.
+            progress: Called with the finished share (0‥1) of the virtual time.
+
+        Raises:
+            ScenarioError: The scenario is wrong, or asks for what no kernel in virtual time can do.
+            UserError: No such kernel is built.
+            RunFailedError: The kernel stopped, or the run failed in it.
+        """
+        from anabranch.kernel.engine import run
+
+        return run(
+            self,
+            seed=seed,
+            kernel=kernel,
+            packets=packets,
+            samples_ms=samples_ms,
+            captures=captures,
+            snap_length=snap_length,
+            progress=progress,
+        )
+
+    @named
     def sweep(
         self,
         grid: Mapping[str, Sequence[Value]] | None = None,
@@ -401,6 +450,8 @@ class Scenario(Tables):
         until: str | None = None,
         refine: str | None = None,
         ray: str | None = None,
+        engine: str = "sim",
+        kernel: str | None = None,
         progress: Callable[[int, int], None] | None = None,
         remark: Callable[[str], None] | None = None,
     ) -> SweepResult:
@@ -418,7 +469,7 @@ class Scenario(Tables):
         Args:
             grid: Dotted path → values; over the scenario's own ``[sweep]``.
             repeat: Seeds per point, from the scenario's seed on.
-            jobs: Threads; all cores when left out.
+            jobs: Threads, or kernels at once; as many as there are cores when left out.
             digest: As in :meth:`run`; without it equal repeats are not recognised.
             out: Directory that keeps finished points and the table; resumed if it exists.
             shard: ``(I, N)``: part I of N, from 1, into ``out``; :meth:`SweepResult.merge` puts parts together.
@@ -430,6 +481,8 @@ class Scenario(Tables):
                 in per cent of the mean; ``repeat`` is the most of them.
             refine: ``"FIGURE:N"``: N points more where the curve of the one range bends.
             ray: Address of a Ray cluster that makes the runs; ``"local"`` starts one here.
+            engine: ``"sim"``, or ``"kernel"``: each run in a Linux kernel in virtual time, as of :meth:`run_kernel`.
+            kernel: With ``engine="kernel"``: the kernel, as of :meth:`run_kernel`.
             progress: Called with (finished, total) points.
             remark: Called with a sentence for each finished point that cannot be used and is made again.
 
@@ -445,7 +498,7 @@ class Scenario(Tables):
             repeat=repeat,
             digest=digest,
             choice=Choice(ranges or {}, design, points, until, refine),
-            place=Place(out, store, shard, ray, jobs),
+            place=Place(out, store, shard, ray, jobs, engine, kernel),
             progress=progress,
             remark=remark,
         )

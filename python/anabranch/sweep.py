@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from anabranch import design, rounds
 from anabranch.design import Design, Point
-from anabranch.errors import UserError
+from anabranch.errors import UserError, nearest
 from anabranch.figures import PARTS, Figures, flatten, runs_table, value_text
 from anabranch.limits import MAX_SEED, check_jobs, check_repeat
 from anabranch.maker import Engine, FailedRunError, Here, Jobs, Maker, Order
@@ -89,6 +89,8 @@ class SweptScenario:
     resolved: dict[str, Any] = field(default_factory=dict)
     is_sequential: bool = False
     """Seeds were run until an interval was narrow: intervals are those of a confidence sequence."""
+    engine: str = "sim"
+    """``"sim"``, or ``"kernel"`` for Linux kernels in virtual time."""
 
 
 class SweepResult:
@@ -151,6 +153,7 @@ class SweepResult:
         return {
             "format": FORMAT,
             "kind": "sweep",
+            "engine": self.scenario.engine,
             "scenario": self.scenario.title,
             "set": self.scenario.sets,
             "axes": values,
@@ -427,7 +430,9 @@ class Place:
         store: The directory of its points; that of its tables when left out.
         shard: Which part it is of how many.
         ray: The address of a Ray cluster.
-        jobs: Threads.
+        jobs: Threads, or guests.
+        engine: ``"sim"`` or ``"kernel"``.
+        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`.
     """
 
     out: str | Path | None = None
@@ -435,6 +440,13 @@ class Place:
     shard: tuple[int, int] | None = None
     ray: str | None = None
     jobs: int | None = None
+    engine: str = "sim"
+    kernel: str | None = None
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether runs are made in kernels."""
+        return self.engine == "kernel"
 
 
 def sweep(
@@ -453,12 +465,12 @@ def sweep(
 
     chosen, where = choice or Choice(), place or Place()
     _check(scenario, chosen, where)
-    engine = _engine_at(where)
+    engine = engine_at(where, untrusted=scenario.untrusted)
     directory = Path(where.out) if where.out is not None else None
     if directory is not None:
         check_target(directory, "sweep")
         directory = follow(directory)
-    plan = _plan(scenario, grid, repeat, chosen)
+    plan = _plan(scenario, grid, repeat, chosen, where)
     tables = SweepDirectory(directory)
     folder = Path(scenario.file).parent
     kept = Points(directory, folder, remark) if where.store is None else shared(where.store, folder, remark)
@@ -480,6 +492,7 @@ def sweep(
         list(scenario.sets),
         plan.resolved.get("resolved_scenario", {}),
         is_sequential=chosen.until is not None,
+        engine=where.engine,
     )
     result = SweepResult(plan.points.axes, figures.table(plan.points.axes, made), swept)
     if where.shard is None:
@@ -496,6 +509,7 @@ def _check(scenario: Scenario, choice: Choice, place: Place) -> None:
     from anabranch import shards
 
     check_jobs(place.jobs)
+    _check_engine(place)
     if place.shard is not None:
         shards.check_shard(place.shard)
         if place.out is None:
@@ -522,12 +536,41 @@ def _check(scenario: Scenario, choice: Choice, place: Place) -> None:
         )
 
 
-def _engine_at(place: Place) -> Engine:
+def _check_engine(place: Place) -> None:
+    """Refuse an engine that makes no sweeps, and options that it does not have.
+
+    Raises:
+        UserError: There is one.
+    """
+    engines = ("sim", "kernel")
+    if place.engine not in engines:
+        told = " makes no sweeps: each run takes its duration" if place.engine == "live" else ": there is none"
+        raise UserError(f"{argument('engine', place.engine)}{told}", hint=nearest(place.engine, engines))
+    if not place.is_kernel:
+        if place.kernel is not None:
+            raise UserError(
+                f"{argument('kernel', place.kernel)} has no effect without {argument('engine', 'kernel')}",
+                hint="give both, or neither",
+            )
+        return
+    for name, value in (("shard", place.shard), ("ray", place.ray)):
+        if value is not None:
+            raise UserError(
+                f"{argument(name)} does not go with {argument('engine', 'kernel')}: kernels run on this machine",
+                hint=f"leave out {argument(name)}",
+            )
+
+
+def engine_at(place: Place, *, untrusted: bool) -> Engine:
     """Where runs are made.
 
     Raises:
         UserError: The cluster cannot be reached.
     """
+    if place.is_kernel:
+        from anabranch.kernel.guests import Guests
+
+        return Guests(place.kernel, untrusted=untrusted)
     if place.ray is None:
         return Here()
     from anabranch.cluster import Ray
@@ -610,9 +653,9 @@ class _Runner:
 
 
 def planned_axes(
-    scenario: Scenario, grid: Mapping[str, Sequence[Any]]
+    scenario: Scenario, grid: Mapping[str, Sequence[Any]], *, live: bool = False
 ) -> tuple[dict[str, Sequence[Any]], dict[str, Sequence[Any]], Resolved]:
-    """What a sweep varies, what of it ``grid`` gives, and the scenario.
+    """What a sweep varies, what of it ``grid`` gives, and the scenario; ``live`` as the live engine reads it.
 
     Raises:
         ScenarioError: The scenario is wrong.
@@ -621,7 +664,7 @@ def planned_axes(
     from anabranch.grid import axes_of
 
     given = axes_of(grid)
-    resolved = scenario.resolve()
+    resolved = scenario.resolve(live=live)
     return {**axes_of(resolved.get("sweep", {}).get("grid", {})), **given}, given, resolved
 
 
@@ -636,7 +679,9 @@ class _Plan:
     space: Space | None
 
 
-def _plan(scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | None, choice: Choice) -> _Plan:
+def _plan(
+    scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | None, choice: Choice, place: Place
+) -> _Plan:
     """The axes and every point, all of them checked: a mistake must show before hours of work, not after."""
     from anabranch import _engine
     from anabranch.grid import MAX_POINTS, origins, sets_of
@@ -647,7 +692,7 @@ def _plan(scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | N
     check_repeat(repeat)
     if choice.refine is not None:
         rounds.read_refine(choice.refine, space)
-    axes, given, resolved = planned_axes(scenario, grid)
+    axes, given, resolved = planned_axes(scenario, grid, live=place.is_kernel)
     varied = space.ranges if space is not None else {}
     # A range takes the place of the file's values, as a grid does.
     axes = {path: values for path, values in axes.items() if path not in varied or path in given}
@@ -683,9 +728,16 @@ def _plan(scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | N
                 scenario.file,
                 [*scenario.sets, *sets],
                 first,
+                place.is_kernel,
                 untrusted=scenario.untrusted,
                 controls=list(scenario.controls.items()),
             )
+            if place.is_kernel:
+                from anabranch.kernel.engine import check, image_of
+
+                point = scenario.with_sets(*sets)
+                check(point, first)
+                image_of(point, place.kernel)
         except _engine.ScenarioError as error:
             raise told(error, sets) from None
     return _Plan(axes, Design(factors, first, repeats), told, resolved, space)

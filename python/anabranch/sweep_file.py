@@ -51,6 +51,7 @@ class SweepFile(_SweepKeys, total=False):
     """``sweep.json``."""
 
     intervals: str
+    engine: str
 
 
 def _other(content: Any) -> str:
@@ -185,7 +186,9 @@ def read_sweep(directory: Path) -> SweepResult:
         raise UserError(f"{error.message}; the sweep is not finished", hint=_AGAIN) from None
     _check_columns(path, table, list(axes))
     is_sequential = about.get("intervals") == "confidence sequence"
-    swept = SweptScenario(about["scenario"], about["set"], about["resolved_scenario"], is_sequential)
+    swept = SweptScenario(
+        about["scenario"], about["set"], about["resolved_scenario"], is_sequential, about.get("engine", "sim")
+    )
     return SweepResult(list(axes), table, swept)
 
 

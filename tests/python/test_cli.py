@@ -42,7 +42,7 @@ def test_help(anabranch: Call) -> None:
         "  list        Show what there is, by kind.\n"
         "  explain     What one thing does, its sources, parameters and bounds.\n"
         "  bench       Measure the engine's speed and memory (from a checkout).\n"
-        "  validate    Run scenarios in both engines and say how far apart they are.\n"
+        "  validate    Run scenarios in two engines and say how far apart they are.\n"
         "  shell       Open a shell inside a host of a scenario.\n"
         "  completion  Print a script that completes commands in a shell.\n"
         "  cc          Congestion controls in the running kernel, as eBPF programs.\n"

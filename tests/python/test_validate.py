@@ -701,3 +701,22 @@ def test_what_hosts_take_is_kept_and_read_whole(tmp_path: Path) -> None:
         assert "validate --out DIR" in str(raised.value)
     with pytest.raises(UserError, match="no such file"):
         HostTimes.read(tmp_path / "none.json")
+
+
+def test_a_metric_that_no_scenario_has_leaves_labels_inside_the_figure(tmp_path: Path) -> None:
+    """Detects lines without points: matplotlib then gives up the layout, and cuts the titles off."""
+    import warnings
+
+    pytest.importorskip("matplotlib")
+    from anabranch.plot.style import house_style
+    from anabranch.plot.validate import distances
+
+    made = Comparison("thin.toml", 1, engine="kernel")
+    made.results["goodput_mbit_s"] = validate.Result({"main": 9.4}, {"main": 9.5}, 0.01, 0.0, 0.05)
+    with house_style(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = distances([made])
+        figure.savefig(tmp_path / "distances.png")
+        box = figure.axes[0].xaxis.label.get_window_extent()
+        assert 0 <= box.y0 < box.y1
+    assert "Simulator against kernel" in [text.get_text() for text in figure.legends[0].get_texts()]

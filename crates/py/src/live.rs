@@ -95,7 +95,6 @@ pub fn run_live(
 /// has no eBPF and no interfaces of the host. Raises `ScenarioError`, `LiveUnavailableError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, seed = None, *, machine = false, guest = false))]
-#[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub fn check_live(
     py: Python<'_>,
     text: Text,

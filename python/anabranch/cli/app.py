@@ -69,16 +69,28 @@ StoreOption = Annotated[
 EngineOption = Annotated[
     str,
     typer.Option(
-        "--engine", metavar="sim|live", help="sim: in virtual time; live: the kernel's TCP between network namespaces."
-    ),
-]
-RunEngineOption = Annotated[
-    str,
-    typer.Option(
         "--engine",
         metavar="sim|live|kernel",
         help="sim: in virtual time; live: the kernel's TCP between network namespaces; kernel: the same in a Linux "
         "kernel of its own, in virtual time (anabranch kernel build).",
+    ),
+]
+SimulatedEngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="sim|kernel",
+        help="Of scenario files. sim: the simulator; kernel: a Linux kernel for each run, in virtual time (anabranch "
+        "kernel build).",
+    ),
+]
+KernelOption = Annotated[
+    Optional[str],  # noqa: UP045 - see above
+    typer.Option(
+        "--kernel",
+        metavar="RELEASE",
+        help="With --engine kernel: the kernel, by the beginning of its release (6.12), as `anabranch kernel list` "
+        "shows it; the scenario's when left out, else the newest.",
     ),
 ]
 Jobs = Annotated[
@@ -164,7 +176,8 @@ def run(
     set_: Sets = None,
     json: Json = False,
     out: Out = None,
-    engine: RunEngineOption = "sim",
+    engine: EngineOption = "sim",
+    kernel: KernelOption = None,
     digest: Digest = True,
     packets: Annotated[
         Optional[bool],  # noqa: UP045 - see above
@@ -257,6 +270,7 @@ def run(
                 figures,
                 all_links,
                 force,
+                kernel,
             ),
         )
 
@@ -283,6 +297,7 @@ def study(
     json: Json = False,
     out: Out = None,
     engine: EngineOption = "sim",
+    kernel: KernelOption = None,
     jobs: Jobs = None,
     attempts: Annotated[
         Optional[int],  # noqa: UP045
@@ -298,7 +313,9 @@ def study(
     with exit_status():
         from anabranch.cli.study import StudyOptions, run_studies
 
-        run_studies(names or [], StudyOptions(quick, robustness, json, out, engine, jobs, attempts, all_, store))
+        run_studies(
+            names or [], StudyOptions(quick, robustness, json, out, engine, jobs, attempts, all_, store, kernel)
+        )
 
 
 @app.command(
@@ -371,6 +388,8 @@ def sweep(
         Optional[str],  # noqa: UP045 - see above
         typer.Option(metavar="ADDRESS", help="Run on a Ray cluster; local starts one here."),
     ] = None,
+    engine: SimulatedEngineOption = "sim",
+    kernel: KernelOption = None,
     digest: Digest = True,
     untrusted: Untrusted = False,
     force: Force = False,
@@ -403,6 +422,8 @@ def sweep(
             ray,
             report,
             force,
+            engine,
+            kernel,
         )
         if files[0] == Path("merge") and (len(files) > 1 or not files[0].is_file()):
             run_merge(files[1:], set_ or [], grid or [], options)
@@ -440,6 +461,8 @@ def compare(
     json: Json = False,
     out: Out = None,
     store: StoreOption = None,
+    engine: SimulatedEngineOption = "sim",
+    kernel: KernelOption = None,
     untrusted: Untrusted = False,
 ) -> None:
     """Set runs, or sweeps, side by side.
@@ -451,7 +474,7 @@ def compare(
     with exit_status():
         from anabranch.cli.compare import CompareOptions, run_compare
 
-        run_compare(inputs, CompareOptions(measure or [], seed, repeat, json, out, untrusted, store))
+        run_compare(inputs, CompareOptions(measure or [], seed, repeat, json, out, untrusted, store, engine, kernel))
 
 
 @app.command(
@@ -461,7 +484,7 @@ def compare(
         "anabranch diagnose slow.pcapng --connection 3",
         "anabranch diagnose slow.pcapng --host 192.0.2.7 --port 443 --around 14:03:20",
         "anabranch diagnose slow.pcapng --replay",
-        "anabranch diagnose slow.pcapng --advise",
+        "anabranch diagnose slow.pcapng --advise --engine kernel",
         "anabranch diagnose slow.pcapng --out slow",
         "anabranch diagnose slow.pcapng --annotate annotated.pcapng",
         "anabranch diagnose a.pcap --json",
@@ -501,9 +524,17 @@ def diagnose(
     advise: Annotated[
         bool, typer.Option("--advise", help="Simulate remedies on the fitted path, and rank them.")
     ] = False,
-    live: Annotated[
-        bool, typer.Option("--live", help="As --advise, and repeat the best remedy with the kernel's TCP.")
-    ] = False,
+    live: Annotated[bool, typer.Option("--live", help="As --advise --engine live.")] = False,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            metavar="sim|live|kernel",
+            help="With --advise: repeat the best remedy with the kernel's TCP (live), or with that of a Linux kernel "
+            "in virtual time (kernel).",
+        ),
+    ] = "sim",
+    kernel: KernelOption = None,
     json: Json = False,
     out: Out = None,
     annotate: Annotated[
@@ -546,7 +577,9 @@ def diagnose(
         from anabranch.diagnosis_choice import Choice
 
         choice = Choice(tuple(host or ()), port, around)
-        options = DiagnoseOptions(connection, json, replay, advise, live, out, annotate, force, any_expansion, choice)
+        options = DiagnoseOptions(
+            connection, json, replay, advise, live, out, annotate, force, any_expansion, choice, engine, kernel
+        )
         if follow is None:
             run_diagnose(capture, options)
         else:
@@ -843,7 +876,13 @@ def bench(
             run_bench(json)
 
 
-@app.command(cls=Command, epilog=_example("anabranch validate scenarios/live/thin.toml --seeds 2 --keep out/live"))
+@app.command(
+    cls=Command,
+    epilog=_example(
+        "anabranch validate scenarios/live/thin.toml --seeds 2 --keep out/live",
+        "anabranch validate scenarios/live/thin.toml --engine kernel",
+    ),
+)
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenario files (TOML).")],
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Seeds per file, from its seed on.")] = 3,
@@ -871,9 +910,21 @@ def validate(
     allow_tainted: Annotated[
         bool, typer.Option("--allow-tainted", help="Show the figures of tainted live runs as well, marked.")
     ] = False,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            metavar="live|kernel",
+            help="With which kernel's TCP: this machine's (live), or a Linux kernel's in virtual time (kernel).",
+        ),
+    ] = "live",
+    kernel: KernelOption = None,
     untrusted: Untrusted = False,
 ) -> None:
-    """Run scenarios in both engines and say how far apart they are."""
+    """Run scenarios in two engines and say how far apart they are.
+
+    The simulator, and the TCP of a kernel: of this machine's, or of a Linux kernel in virtual time.
+    """
     with exit_status():
         from anabranch.cli.validate import run_validate
 
@@ -885,6 +936,8 @@ def validate(
             keep=keep,
             host_times=host_times,
             allow_tainted=allow_tainted,
+            engine=engine,
+            kernel=kernel,
             as_json=json,
             untrusted=untrusted,
         )

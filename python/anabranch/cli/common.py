@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
@@ -25,9 +25,10 @@ INTERRUPTED = 130
 TERMINATED = 143
 
 
-ENGINES = ("sim", "live")
+LIVE = "live"
 KERNEL = "kernel"
-"""The engine that only some commands have: a Linux kernel in virtual time."""
+"""A Linux kernel in virtual time."""
+ENGINES = ("sim", LIVE, KERNEL)
 """The values of --engine."""
 
 
@@ -237,23 +238,26 @@ def later(what: str, hint: str | None = None) -> NoReturn:
     raise UserError(f"{what} comes in a later version", hint=hint)
 
 
-def is_live(engine: str, *others: str) -> bool:
-    """Whether the live engine is asked for.
+def check_engine(engine: str, kernel: str | None = None, valid: Sequence[str] = ENGINES) -> None:
+    """Refuse an engine that there is not, and a kernel of another engine.
 
     Args:
-        engine: What is asked for.
-        others: Engines besides the simulator and the live one that the command has.
+        engine: The value of --engine.
+        kernel: The value of --kernel.
+        valid: The engines of the command.
 
     Raises:
-        UserError: There is no such engine, or the command does not have it.
+        UserError: There is no such engine, or the command does not have it; or --kernel has no effect.
     """
     from anabranch.errors import UserError, nearest
 
-    if engine == KERNEL and KERNEL not in others:
-        raise UserError("this command does not have --engine kernel yet", hint="anabranch run has it")
-    if engine not in (*ENGINES, KERNEL):
-        raise UserError(f'there is no engine "{engine}"', hint=nearest(engine, (*ENGINES, KERNEL)))
-    return engine == "live"
+    if engine not in valid:
+        told = f"this command has no --engine {engine}" if engine in ENGINES else f'there is no engine "{engine}"'
+        raise UserError(told, hint=nearest(engine, valid))
+    if kernel is not None and engine != KERNEL:
+        raise UserError(
+            f"--kernel {kernel} is of --engine kernel, and --engine {engine} runs none", hint="give --engine kernel"
+        )
 
 
 def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untrusted: bool = False) -> Scenario:

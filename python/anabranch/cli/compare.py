@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
 from anabranch.cli.blocks import write
-from anabranch.cli.common import console, note, print_json, styled
+from anabranch.cli.common import KERNEL, check_engine, console, note, print_json, styled
 from anabranch.extras import is_installed, remark_once
 from anabranch.lines import wrapped
 from anabranch.shown import plain
@@ -41,6 +41,8 @@ class CompareOptions:
     out: Path | None
     untrusted: bool = False
     store: Path | None = None
+    engine: str = "sim"
+    kernel: str | None = None
 
 
 def run_compare(paths: list[Path], options: CompareOptions) -> None:
@@ -56,6 +58,7 @@ def run_compare(paths: list[Path], options: CompareOptions) -> None:
     from anabranch.output import check_target
     from anabranch.progress import Progress
 
+    check_engine(options.engine, options.kernel, ("sim", KERNEL))
     interrupt.watch()
     check_seed(options.seed)
     if options.out is not None:
@@ -68,6 +71,8 @@ def run_compare(paths: list[Path], options: CompareOptions) -> None:
             samples_ms=SAMPLES_MS if options.out is not None else None,
             untrusted=options.untrusted,
             store=options.store,
+            engine=options.engine,
+            kernel=options.kernel,
             progress=bar.update,
         )
     comparison = compare(inputs, options.measures)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
 from anabranch.cli.blocks import write
-from anabranch.cli.common import console, note, print_json
+from anabranch.cli.common import KERNEL, LIVE, check_engine, console, note, print_json
 from anabranch.diagnosis_choice import Choice
 from anabranch.extras import remark_once
 
@@ -32,11 +32,31 @@ class DiagnoseOptions:
     force: bool = False
     any_expansion: bool = False
     choice: Choice = field(default_factory=Choice)
+    engine: str = "sim"
+    kernel: str | None = None
 
     @property
     def is_simulated(self) -> bool:
         """Whether the fitted scenario is to be run."""
-        return self.replay or self.advise or self.live
+        return self.replay or self.advise
+
+    def settled(self) -> DiagnoseOptions:
+        """The options with ``--live`` as ``--advise --engine live``.
+
+        Raises:
+            UserError: The engine is none, or has nothing to do.
+        """
+        from anabranch.errors import UserError
+
+        check_engine(self.engine, self.kernel)
+        if self.live and self.engine == KERNEL:
+            raise UserError("--live is --engine live, and --engine kernel is given", hint="give one of them")
+        if self.engine != "sim" and not (self.advise or self.live):
+            raise UserError(
+                f"--engine {self.engine} repeats the best remedy of --advise, and it is not given",
+                hint=f"give --advise --engine {self.engine}",
+            )
+        return replace(self, advise=True, engine=LIVE) if self.live else self
 
 
 @dataclass(frozen=True)
@@ -64,7 +84,8 @@ def run_follow(interface: str, capture: Path | None, options: DiagnoseOptions, f
     if capture is not None:
         raise UserError(f"--follow {interface}: expected no capture beside it", hint=f"leave out {capture}")
     files = (options.out, options.annotate, options.connection)
-    chosen = options.is_simulated or options.force or not options.choice.is_empty
+    chosen = options.is_simulated or options.live or options.force or not options.choice.is_empty
+    chosen = chosen or options.engine != "sim"
     if chosen or any(value is not None for value in files):
         raise UserError(
             "--follow goes with --json, --ring, --save-on and --save-to", hint="save a capture, and diagnose it"
@@ -122,6 +143,7 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
     from anabranch.progress import Progress
     from anabranch.shown import plain
 
+    options = options.settled()
     if capture is None:
         raise UserError("expected a capture, or --follow INTERFACE", hint="anabranch diagnose slow.pcapng")
     if options.out is not None:
@@ -140,10 +162,14 @@ def run_diagnose(capture: Path | None, options: DiagnoseOptions) -> None:
             )
     elif options.force:
         raise UserError("--force is for the file of --annotate, and none is given", hint="leave it out")
-    if options.live:
+    if options.engine == LIVE:
         from anabranch.live import prepare
 
         prepare("--advise simulates")
+    if options.engine == KERNEL:
+        from anabranch.kernel.images import chosen
+
+        chosen(options.kernel)
     with Progress(plain(capture.name), 1) as bar:
         whole = diagnose(capture, any_expansion=options.any_expansion, progress=bar.update)
     found = choose(whole, options.choice)
@@ -177,7 +203,9 @@ def command_line(capture: Path, options: DiagnoseOptions) -> str:
     words = ["anabranch", "diagnose", str(capture)]
     words += ["--connection", str(options.connection)] if options.connection is not None else []
     words += options.choice.words()
-    words += [f"--{name}" for name in ("replay", "advise", "live") if getattr(options, name)]
+    words += [f"--{name}" for name in ("replay", "advise") if getattr(options, name)]
+    words += ["--engine", options.engine] if options.engine != "sim" else []
+    words += ["--kernel", options.kernel] if options.kernel is not None else []
     words += ["--any-expansion"] if options.any_expansion else []
     return f"{shlex.join(words)} --out DIR"
 
@@ -197,7 +225,14 @@ def _made(capture: Path, found: Diagnosis, one: dict[str, Any] | None, options: 
         raise UserError(f"{found['file']}: no TCP connection was found, so that there is none to simulate")
     connection = one or max(connections, key=lambda each: sum(way["bytes"] for way in each["directions"].values()))
     try:
-        return make(connection, str(capture), replay=options.replay, advise=options.advise, live=options.live)
+        return make(
+            connection,
+            str(capture),
+            replay=options.replay,
+            advise=options.advise,
+            engine=options.engine,
+            kernel=options.kernel,
+        )
     except UserError:
         if options.is_simulated:
             raise

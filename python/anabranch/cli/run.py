@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
 from anabranch.cli.blocks import print_blocks
-from anabranch.cli.common import KERNEL, console, is_live, load_scenario, note, write_json
+from anabranch.cli.common import KERNEL, LIVE, check_engine, console, load_scenario, note, write_json
 from anabranch.cli.tables import print_tables
 from anabranch.cli.why import WORDS, print_all, print_summary, with_why
 from anabranch.extras import need, remark_once
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from anabranch.result import RunResult
     from anabranch.scenario import Scenario
     from anabranch.why import Why
+
+
+VIRTUAL = "s of virtual time"
+"""The unit of a bar."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class RunOptions:
     figures: bool = False
     all_links: bool = False
     force: bool = False
+    kernel: str | None = None
 
 
 def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
@@ -53,29 +58,13 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         UserError: An option is.
     """
     from anabranch.capture import SNAP_LENGTH, check_snap_length
-    from anabranch.errors import UserError
     from anabranch.limits import SAMPLES_MS, check_samples, check_seed
     from anabranch.live import remarks
     from anabranch.output import check_target
     from anabranch.progress import Progress
 
-    live = is_live(options.engine, KERNEL)
-    is_kernel = options.engine == KERNEL
-    if options.trace is not None and not live:
-        raise UserError(
-            f"--trace traces this machine's TCP, which --engine {options.engine} does not have",
-            hint="give --engine live",
-        )
-    if options.allow_tainted and not live:
-        raise UserError(
-            f"--allow-tainted is of live runs, and those of --engine {options.engine} are exact",
-            hint="give --engine live",
-        )
-    if options.trace == "off" and options.why:
-        raise UserError("--why reads the trace, and --trace off makes none", hint="give one of them")
-    if is_kernel and options.why:
-        raise UserError("--why reads a trace, and --engine kernel makes none", hint="give --engine sim or live")
-    if live:
+    _check_engine(options)
+    if options.engine == LIVE:
         _check_live()
     else:
         interrupt.watch()
@@ -89,7 +78,12 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         check_target(options.out, "run")
     captures = _captures(file, scenario, options)
     samples_ms = (options.samples_ms or SAMPLES_MS) if options.out else None
-    with Progress(file.name, 1) as progress:
+    total, unit = 1.0, ""
+    if options.engine == KERNEL:
+        from anabranch.kernel.engine import check
+
+        total, unit = check(scenario, options.seed), VIRTUAL
+    with Progress(file.name, total, unit) as progress:
         packets = options.packets is not False and (options.why is not None or options.out is not None)
         recorded = {
             "seed": options.seed,
@@ -97,7 +91,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
             "packets": packets,
             "captures": [capture.capture for capture in captures],
             "snap_length": snap_length,
-            "progress": progress.update,
+            "progress": lambda share: progress.update(share * total),
         }
         result = _made(scenario, options, recorded)
     interrupt.watch()
@@ -119,6 +113,31 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     _show(result, why, options, to_error=any(capture.is_standard_output for capture in captures))
 
 
+def _check_engine(options: RunOptions) -> None:
+    """Refuse options that the engine does not have.
+
+    Raises:
+        UserError: There is one.
+    """
+    from anabranch.errors import UserError
+
+    check_engine(options.engine, options.kernel)
+    if options.trace is not None and options.engine != LIVE:
+        raise UserError(
+            f"--trace traces this machine's TCP, which --engine {options.engine} does not have",
+            hint="give --engine live",
+        )
+    if options.allow_tainted and options.engine != LIVE:
+        raise UserError(
+            f"--allow-tainted is of live runs, and those of --engine {options.engine} are exact",
+            hint="give --engine live",
+        )
+    if options.trace == "off" and options.why:
+        raise UserError("--why reads the trace, and --trace off makes none", hint="give one of them")
+    if options.engine == KERNEL and options.why:
+        raise UserError("--why reads a trace, and --engine kernel makes none", hint="give --engine sim or live")
+
+
 def _made(scenario: Scenario, options: RunOptions, recorded: dict[str, Any]) -> RunResult:
     """Make the run with its engine.
 
@@ -128,10 +147,8 @@ def _made(scenario: Scenario, options: RunOptions, recorded: dict[str, Any]) -> 
         RunFailedError: The run failed.
     """
     if options.engine == KERNEL:
-        from anabranch.kernel.engine import run
-
-        return run(scenario, **recorded)
-    if options.engine == "live":
+        return scenario.run_kernel(kernel=options.kernel, **recorded)
+    if options.engine == LIVE:
         from anabranch.live import run_audited
 
         return run_audited(
@@ -153,6 +170,7 @@ def command_line(file: Path, sets: list[str], options: RunOptions) -> str:
     words += [word for change in sets for word in ("--set", change)]
     words += ["--seed", str(options.seed)] if options.seed is not None else []
     words += ["--engine", options.engine] if options.engine != "sim" else []
+    words += ["--kernel", options.kernel] if options.kernel is not None else []
     words += ["--samples", f"{options.samples_ms:g}"] if options.samples_ms is not None else []
     words += ["--no-packets"] if options.packets is False else []
     words += ["--untrusted"] if options.untrusted else []

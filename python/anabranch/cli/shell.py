@@ -64,18 +64,16 @@ def run_shell(options: ShellOptions) -> None:
 
 def _in_a_kernel(scenario: Scenario, options: ShellOptions, program: list[str]) -> int:
     from anabranch.cli.common import note
-    from anabranch.kernel.engine import resolved_live
-    from anabranch.kernel.images import chosen
+    from anabranch.kernel.engine import image_of
     from anabranch.kernel.shell import shell
 
     interactive = not options.command and os.isatty(0)
-    chosen()
+    image = image_of(scenario)
     for line in greeting(scenario, options.host):
         note(line)
     if interactive:
         note("time is real in a shell; with `-- PROGRAM` it is virtual")
-    seed = resolved_live(scenario)["seed"]
-    return shell(scenario, options.host, program, note, interactive=interactive, seed=seed)
+    return shell(image, scenario, options.host, program, note, interactive=interactive)
 
 
 def greeting(scenario: Scenario, host: str) -> Iterator[str]:

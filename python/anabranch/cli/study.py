@@ -15,7 +15,7 @@ import typer
 
 from anabranch import interrupt
 from anabranch.cli.blocks import labelled, write
-from anabranch.cli.common import FAILED, complain, console, is_live, note, print_json, styled
+from anabranch.cli.common import FAILED, KERNEL, LIVE, check_engine, complain, console, note, print_json, styled
 from anabranch.extras import remark_once
 from anabranch.lines import wrapped
 from anabranch.report.format import NONE
@@ -51,6 +51,7 @@ class StudyOptions:
     attempts: int | None
     all: bool = False
     store: Path | None = None
+    kernel: str | None = None
 
 
 def run_studies(names: list[str], options: StudyOptions) -> None:
@@ -66,11 +67,12 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     from anabranch.output import check_parent, check_target
     from anabranch.study import Study
 
-    live = is_live(options.engine)
-    if options.attempts is not None and not live:
+    check_engine(options.engine, options.kernel)
+    live = options.engine in (LIVE, KERNEL)
+    if options.attempts is not None and options.engine != LIVE:
         raise UserError("--attempts is of live runs", hint="--engine live, or leave it out")
     if options.store is not None and live:
-        raise UserError("--store keeps simulated runs", hint="leave out --engine live, or --store")
+        raise UserError("--store keeps simulated runs", hint=f"leave out --engine {options.engine}, or --store")
     check_jobs(options.jobs)
     if names and options.all:
         raise UserError("--all runs every study that ships, and some are named", hint="give one of them")
@@ -205,7 +207,7 @@ class Bars:
 
 
 def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOptions) -> None:
-    """The same with this machine's kernel; what cannot run live in any of them is refused before anything runs.
+    """The same with the TCP of a kernel; what cannot run there in any of them is refused before anything runs.
 
     Raises:
         UserError: A study cannot run live, or this machine cannot.
@@ -216,18 +218,31 @@ def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOp
     from anabranch.study.live import ATTEMPTS, plan, without_live
 
     if options.robustness:
-        raise UserError("--robustness is the simulator's", hint="leave out --engine live, or --robustness")
+        raise UserError("--robustness is the simulator's", hint=f"leave out --engine {options.engine}, or --robustness")
     for study in studies:
         if study.definition.live is None:
             raise without_live(study)
-    prepare("--engine sim")
+    if options.engine == LIVE:
+        prepare("--engine sim")
+    else:
+        interrupt.watch()
     attempts = ATTEMPTS if options.attempts is None else options.attempts
-    plans = [plan(study, quick=options.quick, jobs=options.jobs, attempts=attempts) for study in studies]
+    plans = [
+        plan(
+            study,
+            quick=options.quick,
+            jobs=options.jobs,
+            attempts=attempts,
+            engine=options.engine,
+            kernel=options.kernel,
+        )
+        for study in studies
+    ]
     documents, failed = [], []
     for study, planned, target in zip(studies, plans, targets, strict=True):
         name = study.definition.name
         with Bars() as bars:
-            result = planned.run(announce=partial(_announce, name), progress=bars.report)
+            result = planned.run(announce=partial(_announce, name, options.engine), progress=bars.report)
         if options.json:
             documents.append(result.to_json())
         else:
@@ -255,21 +270,28 @@ def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOp
         raise typer.Exit(FAILED)
 
 
-def _announce(name: str, runs: int, seconds: float) -> None:
+def _announce(name: str, engine: str, runs: int, seconds: float) -> None:
+    if engine == KERNEL:
+        note(f"{name}: {runs} runs in kernels, {math.ceil(seconds)} s of virtual time")
+        return
     note(f"{name}: {runs} live runs one after the other, about {math.ceil(seconds / 60)} minutes")
 
 
 def _print_live(result: LiveStudyResult) -> None:
     out = console()
-    _print_title(out, f"{result.definition.title}: live")
+    _print_title(out, f"{result.definition.title}: {result.engine}")
     write(out, wrapped(plain(" ".join(result.definition.about.split()))))
     for simulated, live in result.claims:
-        _print_pair(out, simulated, live)
+        _print_pair(out, simulated, live, result.engine)
     out.print()
     for pair in result.tables:
-        for engine, made in zip(("simulator", "live"), pair, strict=True):
+        for engine, made in zip(("simulator", result.engine), pair, strict=True):
             _print_table(out, made, f"{made.table.title}: {engine}")
     audit = result.audit
+    if result.engine == KERNEL:
+        told = f"{audit.runs} runs in Linux {audit.machine.get('kernel', '?')}, virtual time, {audit.seconds:.0f} s"
+        write(out, wrapped(f"{told}; control: the same check on its wrong system", "  "))
+        return
     told = (
         f"{audit.runs} live runs, {audit.tainted} of them tainted, {audit.without_result} without a result, "
         f"{audit.seconds:.0f} s; control: the live check on its wrong system"
@@ -309,12 +331,12 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
 NO_CLAIMS = "no claims"
 
 
-def _print_pair(out: Console, simulated: ClaimResult, live: ClaimResult) -> None:
+def _print_pair(out: Console, simulated: ClaimResult, live: ClaimResult, name: str) -> None:
     """A claim in both engines: the condition, then each engine's verdict and figures."""
     out.print()
     out.print(styled(simulated.claim.id))
     facts = [("accept if", simulated.claim.accept_if)]
-    for engine, item in (("simulator", simulated), ("live", live)):
+    for engine, item in (("simulator", simulated), (name, live)):
         facts += [(engine, f"{item.verdict}: {item.plain.measured}"), ("", item.why or "")]
     facts.append(("control", live.control.word if live.control else "none"))
     _print_facts(out, facts)

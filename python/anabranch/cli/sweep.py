@@ -11,7 +11,7 @@ from anabranch import interrupt
 from anabranch.bounds import CUT, is_cut
 from anabranch.cli.blocks import write
 from anabranch.cli.columns import Column, print_table
-from anabranch.cli.common import console, load_scenario, note, one_spelling, print_json
+from anabranch.cli.common import KERNEL, check_engine, console, load_scenario, note, one_spelling, print_json
 from anabranch.grid import short_names
 from anabranch.lines import wrapped
 from anabranch.quantities import numbers_of
@@ -50,6 +50,8 @@ class SweepOptions:
     ray: str | None = None
     report: Path | None = None
     force: bool = False
+    engine: str = "sim"
+    kernel: str | None = None
 
 
 def run_merge(directories: list[Path], sets: list[str], grids: list[str], options: SweepOptions) -> None:
@@ -96,6 +98,7 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
     if shard is not None and options.report is not None:
         raise UserError("--report shows a whole sweep, and --shard makes a part", hint="give it to sweep merge")
     _check_report(options)
+    check_engine(options.engine, options.kernel, ("sim", KERNEL))
     interrupt.watch()
     scenario = load_scenario(files[0], sets, untrusted=options.untrusted)
     grid: dict[str, list[Any]] = {}
@@ -127,6 +130,8 @@ def run_sweep(files: list[Path], sets: list[str], grids: list[str], options: Swe
                 until=options.until,
                 refine=options.refine,
                 ray=options.ray,
+                engine=options.engine,
+                kernel=options.kernel,
                 progress=report,
                 remark=note,
             )
@@ -156,6 +161,8 @@ def command_line(file: Path, sets: list[str], grids: list[str], options: SweepOp
     words += [word for change in sets for word in ("--set", change)]
     words += [word for grid in grids for word in ("--grid", grid)]
     words += ["--repeat", str(options.repeat)] if options.repeat is not None else []
+    words += ["--engine", options.engine] if options.engine != "sim" else []
+    words += ["--kernel", options.kernel] if options.kernel is not None else []
     words += ["--untrusted"] if options.untrusted else []
     return shlex.join(words)
 
@@ -227,7 +234,7 @@ def _reject_ignored(scenario: Scenario, grid: dict[str, list[Any]], options: Swe
     from anabranch.grid import reject_ignored
     from anabranch.sweep import planned_axes
 
-    axes, given, _ = planned_axes(scenario, grid)
+    axes, given, _ = planned_axes(scenario, grid, live=options.engine == KERNEL)
     reject_ignored(scenario.sets, axes, given)
     if options.repeat is not None:
         for change in scenario.sets:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.cli.common import console, load_scenario, note, print_json
+from anabranch import interrupt
+from anabranch.cli.common import KERNEL, LIVE, check_engine, console, load_scenario, note, print_json
 from anabranch.extras import is_installed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from anabranch.scenario import Scenario
     from anabranch.validate import Comparison
     from anabranch.validate.host_times import HostTimes
 
@@ -31,6 +33,8 @@ def run_validate(
     keep: Path | None,
     host_times: Path | None,
     allow_tainted: bool = False,
+    engine: str = LIVE,
+    kernel: str | None = None,
     as_json: bool,
     untrusted: bool = False,
 ) -> None:
@@ -49,6 +53,10 @@ def run_validate(
     from anabranch.validate.host_times import HostTimes
     from anabranch.validate.judge import document, problems
 
+    check_engine(engine, kernel, (LIVE, KERNEL))
+    for name, is_given in (("--allow-tainted", allow_tainted), ("--host-times", host_times is not None)):
+        if engine == KERNEL and is_given:
+            raise UserError(f"{name} is of live runs: a kernel in virtual time is never late", hint="leave it out")
     if not 1 <= seeds <= MAX_SEEDS:
         raise UserError(f"--seeds is {seeds}; expected 1 to {MAX_SEEDS}")
     if out is not None:
@@ -60,9 +68,13 @@ def run_validate(
     for scenario in scenarios:
         # What is wrong with the last file is told before the first is run.
         scenario.resolve()
-    prepare()
-    for scenario in scenarios:
-        check(scenario.text, scenario._file, scenario.sets, machine=True)
+    if engine == KERNEL:
+        interrupt.watch()
+        times = _check_kernel(scenarios, kernel)
+    else:
+        prepare()
+        for scenario in scenarios:
+            check(scenario.text, scenario._file, scenario.sets, machine=True)
     if times is None:
         times = _measure()
     comparisons = []
@@ -75,6 +87,8 @@ def run_validate(
                 keep=keep,
                 times=times,
                 allow_tainted=allow_tainted,
+                engine=engine,
+                kernel=kernel,
                 progress=progress.update,
             )
             comparisons.append(compared)
@@ -91,6 +105,17 @@ def run_validate(
     if wrong:
         advice = "" if allow_tainted or not any(one.tainted_runs for one in comparisons) else _TAINTED
         raise RunFailedError("; ".join(wrong) + advice)
+
+
+def _check_kernel(scenarios: Sequence[Scenario], kernel: str | None) -> HostTimes:
+    """Refuse scenarios that a kernel does not run; how late its hosts are."""
+    from anabranch.kernel.engine import check, image_of
+    from anabranch.validate.host_times import HostTimes
+
+    for scenario in scenarios:
+        check(scenario)
+        image_of(scenario, kernel)
+    return HostTimes.none()
 
 
 def _measure() -> HostTimes:
@@ -133,10 +158,10 @@ def _print(comparisons: Sequence[Comparison]) -> None:
     from anabranch.cli.blocks import write
     from anabranch.cli.columns import Column, print_table
     from anabranch.lines import wrapped
-    from anabranch.validate.page import HEADINGS, rows, verdicts
+    from anabranch.validate.page import headings, rows, verdicts
 
     made = list(rows(comparisons))
-    columns = [Column(head, [row[i] for row in made], is_text=i < 2) for i, head in enumerate(HEADINGS)]
+    columns = [Column(head, [row[i] for row in made], is_text=i < 2) for i, head in enumerate(headings(comparisons))]
     out = console()
     print_table(out, columns[:2], [[column] for column in columns[2:]])
     out.print()

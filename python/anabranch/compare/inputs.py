@@ -14,13 +14,13 @@ from anabranch.errors import UserError, nearest
 from anabranch.files import read_head
 from anabranch.grid import MAX_POINTS
 from anabranch.limits import MAX_SEED
-from anabranch.maker import FailedRunError, Here, Jobs, Maker, Order
+from anabranch.maker import FailedRunError, Jobs, Maker, Order
 from anabranch.output import MANIFEST, read_manifest
 from anabranch.points import Keys, Points, shared
 from anabranch.spoken import argument
 from anabranch.stored import StoredKind
 from anabranch.summary import LiveRunSummary
-from anabranch.sweep import Point, SweepResult, SweptScenario, runs_table
+from anabranch.sweep import Place, Point, SweepResult, SweptScenario, engine_at, runs_table
 from anabranch.sweep_file import SWEEP_FILE
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class Input:
 
     @property
     def engine(self) -> str:
-        """``"sim"`` or ``"live"``."""
-        return str(self.run.summary.get("engine", "sim")) if self.run else "sim"
+        """``"sim"``, ``"live"`` or ``"kernel"``."""
+        return str(self.run.summary.get("engine", "sim")) if self.run else self.result.scenario.engine
 
     @property
     def is_tainted(self) -> bool:
@@ -154,6 +154,8 @@ def read_inputs(
     samples_ms: float | None = None,
     untrusted: bool = False,
     store: Path | None = None,
+    engine: str = "sim",
+    kernel: str | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> list[Input]:
     """Read every argument, and run those that are scenarios.
@@ -165,6 +167,8 @@ def read_inputs(
         samples_ms: Record how flows of scenarios go over time, every so many milliseconds.
         untrusted: The scenarios' authors are not trusted.
         store: With ``repeat``, a directory of finished runs that sweeps, studies and comparisons share.
+        engine: Of scenarios: ``"sim"``, or ``"kernel"`` for Linux kernels in virtual time.
+        kernel: The kernel, as of :meth:`Scenario.run_kernel <anabranch.scenario.Scenario.run_kernel>`.
         progress: Called with the share of the scenarios that has been run (0‥1).
 
     Raises:
@@ -174,18 +178,22 @@ def read_inputs(
     places = [_place(Path(path)) for path in paths]
     _check_together(places, repeat)
     names = _names([place.given for place in places])
-    scenarios = {place: _scenario(place, untrusted=untrusted) for place in places if place.kind == "scenario"}
+    is_kernel = engine == "kernel"
+    scenarios = {
+        place: _scenario(place, is_kernel, kernel, untrusted=untrusted) for place in places if place.kind == "scenario"
+    }
     if store is not None and repeat is None:
         raise UserError(
             f"{argument('store')} keeps the runs of {argument('repeat', 'N')}", hint="give both, or neither"
         )
-    for name, value in (("seed", seed), ("repeat", repeat)):
+    given = (("seed", seed), ("repeat", repeat), ("engine", engine if is_kernel else None))
+    for name, value in given:
         if value is not None and not scenarios:
             raise UserError(f"{argument(name, value)} is for scenarios, and none is given", hint="leave it out")
     read = {place: _read(place, name) for place, name in zip(places, names, strict=True) if place not in scenarios}
     if scenarios and seed is None:
         first = places[0]
-        seed = int(scenarios[first].resolve()["seed"]) if first in scenarios else read[first].seeds[0]
+        seed = int(scenarios[first].resolve(live=is_kernel)["seed"]) if first in scenarios else read[first].seeds[0]
     _check_seeds(seed, repeat)
     inputs, done = [], 0
     for place, name in zip(places, names, strict=True):
@@ -198,10 +206,15 @@ def read_inputs(
                 progress((done + share) / len(scenarios))
 
         if repeat is not None and seed is not None:
-            result = _repeated(scenarios[place], range(seed, seed + repeat), report, store)
+            result = _repeated(scenarios[place], range(seed, seed + repeat), report, store, engine, kernel)
             inputs.append(Input(name, place.given, "sweep", result))
         else:
-            made = scenarios[place].run(seed=seed, samples_ms=samples_ms, progress=report)
+            one = scenarios[place]
+            made = (
+                one.run_kernel(seed=seed, kernel=kernel, samples_ms=samples_ms, progress=report)
+                if is_kernel
+                else one.run(seed=seed, samples_ms=samples_ms, progress=report)
+            )
             samples = made.plain("samples") if samples_ms is not None else None
             inputs.append(_run(name, place.given, made.summary, samples))
         done += 1
@@ -217,7 +230,14 @@ def _check_seeds(seed: int | None, repeat: int | None) -> None:
         raise UserError(f"{repeat} seeds from {seed} on: seeds up to {MAX_SEED} were expected")
 
 
-def _repeated(scenario: Scenario, seeds: range, report: Callable[[float], None], store: Path | None) -> SweepResult:
+def _repeated(
+    scenario: Scenario,
+    seeds: range,
+    report: Callable[[float], None],
+    store: Path | None,
+    engine: str,
+    kernel: str | None,
+) -> SweepResult:
     """One run for each seed; the grid of ``[sweep]`` is not run."""
     points = Design([], seeds.start, len(seeds))
     jobs = Jobs(scenario.text, scenario.file, scenario.sets, [], points)
@@ -225,14 +245,18 @@ def _repeated(scenario: Scenario, seeds: range, report: Callable[[float], None],
     folder = Path(scenario.file).parent
     kept = Points(None, folder) if store is None else shared(store, folder)
     maker = Maker(jobs, keys, kept, Order(True, scenario.untrusted, []))
+    place = engine_at(Place(engine=engine, kernel=kernel), untrusted=scenario.untrusted)
     try:
-        figures = maker.make(Here(), lambda done, total: report(done / total))
+        figures = maker.make(place, lambda done, total: report(done / total))
     except FailedRunError as failed:
         raise failed.error from None
     finally:
+        place.close()
         kept.close()
-    resolved = scenario.resolve()
-    swept = SweptScenario(resolved.get("title", ""), scenario.sets, resolved.get("resolved_scenario", {}))
+    resolved = scenario.resolve(live=engine == "kernel")
+    swept = SweptScenario(
+        resolved.get("title", ""), scenario.sets, resolved.get("resolved_scenario", {}), engine=engine
+    )
     return SweepResult([], figures.table([], points), swept)
 
 
@@ -307,11 +331,17 @@ def _inside(directory: Path) -> str | None:
     return f"it has the results {', '.join(found[:6])}{', …' if len(found) > 6 else ''}" if found else None
 
 
-def _scenario(place: _Place, *, untrusted: bool) -> Scenario:
+def _scenario(place: _Place, is_kernel: bool, kernel: str | None, *, untrusted: bool) -> Scenario:
     from anabranch.scenario import Scenario
 
     scenario = Scenario.from_file(place.file, untrusted=untrusted)
-    scenario.resolve()
+    if is_kernel:
+        from anabranch.kernel.engine import check, image_of
+
+        check(scenario)
+        image_of(scenario, kernel)
+    else:
+        scenario.resolve()
     return scenario
 
 

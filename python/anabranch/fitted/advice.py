@@ -197,12 +197,18 @@ def _is_certain(change: Mapping[str, Any]) -> bool:
     return change["low"] is None or change["low"] > 0 or change["high"] < 0
 
 
-def live(connection: dict[str, Any], fitted: Fitted) -> None:
-    """Repeat the best remedy, and to change nothing, with the kernel's TCP; the figures are added to the rows.
+def repeat(connection: dict[str, Any], fitted: Fitted, engine: str, kernel: str | None = None) -> None:
+    """Repeat the best remedy, and to change nothing, with the TCP of a kernel; the figures are added to the rows.
+
+    Args:
+        connection: The connection.
+        fitted: Its scenario.
+        engine: ``"live"``, or ``"kernel"`` for a kernel in virtual time.
+        kernel: As of :func:`anabranch.kernel.images.chosen`.
 
     Raises:
-        UserError: This machine does not let us run live.
-        RunFailedError: The machine was too slow.
+        UserError: This machine does not let us run live, or there is no such kernel.
+        RunFailedError: The machine was too slow, or the kernel failed.
     """
     rows = connection["advice"]
     best = next((row["remedy"] for row in rows if row["helps"] and row["remedy"] in OF_THE_KERNEL), None)
@@ -217,5 +223,7 @@ def live(connection: dict[str, Any], fitted: Fitted) -> None:
         if "receive_window" in transport:
             transport["receive_autotuning"] = False
         text = toml_text.write_document(made)
-        flow = Scenario.from_text(text, file=f"{remedy.name}.toml").run_live(trace="off").flows[FLOW]
-        row["live"] = {"goodput_mbit_s": flow["goodput_mbit_s"], "rtt_ms": flow["mean_srtt_ms"]}
+        scenario = Scenario.from_text(text, file=f"{remedy.name}.toml")
+        made_there = scenario.run_kernel(kernel=kernel) if engine == "kernel" else scenario.run_live(trace="off")
+        flow = made_there.flows[FLOW]
+        row[engine] = {"goodput_mbit_s": flow["goodput_mbit_s"], "rtt_ms": flow["mean_srtt_ms"]}

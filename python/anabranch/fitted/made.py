@@ -10,8 +10,7 @@ from typing import Any
 
 from anabranch.extras import is_installed
 from anabranch.fitted import words
-from anabranch.fitted.advice import advised, verdict
-from anabranch.fitted.advice import live as repeat_live
+from anabranch.fitted.advice import advised, repeat, verdict
 from anabranch.fitted.replay import Replay, replayed
 from anabranch.fitted.scenario import Fitted, fitted
 
@@ -58,19 +57,29 @@ class Made:
             save(goodput(self.connection["path"]["goodput"], replay.goodput), directory / FIGURE)
 
 
-def make(connection: dict[str, Any], file: str, *, replay: bool, advise: bool, live: bool) -> Made:
+def make(
+    connection: dict[str, Any], file: str, *, replay: bool, advise: bool, engine: str = "sim", kernel: str | None = None
+) -> Made:
     """Fit, and simulate what is asked for; the results are added to the connection.
 
+    Args:
+        connection: The connection.
+        file: The capture.
+        replay: Simulate the connection.
+        advise: Simulate remedies.
+        engine: ``"live"`` and ``"kernel"`` repeat the best of them with the TCP of a kernel.
+        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`.
+
     Raises:
-        UserError: The capture has too little of the connection.
+        UserError: The capture has too little of the connection, or there is no such kernel.
     """
     scenario = fitted(connection, file)
     run = None
     if replay:
         run = replayed(connection, scenario)
         connection["replay"] = run.rows
-    if advise or live:
+    if advise:
         connection["advice"] = advised(connection, scenario)
-    if live:
-        repeat_live(connection, scenario)
+        if engine != "sim":
+            repeat(connection, scenario, engine, kernel)
     return Made(connection, scenario, run)

@@ -76,9 +76,13 @@ def advice(rows: Sequence[Mapping[str, Any]], verdict: str) -> Iterator[str]:
         yield _row(f"{mark} {row['title']}", goodput, gain, rtt, others)
         if place:
             yield f"    {place}{f'; gain {interval} (95 %)' if interval else ''}"
-        if "live" in row:
-            told = row["live"]
+        for told in by_kernel(row):
             yield f"    with the kernel's TCP: {number(told['goodput_mbit_s'])} Mbit/s, {number(told['rtt_ms'])} ms"
+
+
+def by_kernel(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The figures of a remedy that was repeated with the TCP of a kernel, live or in virtual time."""
+    return [row[engine] for engine in ("live", "kernel") if engine in row]
 
 
 def advice_cells(row: Mapping[str, Any]) -> tuple[str, str, str, str, str, str]:

@@ -2,81 +2,124 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.errors import RunFailedError
+from anabranch.errors import RunFailedError, UserError
 from anabranch.kernel.folders import Surroundings, settle
-from anabranch.kernel.images import chosen
+from anabranch.kernel.images import Image, chosen
 from anabranch.kernel.machine import Job
 from anabranch.kernel.output import passed_on, piped
 
 if TYPE_CHECKING:
-    from anabranch.result import RunResult
+    from anabranch.result import LiveRunResult
     from anabranch.scenario import Scenario
 
 REQUEST, ANSWER, PROGRESS = "request", "answer", "progress"
 """Files of the job: what the guest is to run, what came of it, and the share that is done."""
-_DRAIN_S = 600.0
-"""Virtual time that a run may take beyond its duration."""
 _STEP = 0.005
 """Progress is written in steps of this share."""
+_DRAIN_S = 600.0
+"""Virtual time that a run may take beyond its duration."""
+ENGINE = "kernel"
+"""The engine's name in documents."""
 
 
 def run(
     scenario: Scenario,
     *,
     kernel: str | None = None,
+    seed: int | None = None,
+    job: Job | None = None,
     progress: Callable[[float], None] | None = None,
     **options: Any,
-) -> RunResult:
-    """Run a scenario once in a kernel of its own.
+) -> LiveRunResult:
+    """Run a scenario once in a separate guest.
 
     Args:
         scenario: The scenario.
-        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`.
-        progress: Called with the finished share (0‥1).
+        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`; the scenario's when left out.
+        seed: Instead of the scenario's.
+        job: The guest's job, for a caller that ends it from another thread.
+        progress: Called with the finished share (0‥1) of the virtual time.
         options: As of :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>`.
 
     Raises:
-        ScenarioError: The scenario is wrong, or asks for what no live run can do.
+        ScenarioError: The scenario is wrong, or asks for what no kernel in virtual time can do.
         UserError: There is no such kernel.
         RunFailedError: The kernel or the run failed.
     """
+    from anabranch.limits import check_samples, check_seed
+
+    check_seed(seed)
+    check_samples(options.get("samples_ms"))
+    check(scenario, seed)
+    image = image_of(scenario, kernel)
+    if job is not None:
+        return _run(job, image, scenario, {**options, "seed": seed}, progress)
+    with Job() as own:
+        return _run(own, image, scenario, {**options, "seed": seed}, progress)
+
+
+def image_of(scenario: Scenario, kernel: str | None = None) -> Image:
+    """The kernel that runs a scenario: the one that is asked for, else the scenario's, else as of ``chosen``.
+
+    Raises:
+        ScenarioError: The scenario is wrong.
+        UserError: There is no such kernel.
+    """
+    return chosen(kernel or scenario.resolve(live=True)["resolved_scenario"].get("kernel"))
+
+
+def check(scenario: Scenario, seed: int | None = None) -> float:
+    """How long a run takes, in seconds of virtual time.
+
+    Raises:
+        ScenarioError: The scenario is wrong, or asks for what no kernel in virtual time can do.
+        UserError: This build has no live engine.
+    """
+    from anabranch.live import check as check_live
+
+    if scenario.controls:
+        raise UserError(
+            "a kernel runs no congestion control in Python", hint="use run(), or a congestion control of the kernel"
+        )
+    # The other check trusts a scenario.
+    scenario.resolve(seed=seed, live=True)
+    return check_live(scenario.text, scenario._file, scenario.sets, seed, guest=True)
+
+
+def _run(
+    job: Job,
+    image: Image,
+    scenario: Scenario,
+    options: Mapping[str, Any],
+    progress: Callable[[float], None] | None,
+) -> LiveRunResult:
     from anabranch.live import hosts_of
 
-    image = chosen(kernel)
-    with Job() as job:
-        (job.folder / REQUEST).write_bytes(pickle.dumps((scenario, options)))
-        command = [sys.executable, "-m", "anabranch.kernel.engine", str(Job.INSIDE)]
-        resolved = resolved_live(scenario, options.get("seed"))
-        Surroundings.here(for_programs=any(program for *_, program in hosts_of(scenario))).leave(job.folder)
-        with passed_on(job.folder, err=2):
-            ended = job.run(
-                image, command, seed=resolved["seed"], limit_s=resolved["duration_s"] + _DRAIN_S, progress=progress
-            )
-        try:
-            kind, answer = pickle.loads((job.folder / ANSWER).read_bytes())  # noqa: S301 - our own process wrote it
-        except (OSError, EOFError, pickle.UnpicklingError):
-            last = ended.err.strip().splitlines()[-1:] or ["it printed nothing"]
-            raise RunFailedError(
-                f"the run in the kernel {image.release} ended with {ended.status}: {last[0]}"
-            ) from None
+    (job.folder / REQUEST).write_bytes(pickle.dumps((scenario, options)))
+    command = [sys.executable, "-m", "anabranch.kernel.engine", str(Job.INSIDE)]
+    resolved = scenario.resolve(seed=options["seed"], live=True)
+    Surroundings.here(for_programs=any(program for *_, program in hosts_of(scenario))).leave(job.folder)
+    with passed_on(job.folder, err=2):
+        ended = job.run(
+            image, command, seed=resolved["seed"], limit_s=resolved["duration_s"] + _DRAIN_S, progress=progress
+        )
+    try:
+        kind, answer = pickle.loads((job.folder / ANSWER).read_bytes())  # noqa: S301 - our own process wrote it
+    except (OSError, EOFError, pickle.UnpicklingError):
+        last = ended.err.strip().splitlines()[-1:] or ["it printed nothing"]
+        raise RunFailedError(
+            f"the run in the kernel {image.release} ended with status {ended.status}: {last[0]}"
+        ) from None
     if kind == "error":
         raise answer
-    result: RunResult = answer
+    result: LiveRunResult = answer
     return result
-
-
-def resolved_live(scenario: Scenario, seed: int | None = None) -> Any:
-    """The scenario with all defaults, as for a live run: the simulator refuses programs."""
-    from anabranch import _engine
-
-    return json.loads(_engine.resolve(scenario.text, scenario.file, scenario.sets, seed, True))
 
 
 def _inside(folder: Path) -> None:

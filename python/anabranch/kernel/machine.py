@@ -18,6 +18,7 @@ from typing import NamedTuple
 from anabranch import owner
 from anabranch.errors import RunFailedError, UserError
 from anabranch.kernel import failures, processor
+from anabranch.kernel.guardian import Guardian
 from anabranch.kernel.images import Image
 
 MEMORY_MIB = 1024
@@ -62,7 +63,7 @@ class _Patience(NamedTuple):
         if silent_s > self.silence_s:
             return (
                 f"virtual time has stood still at {virtual_s:g} s for {self.silence_s:.0f} s: a program in the guest "
-                "computes or polls without sleeping"
+                "computes or polls without sleeping, or has too little memory"
             )
         if self.limit_s is not None and virtual_s > self.limit_s:
             return (
@@ -85,11 +86,21 @@ class Job:
     def __enter__(self) -> Job:
         self.folder = owner.beside(Path(tempfile.gettempdir()) / "job")
         self.folder.mkdir(mode=0o700)
+        self._guardian = Guardian(self.folder)
+        self._guest: subprocess.Popen[bytes] | None = None
+        self._is_ended = False
         return self
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
         owner.forget(self.folder)
+        self._guardian.dismiss()
+
+    def end(self) -> None:
+        """End the guest, from any thread; :meth:`run` fails."""
+        self._is_ended = True
+        if self._guest is not None:
+            _kill(self._guest)
 
     def run(
         self,
@@ -131,7 +142,7 @@ class Job:
             (self.folder / path.name).symlink_to(path.resolve())
         # The kernel mixes its command line into its random numbers: it names no folder of this run.
         arguments = [
-            str(image.linux.resolve()), f"mem={memory_mib}M", "rootfstype=hostfs", "rootflags=/", "ro",
+            str(image.linux.resolve()), f"mem={memory_mib}M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
             *_time(terminal), f"init={_HERE}/{image.init.name}", "con=null", "con0=null,fd:1", "quiet", "panic=-1",
             "seccomp=auto", f"uml_dir={_HERE}/", "umid=guest", f"job={_HERE}",
         ]  # fmt: skip
@@ -156,10 +167,15 @@ class Job:
                     )
             except OSError as error:
                 raise failures.of_start(image, error) from None
+            self._guest = guest
+            self._guardian.watch(guest.pid)
             try:
+                if self._is_ended:
+                    _kill(guest)
                 self._wait(guest, _Patience(silence_s, limit_s, real_s), progress)
             finally:
                 _end(guest)
+                self._guest = None
         status = self._read("status").strip()
         left = failures.Guest(image, self._read("console"), guest.returncode, memory_mib, memory_folder)
         if not status:
@@ -243,7 +259,11 @@ def _runs_programs(folder: str) -> bool:
     return os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_NOEXEC
 
 
-def _end(guest: subprocess.Popen[bytes]) -> None:
+def _kill(guest: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(guest.pid, signal.SIGKILL)
+
+
+def _end(guest: subprocess.Popen[bytes]) -> None:
+    _kill(guest)
     guest.wait()

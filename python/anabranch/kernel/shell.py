@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from anabranch.errors import RunFailedError, UserError
 from anabranch.kernel.folders import Surroundings, settle
-from anabranch.kernel.images import chosen
+from anabranch.kernel.images import Image
 from anabranch.kernel.machine import Job
 from anabranch.kernel.output import passed_on, piped
 
@@ -30,34 +30,34 @@ _TERMINAL = "/dev/tty1"
 
 
 def shell(
+    image: Image,
     scenario: Scenario,
     host: str,
     command: list[str],
     remark: Callable[[str], None],
     *,
     interactive: bool,
-    seed: int,
 ) -> int:
     """Run a program inside a host; see :func:`anabranch.live.shell`.
 
     Args:
+        image: The kernel.
         scenario: The network.
         host: Where.
         command: The program and its arguments.
         remark: Is told what should be known of how it ran.
         interactive: Whether it has the terminal, and real time.
-        seed: Of every random draw in the guest.
 
     Returns:
         Its exit status.
 
     Raises:
-        UserError: There is no kernel, or the scenario cannot run in it.
+        UserError: The scenario cannot run in it.
         RunFailedError: The kernel failed, or something in mid-run.
     """
     from anabranch.kernel.terminal import relayed
 
-    image = chosen()
+    seed = scenario.resolve(live=True)["seed"]
     with Job() as job:
         (job.folder / REQUEST).write_bytes(pickle.dumps((scenario, host, command, interactive)))
         Surroundings.here(for_programs=True).leave(job.folder)

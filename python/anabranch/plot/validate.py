@@ -44,8 +44,9 @@ def distances(comparisons: Sequence[Comparison]) -> Figure:
     figure = Figure(figsize=(WIDTH, MARGIN + ROW * max(4, len(comparisons))))
     FigureCanvasAgg(figure)
     panels: Any = figure.subplots(1, len(PANELS), sharey=True, squeeze=False)[0]
+    theirs = "kernel" if any(comparison.engine == "kernel" for comparison in comparisons) else "live"
     for panel, (metric, title) in zip(panels, PANELS, strict=True):
-        _panel(panel, metric, [comparison.results.get(metric) for comparison in comparisons])
+        _panel(panel, metric, [comparison.results.get(metric) for comparison in comparisons], theirs)
         panel.set_xlabel(title)
     names = [
         shown.figure(Path(comparison.file).stem) + (" (tainted)" if comparison.tainted else "")
@@ -58,7 +59,7 @@ def distances(comparisons: Sequence[Comparison]) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, metric: str, results: Sequence[Result | None]) -> None:
+def _panel(axes: Axes, metric: str, results: Sequence[Result | None], theirs: str) -> None:
     count = metric == RETRANSMITTED.name
     least, factor = (LEAST[metric], 1) if count else (LEAST_SHARE, 100)
 
@@ -66,6 +67,13 @@ def _panel(axes: Axes, metric: str, results: Sequence[Result | None]) -> None:
         return max(value * factor, least)
 
     rows = [(row, result) for row, result in enumerate(results) if result is not None]
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    if not rows:
+        # An unclipped line without points would be laid out at the corner of the figure.
+        axes.set_xticks([])
+        axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center", color="#666666")
+        return
     axes.barh(
         [row for row, _ in rows],
         [place(result.floor) - least for _, result in rows],
@@ -73,7 +81,7 @@ def _panel(axes: Axes, metric: str, results: Sequence[Result | None]) -> None:
         height=0.7,
         color="#bbbbbb",
         linewidth=0,
-        label="Live against live",
+        label="Live against live" if theirs == "live" else "Kernel: seed against seed",
     )
     axes.plot(
         [place(result.other) for _, result in rows if result.other is not None],
@@ -83,7 +91,7 @@ def _panel(axes: Axes, metric: str, results: Sequence[Result | None]) -> None:
         markersize=4.5,
         clip_on=False,
         color=COLOURS[1],
-        label="Another control against live",
+        label=f"Another control against {theirs}",
     )
     axes.plot(
         [place(result.error) for _, result in rows],
@@ -94,10 +102,10 @@ def _panel(axes: Axes, metric: str, results: Sequence[Result | None]) -> None:
         clip_on=False,
         zorder=3,
         color=COLOURS[0],
-        label="Simulator against live",
+        label=f"Simulator against {theirs}",
     )
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
+    # Labels of the minor ticks would overlap on an axis of one decade.
+    axes.xaxis.set_minor_formatter("")
     axes.set_xlim(left=least)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="y", visible=False)

@@ -42,9 +42,9 @@ def _advice(connection: Mapping[str, Any]) -> str:
              "change of the others", "change")  # fmt: skip
     rows = [(row["title"], "yes" if row["helps"] else "", *words.advice_cells(row)) for row in found]
     live = [
-        (row["title"], words.number(row["live"]["goodput_mbit_s"]), words.number(row["live"]["rtt_ms"]))
+        (row["title"], words.number(told["goodput_mbit_s"]), words.number(told["rtt_ms"]))
         for row in found
-        if "live" in row
+        for told in words.by_kernel(row)
     ]
     kernel = table(("with the kernel's TCP", "goodput (Mbit/s)", "mean RTT (ms)"), live) if live else ""
     headline = text(verdict(connection, found))

@@ -51,8 +51,12 @@ def _about(one: Input) -> str:
     seeds = f"seed {one.seeds_text}" if len(one.seeds) == 1 else f"seeds {one.seeds_text}"
     if one.kind == "sweep":
         runs = one.result.plain.height
-        return f"{told}: {runs} {'run' if runs == 1 else 'runs'}, {seeds}"
-    return f"{told}: {seeds}, {figure(one.measured_s)} s {'live' if one.engine == 'live' else 'simulated'}"
+        where = f" {_ENGINES[one.engine]}" if one.engine in _ENGINES else ""
+        return f"{told}: {runs} {'run' if runs == 1 else 'runs'}{where}, {seeds}"
+    return f"{told}: {seeds}, {figure(one.measured_s)} s {_ENGINES.get(one.engine, 'simulated')}"
+
+
+_ENGINES = {"live": "live", "kernel": "in a Linux kernel, virtual time"}
 
 
 def legend(comparison: Comparison) -> list[str]:

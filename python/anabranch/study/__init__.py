@@ -278,6 +278,35 @@ class Study:
 
         return run_live(self, quick=quick, jobs=jobs, attempts=attempts, announce=announce, progress=progress)
 
+    def run_kernel(
+        self,
+        *,
+        quick: bool = False,
+        jobs: int | None = None,
+        kernel: str | None = None,
+        announce: Callable[[int, float], None] | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> LiveStudyResult:
+        """Run what ``[live]`` names in Linux kernels in virtual time, and the same in the simulator.
+
+        Args:
+            quick: The quick grid of ``[live]``.
+            jobs: Kernels at once, and threads of the simulator's runs; all cores when left out.
+            kernel: The kernel, as of :meth:`Scenario.run_kernel <anabranch.scenario.Scenario.run_kernel>`.
+            announce: Called with the number of runs in kernels and their virtual seconds, before the first.
+            progress: As of :meth:`run`.
+
+        Raises:
+            ScenarioError: A scenario is wrong, or asks for what no kernel in virtual time can do.
+            UserError: The study has no ``[live]``, or no such kernel is built.
+            RunFailedError: A run failed.
+        """
+        from anabranch.study.live import run_live
+
+        return run_live(
+            self, quick=quick, jobs=jobs, engine="kernel", kernel=kernel, announce=announce, progress=progress
+        )
+
     def _everything(self, pool: Pool, *, quick: bool) -> list[Job]:
         """Every run that verdicts and tables need."""
         return [job for plan in self._plans(pool, quick=quick).values() for job in plan]

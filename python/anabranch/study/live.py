@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
     from anabranch import _engine
+    from anabranch.result import KeptRun
     from anabranch.study import ClaimResult, Study, StudyResult, StudyTable
     from anabranch.study.definition import Definition
 
@@ -188,7 +189,10 @@ class LivePool(Pool):
 
     def _succeeds(self, job: Job) -> bool:
         """Make a run; whether it has a result."""
-        run = self._run(job)
+        return self._take(job, self._run(job))
+
+    def _take(self, job: Job, run: _engine.Run | KeptRun) -> bool:
+        """Take the outcome of a run; whether it has a result."""
         summary = json.loads(run.summary_json)
         reasons = summary["live"]["audit"]["reasons"]
         self.audit.runs += 1
@@ -213,8 +217,12 @@ class LivePool(Pool):
         except _engine.LiveUnavailableError as error:
             raise unavailable(error) from None
         except RuntimeError as error:
-            where = ", ".join(str(part) for part in (job.experiment, job.variant, *job.point, f"seed {job.seed}"))
-            raise RunFailedError(f"the live run {where} failed: {error}") from None
+            raise RunFailedError(f"the live run {named(job)} failed: {error}") from None
+
+
+def named(job: Job) -> str:
+    """A run in words."""
+    return ", ".join(str(part) for part in (job.experiment, job.variant, *job.point, f"seed {job.seed}"))
 
 
 @dataclass(frozen=True)
@@ -226,12 +234,14 @@ class LiveStudyResult:
         simulated: The simulator's verdicts on the same scenarios and grid.
         live: Those of the runs with the kernel's TCP.
         audit: How exact these runs were.
+        engine: ``"live"``, or ``"kernel"`` for runs in virtual time.
     """
 
     definition: Definition
     simulated: StudyResult
     live: StudyResult
     audit: Audit
+    engine: str = "live"
 
     @property
     def claims(self) -> list[tuple[ClaimResult, ClaimResult]]:
@@ -262,7 +272,7 @@ class LiveStudyResult:
             "study": live["study"],
             "title": live["title"],
             "mode": live["mode"],
-            "engine": "live",
+            "engine": self.engine,
             "about": self.definition.about,
             "anabranch_version": live["anabranch_version"],
             "machine": self.audit.machine,
@@ -283,7 +293,7 @@ class LiveStudyResult:
                 {"engine": engine, "head": made.head(), "cells": made.rows(), "id": made.table.id,
                  "title": made.table.title}
                 for pair in self.tables
-                for engine, made in zip(("simulator", "live"), pair, strict=True)
+                for engine, made in zip(("simulator", self.engine), pair, strict=True)
             ],
         }  # fmt: skip
 
@@ -295,9 +305,9 @@ class LiveStudyResult:
         with whole_directory(Path(directory), "study") as aside:
             document = self.to_json()
             (aside / "study.json").write_bytes(to_json(document))
-            text = "\n".join([f"# {self.definition.title}: live", "", *section(document), ""])
+            text = "\n".join([f"# {self.definition.title}: {self.engine}", "", *section(document), ""])
             (aside / "report.md").write_text(text, encoding="utf-8")
-            for name, result in (("simulator", self.simulated), ("live", self.live)):
+            for name, result in (("simulator", self.simulated), (self.engine, self.live)):
                 write_table(aside, f"{name}-runs", result.results.plain())
 
 
@@ -307,11 +317,14 @@ def run_live(
     quick: bool = False,
     jobs: int | None = None,
     attempts: int = ATTEMPTS,
+    kernel: str | None = None,
+    engine: str = "live",
     announce: Callable[[int, float], None] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> LiveStudyResult:
     """See :meth:`Study.run_live <anabranch.study.Study.run_live>`."""
-    return plan(study, quick=quick, jobs=jobs, attempts=attempts).run(announce=announce, progress=progress)
+    planned = plan(study, quick=quick, jobs=jobs, attempts=attempts, engine=engine, kernel=kernel)
+    return planned.run(announce=announce, progress=progress)
 
 
 @dataclass
@@ -326,6 +339,7 @@ class Plan:
     """So many live runs."""
     seconds: float
     """So long they take."""
+    engine: str = "live"
 
     def run(
         self,
@@ -343,10 +357,18 @@ class Plan:
         part, pool, definition = self.part, self.pool, self.part.definition
         live = part._judged(pool, quick=self.quick, progress=progress, spoilt=lambda n: _spoilt(pool, n))
         simulated = part._judged(Pool(definition, self.jobs), quick=self.quick, progress=progress)
-        return LiveStudyResult(definition, simulated, live, pool.audit)
+        return LiveStudyResult(definition, simulated, live, pool.audit, self.engine)
 
 
-def plan(study: Study, *, quick: bool = False, jobs: int | None = None, attempts: int = ATTEMPTS) -> Plan:
+def plan(
+    study: Study,
+    *,
+    quick: bool = False,
+    jobs: int | None = None,
+    attempts: int = ATTEMPTS,
+    engine: str = "live",
+    kernel: str | None = None,
+) -> Plan:
     """Check every run of a study: what cannot run live, or what this machine lacks, shows before anything has run.
 
     Raises:
@@ -362,6 +384,12 @@ def plan(study: Study, *, quick: bool = False, jobs: int | None = None, attempts
     if definition is None:
         raise without_live(study)
     part = Study(definition)
+    if engine == "kernel":
+        from anabranch.study.kernel import KernelPool
+
+        kernels = KernelPool(definition, jobs, kernel)
+        missing = kernels.missing(part._everything(kernels, quick=quick))
+        return Plan(part, kernels, quick, jobs, len(missing), kernels.check(missing), engine)
     pool = LivePool(definition, attempts)
     everything = part._everything(pool, quick=quick)
     missing = pool.missing(everything)
@@ -423,19 +451,25 @@ def section(document: LiveStudyJson) -> list[str]:
     """What a page says of a live study: lines of Markdown."""
     audit, machine = document["audit"], document["machine"]
     minutes = audit["seconds"] / 60
+    engine = document["engine"]
     options = ["--quick"] if document["mode"] == "quick" else []
-    if audit["attempts"] != ATTEMPTS:
+    if audit["attempts"] != ATTEMPTS and engine == "live":
         options.append(f"--attempts {audit['attempts']}")
     lines = [
         document["about"],
         "",
-        f"`{' '.join(['anabranch study', document['study'], '--engine live', *options])}`, "
-        f"Linux {machine.get('kernel', '?')}, {machine.get('processors', '?')} processors: {audit['runs']} runs, "
-        f"{audit['tainted']} of them tainted, {audit['without_result']} without a result, {minutes:.0f} minutes."
+        f"`{' '.join(['anabranch study', document['study'], f'--engine {engine}', *options])}`, "
+        + (
+            f"Linux {machine.get('kernel', '?')} in virtual time: {audit['runs']} runs, {minutes:.0f} minutes."
+            if engine == "kernel"
+            else f"Linux {machine.get('kernel', '?')}, {machine.get('processors', '?')} processors: {audit['runs']} "
+            f"runs, {audit['tainted']} of them tainted, {audit['without_result']} without a result, "
+            f"{minutes:.0f} minutes."
+        )
         + (" More than a tenth are tainted: as a whole it has failed." if _too_many(audit) else ""),
         *_repeats(document),
         "",
-        "|  | claim | accept if | simulator | verdict | live | verdict | live, on its wrong system |",
+        f"|  | claim | accept if | simulator | verdict | {engine} | verdict | {engine}, on its wrong system |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for item in document["claims"]:
@@ -448,7 +482,7 @@ def section(document: LiveStudyJson) -> list[str]:
     tables = document["tables"]
     for i in range(0, len(tables), 2):
         simulated, live = tables[i], tables[i + 1]
-        lines += ["", f"{simulated['title']}: simulator / live", ""]
+        lines += ["", f"{simulated['title']}: simulator / {engine}", ""]
         lines.append("| " + " | ".join(simulated["head"]) + " |")
         lines.append("| " + " | ".join("---" for _ in simulated["head"]) + " |")
         for a, b in zip(simulated["cells"], live["cells"], strict=True):
@@ -468,7 +502,7 @@ def _repeats(document: LiveStudyJson) -> list[str]:
     told = ", ".join(f"{experiment} {n}" for experiment, n in document["repeats"].items())
     single = 1 in document["repeats"].values()
     more = " Live runs of one file differ, with one seed as well: a point with one run is a single sample."
-    return ["", f"Runs at each point: {told}.{more if single else ''}"]
+    return ["", f"Runs at each point: {told}.{more if single and document['engine'] == 'live' else ''}"]
 
 
 def _tells(one: dict[str, Any]) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from anabranch import _engine
+    from anabranch.result import KeptRun
     from anabranch.study.keep import Kept
 
 
@@ -241,8 +242,8 @@ class Pool:
         """The tables that quantities read."""
         return sorted({q.table for q in self.definition.quantities.values() if q.table})
 
-    def _outcome(self, run: _engine.Run, samples: bool) -> Outcome:
-        tables = {name: Table.of_engine(run.table(name)) for name in (self._tables() if samples else ())}
+    def _outcome(self, run: _engine.Run | KeptRun, samples: bool) -> Outcome:
+        tables = {name: Table.of_any(run.table(name)) for name in (self._tables() if samples else ())}
         depends = sorted((os.path.relpath(file, self.definition.directory), hashed) for file, hashed in run.depends)
         return self._of_summary(json.loads(run.summary_json), tables, depends)
 

@@ -33,6 +33,7 @@ from anabranch.validate.measure import (
 
 if TYPE_CHECKING:
     from anabranch.live import Limits
+    from anabranch.result import LiveRunResult
     from anabranch.scenario import Scenario
 
 OTHERS: Mapping[str, str] = {"cubic": "reno", "reno": "cubic", "bbr": "cubic"}
@@ -115,6 +116,8 @@ class Comparison:
     """Where the live runs were made: the kernel's version, and how many processors."""
     times: HostTimes | None = None
     """What simulated hosts took."""
+    engine: str = "live"
+    """``"live"``, or ``"kernel"`` for Linux kernels in virtual time."""
 
     @property
     def tainted(self) -> bool:
@@ -125,6 +128,7 @@ class Comparison:
         """As in the contract."""
         return {
             "file": self.file,
+            "engine": self.engine,
             "seeds": self.seeds,
             "tainted": self.tainted,
             "tainted_runs": self.tainted_runs,
@@ -174,25 +178,71 @@ def compare(
     limits: Limits | None = None,
     keep: Path | None = None,
     allow_tainted: bool = False,
+    engine: str = "live",
+    kernel: str | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
-    """Run a scenario in the simulator and twice live for each of so many seeds, and simulate the other controls.
+    """Run a scenario in the simulator and with the kernel's TCP for each seed, and simulate the other controls.
 
-    Live runs that are in the directory ``keep`` are not made again; new ones are kept there. Simulated hosts take
-    ``times``. With ``allow_tainted`` tainted runs take the place of those that are
-    missing, and mark the comparison.
+    Args:
+        scenario: The scenario.
+        file: Its name.
+        seeds: How many, from its seed on.
+        times: What simulated hosts take.
+        limits: Of live runs, past which they are tainted.
+        keep: A directory of runs with the kernel's TCP: those that are there are not made again, new ones are kept.
+        allow_tainted: Tainted live runs take the place of those that are missing, and mark the comparison.
+        engine: ``"live"``: two live runs for each seed. ``"kernel"``: one run in a kernel in virtual time.
+        kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`.
+        progress: Called with the share of the runs with the kernel's TCP that is made.
 
     Raises:
-        ScenarioError: The scenario is wrong, or asks for what no live run can do.
-        UserError: This machine cannot run live.
-        RunFailedError: A live run failed.
+        ScenarioError: The scenario is wrong, or asks for what no run with the kernel's TCP can do.
+        UserError: This machine cannot run live, or there is no such kernel.
+        RunFailedError: A run failed.
     """
-    first = int(scenario.resolve()["seed"])
-    comparison = Comparison(file, seeds, times=times)
+    comparison = Comparison(file, seeds, times=times, engine=engine)
+    # The kernel's runs first: what cannot run there is told before anything is waited for.
+    if engine == "kernel":
+        live = _in_kernels(comparison, scenario, keep, kernel, progress)
+    else:
+        live = _live_runs(comparison, scenario, keep, limits, progress, allow_tainted=allow_tainted)
+
+    plain = [scenario.run(seed=seed, digest=False) for seed in live]
+    draws = _draws([run.summary["engine_stats"]["events"] for run in plain])
+    simulated = {seed: simulate(scenario, seed, draws, times) for seed in live}
+
+    def answer(controls: Callable[[str], str], draws: int) -> dict[int, list[Figures]]:
+        changed = exchanged(scenario, controls)
+        return {seed: simulate(changed, seed, draws, times) for seed in live}
+
+    if live:
+        other = answer(lambda kind: OTHERS.get(kind, OTHER_THAN_THESE), draws)
+        blind = [
+            figures
+            for control in ALIKE
+            for runs in answer(lambda _kind, control=control: control, FEW_DRAWS).values()  # type: ignore[misc]
+            for figures in runs
+        ]
+        values = [measure(run).values for run in plain]
+        set_beside(comparison, simulated, live, other, blind, drawn=any(of_seed != values[0] for of_seed in values))
+    return comparison
+
+
+def _live_runs(
+    comparison: Comparison,
+    scenario: Scenario,
+    keep: Path | None,
+    limits: Limits | None,
+    progress: Callable[[float], None] | None,
+    *,
+    allow_tainted: bool,
+) -> dict[int, list[Figures]]:
+    """Live runs by seed; what became of them is counted in the comparison."""
+    seeds, first = comparison.seeds, int(scenario.resolve()["seed"])
     live: dict[int, list[Figures]] = {}
     for number in range(seeds):
         seed = first + number
-        # The live runs first: what cannot run live is told before anything is waited for.
         found: list[Figures] = []
         spare: list[Figures] = []
         for attempt in range(MOST_RUNS):
@@ -216,26 +266,54 @@ def compare(
             comparison.left_out.append(seed)
             continue
         live[seed] = found
+    return live
 
-    plain = [scenario.run(seed=seed, digest=False) for seed in live]
-    draws = _draws([run.summary["engine_stats"]["events"] for run in plain])
-    simulated = {seed: simulate(scenario, seed, draws, times) for seed in live}
 
-    def answer(controls: Callable[[str], str], draws: int) -> dict[int, list[Figures]]:
-        changed = exchanged(scenario, controls)
-        return {seed: simulate(changed, seed, draws, times) for seed in live}
+def _in_kernels(
+    comparison: Comparison,
+    scenario: Scenario,
+    keep: Path | None,
+    kernel: str | None,
+    progress: Callable[[float], None] | None,
+) -> dict[int, list[Figures]]:
+    """Runs in kernels by seed, one each: a second one would be the same."""
+    from anabranch.kernel.engine import image_of
+    from anabranch.kernel.guests import Guests, Work
+    from anabranch.limits import thread_count
+    from anabranch.validate import keep as kept
 
-    if live:
-        other = answer(lambda kind: OTHERS.get(kind, OTHER_THAN_THESE), draws)
-        blind = [
-            figures
-            for control in ALIKE
-            for runs in answer(lambda _kind, control=control: control, FEW_DRAWS).values()  # type: ignore[misc]
-            for figures in runs
-        ]
-        values = [measure(run).values for run in plain]
-        set_beside(comparison, simulated, live, other, blind, drawn=any(of_seed != values[0] for of_seed in values))
-    return comparison
+    image = image_of(scenario, kernel)
+    release = f"{image.release}, {image.recipe}"
+    first = int(scenario.resolve()["seed"])
+    seeds = range(first, first + comparison.seeds)
+    files: dict[int, Path] = {}
+    made: dict[int, LiveRun] = {}
+    for seed in seeds if keep is not None else ():
+        about = kept.about(scenario.resolve(seed=seed), None, release)
+        files[seed] = kept.path(keep or Path(), Path(scenario.file).stem, about, seed, 0)
+        run = kept.read(files[seed])
+        if run is not None:
+            made[seed] = run
+    todo = [seed for seed in seeds if seed not in made]
+    work = (Work(scenario, seed) for seed in todo)
+    for at, future in Guests(kernel).side_by_side(work, thread_count(None, len(todo))):
+        seed = todo[at]
+        made[seed] = run = _measured(future.result())
+        if seed in files:
+            kept.write(files[seed], run)
+        if progress is not None:
+            progress(len(made) / len(seeds))
+    comparison.live_runs = len(made)
+    comparison.machine = made[first].machine
+    return {seed: [made[seed].figures] for seed in seeds}
+
+
+def _measured(made: LiveRunResult) -> LiveRun:
+    from anabranch.live import taint
+
+    machine = made.live["machine"] if made.live is not None else {}
+    reasons = taint(made) if made.summary["engine"] == "live" else []
+    return LiveRun(measure(made), reasons, {key: machine[key] for key in ("kernel", "processors")})
 
 
 def _draws(events: Sequence[int]) -> int:
@@ -244,7 +322,7 @@ def _draws(events: Sequence[int]) -> int:
 
 
 def _live(scenario: Scenario, seed: int, attempt: int, keep: Path | None, limits: Limits | None) -> LiveRun:
-    from anabranch.live import run_audited, taint
+    from anabranch.live import run_audited
     from anabranch.validate import keep as kept
 
     file = None
@@ -254,9 +332,7 @@ def _live(scenario: Scenario, seed: int, attempt: int, keep: Path | None, limits
         run = kept.read(file)
         if run is not None:
             return run
-    made = run_audited(scenario, seed=seed, limits=limits)
-    machine = made.live["machine"] if made.live is not None else {}
-    run = LiveRun(measure(made), taint(made), {key: machine[key] for key in ("kernel", "processors")})
+    run = _measured(run_audited(scenario, seed=seed, limits=limits))
     if file is not None:
         kept.write(file, run)
     return run
@@ -292,7 +368,7 @@ def set_beside(
             distance(metric, mean_figures(metric, every_other), there),
             distance(metric, mean_figures(metric, blind), there) if metric.is_rate else None,
         )
-    _set_windows_beside(comparison, simulated, live, other)
+    _set_windows_beside(comparison, simulated, live, other, drawn=drawn)
 
 
 def _floor(metric: Metric, live: Mapping[int, list[Figures]], *, drawn: bool) -> float:
@@ -301,10 +377,17 @@ def _floor(metric: Metric, live: Mapping[int, list[Figures]], *, drawn: bool) ->
     Where something is drawn those are pairs with one seed; where nothing is, all are. The error is of means over the
     seeds, and means of n runs are 1/√n as far apart as runs.
     """
-    pairs = [(a, b) for a, b in live.values()]
-    if not drawn:
-        pairs = list(itertools.combinations([figures for runs in live.values() for figures in runs], 2))
+    pairs = _pairs(live, drawn=drawn)
+    if not pairs:
+        return 0.0
     return sum(_distance(metric, a, b) for a, b in pairs) / len(pairs) / math.sqrt(len(live))
+
+
+def _pairs(live: Mapping[int, list[Figures]], *, drawn: bool) -> list[tuple[Figures, Figures]]:
+    """Runs that differ by chance alone; none where a seed has one run and changes the scenario."""
+    if drawn:
+        return [pair for runs in live.values() for pair in itertools.combinations(runs, 2)]
+    return list(itertools.combinations([figures for runs in live.values() for figures in runs], 2))
 
 
 def _distance(metric: Metric, a: Figures, b: Figures) -> float:
@@ -316,6 +399,8 @@ def _set_windows_beside(
     simulated: Mapping[int, list[Figures]],
     live: Mapping[int, list[Figures]],
     other: Mapping[int, list[Figures]],
+    *,
+    drawn: bool,
 ) -> None:
     """Of trajectories pairs are compared: the mean of several sawtooths is nobody's window."""
 
@@ -327,14 +412,16 @@ def _set_windows_beside(
         return mean(pair for seed, runs in live.items() for pair in itertools.product(answers[seed], runs))
 
     error = beside_live(simulated)
-    floor = mean((runs[0], runs[1]) for runs in live.values())
-    if error is None or floor is None:
+    # Live runs of one seed, as of a scenario that draws: this metric has no mean over seeds.
+    has_pairs = any(len(runs) > 1 for runs in live.values())
+    floor = mean(_pairs(live, drawn=has_pairs or drawn))
+    if error is None or (floor is None and has_pairs):
         return
     comparison.results[WINDOW] = Result(
         _mean_windows([figures for runs in simulated.values() for figures in runs]),
         _mean_windows([figures for runs in live.values() for figures in runs]),
         error,
-        floor,
+        floor or 0.0,
         beside_live(other),
     )
 

@@ -92,6 +92,20 @@ class HostTimes:
             raise ValueError("its lists are not equally long")
         return times
 
+    @classmethod
+    def none(cls) -> HostTimes:
+        """Of hosts in virtual time, which compute in no time."""
+        return cls(
+            beginnings=[0],
+            next=[0],
+            first_data=[0],
+            answers={role: [[0] for _ in PAUSES_MS] for role in ROLES},
+            data_makes_connection=[0],
+            acknowledged_at_once={name: [0] for name in READERS},
+            acknowledged_by_reader={name: [0] for name in READERS},
+            acknowledged_by_idle_reader=[0],
+        )
+
     def document(self) -> dict[str, Any]:
         """As it is kept in a file."""
         return {

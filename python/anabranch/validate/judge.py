@@ -84,6 +84,7 @@ def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
                 told["metrics"][metric]["within"] = holds(comparison.results[metric])
         scenarios.append(told)
     return {
+        "engine": comparisons[0].engine,
         "scenarios": scenarios,
         "summary": summary(comparisons),
         "problems": problems(comparisons),

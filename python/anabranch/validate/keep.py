@@ -60,8 +60,13 @@ def build() -> list[str]:
     return [__version__, *map(content_hash, parts)]
 
 
-def about(described: Resolved, limits: Limits | None) -> dict[str, Any]:
-    """All that a live run depends on but the machine's load; ``described`` is the scenario with the run's seed.
+def about(described: Resolved, limits: Limits | None, kernel: str | None = None) -> dict[str, Any]:
+    """All that a live run depends on but the machine's load.
+
+    Args:
+        described: The scenario with the run's seed.
+        limits: Past which the run is tainted.
+        kernel: Release and recipe of a kernel in virtual time; this machine's when left out.
 
     Raises:
         UserError: A file that the scenario names is gone.
@@ -75,7 +80,7 @@ def about(described: Resolved, limits: Limits | None) -> dict[str, Any]:
         "scenario": described["resolved_scenario"],
         "files": files,
         "limits": asdict(limits if limits is not None else Limits()),
-        "kernel": platform.release(),
+        "kernel": kernel or platform.release(),
         "build": build(),
     }
 

@@ -23,8 +23,19 @@ from anabranch.validate.judge import (
 )
 from anabranch.validate.measure import RETRANSMITTED, SHARES
 
-HEADINGS = ("scenario", "metric", "sim", "live", "error", "live against live", "other control", "blind formula", "")
-"""Of the table."""
+_HEADINGS = ("scenario", "metric", "sim", "live", "error", "live against live", "other control", "blind formula", "")
+_OF_KERNELS = {"live": "kernel", "live against live": "between seeds"}
+
+
+def is_of_kernels(comparisons: Sequence[Comparison]) -> bool:
+    """Whether kernels in virtual time have taken the place of live runs."""
+    return any(comparison.engine == "kernel" for comparison in comparisons)
+
+
+def headings(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+    """Of the table."""
+    words = _OF_KERNELS if is_of_kernels(comparisons) else {}
+    return tuple(words.get(head, head) for head in _HEADINGS)
 
 
 def rows(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, ...]]:
@@ -61,6 +72,7 @@ def _values(metric: str, sim: dict[str, float], live: dict[str, float]) -> tuple
 def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """What a validation comes to, line by line."""
     told = summary(comparisons)
+    theirs = "runs of different seeds" if is_of_kernels(comparisons) else "live runs"
     for metric, band in BANDS.items():
         if metric in told:
             figures = told[metric]
@@ -72,9 +84,9 @@ def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
         if metric in told:
             within, count = told[metric]["within"], told[metric]["scenarios"]
             yield (
-                f"{metric}: at most {OF_OTHERS:g} of another control's distance, or within what live runs differ by, "
+                f"{metric}: at most {OF_OTHERS:g} of another control's distance, or within what {theirs} differ by, "
                 f"in {within:.0f} of {count:.0f} scenarios; {TELLING:.0%} is expected; of the "
-                f"{told[metric]['telling']:.0f} in which live runs differ by less than that distance, in "
+                f"{told[metric]['telling']:.0f} in which {theirs} differ by less than that distance, in "
                 f"{told[metric]['within_telling']:.0f}"
             )
     usable = [comparison for comparison in comparisons if comparison.results]
@@ -95,9 +107,16 @@ def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
             seeds = ", ".join(map(str, comparison.left_out))
             name = shown.plain(Path(comparison.file).name)
             yield f"{name}: left out for want of two live runs that are not tainted: seed {seeds}"
+    if is_of_kernels(comparisons):
+        yield f"{sum(one.live_runs for one in comparisons)} runs in Linux {_releases(comparisons)}, virtual time"
+        return
     tainted = sum(comparison.tainted_runs for comparison in comparisons)
     runs = sum(comparison.live_runs for comparison in comparisons)
     yield f"{tainted} of {runs} live runs tainted; at most {MAX_TAINTED:.0%} is expected"
+
+
+def _releases(comparisons: Sequence[Comparison]) -> str:
+    return ", ".join(dict.fromkeys(str(one.machine.get("kernel", "?")) for one in comparisons))
 
 
 def _medians_beside(figures: dict[str, float]) -> str:
@@ -109,7 +128,7 @@ def _medians_beside(figures: dict[str, float]) -> str:
 def page(comparisons: Sequence[Comparison]) -> str:
     """The same in Markdown."""
     lines = [f"- {line}" for line in verdicts(comparisons)]
-    lines += ["", f"| {' | '.join(HEADINGS)} |", f"|{' --- |' * len(HEADINGS)}"]
+    lines += ["", f"| {' | '.join(headings(comparisons))} |", f"|{' --- |' * len(_HEADINGS)}"]
     named = ([shown.markdown(name), *cells] for name, *cells in rows(comparisons))
     lines += [f"| {' | '.join(cells)} |" for cells in named]
     return "\n".join(lines) + "\n"

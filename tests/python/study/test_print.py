@@ -29,6 +29,7 @@ def test_both_engines_of_a_claim_fit_80_columns(capsys: pytest.CaptureFixture[st
         definition=SimpleNamespace(title="A study", about="About it. " * 20),
         claims=[pair],
         tables=[],
+        engine="live",
         audit=SimpleNamespace(runs=3, tainted=1, without_result=0, seconds=4.0, reasons=Counter({"late": 1})),
     )
     _print_live(cast("LiveStudyResult", result))
