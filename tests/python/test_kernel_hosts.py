@@ -320,7 +320,7 @@ def test_a_path_of_the_gateway_fails_the_same_each_time(tmp_path: Path) -> None:
         out = tmp_path / f"{number}.json"
         command = [
             sys.executable, str(ROOT / "bench" / "gateway" / "failover.py"), "--engine", "kernel", "--phases", "1",
-            "--together", "4", "--gateway", str(gateway_folder() / "anabranch-gateway"), "--json", str(out),
+            "--together", "2", "--gateway", str(gateway_folder() / "anabranch-gateway"), "--json", str(out),
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800, cwd=tmp_path)  # noqa: S603 - ours
         assert done.returncode == 0, done.stderr
