@@ -1,11 +1,13 @@
 """A call through the tunnel while a path fails and comes back: python bench/gateway/failover.py.
 
-Runs as root, after `cargo build --profile dist -p anabranch-gatewayd`. Each phase is a tunnel of its own over two paths
-of 20 Mbit/s with one-way delays of 10 and 15 ms, which the live engine carries. Two calls go through it, one packet of
-200 octets each 20 ms: one with DSCP 46, which a class has as interactive, and one that no class matches. The path with
-the lower delay fails once and comes back after five seconds. The phases differ in when it fails. A gap is the longest
-time between two packets that arrive, by the kernel's stamps; without a failure it is 20 ms and what the machine adds.
-The return of the path is read from the gateways' logs: when both ends that had found it dead say that it delivers.
+Runs as root, or with `--engine kernel`, after `cargo build --profile dist -p anabranch-gatewayd`.
+
+Each phase is a tunnel of its own over two paths of 20 Mbit/s with one-way delays of 10 and 15 ms, which the live
+engine carries. Two calls go through it, one packet of 200 octets each 20 ms: one with DSCP 46, which a class has as
+interactive, and one that no class matches. The path with the lower delay fails once and comes back after five seconds.
+The phases differ in when it fails. A gap is the longest time between two packets that arrive, by the kernel's stamps;
+without a failure it is 20 ms and what the machine adds. The return of the path is read from the gateways' logs: when
+both ends that had found it dead say that it delivers.
 """
 
 from __future__ import annotations
@@ -37,10 +39,12 @@ from network import (
     Gateways,
     address,
     check,
+    conditions,
     engine,
+    engine_argument,
     gateway_argument,
     gateways,
-    load_average,
+    in_kernel,
     namespaces,
     run,
     temporary,
@@ -363,14 +367,16 @@ def main() -> None:
     )
     parser.add_argument("--together", type=int, default=10, metavar="N", help="tunnels at the same time")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    engine_argument(parser)
     options = parser.parse_args()
+    in_kernel(options)
     check(options.gateway)
     jobs = [(kind, phase / options.phases) for phase in range(options.phases) for kind in KINDS]
     found = []
     for first in range(0, len(jobs), options.together):
         found += measure(options.gateway.resolve(), jobs[first : first + options.together])
     table(found)
-    print(f"{options.phases} phases. {load_average()}")
+    print(f"{options.phases} phases. {conditions()}")
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

@@ -17,13 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from anabranch import Scenario
+from anabranch.kernel.program import run as run_inside
 
 ROOT = Path(__file__).resolve().parents[2]
 ENDS = ("near", "far")
 INNER = {"near": "10.99.0.2", "far": "10.99.0.1"}
 PORT = 51900
 PATIENCE_S = 60.0
+LOOK_S = 0.25
 GATEWAY = ROOT / "target/dist/anabranch-gateway"
+WITHIN = "ANABRANCH_BENCH_WITHIN"
+"""The environment variable of a program that runs in a kernel in virtual time."""
 _COUNT = itertools.count()
 
 
@@ -36,6 +40,23 @@ def gateway_argument(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the program; of cargo build --profile dist -p anabranch-gatewayd; %(default)s",
     )
+
+
+def engine_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option that puts all of it into a kernel in virtual time."""
+    parser.add_argument(
+        "--engine",
+        choices=("live", "kernel"),
+        default="live",
+        help="kernel: all of it in a Linux kernel in virtual time, the same each time; %(default)s",
+    )
+
+
+def in_kernel(options: argparse.Namespace) -> None:
+    """Run this program again in a kernel if it is asked for, and end as it ends."""
+    if options.engine == "kernel" and WITHIN not in os.environ:
+        os.environ[WITHIN] = "1"
+        sys.exit(run_inside([sys.executable, *sys.argv]))
 
 
 def check(gateway: Path) -> None:
@@ -84,7 +105,7 @@ def wait(is_done: Callable[[], bool], what: str) -> None:
     while not is_done():
         if time.monotonic() > until:
             sys.exit(f"waited for {PATIENCE_S:.0f} s in vain: {what}")
-        time.sleep(0.05)
+        time.sleep(LOOK_S)
 
 
 @contextmanager
@@ -264,6 +285,11 @@ def temporary() -> Iterator[Path]:
     """Yield a folder that is gone with the block."""
     with tempfile.TemporaryDirectory() as name:
         yield Path(name)
+
+
+def conditions() -> str:
+    """Return under which conditions figures were measured."""
+    return f"Linux {os.uname().release} in virtual time." if WITHIN in os.environ else load_average()
 
 
 def load_average() -> str:

@@ -282,7 +282,14 @@ def check_program(command: Sequence[str]) -> None:
         raise UserError(message, hint=hint)
 
 
-def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[str], None] | None = None) -> int:
+def shell(
+    scenario: Scenario,
+    host: str,
+    command: list[str],
+    remark: Callable[[str], None] | None = None,
+    *,
+    virtual_time: bool = False,
+) -> int:
     """Run a program with the terminal inside a host of the scenario; the network is there until it ends.
 
     The other hosts' programs run meanwhile. SIGINT is the program's. What ends this call otherwise, as SIGTERM ends a
@@ -293,6 +300,7 @@ def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[s
         host: Where.
         command: The program and its arguments.
         remark: Is told what should be known of how it ran.
+        virtual_time: Whether this machine's time is virtual (:mod:`anabranch.kernel`).
 
     Returns:
         Its exit status; 1 for one that a signal ended.
@@ -311,7 +319,9 @@ def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[s
     # Ctrl-C is the program's. A handler, because what is ignored stays so in a program that is started.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        run = _engine.run_live(scenario.text, scenario._file, scenario.sets, shell=(host, command))  # noqa: S604
+        run = _engine.run_live(  # noqa: S604 - it is no shell of a command line
+            scenario.text, scenario._file, scenario.sets, shell=(host, command), virtual_time=virtual_time
+        )
     except _engine.LiveUnavailableError as error:
         raise unavailable(error) from None
     except RuntimeError as error:

@@ -946,7 +946,9 @@ def validate(
 @app.command(
     cls=Command,
     epilog=_example(
-        "anabranch shell scenarios/live/thin.toml A", "anabranch shell scenarios/live/thin.toml A -- ping -c 3 B"
+        "anabranch shell scenarios/live/thin.toml A",
+        "anabranch shell scenarios/live/thin.toml A -- ping -c 3 B",
+        "anabranch shell scenarios/live/thin.toml A --engine kernel -- ping -c 3 B",
     ),
 )
 def shell(
@@ -957,6 +959,14 @@ def shell(
         typer.Argument(metavar="[-- PROGRAM ARGS...]", help="What to run; the user's shell when left out."),
     ] = None,
     set_: Sets = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            metavar="live|kernel",
+            help="live: with this machine's kernel; kernel: with a Linux kernel of its own, a program in virtual time.",
+        ),
+    ] = "live",
 ) -> None:
     """Open a shell inside a host of a scenario.
 
@@ -964,26 +974,9 @@ def shell(
     ends it, and then this command.
     """
     with exit_status():
-        import os
+        from anabranch.cli.shell import ShellOptions, run_shell
 
-        from anabranch.cli.common import load_scenario, note
-        from anabranch.cli.shell import greeting
-        from anabranch.errors import UserError
-        from anabranch.live import check_host, check_program, prepare
-        from anabranch.live import shell as open_shell
-
-        if file == Path("-"):
-            raise UserError("standard input is the shell's; a scenario file was expected")
-        scenario = load_scenario(file, set_ or [])
-        check_host(scenario, host)
-        program = command or [os.environ.get("SHELL", "/bin/sh")]
-        check_program(program)
-        prepare()
-        for line in greeting(scenario, host):
-            note(line)
-        status = open_shell(scenario, host, program, remark=note)
-        if status != 0:
-            raise typer.Exit(1)
+        run_shell(ShellOptions(file, host, command or [], set_ or [], engine))
 
 
 @app.command(

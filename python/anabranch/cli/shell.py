@@ -1,14 +1,79 @@
-"""``anabranch shell``: what is said before it opens."""
+"""``anabranch shell``."""
 
 from __future__ import annotations
 
+import os
 import shlex
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from anabranch.scenario import Scenario
+
+ENGINES = ("live", "kernel")
+
+
+@dataclass(frozen=True)
+class ShellOptions:
+    """The command line."""
+
+    file: Path
+    host: str
+    command: list[str]
+    """Empty for the user's shell."""
+    sets: list[str]
+    engine: str
+
+
+def run_shell(options: ShellOptions) -> None:
+    """Run the command.
+
+    Raises:
+        typer.Exit: The program failed.
+        UserError: There is no such host or program, or this machine cannot run live.
+        RunFailedError: Something failed in mid-run.
+    """
+    import typer
+
+    from anabranch.cli.common import load_scenario, note
+    from anabranch.errors import UserError, nearest
+    from anabranch.live import check_host, check_program, prepare
+    from anabranch.live import shell as open_shell
+
+    if options.engine not in ENGINES:
+        raise UserError(f'there is no engine "{options.engine}" for a shell', hint=nearest(options.engine, ENGINES))
+    if options.file == Path("-"):
+        raise UserError("standard input is the shell's; a scenario file was expected")
+    scenario = load_scenario(options.file, options.sets)
+    check_host(scenario, options.host)
+    program = options.command or [os.environ.get("SHELL", "/bin/sh")]
+    check_program(program)
+    if options.engine == "kernel":
+        status = _in_a_kernel(scenario, options, program)
+    else:
+        prepare()
+        for line in greeting(scenario, options.host):
+            note(line)
+        status = open_shell(scenario, options.host, program, remark=note)
+    if status != 0:
+        raise typer.Exit(1)
+
+
+def _in_a_kernel(scenario: Scenario, options: ShellOptions, program: list[str]) -> int:
+    from anabranch.cli.common import note
+    from anabranch.kernel.engine import image_of
+    from anabranch.kernel.shell import shell
+
+    interactive = not options.command and os.isatty(0)
+    image = image_of(scenario)
+    for line in greeting(scenario, options.host):
+        note(line)
+    if interactive:
+        note("time is real in a shell; with `-- PROGRAM` it is virtual")
+    return shell(image, scenario, options.host, program, note, interactive=interactive)
 
 
 def greeting(scenario: Scenario, host: str) -> Iterator[str]:

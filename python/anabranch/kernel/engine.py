@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import RunFailedError, UserError
+from anabranch.kernel.folders import Surroundings, settle
 from anabranch.kernel.images import Image, chosen
 from anabranch.kernel.machine import Job
+from anabranch.kernel.output import passed_on, piped
 
 if TYPE_CHECKING:
     from anabranch.result import LiveRunResult
@@ -97,10 +99,16 @@ def _run(
     options: Mapping[str, Any],
     progress: Callable[[float], None] | None,
 ) -> LiveRunResult:
+    from anabranch.live import hosts_of
+
     (job.folder / REQUEST).write_bytes(pickle.dumps((scenario, options)))
     command = [sys.executable, "-m", "anabranch.kernel.engine", str(Job.INSIDE)]
     resolved = scenario.resolve(seed=options["seed"], live=True)
-    ended = job.run(image, command, seed=resolved["seed"], limit_s=resolved["duration_s"] + _DRAIN_S, progress=progress)
+    Surroundings.here(for_programs=any(program for *_, program in hosts_of(scenario))).leave(job.folder)
+    with passed_on(job.folder, err=2):
+        ended = job.run(
+            image, command, seed=resolved["seed"], limit_s=resolved["duration_s"] + _DRAIN_S, progress=progress
+        )
     try:
         kind, answer = pickle.loads((job.folder / ANSWER).read_bytes())  # noqa: S301 - our own process wrote it
     except (OSError, EOFError, pickle.UnpicklingError):
@@ -119,6 +127,7 @@ def _inside(folder: Path) -> None:
     from anabranch.errors import UserError
     from anabranch.live import run_audited
 
+    settle(folder)
     scenario, options = pickle.loads((folder / REQUEST).read_bytes())  # noqa: S301 - our own process wrote it
     told = -_STEP
 
@@ -129,7 +138,8 @@ def _inside(folder: Path) -> None:
             (folder / PROGRESS).write_text(f"{share:.3f}", "ascii")
 
     try:
-        result = run_audited(scenario, **options, trace="off", virtual_time=True, progress=progress)
+        with piped(2):
+            result = run_audited(scenario, **options, trace="off", virtual_time=True, progress=progress)
         answer: tuple[str, Any] = ("result", result)
     except (UserError, RunFailedError, ValueError) as error:
         answer = ("error", error)

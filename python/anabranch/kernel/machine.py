@@ -113,6 +113,7 @@ class Job:
         limit_s: float | None = None,
         real_s: float | None = None,
         progress: Callable[[float], None] | None = None,
+        terminal: int | None = None,
     ) -> Ended:
         """Start a guest, run a program in it as root, and wait for both.
 
@@ -125,6 +126,7 @@ class Job:
             limit_s: How long the program may take, in seconds of virtual time.
             real_s: The same in seconds of real time.
             progress: Is told the share that is done, as the program writes it into the job's file ``progress``.
+            terminal: A descriptor that is ``/dev/tty1`` in the guest, whose time then is the host's.
 
         Raises:
             UserError: ``ANABRANCH_KERNEL_MEMORY`` is no number, or there is no space for so much memory.
@@ -141,9 +143,8 @@ class Job:
         # The kernel mixes its command line into its random numbers: it names no folder of this run.
         arguments = [
             str(image.linux.resolve()), f"mem={memory_mib}M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
-            "time-travel=inf-cpu", f"time-travel-start={START_NS}", f"init={_HERE}/{image.init.name}",
-            "con=null", "con0=null,fd:1", "quiet", "panic=-1", "seccomp=auto",
-            f"uml_dir={_HERE}/", "umid=guest", f"job={_HERE}",
+            *_time(terminal), f"init={_HERE}/{image.init.name}", "con=null", "con0=null,fd:1", "quiet", "panic=-1",
+            "seccomp=auto", f"uml_dir={_HERE}/", "umid=guest", f"job={_HERE}",
         ]  # fmt: skip
         environment = {
             "PATH": os.defpath,
@@ -157,7 +158,7 @@ class Job:
                 with processor.pinned(number):
                     guest = subprocess.Popen(  # noqa: S603 - the image is the user's own
                         arguments,
-                        stdin=subprocess.DEVNULL,
+                        stdin=subprocess.DEVNULL if terminal is None else terminal,
                         stdout=written,
                         stderr=subprocess.STDOUT,
                         env=environment,
@@ -223,6 +224,12 @@ class Job:
 
     def _write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, "utf-8")
+
+
+def _time(terminal: int | None) -> list[str]:
+    if terminal is None:
+        return ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
+    return ["con1=fd:0"]
 
 
 def _memory_mib() -> int:

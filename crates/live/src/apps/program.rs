@@ -6,10 +6,10 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::atomic::Ordering,
-    time::{Duration as Pause, Instant},
+    time::{self, Duration as Pause},
 };
 
-use anabranch_core::system;
+use anabranch_core::{system, units::Instant};
 use anabranch_scenario::{Resolved, nearest};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -86,9 +86,11 @@ impl Program {
         name: &str,
     ) -> io::Result<Option<Ended>> {
         namespace.enter()?;
-        if stage.line.wait().is_none() {
+        let Some(clock) = stage.line.wait() else {
             return Ok(None);
-        }
+        };
+        // Until then no packet moves, and what it sends would be late.
+        clock.sleep_until(Instant::START);
         if self.is_shell {
             stage.wait_for_programs();
             if stage.left.load(Ordering::Relaxed) {
@@ -97,7 +99,7 @@ impl Program {
         }
         let mut child = self.start()?;
         stage.started.fetch_add(1, Ordering::Relaxed);
-        let mut asked: Option<Instant> = None;
+        let mut asked: Option<time::Instant> = None;
         let status = loop {
             if let Some(status) = child.try_wait()? {
                 break status;
@@ -105,7 +107,7 @@ impl Program {
             if stage.over.load(Ordering::Relaxed) {
                 let since = *asked.get_or_insert_with(|| {
                     self.signal(&child, Signal::TERM);
-                    Instant::now()
+                    time::Instant::now()
                 });
                 if since.elapsed() > GRACE {
                     self.signal(&child, Signal::KILL);
