@@ -308,3 +308,24 @@ fn devices_are_told_apart() {
         drop(namespace);
     });
 }
+
+/// A run starts programs while it has one: `dc` says that a mapping is not copied (proc_pid_smaps(5)).
+#[test]
+fn a_child_has_no_part_of_the_ring() {
+    both(|setup| {
+        let maps = std::fs::read_to_string("/proc/self/smaps").expect("it can be read");
+        let mut lines = maps.lines();
+        let mut flags = Vec::new();
+        while lines.any(|line| line.ends_with("[io_uring]")) {
+            flags.extend(lines.find_map(|line| line.strip_prefix("VmFlags:")));
+        }
+        assert!(!flags.is_empty());
+        assert!(
+            flags
+                .iter()
+                .all(|flags| flags.split(' ').any(|flag| flag == "dc")),
+            "{flags:?}"
+        );
+        drop(setup);
+    });
+}
