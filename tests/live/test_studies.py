@@ -177,18 +177,6 @@ def test_two_runs_at_once_have_a_copy_each_and_a_killed_one_leaves_none(can_load
     assert has_gone(second)
 
 
-def test_windows_and_switches_reach_the_kernel(live_run: Run) -> None:
-    """Fails for a kernel that was not told: it fills queue and path, and answers with SACK."""
-    transport = '{ receive_window = "10 packets", receive_autotuning = false, sack = false, tlp = false, frto = false }'
-    summary = live_run(PATH + f"transport = {transport}\n")
-    # Ten segments a round trip of 20 ms.
-    most = 10 * 1448 * 8 / 20e3
-    assert 0.8 * most < summary["flows"]["main"]["goodput_mbit_s"] <= 1.02 * most
-    applied = summary["live"]["machine"]["kernel_settings"]
-    assert applied["net/ipv4/tcp_sack"] == "0"
-    assert applied["net/ipv4/tcp_frto"] == "0"
-
-
 @pytest.mark.parametrize(
     ("line", "told"),
     [
