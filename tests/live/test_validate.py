@@ -83,8 +83,12 @@ def test_two_scenarios_and_what_is_written(live_machine: None, tmp_path: Path) -
     assert [Path(scenario["file"]).stem for scenario in document["scenarios"]] == ["thin", "lossy"]
 
 
+@pytest.mark.slow
 def test_hosts_are_measured(live_machine: None) -> None:
-    """Every list has its quantiles, and no host answers within a microsecond or takes as long as ten milliseconds."""
+    """Every list has its quantiles, and no host answers within a microsecond or takes as long as ten milliseconds.
+
+    Two minutes, and on a busy machine many.
+    """
     for _ in range(ATTEMPTS):
         try:
             times = measure_hosts()
