@@ -8,7 +8,7 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup dev loader demo study test check test-studies test-live test-gateway test-cluster test-checked test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
+.PHONY: help setup dev loader kernel demo study test check test-studies test-kernel test-live test-gateway test-cluster test-checked test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -22,6 +22,9 @@ dev: ## As setup, with the tools of development
 
 loader: ## Build what loads programs into the kernel; needs clang, libelf and zlib
 	@tools/bootstrap loader
+
+kernel: setup ## Build a Linux kernel for virtual time unless there is one (seven minutes of a processor)
+	@$(RUN) python -c 'from anabranch.kernel.images import chosen; print("kernel:", chosen().release)' 2>/dev/null || $(RUN) anabranch kernel build
 
 demo: setup ## Run the reordering study in quick mode; write a page of it
 	@$(RUN) anabranch demo --out out/demo
@@ -37,21 +40,27 @@ study: setup ## Run the studies that ship, in quick mode (three minutes); write 
 # Four times as many at once as there are processors: those that run live sleep most of the time.
 # A study takes all cores by itself, and what runs live must not wait for them; two live runs at a time sleep most of it
 # (docs/design/012-what-tests-run.md).
+# Tests in virtual time are skipped where no kernel is built: make kernel.
 test: ## Run the tests, of studies and live runs those marked brief
 	@tools/bootstrap test
 	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --cargo-profile release --no-fail-fast --test-threads $$((4 * $$(getconf _NPROCESSORS_ONLN))) --workspace --locked
 	$(RUN) cargo test --profile release --workspace --locked --doc
 	$(RUN) python -m pytest -rs -n auto --dist loadfile -m 'not slow and not long' tests/python tests/tools validation/tests
 	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies
+	$(RUN) python -m pytest -rs tests/kernel
 	$(RUN) python -m pytest -rs -n 2 --dist loadfile -m 'brief and not slow' tests/live
 
 test-studies: dev ## Run all tests of studies, and wrong systems beside figures of others
 	$(RUN) python -m pytest -rs tests/studies
 	$(RUN) python -m pytest -rs -n auto --dist loadfile -m long tests/python tests/tools validation/tests
 
-test-live: ## Run all tests of live runs (10 minutes)
+test-kernel: ## Run the tests with a Linux kernel in virtual time; needs one (make kernel)
 	@tools/bootstrap test
-	$(RUN) python -m pytest -rs tests/live
+	$(RUN) env ANABRANCH_KERNEL_TESTS=required python -m pytest -rs tests/kernel
+
+test-live: ## Run all tests of live runs (4 minutes)
+	@tools/bootstrap test
+	$(RUN) python -m pytest -rs -n 2 --dist loadfile tests/live
 
 test-gateway: ## Run the tests that send QUIC through the gateway's tunnel, and lint them
 	@tools/bootstrap test
@@ -71,12 +80,13 @@ test-all: ## Run all tests but those marked slow, one kind after the other
 	$(MAKE) test
 	$(MAKE) test-checked
 	$(MAKE) test-studies
+	$(MAKE) kernel test-kernel
 	$(MAKE) test-live
 	$(MAKE) test-gateway
 	$(MAKE) test-cluster
 
 test-slow: dev ## Run the tests that make every figure of a page anew
-	$(RUN) python -m pytest -rs -m slow validation/tests tests/live
+	$(RUN) python -m pytest -rs -m slow validation/tests tests/kernel tests/live
 
 compare: dev ## Set figures of other implementations beside ours, row by row; write docs/validation
 	@$(RUN) python validation/compare.py --write
@@ -118,7 +128,7 @@ lint: ## Check everything that is checked without running it
 	$(RUN) python tools/check_locks.py
 	$(RUN) python tools/check_docs_paths.py
 	$(RUN) ruff check
-	$(RUN) env MYPYPATH=tools:validation mypy --strict python/anabranch tests/python tools tests/tools validation tests/studies tests/live tests/cluster && $(RUN) env MYPYPATH=bench/gateway mypy --strict bench/gateway
+	$(RUN) env MYPYPATH=tools:validation mypy --strict python/anabranch tests/python tools tests/tools validation tests/studies tests/live tests/kernel tests/cluster && $(RUN) env MYPYPATH=bench/gateway mypy --strict bench/gateway
 
 check: ## Check what has changed: formatting, lints and its tests; a minute
 	@tools/bootstrap lint

@@ -13,7 +13,7 @@ import pytest
 
 from anabranch.scenario import Scenario
 
-from .conftest import Run, command
+from .conftest import command
 
 SIZE = 400_000
 
@@ -37,36 +37,6 @@ workload = {{ kind = "file", size = "{SIZE} bytes" }}
 
 def at(host: str) -> str:
     return f'[host.{host}]\ntcp = "own"\n'
-
-
-@pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize(("own", "here", "there"), [("A", "from", "to"), ("B", "to", "from")])
-def test_a_file_arrives_whole(live_run: Run, own: str, here: str, there: str, family: int) -> None:
-    """Fails for a wrong checksum, an option that one end alone knows of, a reset, a segment in another's place."""
-    summary = live_run(PATH + at(own) + FLOW + f"family = {family}\n")
-    ends, flow = summary["live"]["ends"]["main"], summary["flows"]["main"]
-    assert (ends[here]["tcp"], ends[there]["tcp"]) == ("own", "kernel")
-    assert (ends["from"]["written_bytes"], ends["to"]["read_bytes"]) == (SIZE, SIZE)
-    assert all(ends[end][option] for end in ends for option in ("timestamps", "sack", "window_scaling"))
-    endpoint = ends[here]["endpoint"]
-    assert (endpoint["resets_sent"], endpoint["resets_received"], endpoint["discarded_packets"]) == (0, 0, {})
-    [counters] = summary["live"]["tcp_counters"].values()
-    assert (counters["InCsumErrors"], counters["InErrs"], counters["EstabResets"]) == (0, 0, 0)
-    # Its figures come from the endpoint as the kernel's come from TCP_INFO.
-    assert flow["delivered_bytes"] == SIZE
-    assert flow["retransmitted_packets"] >= 1
-    assert flow["min_rtt_ms"] >= 20
-    assert 0 < flow["flow_completion_time_s"] < 4
-
-
-@pytest.mark.brief
-def test_a_stack_that_no_kernel_is_runs_at_our_end(live_run: Run) -> None:
-    """Fails for an engine that takes the kernel's TCP whatever the file says."""
-    summary = live_run(PATH + at("A") + FLOW + 'stack = "windows-7"\ncc = "compound"\n')
-    ends = summary["live"]["ends"]["main"]
-    assert ends["to"]["read_bytes"] == SIZE
-    # Windows 7 offers no timestamps.
-    assert not ends["from"]["timestamps"]
 
 
 def test_the_simulator_takes_the_key(live_machine: None) -> None:

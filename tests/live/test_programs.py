@@ -6,13 +6,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from anabranch.scenario import Scenario
-
-from .conftest import Run, command, missing
+from .conftest import command
 
 PATH = """
 duration = "20 s"
@@ -63,143 +60,11 @@ def host(name: str, *words: str) -> str:
 PAIR = host("A", CLIENT, "B", "1000000") + host("B", SERVER, "{B}", "1")
 
 
-def told(text: str, tmp_path: Path, *options: str) -> tuple[dict[str, Any], list[str]]:
-    """The summary of a run, and what its programs have said."""
-    file = tmp_path / "scenario.toml"
-    file.write_text(text)
-    words = command("run", file, "--engine", "live", "--json", "--allow-tainted", *options)
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    lines = done.stderr.splitlines()
-    return json.loads(done.stdout), [line for line in lines if line.startswith(("client", "server"))]
-
-
 def controls() -> tuple[list[str], list[str]]:
     """What a namespace may have as its default, and what the kernel restricts."""
     setting = "/proc/sys/net/ipv4/tcp_{}_congestion_control"
     allowed, there = (Path(setting.format(name)).read_text().split() for name in ("allowed", "available"))
     return allowed, [name for name in there if name not in allowed]
-
-
-@pytest.mark.brief
-@pytest.mark.parametrize("restricted", [False, True])
-def test_programs_have_the_control_of_their_flow(live_machine: None, tmp_path: Path, restricted: bool) -> None:
-    """Fails for programs with the machine's default, at either end."""
-    default = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
-    names = [name for name in controls()[restricted] if name != default]
-    if not names:
-        missing(f"the kernel has no other control that is {'' if restricted else 'not '}restricted")
-    summary, lines = told(PATH + FLOW + f'cc = "{names[0]}"\n' + PAIR, tmp_path)
-    assert sorted(line.split()[:2] for line in lines) == [["client", names[0]], ["server", names[0]]]
-    assert summary["live"]["default_controls"] == {"A": names[0], "B": names[0]}
-
-
-def test_without_a_control_programs_have_the_machines(live_machine: None, tmp_path: Path) -> None:
-    default = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
-    summary, lines = told(PATH + FLOW + PAIR, tmp_path)
-    assert {line.split()[1] for line in lines} == {default}
-    assert summary["live"]["default_controls"] == {"A": default, "B": default}
-
-
-@pytest.mark.brief
-def test_a_run_ends_with_its_programs(live_machine: None, tmp_path: Path) -> None:
-    """And its rates are those of the programs' own time. Fails for 20 s, and for 0.4 Mbit/s."""
-    summary, _ = told(PATH + FLOW + PAIR, tmp_path)
-    flow = summary["flows"]["main"]
-    # A megabyte takes 0.84 s.
-    assert 0.8 < summary["duration_s"] < 15
-    octets = flow["throughput_mbit_s"] * summary["duration_s"] * 1e6 / 8
-    assert octets == pytest.approx(1_000_000 * 1500 / 1448, rel=0.15)
-    assert {one["host"]: one["stopped"] for one in summary["live"]["programs"]} == {"A": False, "B": False}
-
-
-def test_a_server_that_goes_on_dilutes_no_rate(live_machine: None, tmp_path: Path) -> None:
-    """The flow's own time ends with the client, and the run at its `duration`."""
-    text = PATH.replace("20 s", "6 s") + FLOW + host("A", CLIENT, "B", "1000000") + host("B", SERVER, "{B}", "9")
-    summary, _ = told(text, tmp_path)
-    assert summary["duration_s"] == 6
-    assert {one["host"]: one["stopped"] for one in summary["live"]["programs"]} == {"A": False, "B": True}
-    # Over six seconds it is 1.4.
-    assert summary["flows"]["main"]["throughput_mbit_s"] > 2
-
-
-def test_what_is_still_to_come_keeps_a_run(live_machine: None, tmp_path: Path) -> None:
-    """A flow of ours that begins later, and one whose file is not whole."""
-    text = PATH + FLOW + host("A", "pass") + "[link.other]\nbetween = ['C', 'D']\nrate = '10 Mbit/s'\ndelay = '5 ms'\n"
-    late = '[flow.late]\nfrom = "C"\nto = "D"\nstart = "1 s"\nworkload = { kind = "file", size = "500 kB" }\n'
-    summary, _ = told(text + late, tmp_path)
-    assert 1.4 < summary["duration_s"] < 15
-    assert summary["flows"]["late"]["delivered_bytes"] == 500_000
-    assert summary["flows"]["late"]["throughput_mbit_s"] == pytest.approx(9.3, abs=0.6)
-    assert 0 <= summary["links"]["other"]["forward"]["utilization"] < 1
-
-
-@pytest.mark.brief
-def test_names_and_addresses_follow_the_family(live_machine: None, tmp_path: Path) -> None:
-    """Fails where names do not resolve, or `{B}` is the address of the other version of IP."""
-    for family, address in (("4", "10.113.0.2"), ("6", "fd71:616e:6162::2")):
-        summary, lines = told(PATH + FLOW + f"family = {family}\n" + PAIR, tmp_path)
-        assert ["client", address] in [line.split()[::2] for line in lines]
-        assert all(one["names"] for one in summary["live"]["programs"])
-
-
-@pytest.mark.brief
-def test_a_workload_beside_a_program_is_ours(late_run: Run) -> None:
-    """Several flows between hosts with programs: the program's packets take the one without a workload."""
-    ours = (
-        FLOW.replace("main", "ours") + 'cc = "reno"\nworkload = { kind = "file", size = "200 kB" }\nstart = "100 ms"\n'
-    )
-    summary = late_run(PATH + FLOW + ours + PAIR)
-    assert summary["flows"]["ours"]["delivered_bytes"] == 200_000
-    assert summary["live"]["controls"]["ours"]["name"] == "reno"
-    assert summary["flows"]["main"]["goodput_mbit_s"] is None
-    assert summary["flows"]["main"]["throughput_mbit_s"] > 1
-
-
-TWO_WAYS = """
-duration = "20 s"
-[link.one]
-between = ["A", "B"]
-rate = "10 Mbit/s"
-delay = "10 ms"
-[link.two]
-between = ["A", "B"]
-rate = "10 Mbit/s"
-delay = "10 ms"
-[flow.first]
-from = "A"
-to = "B"
-route = ["one"]
-[flow.second]
-from = "A"
-to = "B"
-route = ["two"]
-"""
-
-TWO_CLIENTS = """
-import threading
-threads = [threading.Thread(target=exec, args=(CLIENT, {})) for _ in range(2)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-"""
-
-TWO_SERVERS = SERVER.replace(
-    "    while", "    threading.Thread(target=read, args=(peer,)).start()\nif 0:\n    while"
-).replace(
-    "listener =",
-    "import threading\ndef read(peer):\n    while peer.recv(65536):\n        pass\n    peer.close()\nlistener =",
-)
-
-
-def test_connections_share_the_flows_between_two_hosts(late_run: Run) -> None:
-    """Fails where a second flow between hosts with programs is refused, or gets no packets."""
-    clients = f"CLIENT = {CLIENT!r}{TWO_CLIENTS}"
-    summary = late_run(TWO_WAYS + host("A", clients, "B", "300000") + host("B", TWO_SERVERS, "{B}", "2"))
-    for name in ("one", "two"):
-        sent = summary["links"][name]["forward"]["sent_packets"]
-        assert 300_000 / 1448 < sent < 1.2 * 300_000 / 1448
 
 
 @pytest.mark.brief
@@ -232,13 +97,6 @@ def test_what_a_program_does_not_obey_is_refused(
     assert done.stderr.startswith(f"error: {file}:{line}:"), done.stderr
     assert message in done.stderr.splitlines()[0]
     assert "expected" in done.stderr
-
-
-def test_settings_of_the_namespace_are_obeyed(late_run: Run) -> None:
-    """Fails where a program's flow loses its `transport`."""
-    summary = late_run(PATH + FLOW + "transport = { sack = false, timestamps = false }\n" + PAIR)
-    applied = summary["live"]["machine"]["applied_settings"]
-    assert (applied["net/ipv4/tcp_sack"], applied["net/ipv4/tcp_timestamps"]) == ("0", "0")
 
 
 @pytest.mark.brief
@@ -341,11 +199,3 @@ def test_a_program_beside_a_shell_that_cannot_start_is_told(live_machine: None, 
     done = subprocess.run(opens, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (0, "open\n")
     assert "the program of `B` ended with status 3 while the shell was open" in done.stderr
-
-
-def test_throughput_covers_the_flows_own_time(late_run: Run) -> None:
-    """A file of a second in a run of four: in both engines what the link carries."""
-    text = PATH.replace("20 s", "4 s") + FLOW + 'cc = "cubic"\nworkload = { kind = "file", size = "1 MB" }\n'
-    simulated: Any = Scenario.from_text(text).run().summary
-    rates = [run["flows"]["main"]["throughput_mbit_s"] for run in (late_run(text), simulated)]
-    assert rates == pytest.approx([9.5, 9.5], abs=0.2)

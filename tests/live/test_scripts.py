@@ -24,6 +24,7 @@ def outcome(script: str, **settings: int) -> str:
     return str(seen["outcome"])
 
 
+@pytest.mark.slow
 def test_the_kernel_does_what_the_page_says(live_machine: None) -> None:
     """Fails for a kernel, or a script, that has changed."""
     if not platform.release().startswith("6.18"):

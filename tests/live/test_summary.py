@@ -6,11 +6,9 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
-import polars as pl
 import pytest
 
 from anabranch import NotRecordedError, RunResult, Scenario
-from anabranch.convert import quantity
 from anabranch.summary import LiveRunSummary
 
 from .conftest import FLOW, PATH
@@ -51,18 +49,3 @@ def test_what_a_live_run_did_not_record_names_the_argument(result: RunResult) ->
         result.table("link_samples")
     with pytest.raises(NotRecordedError, match="ack_samples was not recorded: pass trace='acks'"):
         result.table("ack_samples")
-
-
-def test_the_one_way_delay_of_a_packet_is_its_wait_and_the_path(live_machine: None) -> None:
-    """A queue that is not plain, and the kernel's TCP."""
-    text = PATH.replace('{ kind = "drop-tail", limit = "1 bdp" }', '"fq-codel"')
-    scenario = Scenario.from_text(text + FLOW).set("duration", "1 s")
-    link = scenario.resolve()["resolved_scenario"]["link"]["path"]["forward"]
-    rate, delay = quantity.bits_per_second(link["rate"]), quantity.seconds(link["delay"])
-    assert rate is not None
-    packets = scenario.run_live(packets=True, allow_tainted=True).table("packets")
-    rows = packets.filter((pl.col("direction") == "forward") & (pl.col("fate") == "delivered"))
-    one_way_ms = (rows["received_s"] - rows["sent_s"]) * 1e3
-    moving_ms = rows["size_bytes"] * (8e3 / rate) + float(delay) * 1e3
-    assert rows["queue_delay_ms"].max() > 0  # type: ignore[operator]
-    assert (one_way_ms - rows["queue_delay_ms"] - moving_ms).abs().max() < 1e-6

@@ -425,7 +425,7 @@ def test_without_the_capability_it_is_named(live_machine: None, tmp_path: Path) 
     [
         (["--engine", "live", "--trace", "ack"], 'there is no trace "ack"'),
         (["--engine", "live", "--trace", "off", "--why"], "--trace off makes none"),
-        (["--engine", "sim", "--trace", "acks"], "--engine sim has none"),
+        (["--engine", "sim", "--trace", "acks"], "--engine sim does not have"),
     ],
 )
 def test_bad_options(tmp_path: Path, options: list[str], message: str) -> None:

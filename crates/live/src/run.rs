@@ -1,6 +1,7 @@
 //! One live run: set-up, the run itself, tear-down, and the summary.
 
 use std::{
+    borrow::Cow,
     collections::VecDeque,
     io,
     path::PathBuf,
@@ -300,16 +301,8 @@ impl<'a> Live<'a> {
     /// # Panics
     /// Never: every end is made from the scenario that is compiled.
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished, Error> {
-        let long;
-        let resolved = if let Some(shell) = &self.shell {
-            refusal::check_place(self.resolved, shell.host)?;
-            refusal::check_structure(self.resolved)?;
-            long = around_a_shell(self.resolved, shell);
-            &long
-        } else {
-            refusal::check(self.resolved)?;
-            self.resolved
-        };
+        let checked = self.checked()?;
+        let resolved = checked.as_ref();
         let programs = self.programs(self.resolved);
         program::check(&programs, &resolved.nodes)?;
         prepare()?;
@@ -401,6 +394,17 @@ impl<'a> Live<'a> {
             path_samples: done.moved.samples,
             traced,
         })
+    }
+
+    /// The scenario, which can run; around a shell it lasts as long as that.
+    fn checked(&self) -> Result<Cow<'a, Resolved>, Error> {
+        let Some(shell) = &self.shell else {
+            refusal::check(self.resolved)?;
+            return Ok(Cow::Borrowed(self.resolved));
+        };
+        refusal::check_place(self.resolved, shell.host)?;
+        refusal::check_structure(self.resolved)?;
+        Ok(Cow::Owned(around_a_shell(self.resolved, shell)))
     }
 }
 

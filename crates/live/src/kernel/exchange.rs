@@ -391,3 +391,6 @@ fn set_blocking(descriptor: BorrowedFd<'_>, blocks: bool) -> io::Result<()> {
     flags.set(OFlags::NONBLOCK, !blocks);
     Ok(fcntl_setfl(descriptor, flags)?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -307,6 +307,17 @@ impl Interface {
         })
         .map(drop)
     }
+
+    /// Takes it down.
+    #[cfg(test)]
+    pub fn down(&self) -> io::Result<()> {
+        let flags = self.flags()?;
+        let up = libc::c_short::try_from(libc::IFF_UP).expect("a flag of 16 bits");
+        self.tell(libc::SIOCSIFFLAGS as Request, |request| {
+            request.ifr_ifru.ifru_flags = flags & !up;
+        })
+        .map(drop)
+    }
 }
 
 /// Which packets a rule is for.

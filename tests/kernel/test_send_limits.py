@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from anabranch.scenario import Scenario
-
-from .conftest import Run, available, missing
+from .conftest import simulation_of, summary_of
 
 SHARES = ("cwnd_limited_share", "rwnd_limited_share", "sndbuf_limited_share", "application_limited_share")
 
-TOLERANCE = 0.15
-"""Of a share. A live run is asked every 10 ms, and the kernel's clock has ticks of 4 ms."""
+TOLERANCE = 0.005
+"""Of a share. The kernel counts in ticks of 10 ms."""
 
 
 def scenario(delay: str, rate: str, flow: str) -> str:
@@ -47,22 +45,15 @@ PATHS = {
 """A path for each limit, and the share that is nearly all of the time there, if one is."""
 
 
-SHORT = ("application", "receive window")
-"""In `make test`; the others in `make test-live`."""
-BRIEF = pytest.mark.brief
-
-
 def shares(flow: dict[str, Any]) -> dict[str, float]:
     return {key: flow[key] for key in SHARES}
 
 
-@pytest.mark.parametrize("limit", [pytest.param(limit, marks=BRIEF if limit in SHORT else ()) for limit in PATHS])
-def test_both_engines_report_the_same_limit(live_run: Run, limit: str) -> None:
+@pytest.mark.parametrize("limit", PATHS)
+def test_both_engines_report_the_same_limit(limit: str) -> None:
     text, largest = PATHS[limit]
-    if limit == "pacing" and "bbr" not in available():
-        missing("this kernel has no bbr")
-    live = shares(live_run(text)["flows"]["main"])
-    simulated = shares(dict(Scenario.from_text(text).run().flows["main"]))
+    live = shares(summary_of(text)["flows"]["main"])
+    simulated = shares(simulation_of(text)["flows"]["main"])
     for key in SHARES:
         assert live[key] == pytest.approx(simulated[key], abs=TOLERANCE), (live, simulated)
     if largest:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from anabranch.scenario import Scenario
-
-from .conftest import FLOW, PATH, Run, command, missing
+from .conftest import FLOW, PATH, Told, missing, simulation_of, summary_of
 
 SMALL = PATH.replace('duration = "3 s"', 'duration = "2 s"') + 'mtu = "1000 bytes"\n'
 FILE = FLOW + 'workload = { kind = "file", size = "500 kB" }\n'
@@ -29,52 +25,45 @@ def flow(summary: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def simulated(text: str) -> dict[str, Any]:
-    """The summary of the same scenario in the simulator."""
-    return dict(Scenario.from_text(text).run().summary)
-
-
-@pytest.mark.parametrize(("family", "mtu"), [pytest.param(4, 1000, marks=pytest.mark.brief), (4, 1400), (6, 1400)])
-def test_the_kernel_hears_that_its_packets_are_too_big(live_run: Run, family: int, mtu: int) -> None:
+@pytest.mark.parametrize(("family", "mtu"), [(4, 1000), (4, 1400), (6, 1400)])
+def test_the_kernel_hears_that_its_packets_are_too_big(family: int, mtu: int) -> None:
     """Fails for a message that the kernel does not believe: wrong checksum, quotation, or MTU."""
     text = SMALL.replace("1000 bytes", f"{mtu} bytes") + FILE
-    live = live_run(text + f"family = {family}\n")
+    live = summary_of(text + f"family = {family}\n")
     assert flow(live)["ended"] == "completed"
     assert flow(live)["timeouts"] == 0
     # The first window, and as in the simulator nothing after it.
-    expected = simulated(text)["links"]["path"]["forward"]["too_big_packets"]
+    expected = simulation_of(text)["links"]["path"]["forward"]["too_big_packets"]
     assert live["links"]["path"]["forward"]["too_big_packets"] == expected == 10
 
 
-def test_a_black_hole_holds_the_kernel(live_run: Run) -> None:
+def test_a_black_hole_holds_the_kernel() -> None:
     """Fails for a link that answers all the same."""
-    live = live_run(SMALL + "mtu_reports = false\n" + FILE)
+    live = summary_of(SMALL + "mtu_reports = false\n" + FILE)
     assert flow(live)["delivered_bytes"] == 0
     assert flow(live)["timeouts"] >= 1
     assert live["links"]["path"]["forward"]["too_big_packets"] > 10
 
 
-def test_the_kernel_finds_its_way_past_a_black_hole(live_run: Run) -> None:
+def test_the_kernel_finds_its_way_past_a_black_hole() -> None:
     """``tcp_mtu_probing`` = 1: after some timeouts the kernel's segments are smaller."""
     text = SMALL.replace('"2 s"', '"6 s"').replace("1000 bytes", "1200 bytes") + "mtu_reports = false\n" + FILE
-    live = live_run(text + 'transport.mtu_discovery = "black-hole"\n')
+    live = summary_of(text + 'transport.mtu_discovery = "black-hole"\n')
     assert flow(live)["ended"] == "completed"
 
 
-def test_datagrams_are_not_fragmented(live_run: Run) -> None:
+def test_datagrams_are_not_fragmented() -> None:
     """Fails for a kernel that heard the first message and fragments what follows."""
-    live = live_run(SMALL + FLOW + 'protocol = "udp"\nworkload = { kind = "paced", rate = "1 Mbit/s" }\n')
+    live = summary_of(SMALL + FLOW + 'protocol = "udp"\nworkload = { kind = "paced", rate = "1 Mbit/s" }\n')
     assert flow(live)["delivered_bytes"] == 0
     assert live["links"]["path"]["forward"]["too_big_packets"] > 100
 
 
 @pytest.mark.parametrize(("nagle", "least", "most"), [("true", 60, 150), ("false", 20, 55)])
-def test_the_second_write_waits_for_the_delayed_acknowledgment(
-    live_run: Run, nagle: str, least: int, most: int
-) -> None:
+def test_the_second_write_waits_for_the_delayed_acknowledgment(nagle: str, least: int, most: int) -> None:
     """40 ms more with Nagle's algorithm (RFC 1122 §4.2.3.4), in both engines; a busy machine adds to it."""
     text = PATH.replace('"3 s"', '"2 s"') + EXCHANGES + f"transport.nagle = {nagle}\n"
-    for summary in (live_run(text), simulated(text)):
+    for summary in (summary_of(text), simulation_of(text)):
         assert least <= flow(summary)["exchanges"]["p50_response_time_ms"] <= most
 
 
@@ -116,45 +105,26 @@ print("reported", mtu, *socket.gethostbyaddr(offender)[:1], file=sys.stderr)
 """Sends a datagram that is too big, and prints what the kernel has queued about it: the MTU, and who reported it."""
 
 
-def words(text: str, tmp_path: Path) -> list[list[str]]:
-    """The words that a run's programs have printed, by line."""
-    file = tmp_path / "scenario.toml"
-    file.write_text(text)
-    done = subprocess.run(
-        command("run", file, "--engine", "live", "--json", "--allow-tainted"),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return [line.split() for line in done.stderr.splitlines()]
-
-
 def limited(link: str) -> str:
     """The chain with an MTU of 1400 bytes on one of its links."""
     return THREE_LINKS.replace(f"[link.{link}]", f'[link.{link}]\nmtu = "1400 bytes"')
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize(
-    ("link", "router"), [("one", "R"), pytest.param("two", "R", marks=pytest.mark.brief), ("three", "S")]
-)
-def test_the_router_before_a_link_reports_its_mtu(
-    live_machine: None, tmp_path: Path, family: int, link: str, router: str
-) -> None:
+@pytest.mark.parametrize(("link", "router"), [("one", "R"), ("two", "R"), ("three", "S")])
+def test_the_router_before_a_link_reports_its_mtu(told: Told, family: int, link: str, router: str) -> None:
     """About the host's own link the next router does. Fails for reports from the packet's destination."""
     program = json.dumps([sys.executable, "-c", REPORTED, str(family)])
     text = limited(link) + f"family = {family}\n[host.A]\nexec = {program}\n"
-    assert ["reported", "1400", router] in words(text, tmp_path)
+    assert ["reported", "1400", router] in told(text)[1]
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_tracepath_finds_the_small_link(live_machine: None, tmp_path: Path, family: int) -> None:
+def test_tracepath_finds_the_small_link(told: Told, family: int) -> None:
     """By the router that answers with the MTU."""
     if shutil.which("tracepath") is None:
         missing("not installed: tracepath(8) (Debian: iputils-tracepath)")
     text = limited("three") + f'family = {family}\n[host.A]\nexec = ["sh", "-c", "tracepath -{family} B >&2"]\n'
-    found = words(text, tmp_path)
+    found = told(text)[1]
     assert [line[1] for line in found if line[-2:] == ["pmtu", "1400"] and line[0] != "Resume:"] == ["S"]
     assert ["Resume:", "pmtu", "1400", "hops", "3", "back", "3"] in found

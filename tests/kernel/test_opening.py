@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from anabranch.scenario import Scenario
-
-from .conftest import Run
+from .conftest import simulation_of, summary_of
 
 SHARE, SLACK_S = 0.08, 0.15
 """So far apart completion times may be: a share of the simulator's, or so much."""
@@ -61,15 +59,16 @@ def also_possible(case: Case, simulated: Any) -> list[float]:
     leave, one for each, or only the SYN's. In the second case the next one gets through a second later.
     """
     later = Case(case.what, case.lost + 1, case.rtt_ms).name
-    return [simulated[later]["flow_completion_time_s"]] if case.what == "syn-acks" and later in simulated else []
+    return [simulated[later]["flow_completion_time_s"]] if case.what == "syn-acks" else []
 
 
-def compare(live_run: Run, cases: Iterable[Case], duration_s: int) -> None:
+def compare(cases: Iterable[Case], duration_s: int) -> None:
     """One live run of all cases at once, beside the simulator's."""
     cases = list(cases)
-    text = f'title = "openings"\nduration = "{duration_s} s"\n' + "".join(case.text() for case in cases)
-    simulated: Any = Scenario.from_text(text).run().summary["flows"]
-    live = live_run(text)["flows"]
+    head = f'title = "openings"\nduration = "{duration_s} s"\n'
+    later = [Case(case.what, case.lost + 1, case.rtt_ms) for case in cases if case.what == "syn-acks"]
+    simulated: Any = simulation_of(head + "".join(case.text() for case in {*cases, *later}))["flows"]
+    live = summary_of(head + "".join(case.text() for case in cases))["flows"]
     wrong = []
     for case in cases:
         ours, theirs = simulated[case.name], live[case.name]
@@ -86,18 +85,18 @@ def compare(live_run: Run, cases: Iterable[Case], duration_s: int) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_first_losses_cost_the_same_time(live_run: Run) -> None:
+def test_first_losses_cost_the_same_time() -> None:
     """Fails for a SYN that backs off at once, for a full initial window, for 3 s after a lost SYN."""
     rtts = (1, 100, 600)
     few = [Case("syns", lost, rtt) for lost in range(6) for rtt in rtts]
     few += [Case("data", lost, rtt) for lost in (1, 2, 5, 7) for rtt in rtts]
     few += [Case("syn-acks", lost, 100) for lost in (0, 1, 2, 3)]
-    compare(live_run, few, 9)
+    compare(few, 9)
 
 
 @pytest.mark.slow
-def test_first_losses_cost_the_same_time_all(live_run: Run) -> None:
+def test_first_losses_cost_the_same_time_all() -> None:
     """0 to 7 of each lost, at round trips from 1 to 600 ms."""
     rtts = (1, 10, 40, 100, 250, 600)
     every = [Case(what, lost, rtt) for what in ("syns", "syn-acks", "data") for lost in range(8) for rtt in rtts]
-    compare(live_run, every, 20)
+    compare(every, 20)

@@ -22,7 +22,13 @@ def outstanding(sender: socket.socket) -> int:
     return int(struct.unpack("i", fcntl.ioctl(sender, SIOCOUTQ, bytes(4)))[0])
 
 
-@pytest.mark.brief
+@pytest.fixture(scope="module", autouse=True)
+def loopback() -> None:
+    """It is down in a new guest: SIOCSIFFLAGS with IFF_UP (netdevice(7))."""
+    with socket.socket() as any_socket:
+        fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh14x", b"lo", 1))
+
+
 @pytest.mark.parametrize("size", [1 << 18, 1 << 20, 1 << 22])
 def test_a_writer_goes_on_once_a_third_is_free(size: int) -> None:
     with socket.socket() as listener, socket.socket() as sender:

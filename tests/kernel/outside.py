@@ -1,0 +1,123 @@
+"""On the host: tests run in a guest, whose reports become those of this pytest."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.errors import RunFailedError, UserError
+from anabranch.kernel.images import Image, chosen
+from anabranch.kernel.machine import Job
+
+from .inside import INSIDE, REPORTS, ROOT
+
+HERE = Path(__file__).resolve().parent
+REQUIRED = "ANABRANCH_KERNEL_TESTS"
+MEMORY_MIB = 2048
+
+
+class Outside:
+    """A plugin of pytest: what of a session is in this folder runs in one guest.
+
+    A worker of pytest-xdist has one for each module: it learns only one by one which tests are its own.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Nothing has run yet."""
+        self.config = config
+        self.is_worker = hasattr(config, "workerinput")
+        self.reports: dict[str, list[pytest.TestReport]] = {}
+        self.logged: set[str] = set()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """Reports of a test of this folder; others run as everywhere."""
+        if INSIDE in os.environ or not item.path.is_relative_to(HERE):
+            return None
+        if item.nodeid not in self.reports:
+            items = [one for one in item.session.items if one.path.is_relative_to(HERE)]
+            self._run([one for one in items if one.path == item.path] if self.is_worker else items)
+        if item.nodeid not in self.logged:
+            self._log(item)
+        return True
+
+    def _run(self, items: Sequence[pytest.Item]) -> None:
+        try:
+            image = chosen()
+        except UserError as error:
+            required = os.environ.get(REQUIRED) == "required"
+            self.reports.update((item.nodeid, [_failed(item, str(error)) if required else _skipped(item, str(error))])
+                                for item in items)  # fmt: skip
+            return
+        left = list(items)
+        while left:
+            why = self._guest(image, left)
+            left = [item for item in left if item.nodeid not in self.reports]
+            if left:
+                # A guest that ends too early does so in the first test that it has not reported.
+                self.reports[left[0].nodeid] = [_failed(left[0], why)]
+                left = left[1:]
+
+    def _guest(self, image: Image, items: Iterable[pytest.Item]) -> str:
+        """Take the reports of one guest; how it ended."""
+        by_id = {item.nodeid: item for item in items}
+        since, read = time.monotonic(), 0
+        under_way: list[pytest.TestReport] = []
+        with Job() as job:
+            file = job.folder / REPORTS
+
+            def take(_: float) -> None:
+                nonlocal since, read, under_way
+                lines = file.read_text("utf-8").splitlines(keepends=True)[read:] if file.exists() else []
+                for line in lines:
+                    if not line.endswith("\n"):
+                        break
+                    read += 1
+                    data = json.loads(line)
+                    under_way.append(self.config.hook.pytest_report_from_serializable(config=self.config, data=data))
+                    if under_way[-1].when == "teardown":
+                        # The guest's own time stands still while a test computes.
+                        for report in under_way:
+                            report.duration = 0.0
+                        under_way[min(1, len(under_way) - 1)].duration = time.monotonic() - since
+                        since = time.monotonic()
+                        item = by_id[under_way[0].nodeid]
+                        self.reports[item.nodeid], under_way = under_way, []
+                        if not self.is_worker:
+                            self._log(item)
+
+            words = [sys.executable, str(HERE / "inside.py"), *(f"{ROOT / nodeid}" for nodeid in by_id)]
+            try:
+                ended = job.run(image, words, memory_mib=MEMORY_MIB, progress=take)
+                why = f"the guest ended with {ended.status}:\n{ended.out}{ended.err}"
+            except RunFailedError as error:
+                why = str(error)
+            take(1.0)
+        return why
+
+    def _log(self, item: pytest.Item) -> None:
+        self.logged.add(item.nodeid)
+        hook = item.ihook
+        hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for report in self.reports[item.nodeid]:
+            hook.pytest_runtest_logreport(report=report)
+        hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def _failed(item: pytest.Item, why: str) -> pytest.TestReport:
+    return _report(item, "failed", why)
+
+
+def _skipped(item: pytest.Item, why: str) -> pytest.TestReport:
+    return _report(item, "skipped", (str(item.path), 0, f"Skipped: {'; '.join(map(str.strip, why.splitlines()))}"))
+
+
+def _report(item: pytest.Item, outcome: Any, why: Any) -> pytest.TestReport:
+    return pytest.TestReport(item.nodeid, item.location, dict.fromkeys(item.keywords, 1), outcome, why, "call")

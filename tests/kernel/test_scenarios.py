@@ -1,0 +1,49 @@
+"""Scenarios of `scenarios/live`, shortened: the simulator is near the kernel, and another control is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.scenario import Scenario
+
+from .conftest import kernel_run
+
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "live"
+
+GOODPUT, SRTT = 0.03, 0.05
+"""Models differ so far at most."""
+
+
+def figures(run: Any) -> list[dict[str, Any]]:
+    return [flow for _, flow in sorted(run.summary["flows"].items()) if flow["mean_srtt_ms"] is not None]
+
+
+@pytest.mark.parametrize(("name", "other"), [("thin", "reno"), ("bbr-shallow", "cubic"), ("bbr-deep", "cubic")])
+def test_a_scenario_is_as_in_the_simulator(name: str, other: str) -> None:
+    """Fails for another control in the simulator: its round-trip times or retransmissions are farther off."""
+    scenario = Scenario.from_file(SCENARIOS / f"{name}.toml").set("duration", "6 s")
+    [kernel], [ours] = figures(kernel_run(scenario)), figures(scenario.run())
+    [wrong] = figures(scenario.set("flow.main.cc", other).run())
+    assert ours["goodput_mbit_s"] == pytest.approx(kernel["goodput_mbit_s"], rel=GOODPUT)
+    assert ours["mean_srtt_ms"] == pytest.approx(kernel["mean_srtt_ms"], rel=SRTT)
+    for metric in ("mean_srtt_ms", "retransmitted_packets"):
+        assert abs(ours[metric] - kernel[metric]) < abs(wrong[metric] - kernel[metric]), metric
+
+
+def same(one: Any, two: Any) -> bool:
+    """Counts are equal. A mean is as far off as the second run begins later in a tick: some nanoseconds."""
+    if isinstance(one, dict):
+        return set(one) == set(two) and all(same(one[key], two[key]) for key in one)
+    return bool(two == (pytest.approx(one, rel=1e-5) if isinstance(one, float) else one))
+
+
+def test_a_repeated_run_has_the_same_figures() -> None:
+    """Fails for a clock that runs on while something computes."""
+    scenario = Scenario.from_file(SCENARIOS / "lossy.toml").set("duration", "4 s")
+    one, two, other = (kernel_run(scenario, seed=seed).summary for seed in (1, 1, 2))
+    for part in ("flows", "links"):
+        assert same(one[part], two[part]), (one[part], two[part])
+        assert not same(one[part], other[part])
