@@ -47,7 +47,7 @@ test: ## Run the tests, of studies and live runs those marked brief
 	$(RUN) cargo test --profile release --workspace --locked --doc
 	$(RUN) python -m pytest -rs -n auto --dist loadfile -m 'not slow and not long' tests/python tests/tools validation/tests
 	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies
-	$(RUN) python -m pytest -rs tests/kernel
+	$(RUN) python -m pytest -rs tests/guest
 	$(RUN) python -m pytest -rs -n 2 --dist loadfile -m 'brief and not slow' tests/live
 
 test-studies: dev ## Run all tests of studies, and wrong systems beside figures of others
@@ -56,7 +56,7 @@ test-studies: dev ## Run all tests of studies, and wrong systems beside figures 
 
 test-kernel: ## Run the tests with a Linux kernel in virtual time; needs one (make kernel)
 	@tools/bootstrap test
-	$(RUN) env ANABRANCH_KERNEL_TESTS=required python -m pytest -rs tests/kernel
+	$(RUN) env ANABRANCH_KERNEL_TESTS=required python -m pytest -rs tests/guest
 
 test-live: ## Run all tests of live runs (4 minutes)
 	@tools/bootstrap test
@@ -86,7 +86,7 @@ test-all: ## Run all tests but those marked slow, one kind after the other
 	$(MAKE) test-cluster
 
 test-slow: dev ## Run the tests that make every figure of a page anew
-	$(RUN) python -m pytest -rs -m slow validation/tests tests/kernel tests/live
+	$(RUN) python -m pytest -rs -m slow validation/tests tests/guest tests/live
 
 compare: dev ## Set figures of other implementations beside ours, row by row; write docs/validation
 	@$(RUN) python validation/compare.py --write
@@ -128,7 +128,7 @@ lint: ## Check everything that is checked without running it
 	$(RUN) python tools/check_locks.py
 	$(RUN) python tools/check_docs_paths.py
 	$(RUN) ruff check
-	$(RUN) env MYPYPATH=tools:validation mypy --strict python/anabranch tests/python tools tests/tools validation tests/studies tests/live tests/kernel tests/cluster && $(RUN) env MYPYPATH=bench/gateway mypy --strict bench/gateway
+	$(RUN) env MYPYPATH=tools:validation mypy --strict python/anabranch tests/python tools tests/tools validation tests/studies tests/live tests/guest tests/cluster && $(RUN) env MYPYPATH=bench/gateway mypy --strict bench/gateway
 
 check: ## Check what has changed: formatting, lints and its tests; a minute
 	@tools/bootstrap lint

@@ -37,7 +37,7 @@ def validate(*arguments: object) -> tuple[int, dict[str, Any], str]:
 
 @pytest.mark.brief
 def test_a_short_scenario(live_machine: None) -> None:
-    """RTT and retransmissions tell the control, after six seconds already. `tests/kernel/test_scenarios.py` has others.
+    """RTT and retransmissions tell the control, after six seconds already. `tests/guest/test_scenarios.py` has others.
 
     A tainted validation is made again; a machine that is too busy for any judges nothing, and the command says so.
     Goodput alone would be within the band with another control as well.

@@ -43,13 +43,20 @@ def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
     # The engine's own thread stands for work that has begun.
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
-        names = [task / "comm" for task in Path(f"/proc/{process.pid}/task").glob("*")]
-        if any(name.read_text().strip() == "anabranch" for name in names if name.exists()):
+        if any(named(task) == "anabranch" for task in Path(f"/proc/{process.pid}/task").glob("*")):
             break
         time.sleep(0.02)
     time.sleep(0.2)
     assert process.poll() is None, process.communicate()
     return process
+
+
+def named(task: Path) -> str:
+    """The name of a thread; nothing if it has ended."""
+    try:
+        return (task / "comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def ended(process: subprocess.Popen[str], number: signal.Signals) -> tuple[float, str]:

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 outside: Any = importlib.import_module("kernel.outside")
-MODULE = "tests/kernel/test_settings.py"
+MODULE = "tests/guest/test_settings.py"
 
 
 def run(cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -58,7 +58,7 @@ def test_actions_are_named_by_commit(path: Path) -> None:
     used = re.findall(r"^ *- uses: (.*)$", path.read_text("utf-8"), re.MULTILINE)
     assert used
     for line in used:
-        assert re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
+        assert re.fullmatch(r"[\w.-]+(/[\w.-]+)+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
 
 
 def test_a_release_is_built_tried_attested_and_published_in_this_order() -> None:
