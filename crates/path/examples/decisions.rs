@@ -7,6 +7,10 @@ mod decisions;
 
 use std::{error::Error, io};
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the program, not the engine, reads"
+)]
 fn main() -> Result<(), Box<dyn Error>> {
     let cases: Vec<decisions::Case> = serde_json::from_reader(io::stdin().lock())?;
     let decided: Vec<_> = cases.iter().map(decisions::decide).collect();
