@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
-outside: Any = importlib.import_module("kernel.outside")
+outside: Any = importlib.import_module("guest.outside")
 MODULE = "tests/guest/test_settings.py"
 
 
