@@ -34,7 +34,7 @@ def test_a_scenario_is_as_in_the_simulator(name: str, other: str) -> None:
 
 
 def same(one: Any, two: Any) -> bool:
-    """Counts are equal. Means are near: in one guest the second run begins with another port and other draws of the kernel."""
+    """Counts are equal. Means are near: the second run of a guest has another port and other draws."""
     if isinstance(one, dict):
         return set(one) == set(two) and all(same(one[key], two[key]) for key in one)
     return bool(two == (pytest.approx(one, rel=1e-3) if isinstance(one, float) else one))
