@@ -212,10 +212,10 @@ def test_the_kernels_mptcp_uses_both_links(told: Told) -> None:
     summary, _ = told(text)
     assert carried(summary, "wifi") > 0.75
     assert carried(summary, "lte") > 0.75
-    assert summary["duration_s"] < 2.2
+    assert summary["duration_s"] < 2
     alone, _ = told(text.replace("ip mptcp endpoint", "true"))
     assert carried(alone, "lte") < 0.1
-    assert alone["duration_s"] > 2.2
+    assert alone["duration_s"] > 2
 
 
 CHAIN = """
