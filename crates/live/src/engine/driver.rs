@@ -235,7 +235,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Notes what has arrived of the flows whose own time is over.
+    /// Records the arrivals of flows that have ended.
     fn mark(&self, marked: &mut [Option<Arrived>]) {
         for flow in self.marks.take() {
             marked[flow] = Some(self.arrived(flow));

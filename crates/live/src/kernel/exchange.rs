@@ -1,7 +1,7 @@
 //! Packets between the engine and hosts in virtual time, through one io_uring (io_uring(7)).
 //!
-//! Under User-Mode Linux a system call costs as much as the kernel's work on a packet. So one call gives hosts what leaves
-//! now, waits, and takes what hosts send.
+//! One call writes the packets that leave now, waits, and reads the packets that hosts send: under User-Mode Linux a system
+//! call costs as much as the kernel's work on a packet.
 
 use std::{
     collections::VecDeque,
@@ -29,18 +29,18 @@ use crate::kernel::{
 /// Whose packet it is.
 type Place = (FlowId, Direction);
 
-/// Requests that are made in one call.
+/// Requests in one call.
 const ENTRIES: u32 = 256;
-/// Packets of hosts that come with one call at most.
+/// Read buffers: the packets that one call can return.
 const ROOMS: u16 = 512;
-/// The rooms are a group of buffers that the kernel chooses from (io_uring_prep_provide_buffers(3)).
+/// The buffer group of the reads (io_uring_prep_provide_buffers(3)).
 const GROUP: u16 = 0;
 
-/// What a completion is of, in the upper half of its number; the lower half is an index.
+/// Kind of a request, in the upper half of its user data; the lower half is an index.
 const READ: u64 = 0;
 const WRITE: u64 = 1 << 32;
 const TIMER: u64 = 2 << 32;
-/// Of which nobody waits for the end.
+/// Requests whose completion is ignored.
 const OTHER: u64 = 3 << 32;
 const KIND: u64 = 0xffff_ffff << 32;
 
@@ -100,7 +100,7 @@ impl Device for Exchanged {
         });
         Ok(())
     }
-    /// Once the ring is gone.
+    /// Packets that remained when the ring was dropped, then those of the device.
     fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let left = self.exchange.lock().left[self.index].pop_front();
         let Some(octets) = left else {
@@ -136,7 +136,7 @@ pub struct Come {
 pub struct Happened {
     /// In the order in which hosts sent them.
     pub come: Vec<Come>,
-    /// Whose packets hosts would not have.
+    /// Flows and directions of packets that a host refused.
     pub refused: Vec<Place>,
     /// Whether the turn's end came first.
     pub is_then: bool,
@@ -207,7 +207,7 @@ impl Ring {
         })
     }
 
-    /// Gives hosts what leaves now, and waits until a host sends, or until `then`.
+    /// Writes the packets that leave now, and waits until a host sends or until `then`.
     pub fn turn(&mut self, then: Instant) -> io::Result<Happened> {
         let mut leaving = std::mem::take(&mut self.exchange.lock().leaving);
         let mut want = leaving.len();
@@ -350,7 +350,7 @@ impl Ring {
         }
     }
 
-    /// Takes back all that waits. What hosts have sent until now is left in their devices.
+    /// Cancels the reads. Packets that hosts sent before remain in their devices.
     fn end(&mut self) -> io::Result<()> {
         self.requests.clear();
         for device in 0..self.descriptors.len() {

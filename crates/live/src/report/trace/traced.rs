@@ -275,7 +275,7 @@ fn sent_again_at<'a>(at: Instant, rows: &'a mut [&mut PacketRow]) -> Option<&'a 
     free.min_by_key(|row| far(row)).map(|row| &mut **row)
 }
 
-/// Marks packets with an octet that had been sent before: without a trace that is known, though not why.
+/// Marks retransmissions by their sequence numbers. Their cause is known from the trace alone.
 fn find_resent<'a>(rows: impl Iterator<Item = &'a mut PacketRow>, is_tcp: impl Fn(FlowId) -> bool) {
     let mut ends: HashMap<(ConnectionId, Direction), u32> = HashMap::new();
     for row in rows.filter(|row| is_tcp(row.flow)) {
