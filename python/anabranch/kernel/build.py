@@ -29,6 +29,13 @@ CONFIG = _HERE / "guest" / "config"
 _INIT_SOURCE = _HERE / "guest" / "init.c"
 _PRELOAD_SOURCE = _HERE / "guest" / "preload.c"
 _NAME = re.compile(r"linux-source-(\d+\.\d+)\.tar\.(xz|zst|bz2)")
+_KCONFIG = "Kconfig"
+_TICK = """
+config HZ
+	int
+	default 250
+"""
+"""The tick of distributions' kernels. User-Mode Linux has 100 Hz without a prompt; the first default counts."""
 _SLEPT_S = 1000
 _CHECK_MIB = 256
 _CHECK_S = 120.0
@@ -40,7 +47,7 @@ Say = Callable[[str], None]
 def recipe() -> str:
     """Hash of what an image is built with: the configuration, and the sources of the programs beside the kernel."""
     sources = (CONFIG, _INIT_SOURCE, _PRELOAD_SOURCE)
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+    return hashlib.sha256(b"".join([*(path.read_bytes() for path in sources), _TICK.encode()])).hexdigest()[:12]
 
 
 def archives() -> dict[str, Path]:
@@ -192,7 +199,8 @@ def _unpacked(archive: Path, work: Path, say: Say) -> Path:
 def _make(tree: Path, work: Path) -> list[str]:
     # The kernel's name holds who built it and when, and what it draws depends on its name.
     always = [f"KBUILD_BUILD_{name}={value}" for name, value in _BUILT_BY.items()]
-    return ["make", "-C", str(tree), f"O={work / 'objects'}", "ARCH=um", *always]
+    ours = f"KBUILD_KCONFIG={work / _KCONFIG}"
+    return ["make", "-C", str(tree), f"O={work / 'objects'}", "ARCH=um", ours, *always]
 
 
 def _compile(tree: Path, work: Path, made: Path, jobs: int, say: Say) -> list[str]:
@@ -200,6 +208,7 @@ def _compile(tree: Path, work: Path, made: Path, jobs: int, say: Say) -> list[st
     objects = work / "objects"
     objects.mkdir()
     make = _make(tree, work)
+    _kconfig(tree, work)
     _output([*make, f"KCONFIG_ALLCONFIG={CONFIG}", "allnoconfig"])
     lacks = _missing_options(objects / ".config")
     if lacks:
@@ -222,6 +231,13 @@ def _compile(tree: Path, work: Path, made: Path, jobs: int, say: Say) -> list[st
     _output(["cc", "-O2", "-static", "-o", str(made / INIT), str(_INIT_SOURCE)])
     _output(["cc", "-O2", "-shared", "-fPIC", "-o", str(made / PRELOAD), str(_PRELOAD_SOURCE)])
     return lacks
+
+
+def _kconfig(tree: Path, work: Path) -> None:
+    """Write the tree's Kconfig with our tick."""
+    title, line, rest = (tree / "Kconfig").read_text("utf-8").partition("\nmainmenu ")
+    menu, end, rest = rest.partition("\n")
+    (work / _KCONFIG).write_text(f"{title}{line}{menu}{end}{_TICK}{rest}", "utf-8")
 
 
 def _missing_options(config: Path) -> list[str]:
