@@ -47,15 +47,9 @@ def missing(what: str) -> NoReturn:
     pytest.skip(what)
 
 
-PHASE_S = 40.96
-"""Runs begin at multiples of this on the guest's clock: 4096 of the kernel's ticks, to which it rounds its timers. So
-what ran before in the same guest changes nothing. To wait for it takes no time."""
-
-
 def kernel_run(scenario: Scenario | str, **options: Any) -> RunResult:
     """A run with the guest's kernel. It is never repeated: in virtual time nothing taints it."""
     scenario = scenario if isinstance(scenario, Scenario) else Scenario.from_text(scenario)
-    time.sleep(-time.monotonic() % PHASE_S)
     run = run_audited(scenario, **{"trace": "off", **options}, virtual_time=True)
     assert not taint(run)
     return run

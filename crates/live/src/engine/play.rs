@@ -47,6 +47,9 @@ use crate::{
 
 /// From "everybody is ready" to the start of the clock.
 const LEAD: Pause = Pause::from_millis(20);
+/// In virtual time a run starts at a multiple of this: 4096 ticks of 4 ms, the granularity of the kernel's coarsest timers of TCP. So
+/// timers are rounded alike in each run, and as in the simulator.
+const PHASE: Pause = Pause::from_millis(4096 * 4);
 /// So often the progress is told.
 const REPORT: Pause = Pause::from_millis(50);
 
@@ -263,7 +266,10 @@ impl Play<'_> {
     ) -> Result<(Vec<Sample>, Moved), Error> {
         let end = network.end();
         let stop = AtomicBool::new(false);
-        let clock = Clock::starting_in(LEAD);
+        let clock = match self.exchange {
+            Some(_) => Clock::starting_at_multiple(PHASE, LEAD),
+            None => Clock::starting_in(LEAD),
+        };
         self.recorder.begin(clock);
         let devices = self.hosts.iter().enumerate().filter_map(|(node, host)| {
             let device = &host.as_ref()?.device;

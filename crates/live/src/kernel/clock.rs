@@ -23,6 +23,14 @@ impl Clock {
         }
     }
 
+    /// A clock that starts at a multiple of `of` on the monotonic clock, at least `ahead` from now.
+    pub fn starting_at_multiple(of: time::Duration, ahead: time::Duration) -> Self {
+        let earliest = monotonic_ns().saturating_add(nanos_of(ahead));
+        Self {
+            start_ns: earliest.next_multiple_of(nanos_of(of)),
+        }
+    }
+
     /// The start as `CLOCK_MONOTONIC` has it, in nanoseconds (clock_gettime(2)).
     pub const fn start_ns(self) -> u64 {
         self.start_ns
