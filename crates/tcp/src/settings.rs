@@ -215,13 +215,26 @@ impl Settings {
             most
         }
     }
-    /// Shift that lets 16 bits hold the receive window (RFC 7323 §2.3).
+    /// Octets that a SYN, or the answer to one, offers to segments of `segment` octets: 65,535 at most (RFC 7323 §2.2).
+    #[must_use]
+    pub fn receive_window_of_syn(&self, segment: u64) -> u64 {
+        let most = self.first_receive_window().min(65_535);
+        if self.receive_autotuning && self.receiver.offers_whole_segments() && segment <= most {
+            most - most % segment
+        } else {
+            most
+        }
+    }
+    /// Shift that lets 16 bits hold the receive window (RFC 7323 §2.3), or the memory behind it.
     #[must_use]
     pub fn window_shift(&self) -> u8 {
         let window = self.receive_window_bytes();
-        (0..14)
-            .find(|shift| window >> shift <= 65_535)
-            .unwrap_or(14)
+        let told = if self.receive_autotuning && self.receiver.scales_memory() {
+            2 * window
+        } else {
+            window
+        };
+        (0..14).find(|shift| told >> shift <= 65_535).unwrap_or(14)
     }
     /// Payload of the largest segment in IP bytes, less the fixed headers: the value of the MSS
     /// option (RFC 6691).

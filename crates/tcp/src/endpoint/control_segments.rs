@@ -140,7 +140,12 @@ impl<B: Body> Endpoint<B> {
             accecn,
         };
         let timestamps = offers(s.timestamps, self.snd.agreed.timestamps);
-        let window = s.first_receive_window().min(65_535);
+        let segment = if answers {
+            u64::from(self.rcv.smss)
+        } else {
+            u64::from(s.mss_option())
+        };
+        let window = s.receive_window_of_syn(segment);
         self.rcv.edge = self.rcv.edge.max(self.rcv.nxt + window);
         *place = Segment {
             seq: self.snd.una.wire(),

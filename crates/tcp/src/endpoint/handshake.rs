@@ -142,9 +142,10 @@ impl<B: Body> Endpoint<B> {
     fn accept_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let irs = Seq::first(segment.seq);
         self.rcv.cold.irs = segment.seq;
+        let offered = self.rcv.edge.since(self.rcv.nxt);
         self.rcv.nxt = irs + 1;
         self.rcv.acked = self.rcv.nxt;
-        self.rcv.edge = self.rcv.nxt;
+        self.rcv.edge = self.rcv.nxt + offered;
         let (mss, window_scale, sack_permitted) = match segment.options {
             Options::Syn {
                 mss,
@@ -176,10 +177,6 @@ impl<B: Body> Endpoint<B> {
             self.rcv.agreed.scaling = true;
             self.snd.agreed.scale = shift.min(14);
             self.rcv.agreed.scale = self.settings.window_shift();
-            // So that what is offered can be told exactly.
-            self.rcv.window &= !((1 << self.rcv.agreed.scale) - 1);
-        } else {
-            self.rcv.window = self.rcv.window.min(65_535);
         }
         let options = if self.snd.agreed.timestamps {
             TIMESTAMPS_SIZE
@@ -189,6 +186,7 @@ impl<B: Body> Endpoint<B> {
         let theirs = u32::from(mss).saturating_sub(options).max(LEAST_MSS);
         self.snd.smss = self.settings.mss.min(theirs);
         self.rcv.smss = self.snd.smss;
+        self.rcv.fit_first_window();
         self.agree_on_ecn(segment, ecn);
     }
 

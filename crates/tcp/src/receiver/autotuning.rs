@@ -40,7 +40,6 @@
 //! # Differs from Linux
 //! - Segments that are not full measure no round trip there.
 //! - Overhead is a constant; Linux measures it per connection.
-//! - The window scale is the least that can tell the window; Linux's can tell the memory, and is one more.
 //! - The send buffer limits the application alone until it has reached its limit: twice the window
 //!   never holds back what the window permits.
 //!
@@ -70,6 +69,8 @@ pub(super) struct Tuner {
     last: u64,
     /// What the window offered grows to.
     target: u64,
+    /// The window at first, from which it grows where the buffer holds less.
+    first: u64,
 }
 
 impl Default for Tuner {
@@ -81,13 +82,10 @@ impl Default for Tuner {
             before: 0,
             last: 0,
             target: 0,
+            first: 0,
         }
     }
 }
-
-/// [`Receiver::tuning_start`](crate::policy::Receiver::tuning_start) is for segments as long as this. Shorter ones take as much memory (Linux 6.18 grows nothing before
-/// the first measurement where they have 1,000 octets).
-const FULL: u64 = 1_448;
 
 /// Before the first measurement as much is assumed to have been taken, in segments: an initial
 /// window (RFC 6928). Of segments so long that ten of them exceed the window that is offered, no sender can deliver as many,
@@ -116,7 +114,7 @@ impl Tuner {
 
     /// The connection stands, with segments of `smss` and so much offered: the first measurement begins.
     fn start(&mut self, now: Instant, target: u64, (smss, offered): (u64, u64)) {
-        (self.since, self.target) = (now, target);
+        (self.since, self.target, self.first) = (now, target, offered);
         self.last = (FIRST_TAKEN * smss).min(offered / 2).max(1);
     }
 
@@ -141,15 +139,30 @@ impl Tuner {
 }
 
 impl<B: Body> Receiver<B> {
+    /// The options are agreed on: the window that follows the SYN.
+    pub(crate) fn fit_first_window(&mut self) {
+        let segment = u64::from(self.smss);
+        if !self.agreed.scaling {
+            self.window = self.window.min(65_535);
+        } else if self.agreed.tuned && self.settings.receiver.reserves_a_segment() {
+            if self.window > 2 * segment {
+                self.window = (self.window - segment).max(2 * segment);
+            }
+        } else {
+            // So that what is offered can be told exactly.
+            self.window &= !((1 << self.agreed.scale) - 1);
+        }
+    }
+
     /// The connection stands: the window offered may grow from here on.
     pub(crate) fn start_tuning(&mut self, now: Instant) {
         if self.agreed.tuned {
-            let full = u64::from(self.smss).min(FULL);
-            let target = self
-                .most_tuned(self.settings.receiver.tuning_start() * full / FULL)
-                .max(self.window);
+            let start = self.settings.receiver.tuning_start(u64::from(self.smss));
+            let target = self.most_tuned(start);
             let first = (u64::from(self.smss), self.window);
             self.cold.extras().tuner.start(now, target, first);
+            // Of short segments the buffer holds fewer octets than were offered: the edge stays, and moves no further.
+            self.window = self.window.min(target);
         }
     }
 
@@ -239,9 +252,10 @@ impl<B: Body> Receiver<B> {
     #[inline]
     pub(crate) fn grow_receive_window(&mut self, segment: &Segment<B>, occupied: u64) {
         let len = u64::from(segment.body.len());
-        let target = self.cold.extras().tuner.target.saturating_sub(occupied);
+        let tuner = &self.cold.extras().tuner;
+        let (target, first) = (tuner.target.saturating_sub(occupied), tuner.first);
         if self.window < target {
-            self.window = target.min(self.window + 2 * len);
+            self.window = target.min(self.window.max(first) + 2 * len);
             self.advertised = false;
             // While it grows, each segment is acknowledged, so that the sender learns of it.
             self.ack.once_at_once();

@@ -21,7 +21,7 @@ fn settings() -> Settings {
 
 /// What the buffer has room for at the start.
 fn whole() -> u32 {
-    u32::try_from(settings().receiver.tuning_start()).expect("it is small")
+    u32::try_from(settings().receiver.tuning_start(u64::from(FULL))).expect("it is small")
 }
 
 /// As a field has it, in steps of the scale.
@@ -45,6 +45,26 @@ fn a_window_that_stays_is_offered_as_it_is() {
     let said = receiver.feed(61, 10..30);
     assert_eq!(said.len(), 20);
     assert!(said.iter().all(|s| s.window == rounded(whole() - FULL)));
+}
+
+/// Linux 6.12 with a buffer of 524,280 octets, whose scale is 3, offers 65,160 octets in the answer to a SYN, then
+/// 64,088 and 2,896 more with each segment, to 80,480. Fails for a window that begins with 65,536.
+#[test]
+fn a_window_begins_a_segment_below_the_buffer() {
+    let settings = Settings {
+        receive_window: Limit::Bytes(Bytes::new(524_280 / 2)),
+        ..settings()
+    };
+    assert_eq!(settings.receive_window_of_syn(u64::from(FULL)), 65_160);
+    assert_eq!(settings.window_shift(), 3);
+    let said = Receiver::new(&settings).feed(60, 0..10);
+    let windows: Vec<u32> = said.iter().map(|said| said.window).collect();
+    assert_eq!(windows[..5], [66_984, 69_880, 72_776, 75_672, 78_568]);
+    assert!(
+        windows[5..]
+            .iter()
+            .all(|window| window.abs_diff(80_480) <= 8)
+    );
 }
 
 /// 21 segments in a round trip after one of 11: 2 · 21 · (1 + 2 · 10 / 11) segments, less one. Linux 6.18 offers 169,984 octets in
