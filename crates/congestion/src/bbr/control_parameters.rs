@@ -56,13 +56,15 @@ impl Model {
 
     /// Draft 00 §4.2.1
     pub(super) fn set_pacing_rate(&mut self, srtt: Duration) {
+        let below = 1.0 - self.params.pacing_margin.get();
         if !self.rate_from_rtt && !srtt.is_zero() {
             self.rate_from_rtt = true;
-            self.pacing_rate = self.params.high_gain.get() * self.initial_cwnd / srtt.as_secs_f64();
+            let bw = self.initial_cwnd / srtt.as_secs_f64();
+            self.pacing_rate = self.params.high_gain.get() * bw * below;
         }
         let bw = self.btl_bw.max();
         if bw > 0.0 {
-            let rate = self.pacing_gain() * bw * (1.0 - self.params.pacing_margin.get());
+            let rate = self.pacing_gain() * bw * below;
             if self.filled_pipe || rate > self.pacing_rate {
                 self.pacing_rate = rate;
             }
