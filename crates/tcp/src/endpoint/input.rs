@@ -256,7 +256,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Whether it repeats the last acknowledgment and has only been overtaken in flight
+    /// Whether it repeats the last acknowledgment, opens no window and has only been overtaken in flight
     /// ([`Receiver::passes_overtaken_acks`](crate::policy::Receiver::passes_overtaken_acks)).
     fn is_overtaken(&self, segment: &Segment<B>, value: u32) -> bool {
         let age = u64::from(self.rcv.ts_recent.wrapping_sub(value));
@@ -265,7 +265,7 @@ impl<B: Body> Endpoint<B> {
             && segment.flags.any(Flags::ACK)
             && segment.seq == self.rcv.nxt.wire()
             && segment.ack == self.snd.una.wire()
-            && u32::from(segment.window) << self.snd.agreed.scale == self.snd.wnd
+            && (1..=self.snd.wnd).contains(&(u32::from(segment.window) << self.snd.agreed.scale))
             && Duration::from_millis(age) <= self.snd.rtt.rto() * 6 / 5
     }
 

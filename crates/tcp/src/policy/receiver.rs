@@ -18,7 +18,7 @@ pub enum Receiver {
     /// - A window update leaves alone only where the window has become twice what the sender knows.
     /// - An acknowledgment that could not offer as much as the last one leaves once the data has been read.
     /// - PAWS accepts a timestamp that is one millisecond older, and one that is older by up to 1.2 RTO in an acknowledgment
-    ///   without data that repeats number and window of the last one.
+    ///   without data that repeats the number of the last one and offers no more.
     /// - Answers to unacceptable segments without data are limited as challenge ACKs are (`tcp_invalid_ratelimit`).
     /// - A tuned window begins with 80 KiB, ends where the buffer does, and counts what waits beyond a gap.
     Linux,
