@@ -71,6 +71,9 @@ pub(super) struct Tuner {
     target: u64,
     /// The window at first, from which it grows where the buffer holds less.
     first: u64,
+    /// Octets that this segment let be delivered. They occupy the buffer in the acknowledgment that leaves at once, before the
+    /// application reads (measured).
+    delivered: u64,
 }
 
 impl Default for Tuner {
@@ -83,6 +86,7 @@ impl Default for Tuner {
             last: 0,
             target: 0,
             first: 0,
+            delivered: 0,
         }
     }
 }
@@ -240,6 +244,20 @@ impl<B: Body> Receiver<B> {
         self.beyond() + self.readable().max(u64::from(segment.body.len()))
     }
 
+    /// A segment that came while there were gaps let so many octets be delivered.
+    pub(super) fn note_delivered(&mut self, octets: u64) {
+        if !self.agreed.tuned || !self.settings.receiver.accounts_for_buffer() {
+            return;
+        }
+        let tuner = &mut self.cold.extras().tuner;
+        if self.gaps {
+            tuner.delivered = octets;
+        } else {
+            tuner.delivered = 0;
+            self.window = self.window.min(tuner.target.saturating_sub(octets));
+        }
+    }
+
     /// Octets beyond gaps, as far as they occupy the buffer.
     pub(super) fn beyond(&self) -> u64 {
         match &self.cold.receive {
@@ -275,12 +293,11 @@ impl<B: Body> Receiver<B> {
             return self.window.saturating_sub(unread);
         }
         // The buffer holds what waits beyond a gap as well; the edge that has been offered stays.
-        let room = self
-            .cold
-            .extras
-            .as_ref()
-            .map_or(u64::MAX, |extras| extras.tuner.target);
-        self.window.min(room.saturating_sub(unread + self.beyond()))
+        let (room, delivered) = self.cold.extras.as_ref().map_or((u64::MAX, 0), |extras| {
+            (extras.tuner.target, extras.tuner.delivered)
+        });
+        let occupied = unread.max(delivered) + self.beyond();
+        self.window.min(room.saturating_sub(occupied))
     }
 
     /// The round-trip time as the receiver sees it; zero before it is known, or if it is not measured.

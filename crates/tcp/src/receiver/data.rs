@@ -124,6 +124,9 @@ impl<B: Body> Receiver<B> {
         (seq, end): (Seq, Seq),
         rtt: &RttEstimator,
     ) {
+        if self.gaps {
+            self.note_delivered(0);
+        }
         if end <= self.nxt {
             self.note_duplicate(segment, seq);
             self.ack.at_once();
@@ -178,6 +181,7 @@ impl<B: Body> Receiver<B> {
                 self.deliver(&body);
             }
             self.gaps = self.receive().has_gaps() || self.cold.peer_fin != Seq::END;
+            self.note_delivered(self.nxt.since(start));
             // RFC 5681 §4.2: it fills a gap, all or in part.
             let quick = self.ack.filled(now, rtt.rto());
             if self.gaps && !quick {
