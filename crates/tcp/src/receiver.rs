@@ -47,6 +47,8 @@ pub(crate) struct Receiver<B> {
     pub(crate) advertised: bool,
     /// Something waits beyond a gap.
     pub(crate) gaps: bool,
+    /// What filled a gap has not been read, as the acknowledgment leaves before the application reads.
+    filled: bool,
     /// A duplicate waits to be reported (RFC 2883).
     pub(crate) duplicate: bool,
     pub(crate) ack: AckPolicy,
@@ -125,6 +127,7 @@ impl<B: Body> Receiver<B> {
             field: 0,
             advertised: false,
             gaps: false,
+            filled: false,
             duplicate: false,
             ack: AckPolicy::new(settings.delayed_ack).with_window(window / u64::from(settings.mss)),
             cold: Box::new(Cold {

@@ -246,15 +246,9 @@ impl<B: Body> Receiver<B> {
 
     /// A segment that came while there were gaps let so many octets be delivered.
     pub(super) fn note_delivered(&mut self, octets: u64) {
-        if !self.agreed.tuned || !self.settings.receiver.accounts_for_buffer() {
-            return;
-        }
-        let tuner = &mut self.cold.extras().tuner;
-        if self.gaps {
-            tuner.delivered = octets;
-        } else {
-            tuner.delivered = 0;
-            self.window = self.window.min(tuner.target.saturating_sub(octets));
+        if self.agreed.tuned && self.settings.receiver.accounts_for_buffer() {
+            self.cold.extras().tuner.delivered = octets;
+            self.filled = octets > 0;
         }
     }
 

@@ -124,9 +124,6 @@ impl<B: Body> Receiver<B> {
         (seq, end): (Seq, Seq),
         rtt: &RttEstimator,
     ) {
-        if self.gaps {
-            self.note_delivered(0);
-        }
         if end <= self.nxt {
             self.note_duplicate(segment, seq);
             self.ack.at_once();

@@ -143,7 +143,7 @@ impl<B: Body> Receiver<B> {
             // Nothing has come since the last segment left.
             return self.field;
         }
-        let mut window = if self.auto_read && !self.gaps {
+        let mut window = if self.auto_read && !self.gaps && !self.filled {
             self.window
         } else {
             self.offer()
@@ -166,7 +166,11 @@ impl<B: Body> Receiver<B> {
         rounded += self.edge.since(from);
         self.cold.rcv_rounded = u16::try_from(rounded).unwrap_or(u16::MAX);
         self.field = u16::try_from(field).unwrap_or(u16::MAX);
-        self.advertised = true;
+        // The application will have read what fills a gap by the next one.
+        self.advertised = !self.filled;
+        if self.filled {
+            self.note_delivered(0);
+        }
         self.field
     }
 }

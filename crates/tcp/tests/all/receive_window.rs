@@ -158,12 +158,15 @@ fn the_first_segment_beyond_a_gap_lets_the_window_grow_to_the_whole_buffer() {
     let mut receiver = grown(&settings());
     let beyond = receiver.feed(61, 11..13);
     assert!(beyond.iter().all(|said| said.ack == 10), "{beyond:?}");
+    // What the segment lets be delivered has not been read as its acknowledgment leaves, and has been by the next one.
     let said = receiver.feed(62, 10..11);
-    let all = Said {
+    let unread = Said {
         ack: 13,
-        window: rounded(whole()),
+        window: rounded(whole() - 3 * FULL),
     };
-    assert_eq!(said, [all]);
+    assert_eq!(said, [unread]);
+    let said = receiver.feed(63, 13..14);
+    assert_eq!(said.last().map(|said| said.window), Some(rounded(whole())));
 }
 
 /// Fails for a window that goes on from what is expected next, whatever the buffer holds.
@@ -175,9 +178,11 @@ fn what_waits_beyond_a_gap_occupies_the_buffer() {
     // Two gaps, ten segments behind each.
     receiver.feed(63, (14..24).chain(25..35));
     let said = receiver.feed(64, 13..14);
+    assert_eq!(said.last().map(|said| said.ack), Some(24));
+    let said = receiver.feed(65, 35..36);
     let rest = Said {
         ack: 24,
-        window: rounded(whole() - 10 * FULL),
+        window: rounded(whole() - 11 * FULL),
     };
     assert_eq!(said, [rest]);
 }
