@@ -1,6 +1,6 @@
 """Find the first packet at which a kernel in virtual time and the simulator differ.
 
-    python validation/kernel/first_difference.py SCENARIO [--kernel RELEASE] [--flow NAME] [--within 20e-6]
+    python validation/kernel/first_difference.py SCENARIO [--kernel RELEASE] [--stack NAME] [--flow NAME] [--within 20e-6]
 
 Both runs count time from the first data, with the send buffer that live applications have, so that what differs first
 is a mechanism of TCP. Prints the packets around it, the kernel's beside the simulator's.
@@ -48,11 +48,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("scenario")
     parser.add_argument("--kernel", help="the beginning of a release, or a folder")
+    parser.add_argument("--stack", help="the simulator's profile, in place of the scenario's")
     parser.add_argument("--flow", help="the first one when left out")
     parser.add_argument("--within", type=float, default=20e-6, help="seconds that times may be apart")
     options = parser.parse_args()
     scenario = Scenario.from_file(options.scenario)
     kernel = scenario.run_kernel(kernel=options.kernel, packets=True)
+    for name in kernel.flows if options.stack else ():
+        scenario = scenario.set(f"flow.{name.split('/')[0]}.stack", options.stack)
     buffer = first_send_buffer(scenario)
     for name in kernel.flows if buffer else ():
         scenario = scenario.set(f"flow.{name.split('/')[0]}.transport.send_autotuning_start", f"{buffer} bytes")

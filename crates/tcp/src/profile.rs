@@ -2,6 +2,7 @@
 
 mod bsd44_lite;
 mod linux_2_6_35;
+mod linux_6_12;
 mod linux_6_18;
 mod ns2_sack1;
 mod ns3_2018;
@@ -47,6 +48,7 @@ impl Profile {
 pub fn profiles() -> Vec<Profile> {
     vec![
         linux_6_18::linux_6_18(),
+        linux_6_12::linux_6_12(),
         rfc::rfc(),
         ns3_2018::ns3_2018(),
         ns2_sack1::ns2_sack1(),

@@ -240,7 +240,7 @@ def overrides(
             steady"), not only the first ("impatient", RFC 6582 §4).
         delayed_ack: Delayed acknowledgments (RFC 5681 §4.2). (``"off"``)
         receiver: What is acknowledged at once, which window is offered, which segments are answered. (one of
-            ``"rfc"``, ``"linux"``)
+            ``"rfc"``, ``"linux"``, ``"linux-6.12"``)
         challenge_ack_interval: Least time between two challenge ACKs (RFC 5961 §7; Linux:
             ``tcp_invalid_ratelimit``); zero for no bound. (duration in ps, ns, us (µs), ms, s, min, h; 0 s to
             9223372.036854775807 s)

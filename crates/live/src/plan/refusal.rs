@@ -434,17 +434,13 @@ fn check_fec(flow: &ResolvedFlow) -> Result<(), Refusal> {
 
 fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
     let named = &resolved.flow_tables[&flow.table]["stack"];
-    let is_kernel = named
-        .as_str()
-        .is_some_and(|name| name.starts_with("linux") && name != "linux-2.6.35");
-    if !is_kernel {
+    let Some(mut kernel) = named.as_str().and_then(settings::stack_of_kernel) else {
         return Err(Refusal::new(
             &["flow", &flow.table, "stack"],
             format!("a live host runs this machine's kernel, not the stack {named}"),
             "expected `stack = \"linux\"`, or `tcp = \"own\"` at one of its hosts",
         ));
-    }
-    let mut kernel = settings::kernel_stack();
+    };
     kernel.mss = flow.stack.mss;
     if !flow.stack.receive_autotuning {
         kernel.receive_autotuning = false;

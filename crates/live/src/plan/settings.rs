@@ -244,9 +244,14 @@ pub fn shipped(control: &cc::Config) -> Option<&'static Shipped> {
 
 /// The switches of the stack that stands for this kernel.
 pub fn kernel_stack() -> Settings {
-    Profile::named("linux")
-        .expect("the registry has the default stack")
-        .settings
+    stack_of_kernel("linux").expect("the registry has the default stack")
+}
+
+/// The switches of a profile that stands for the TCP of a kernel that can run live.
+pub fn stack_of_kernel(name: &str) -> Option<Settings> {
+    let profile = Profile::named(name)?;
+    let is_live = profile.meta.name == "linux-6.12" || profile.aliases.contains(&"linux");
+    is_live.then_some(profile.settings)
 }
 
 /// Whether a socket may have a congestion control here.
@@ -318,8 +323,6 @@ pub fn largest_datagram(flow: &ResolvedFlow) -> Option<u32> {
 const FIRST_SEND_BUFFER: u64 = 16_384;
 /// What it grows to on every machine unless a flow asks for another, and the most that one of ours begins with.
 const LARGE_SEND_BUFFER: u64 = 4 << 20;
-/// What a receive buffer grows to where nobody has changed it (`tcp_rmem` since Linux 6.16): how coarse the window field is goes by it.
-const LARGE_RECEIVE_BUFFER: u64 = 32 << 20;
 /// All of ours together begin with no more.
 const SEND_BUFFERS: u64 = 256 << 20;
 
@@ -333,7 +336,9 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
         let mode = flow.stack.ecn;
         mode == EcnMode::Rfc3168 || (own && mode.counts_marks())
     });
-    let need = needed_buffer(resolved);
+    // What a receive buffer grows to where nobody has changed it (`tcp_rmem`): how coarse the window field is goes by it.
+    let stack = first.map_or_else(kernel_stack, |flow| flow.stack.clone());
+    let most = needed_buffer(resolved).max(2 * stack.receive_window_bytes());
     let mut settings = vec![
         // What one connection learned must not reach the next.
         ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
@@ -350,10 +355,7 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
                 largest_send_buffer(resolved)
             ),
         ),
-        (
-            "net/ipv4/tcp_rmem",
-            format!("4096 131072 {}", need.max(LARGE_RECEIVE_BUFFER)),
-        ),
+        ("net/ipv4/tcp_rmem", format!("4096 131072 {most}")),
         // No address is looked for twice on a device without neighbours.
         ("net/ipv6/conf/default/accept_dad", "0".to_owned()),
         ("net/ipv6/conf/default/router_solicitations", "0".to_owned()),

@@ -122,10 +122,10 @@ impl Tuner {
         self.last = (FIRST_TAKEN * smss).min(offered / 2).max(1);
     }
 
-    /// `taken` octets have gone to the application so far, and `unread` more could: the window to offer, if that is more
-    /// than before.
+    /// `taken` octets have gone to the application so far, and `unread` more could: the window to offer, with `spare` octets more
+    /// than twice as much, if that is more than before.
     #[inline]
-    fn measure(&mut self, now: Instant, taken: u64, unread: u64) -> Option<u64> {
+    fn measure(&mut self, now: Instant, taken: u64, unread: u64, spare: u64) -> Option<u64> {
         if self.rtt.is_zero() || now.saturating_since(self.since) < self.rtt {
             return None;
         }
@@ -136,7 +136,7 @@ impl Tuner {
             return None;
         }
         self.last = copied;
-        let doubled = 2 * copied;
+        let doubled = 2 * copied + spare;
         let growth = u128::from(doubled) * u128::from(copied - last) / u128::from(last);
         Some(doubled.saturating_add(u64::try_from(2 * growth).unwrap_or(u64::MAX)))
     }
@@ -224,7 +224,8 @@ impl<B: Body> Receiver<B> {
         } else {
             0
         };
-        let measured = self.cold.extras().tuner.measure(now, taken, unread);
+        let spare = self.settings.receiver.spare_segments() * u64::from(self.smss);
+        let measured = self.cold.extras().tuner.measure(now, taken, unread, spare);
         if let Some(window) = measured {
             // What waits behind a gap is room that the sender has not.
             let waiting = self
@@ -323,10 +324,10 @@ mod tests {
         (1..)
             .zip(copied)
             .map(|(round, copied)| {
-                let half = tuner.measure(Instant::from_millis(100 * round - 50), taken, 0);
+                let half = tuner.measure(Instant::from_millis(100 * round - 50), taken, 0, 0);
                 assert_eq!(half, None, "nothing has come");
                 taken += copied;
-                tuner.measure(Instant::from_millis(100 * round), taken, 0)
+                tuner.measure(Instant::from_millis(100 * round), taken, 0, 0)
             })
             .collect()
     }
@@ -369,7 +370,7 @@ mod tests {
             tuner.start(Instant::START, 65_536, (smss, 65_536));
             tuner.sample(Duration::from_millis(100));
             let filled = 65_536 / smss * smss;
-            let offered = tuner.measure(Instant::from_millis(100), filled, 0);
+            let offered = tuner.measure(Instant::from_millis(100), filled, 0, 0);
             assert!(offered >= Some(2 * filled), "{smss}: {offered:?}");
         }
     }

@@ -82,6 +82,26 @@ fn what_a_round_trip_asks_for_is_not_rounded() {
     assert_eq!(said.last().map(|s| s.window), Some(169_984));
 }
 
+/// The same with Linux 6.12: 2 · 21 + 16 segments in place of 2 · 21. Fails for the window of Linux 6.18.
+#[test]
+fn linux_6_12_offers_16_segments_more() {
+    let mut receiver = Receiver::new(&Settings {
+        receiver: ReceiverPolicy::Linux6_12,
+        receive_window: Limit::Bytes(Bytes::new(4 << 20)),
+        ..settings()
+    });
+    receiver.feed(60, 0..10);
+    receiver.feed(111, 10..31);
+    receiver.feed(162, 31..32);
+    let said = receiver.feed(163, 32..140);
+    let segments = (2 * 21 + 16) * (11 + 2 * 10);
+    let window = segments * FULL / 11 - FULL;
+    assert_eq!(
+        said.last().map(|s| s.window),
+        Some(window.next_multiple_of(128))
+    );
+}
+
 /// What waits behind a gap is taken after the segment that fills it, which ends a round trip: it counts in the next
 /// one, with what comes then.
 #[test]
