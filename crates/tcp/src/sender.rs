@@ -252,6 +252,8 @@ pub(crate) struct Extras {
     blocked_at: Option<Seq>,
     /// Octets that may still leave before their time ([`Sender::pace`]).
     burst: u64,
+    /// When the last paced segment left.
+    burst_at: Instant,
     /// So much later than it might have the burst under way has begun to leave, less what has been taken off its time
     /// ([`Segmentation`](crate::policy::Segmentation)).
     late: Duration,

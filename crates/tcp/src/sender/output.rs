@@ -99,6 +99,11 @@ impl<B: Body> Sender<B> {
                 }
             }
             Retransmit::FirstLost => {
+                if self.paced && self.is_held_back(now, self.smss) {
+                    self.retransmit = Retransmit::FirstLost;
+                    self.note_pacing_limit(now, self.board.in_flight());
+                    return Trouble::Waits;
+                }
                 if let Some(index) = self.board.next_lost() {
                     return Trouble::Leaves(self.retransmit_lost(now, index, rcv, place));
                 }

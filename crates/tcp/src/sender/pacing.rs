@@ -5,7 +5,7 @@
 //! ([`Segmentation`](crate::policy::Segmentation)) that leaves late takes as much less time, half of it at least.
 //!
 //! # Differs from Linux
-//! - The first segments of a recovery leave at once; what they take is still counted.
+//! - Retransmissions leave one at a time; those of a burst that is lost as a whole leave as one there.
 //! - Slow start is where cwnd is below ssthresh.
 //! - The first flight leaves in pairs, however short the round trip.
 //! - Where PSH hangs on the ends of writes (`send_autotuning_start`), these are of 128 KiB, whatever the application writes.
@@ -248,8 +248,12 @@ impl<B: Body> Sender<B> {
     /// Whether `len` octets must wait; if so, the deadline is set.
     #[inline(never)]
     pub(super) fn is_held_back(&mut self, now: Instant, len: u32) -> bool {
+        // A TSO burst ends with the last segment that could leave at once.
+        let is_tso = self.settings.segmentation.is_tso();
+        let extras = self.cold.extras();
+        let is_over = is_tso && extras.burst_at != now;
         let held = now < self.paced_from
-            && self.cold.extras().burst < u64::from(len)
+            && (is_over || extras.burst < u64::from(len))
             && self.pacing_rate().is_some();
         if held {
             self.paced_until = self.paced_from;
@@ -277,13 +281,19 @@ impl<B: Body> Sender<B> {
         let len = u64::from(len);
         let mut time = Bytes::new(len) / rate;
         let extras = self.cold.extras();
-        // What leaves before its time, as the first segments of a recovery, is not late.
+        // What leaves before its time, as a probe of the tail, is not late.
         if self.settings.segmentation.is_tso() && (begins || extras.burst > 0) {
             let less = extras.late.min(time / 2);
             extras.late = extras.late - less;
             time = time - less;
         }
-        extras.burst = extras.burst.saturating_sub(len);
+        (extras.burst, extras.burst_at) = (extras.burst.saturating_sub(len), now);
         self.paced_from = self.paced_from.saturating_add(time);
+    }
+
+    /// `len` octets leave as a burst of one segment.
+    pub(super) fn pace_alone(&mut self, now: Instant, len: u32) {
+        self.pace(now, len);
+        self.cold.extras().burst = 0;
     }
 }

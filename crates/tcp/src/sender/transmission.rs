@@ -172,7 +172,7 @@ impl<B: Body> Sender<B> {
             srtt: self.rtt.srtt(),
         });
         if self.paced {
-            self.pace(now, len);
+            self.pace_alone(now, len);
         }
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable. With DCTCP or L4S it becomes so.
         let mut departure = rcv.outgoing(now, record.start, flags, body, Ecn::NotEct, place);
