@@ -91,6 +91,14 @@ impl<B: Body> Sender<B> {
         rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Trouble {
+        let repairs = matches!(
+            self.retransmit,
+            Retransmit::First(_) | Retransmit::FirstLost
+        );
+        if repairs && self.paced && self.is_held_back(now, self.smss) {
+            self.note_pacing_limit(now, self.board.in_flight());
+            return Trouble::Waits;
+        }
         match std::mem::take(&mut self.retransmit) {
             Retransmit::Nothing => {}
             Retransmit::First(cause) => {
@@ -99,11 +107,6 @@ impl<B: Body> Sender<B> {
                 }
             }
             Retransmit::FirstLost => {
-                if self.paced && self.is_held_back(now, self.smss) {
-                    self.retransmit = Retransmit::FirstLost;
-                    self.note_pacing_limit(now, self.board.in_flight());
-                    return Trouble::Waits;
-                }
                 if let Some(index) = self.board.next_lost() {
                     return Trouble::Leaves(self.retransmit_lost(now, index, rcv, place));
                 }

@@ -10,7 +10,7 @@ use anabranch_congestion::{
 };
 use anabranch_core::{
     body::Length,
-    units::{Bytes, Duration, Instant, text::Limit},
+    units::{Bytes, Duration, Instant, Rate, text::Limit},
 };
 use anabranch_tcp::{
     DelayedAck, EcnMode, Endpoint, Flags, Profile, Recovery, Role, Segmentation, Settings,
@@ -312,6 +312,67 @@ fn a_tso_burst_that_leaves_late_takes_less_time() {
         assert_eq!(bursts[1] - bursts[0], us(first), "{segmentation:?}");
         let apart = (bursts[2] - bursts[1]).as_millis_f64() * 1e3;
         assert!((apart - second as f64).abs() < 20.0, "{apart} us");
+    }
+}
+
+/// A control with a rate alone.
+#[derive(Debug)]
+struct AtRate(Rate);
+
+impl CongestionControl for AtRate {
+    fn on_ack(&mut self, _ack: &Ack) {}
+    fn on_congestion(&mut self, _event: &Congestion) {}
+    fn on_rto(&mut self, _event: &Rto) {}
+    fn cwnd(&self) -> Bytes {
+        Bytes::new(100 * MSS)
+    }
+    fn ssthresh(&self) -> Option<Bytes> {
+        None
+    }
+    fn pacing_rate(&self) -> Option<Rate> {
+        Some(self.0)
+    }
+}
+
+/// A segment a millisecond, in bursts of two. Fails where a retransmission leaves as soon as the loss is found.
+#[test]
+fn a_retransmission_waits_for_its_time() {
+    let s = Settings {
+        segmentation: Segmentation::Tso,
+        recovery: Recovery::Rack,
+        ..settings()
+    };
+    let link = Link {
+        lose: vec![8],
+        ..link()
+    };
+    let mut net: Net<Length> = Net::new(&s, &settings(), link, [5, 77]);
+    let control = AtRate(Rate::from_mbit_per_s(8));
+    net.ends[0] = Endpoint::new(
+        &Arc::new(s),
+        Control::Boxed(Box::new(control)),
+        Role::Active,
+        5,
+    );
+    net.logging = true;
+    net.open();
+    net.ends[0].write_all(Length(100_000));
+    net.run_until(ms(150));
+    assert_eq!(net.ends[0].stats().retransmitted_packets, 1);
+    let left = net.log.iter();
+    let left = left.filter(|(_, end, _, _, _, len)| *end == 0 && *len > 0);
+    let left = left.map(|(at, ..)| *at);
+    let mut bursts: Vec<(Instant, u64)> = Vec::new();
+    for at in left {
+        match bursts.last_mut() {
+            Some((last, segments)) if *last == at => *segments += 1,
+            _ => bursts.push((at, 1)),
+        }
+    }
+    // The first burst was late, and takes half the time.
+    for pair in bursts[1..].windows(2) {
+        let least = Duration::from_micros(990) * pair[0].1;
+        assert!(pair[1].0 - pair[0].0 >= least, "{pair:?}");
     }
 }
 
