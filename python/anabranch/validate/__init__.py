@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.validate.host_times import HostTimes, with_host_times
+from anabranch.validate.host_times import HostTimes, in_tick, with_host_times, with_written_buffers
 from anabranch.validate.keep import LiveRun
 from anabranch.validate.measure import (
     METRICS,
@@ -56,6 +56,9 @@ EVENTS = 64_000_000
 
 FEW_DRAWS = 4
 """The same for what a formula says that is blind to the control, which is off by tens of per cent or is not."""
+
+LATEST_STACK, STACK_BEFORE, SINCE = "linux", "linux-6.12", (6, 16)
+"""The profile of Linux since 6.16, and that of the kernels before it."""
 
 MOST_RUNS = 4
 """Tainted runs are made again, until a seed has had so many in all. Each counts as tainted all the same."""
@@ -156,8 +159,20 @@ def exchanged(scenario: Scenario, controls: Callable[[str], str]) -> Scenario:
     return changed
 
 
+def as_in_guest(scenario: Scenario, release: str) -> Scenario:
+    """The scenario with the stack of a kernel's release, and applications that write as those of a live run do."""
+    from anabranch.kernel.images import numbers
+    from anabranch.toml_text import write_key
+
+    changed = with_written_buffers(scenario, scenario)
+    for name, flow in scenario.resolve()["resolved_scenario"]["flow"].items():
+        if flow.get("stack") == LATEST_STACK and numbers(release) < SINCE:
+            changed = changed.set(f"flow.{write_key(name)}.stack", STACK_BEFORE)
+    return changed
+
+
 def simulate(scenario: Scenario, seed: int, draws: int, times: HostTimes) -> list[Figures]:
-    """What the simulator answers, by draw of what hosts take."""
+    """What the simulator answers, by draw of what hosts take; once if nothing is drawn."""
     from concurrent.futures import ThreadPoolExecutor
 
     from anabranch.limits import thread_count
@@ -165,6 +180,8 @@ def simulate(scenario: Scenario, seed: int, draws: int, times: HostTimes) -> lis
     def figures(run: Scenario) -> Figures:
         return measure(run.run(seed=seed, samples_ms=10.0, digest=False))
 
+    if draws == 0:
+        return [figures(scenario)]
     with ThreadPoolExecutor(thread_count(None, draws)) as pool:
         return list(pool.map(figures, with_host_times(scenario, draws, times)))
 
@@ -209,15 +226,21 @@ def compare(
         live = _live_runs(comparison, scenario, keep, limits, progress, allow_tainted=allow_tainted)
 
     plain = [scenario.run(seed=seed, digest=False) for seed in live]
-    draws = _draws([run.summary["engine_stats"]["events"] for run in plain])
-    simulated = {seed: simulate(scenario, seed, draws, times) for seed in live}
+    if engine == "kernel":
+        ours = as_in_guest(scenario, comparison.machine["kernel"])
+        simulations = {seed: in_tick(ours, number / seeds) for number, seed in enumerate(live)}
+        draws = 0
+    else:
+        simulations = dict.fromkeys(live, scenario)
+        draws = _draws([run.summary["engine_stats"]["events"] for run in plain])
+    simulated = {seed: simulate(run, seed, draws, times) for seed, run in simulations.items()}
 
-    def answer(controls: Callable[[str], str], draws: int) -> dict[int, list[Figures]]:
-        changed = exchanged(scenario, controls)
-        return {seed: simulate(changed, seed, draws, times) for seed in live}
+    def answer(controls: Callable[[str], str], most: int) -> dict[int, list[Figures]]:
+        changed = {seed: exchanged(run, controls) for seed, run in simulations.items()}
+        return {seed: simulate(run, seed, min(draws, most), times) for seed, run in changed.items()}
 
     if live:
-        other = answer(lambda kind: OTHERS.get(kind, OTHER_THAN_THESE), draws)
+        other = answer(lambda kind: OTHERS.get(kind, OTHER_THAN_THESE), DRAWS)
         blind = [
             figures
             for control in ALIKE
@@ -276,7 +299,10 @@ def _in_kernels(
     kernel: str | None,
     progress: Callable[[float], None] | None,
 ) -> dict[int, list[Figures]]:
-    """Runs in kernels by seed, one each: a second one would be the same."""
+    """Runs in kernels by seed, one each: a second one would be the same.
+
+    Flows begin at another part of a tick with each seed, which is chance on a real machine.
+    """
     from anabranch.kernel.engine import image_of
     from anabranch.kernel.guests import Guests, Work
     from anabranch.limits import thread_count
@@ -288,14 +314,15 @@ def _in_kernels(
     seeds = range(first, first + comparison.seeds)
     files: dict[int, Path] = {}
     made: dict[int, LiveRun] = {}
+    starts = {seed: in_tick(scenario, number / len(seeds)) for number, seed in enumerate(seeds)}
     for seed in seeds if keep is not None else ():
-        about = kept.about(scenario.resolve(seed=seed), None, release)
+        about = kept.about(starts[seed].resolve(seed=seed), None, release)
         files[seed] = kept.path(keep or Path(), Path(scenario.file).stem, about, seed, 0)
         run = kept.read(files[seed])
         if run is not None:
             made[seed] = run
     todo = [seed for seed in seeds if seed not in made]
-    work = (Work(scenario, seed) for seed in todo)
+    work = (Work(starts[seed], seed) for seed in todo)
     for at, future in Guests(kernel).side_by_side(work, thread_count(None, len(todo))):
         seed = todo[at]
         made[seed] = run = _measured(future.result())

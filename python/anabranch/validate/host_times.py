@@ -212,6 +212,31 @@ SAME_BURST = "1 us"
 _UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
 
 
+def with_written_buffers(changed: Scenario, scenario: Scenario) -> Scenario:
+    """``changed`` with applications that write as much as the buffer of a live run holds, as those of ``scenario`` do live."""
+    from anabranch.live import first_send_buffer
+    from anabranch.toml_text import write_key
+
+    buffer = first_send_buffer(scenario)
+    resolved = scenario.resolve()["resolved_scenario"]
+    for name, flow in resolved["flow"].items() if buffer is not None else ():
+        if _is_one_way(flow) and not _has_many(flow) and not _is_ours(flow["from"], resolved):
+            changed = changed.set(f"flow.{write_key(name)}.transport.send_autotuning_start", f"{buffer} bytes")
+    return changed
+
+
+def in_tick(scenario: Scenario, share: float) -> Scenario:
+    """The scenario with flows that begin at this share of a tick of the kernel's clock after their time."""
+    from anabranch.toml_text import write_key
+
+    changed = scenario
+    for name, flow in scenario.resolve()["resolved_scenario"]["flow"].items():
+        value, unit = flow["start"].split()
+        start = float(value) * _UNITS[unit] + share * TICK_US * 1e-6
+        changed = changed.set(f"flow.{write_key(name)}.start", f"{start:.9f} s")
+    return changed
+
+
 def with_host_times(scenario: Scenario, draws: int, times: HostTimes) -> list[Scenario]:
     """The scenario so many times, with hosts that take their time (``times``).
 
@@ -225,17 +250,14 @@ def with_host_times(scenario: Scenario, draws: int, times: HostTimes) -> list[Sc
     at a host's link. Applications of live runs write as much as their buffer holds before they are told of anything,
     and so do these.
     """
-    from anabranch.live import first_send_buffer
     from anabranch.toml_text import write_key
 
     resolved = scenario.resolve()["resolved_scenario"]
     changed = scenario
     for node in _roles(resolved["flow"].values()):
         changed = changed.set(f"link.{write_key(_behind(node))}.between", [_behind(node), node])
-    buffer = first_send_buffer(scenario)
+    changed = with_written_buffers(changed, scenario)
     for name, flow in resolved["flow"].items():
-        if buffer is not None and _is_one_way(flow) and not _has_many(flow) and not _is_ours(flow["from"], resolved):
-            changed = changed.set(f"flow.{write_key(name)}.transport.send_autotuning_start", f"{buffer} bytes")
         ends = {end: _behind(flow[end]) for end in ("from", "to")}
         for end, host in ends.items():
             changed = changed.set(f"flow.{write_key(name)}.{end}", host)
