@@ -195,6 +195,18 @@ def test_a_study_judges_by_kernels_beside_the_simulator(anabranch: Call, kernels
     assert "| simulator | verdict | kernel | verdict |" in page
 
 
+def test_a_check_that_accepts_its_wrong_system_is_said_with_its_engine(
+    anabranch: Call, kernels: Kernels, tmp_path: Path
+) -> None:
+    (tmp_path / "path.toml").write_text(SCENARIO)
+    (tmp_path / "study.toml").write_text(STUDY.replace("1.7 <= ratio <= 2.1", "0.5 <= ratio <= 2.1"))
+    done = anabranch("study", tmp_path, "--engine", "kernel")
+    name = tmp_path.name
+    told = "the check accepts its wrong system as well, so it proves nothing"
+    assert done.status == 1
+    assert f"error: {name} H1, in the simulator: {told}; {name} H1, in the kernel: {told}; " in done.err
+
+
 def test_advice_is_repeated_in_a_kernel(anabranch: Call, kernels: Kernels, tmp_path: Path) -> None:
     capture = tmp_path / "slow.pcapng"
     scenario = Scenario.from_text(PATH).set("duration", "3 s").set("flow.main.transport.receive_window", "8 KiB")
