@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from anabranch import _engine
 from anabranch.errors import RunFailedError, UserError
 from anabranch.kernel import build, failures, images, inside, processor
 from anabranch.kernel.images import Image
@@ -321,8 +322,8 @@ def test_a_guest_loads_the_engine_and_little_else() -> None:
     """Detects an import by which every guest starts later: each of these costs it 5 to 50 ms."""
     folder = Path(inside.__file__).parents[2]
     code = (
-        f"import sys; sys.path.append({str(folder)!r}); import anabranch.kernel.inside, anabranch.kernel.folders\n"
-        "import anabranch._engine; print(*sys.modules)"
+        f"import sys; sys.path.append({str(folder)!r}); from anabranch.kernel import folders, inside\n"
+        f"inside._load('anabranch._engine', {_engine.__file__!r}); print(*sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     heavy = {"contextlib", "ctypes", "dataclasses", "enum", "numpy", "pathlib", "pickle", "re", "subprocess", "typing"}

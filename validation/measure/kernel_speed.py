@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from anabranch import _engine
 from anabranch.kernel import engine
 from anabranch.kernel.images import Image, chosen
 from anabranch.kernel.machine import Job
 from anabranch.scenario import Scenario
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = Path(engine.__file__).parents[2]
 FILE = ROOT / "scenarios/live/short.toml"
 BRIEF = "1 ms"
 """Duration of a run with one packet."""
@@ -80,7 +80,10 @@ def main() -> int:
         live = engine.run(scenario, kernel=options.kernel).live
         packets = live["audit"]["taken_packets"] if live else 0
 
-    load = f"import sys; sys.path.append({str(PACKAGE)!r}); import anabranch._engine"
+    load = (
+        f"import _imp, sys; _imp.exec_dynamic(_imp.create_dynamic(type(sys.__spec__)('anabranch._engine', None, "
+        f"origin={_engine.__file__!r})))"
+    )
     starts: dict[str, Callable[[], object]] = {
         "guest with /bin/true": lambda: guest(image, ["true"]),
         "  and the interpreter": lambda: guest(image, interpreter("pass")),

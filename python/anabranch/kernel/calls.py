@@ -6,6 +6,7 @@ import marshal
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from anabranch import _engine
@@ -61,6 +62,8 @@ def ask(
         folder = None
     keywords = call[1] if call else {}
     request = {
+        "package": str(Path(inside.__file__).parents[2]),
+        "engine": _engine.__file__,
         "environment": dict(os.environ),
         "folder": folder,
         "for_programs": for_programs,

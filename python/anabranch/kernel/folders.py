@@ -1,4 +1,4 @@
-"""In a guest: the caller's working directory and environment, and the folders that programs may write.
+"""In a guest: the folders that programs of the user may write, and what else they expect.
 
 A module of :mod:`anabranch.kernel.inside`, which says why it imports so little.
 """
@@ -14,42 +14,31 @@ _DEVICES = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": 
 """Links below ``/dev`` that an init makes, not the kernel."""
 _UP_S = 2.0
 """Seconds of uptime before the user's programs start: ``ping`` takes a clock below one second for an unset one."""
-_KEPT = ("TMPDIR",)
-"""Variables that the guest's first process sets."""
 _SET_FLAGS = 0x8914
 """``SIOCSIFFLAGS`` (netdevice(7))."""
 _UP = 0x1
 """``IFF_UP``."""
 
 
-def settle(environment: "dict[str, str]", folder: "str | None", *, for_programs: bool) -> None:
-    """Take what programs see of the command that started the guest.
+def settle(folder: "str | None") -> None:
+    """Prepare the guest for programs.
 
-    The working directory is the host's, and can be written. ``/tmp`` and the home folder take new files, in memory.
+    The command's working directory is the host's, and can be written. ``/tmp`` and the home folder take new files, in
+    memory.
 
     Args:
-        environment: The command's.
-        folder: Its working directory; none if that was removed.
-        for_programs: Whether the user's programs run in the guest. They write into folders; the engine does not.
+        folder: The working directory; none if it was removed.
     """
-    os.environ.update({name: value for name, value in environment.items() if name not in _KEPT})
-    if for_programs:
-        _complete_devices()
-        _start_loopback()
-        for place in (_TEMPORARY, os.path.normpath(environment.get("HOME", "/"))):
-            if os.path.isabs(place) and os.path.isdir(place) and _is_ours(place):
-                _take_new_files(place)
-    if folder is not None:
-        if for_programs and (_is_ours(folder) or folder not in _OF_THE_GUEST):
-            # It may lie below a folder that is the guest's own, as in /run/user.
-            os.makedirs(folder, exist_ok=True)
-            _mount("none", folder, "hostfs", data=folder)
-        try:  # noqa: SIM105 - see above
-            os.chdir(folder)
-        except OSError:
-            pass
-    if for_programs:
-        time.sleep(max(0.0, _UP_S - time.monotonic()))
+    _complete_devices()
+    _start_loopback()
+    for place in (_TEMPORARY, os.path.normpath(os.environ.get("HOME", "/"))):
+        if os.path.isabs(place) and os.path.isdir(place) and _is_ours(place):
+            _take_new_files(place)
+    if folder is not None and (_is_ours(folder) or folder not in _OF_THE_GUEST):
+        # It may lie below a folder that is the guest's own, as in /run/user.
+        os.makedirs(folder, exist_ok=True)
+        _mount("none", folder, "hostfs", data=folder)
+    time.sleep(max(0.0, _UP_S - time.monotonic()))
 
 
 def _complete_devices() -> None:

@@ -1,9 +1,10 @@
 """In a guest: answers the request in the job's folder: to call the engine, or to run a program.
 
 :mod:`anabranch.kernel.calls` writes the request and starts this file. An import costs a guest ten times what it costs
-the host: this module needs the engine and built-in modules only.
+the host: this module needs the engine and built-in modules only, and loads the engine without a search of folders.
 """
 
+import _imp
 import _signal  # type: ignore[import-not-found] # `signal` imports enum
 import marshal
 import os
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 REQUEST, ANSWER, PROGRESS = "request", "answer", "progress"
 """Files of the job: the request, the result or the error, and the share that is done."""
+_KEPT = ("TMPDIR",)
+"""Variables that the guest's first process sets."""
 _STEP = 0.005
 """Progress is written in steps of this share."""
 _TERMINAL = "/dev/tty1"
@@ -36,11 +39,16 @@ def main(job: str) -> int:
     Returns:
         The exit status.
     """
-    from anabranch.kernel.folders import settle
-
     with open(f"{job}/{REQUEST}", "rb") as file:
         request: dict[str, Any] = marshal.load(file)  # noqa: S302 - our own process wrote it
-    settle(request["environment"], request["folder"], for_programs=request["for_programs"])
+    os.environ.update({name: value for name, value in request["environment"].items() if name not in _KEPT})
+    if request["for_programs"]:
+        sys.path.append(request["package"])
+        from anabranch.kernel import folders
+
+        folders.settle(request["folder"])
+    if request["folder"] is not None and os.path.isdir(request["folder"]):
+        os.chdir(request["folder"])
     if request["terminal"]:
         _take_terminal()
     if request["input"] is not None:
@@ -49,7 +57,7 @@ def main(job: str) -> int:
     try:
         if request["program"]:
             return _run(request["program"])
-        answer = _call(job, *request["call"], tables=request["tables"], captures=request["captures"])
+        answer = _call(job, request["engine"], request["call"], request["tables"], request["captures"])
         with open(f"{job}/{ANSWER}.new", "wb") as file:
             marshal.dump(answer, file)
         os.rename(f"{job}/{ANSWER}.new", f"{job}/{ANSWER}")
@@ -65,15 +73,14 @@ def main(job: str) -> int:
 
 def _call(
     job: str,
-    arguments: "tuple[Any, ...]",
-    keywords: "dict[str, Any]",
-    *,
+    library: str,
+    call: "tuple[tuple[Any, ...], dict[str, Any]]",
     tables: "list[str]",
     captures: "list[tuple[str, str | None]]",
 ) -> "tuple[Any, ...]":
     """Call the engine; its result or its error in plain values."""
-    import anabranch._engine as engine
-
+    engine = _load("anabranch._engine", library)
+    arguments, keywords = call
     told = -_STEP
 
     def progress(share: float) -> None:
@@ -90,6 +97,14 @@ def _call(
     made = {name: table.columns() for name in tables if (table := _unless_missing(run.table, name)) is not None}
     captured = {place: octets for place in captures if (octets := _unless_missing(run.pcapng, *place)) is not None}
     return "run", run.summary_json, made, captured, run.left_out_packets()
+
+
+def _load(name: str, library: str) -> "Any":
+    """Load a compiled module from its file."""
+    specification = type(sys.__spec__)(name, None, origin=library)
+    module = _imp.create_dynamic(specification)
+    _imp.exec_dynamic(module)
+    return module
 
 
 def _unless_missing(make: "Any", *arguments: "Any") -> "Any":
@@ -156,8 +171,6 @@ def _end_pipes(descriptors: "list[int]", children: "list[int]") -> None:
 
 
 if __name__ == "__main__":
-    # The folder that has the package; the interpreter's own modules come first.
-    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     ended = main(sys.argv[1])
     # The guest ends with this process: nothing has to be taken down.
     os._exit(ended)
