@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from anabranch import Scenario, Study, UserError
@@ -98,6 +99,13 @@ def test_a_run_is_that_of_the_kernel_that_is_asked_for(anabranch: Call, kernels:
     assert asking.run_kernel().summary["resolved_scenario"]["kernel"] == "6.1"
     asking.run_kernel(kernel="6.12")
     assert kernels.runs() == ["6.1.9 1", "6.12.1 1"]
+
+
+def test_options_may_be_of_numpys_types(kernels: Kernels, file: Path) -> None:
+    """Detects a request that takes a number for its octets."""
+    made = Scenario.from_file(file).run_kernel(samples_ms=np.float64(20))
+    times = made.plain("link_samples").numbers("time_s")
+    assert np.diff(np.unique(times)).min() == pytest.approx(0.02)
 
 
 def test_progress_is_the_share_of_virtual_time(

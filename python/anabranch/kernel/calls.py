@@ -67,7 +67,7 @@ def ask(
         "environment": dict(os.environ),
         "folder": folder,
         "for_programs": for_programs,
-        "call": call,
+        "call": _plain(call),
         "tables": [*TABLES, RETRANSMISSIONS],
         "captures": [
             (link, direction)
@@ -110,6 +110,16 @@ def answer(job: Job, ended: Ended, told: str) -> KeptRun:
         raise error
     summary_json, tables, captures, left_out = content
     return KeptRun(summary_json, _Tables(tables), captures, left_out)
+
+
+def _plain(value: Any) -> Any:
+    """A value of Python's types themselves: marshal takes a number of NumPy for octets."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_plain, value))
+    kinds = (kind for kind in (bool, int, float, str) if isinstance(value, kind))
+    return next(kinds, lambda same: same)(value)
 
 
 class _Tables(Mapping[str, Table]):
