@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from anabranch.errors import UserError
-    from anabranch.result import LiveRunResult, RunResult
+    from anabranch.result import LiveRunResult, Run, RunResult
     from anabranch.scenario import Scenario
     from anabranch.summary import LiveProgram, LiveSummary
 
@@ -172,6 +172,7 @@ def run_audited(
     progress: Callable[[float], None] | None = None,
     otherwise: str = "",
     untraced: str = "trace=None traces where it is possible",
+    make: Callable[..., Run] | None = None,
 ) -> LiveRunResult:
     """The same, tainted or not: ask :func:`taint` before using it.
 
@@ -188,6 +189,7 @@ def run_audited(
         progress: See there.
         otherwise: What can be done where this machine does not let us run live.
         untraced: What can be done where it does not let us trace.
+        make: Makes the run, with the engine's arguments and errors; the engine of this process when left out.
 
     Raises:
         ScenarioError: The scenario is wrong, or asks for what no live run can do.
@@ -203,7 +205,7 @@ def run_audited(
     check_seed(seed)
     check_samples(samples_ms)
     try:
-        run = _engine.run_live(
+        run = (make or _engine.run_live)(
             scenario.text,
             scenario._file,
             scenario.sets,
@@ -222,6 +224,8 @@ def run_audited(
         raise unavailable(error, untraced if is_trace else otherwise) from None
     except _engine.ScenarioError as error:
         raise in_words_of_python(error, scenario) from None
+    except RunFailedError:
+        raise
     except RuntimeError as error:
         raise RunFailedError(f"the live run failed: {error}") from None
     return LiveRunResult(run, _recorded(LiveRunResult(run), samples_ms=samples_ms, packets=packets))
@@ -282,14 +286,7 @@ def check_program(command: Sequence[str]) -> None:
         raise UserError(message, hint=hint)
 
 
-def shell(
-    scenario: Scenario,
-    host: str,
-    command: list[str],
-    remark: Callable[[str], None] | None = None,
-    *,
-    virtual_time: bool = False,
-) -> int:
+def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[str], None]) -> int:
     """Run a program with the terminal inside a host of the scenario; the network is there until it ends.
 
     The other hosts' programs run meanwhile. SIGINT is the program's. What ends this call otherwise, as SIGTERM ends a
@@ -298,43 +295,66 @@ def shell(
     Args:
         scenario: The network. Its flows say which ways packets take, and send nothing themselves.
         host: Where.
-        command: The program and its arguments.
+        command: The program and its arguments; :func:`check_program` has checked it.
         remark: Is told what should be known of how it ran.
-        virtual_time: Whether this machine's time is virtual (:mod:`anabranch.kernel`).
 
     Returns:
         Its exit status; 1 for one that a signal ended.
 
     Raises:
         ScenarioError: The scenario is wrong, or has no such host.
-        UserError: There is no such program, or this machine or this build cannot run live.
+        UserError: This machine or this build cannot run live.
         RunFailedError: The program could not be started all the same, or something failed in mid-run.
     """
     import signal
 
     from anabranch import _engine
-    from anabranch.errors import RunFailedError
 
-    check_program(command)
     # Ctrl-C is the program's. A handler, because what is ignored stays so in a program that is started.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        run = _engine.run_live(  # noqa: S604 - it is no shell of a command line
-            scenario.text, scenario._file, scenario.sets, shell=(host, command), virtual_time=virtual_time
-        )
-    except _engine.LiveUnavailableError as error:
-        raise unavailable(error) from None
-    except RuntimeError as error:
-        raise RunFailedError(str(error)) from None
+        return status_of(scenario, host, command, remark, _engine.run_live)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def status_of(
+    scenario: Scenario, host: str, command: list[str], remark: Callable[[str], None], make: Callable[..., Run]
+) -> int:
+    """Run a program inside a host; as of :func:`shell`.
+
+    Args:
+        scenario: This and what follows are as of :func:`shell`.
+        host: See there.
+        command: See there.
+        remark: See there.
+        make: Makes the run, with the engine's arguments and errors.
+
+    Returns:
+        See there.
+
+    Raises:
+        ScenarioError: See there; this and the others.
+        UserError: See there.
+        RunFailedError: See there.
+    """
+    from anabranch import _engine
+    from anabranch.errors import RunFailedError
+
+    try:
+        run = make(scenario.text, scenario._file, scenario.sets, shell=(host, command))  # noqa: S604 - it is no shell of a command line
+    except _engine.LiveUnavailableError as error:
+        raise unavailable(error) from None
+    except RunFailedError:
+        raise
+    except RuntimeError as error:
+        raise RunFailedError(str(error)) from None
     live = json.loads(run.summary_json)["live"]
-    if remark is not None:
-        for told in remarks(live):
-            remark(told)
-        for program in live["programs"]:
-            if program["host"] != host and not program["stopped"] and program["status"] != 0:
-                remark(f"the program of `{program['host']}` {_how_it_ended(program)} while the shell was open")
+    for told in remarks(live):
+        remark(told)
+    for program in live["programs"]:
+        if program["host"] != host and not program["stopped"] and program["status"] != 0:
+            remark(f"the program of `{program['host']}` {_how_it_ended(program)} while the shell was open")
     statuses = [program["status"] for program in live["programs"] if program["host"] == host]
     return 1 if not statuses or statuses[0] is None else int(statuses[0])
 

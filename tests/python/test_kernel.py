@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from anabranch import _engine
 from anabranch.errors import RunFailedError, UserError
-from anabranch.kernel import build, failures, images, processor
+from anabranch.kernel import build, failures, images, inside, processor
 from anabranch.kernel.images import Image
 from anabranch.kernel.machine import Job
 
@@ -313,3 +316,15 @@ def test_the_recipe_changes_with_each_source(monkeypatch: pytest.MonkeyPatch, tm
     other.write_text("int main(void) { return 0; }\n")
     monkeypatch.setattr(build, source, other)
     assert build.recipe() != before
+
+
+def test_a_guest_loads_the_engine_and_little_else() -> None:
+    """Detects an import by which every guest starts later: each of these costs it 5 to 50 ms."""
+    folder = Path(inside.__file__).parents[2]
+    code = (
+        f"import sys; sys.path.append({str(folder)!r}); from anabranch.kernel import folders, inside\n"
+        f"inside._load('anabranch._engine', {_engine.__file__!r}); print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    heavy = {"contextlib", "ctypes", "dataclasses", "enum", "numpy", "pathlib", "pickle", "re", "subprocess", "typing"}
+    assert not heavy & set(loaded.stdout.split())

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -184,3 +185,28 @@ def test_a_source_that_is_not_installed_is_said_with_what_to_type(cache: Path, m
     monkeypatch.setattr(build, "ARCHIVES", Path("/nowhere"))
     with pytest.raises(UserError, match=r"type: (sudo )?apt-get install linux-source-6\.1"):
         build.build("6.1")
+
+
+def test_archives_of_debian_and_ubuntu_are_found(
+    cache: Path, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Detects a name without Ubuntu's third number, and an archive without the link beside its folder."""
+    sources = tmp_path / "src"
+    monkeypatch.setattr(build, "ARCHIVES", sources)
+    assert build.archives() == {}
+    ubuntu = sources / "linux-source-6.17.0" / "linux-source-6.17.0.tar.bz2"
+    ubuntu.parent.mkdir(parents=True)
+    with tarfile.open(ubuntu, "w:bz2") as archive:
+        archive.add(tree, "linux-source-6.17.0")
+    (sources / "linux-source-6.12.tar.xz").touch()
+    (sources / "linux-source-6.17.0" / "debian.master").mkdir()
+    assert list(build.archives()) == ["6.17", "6.12"]
+    link = sources / "linux-source-6.17.0.tar.bz2"
+    link.symlink_to("linux-source-6.17.0/linux-source-6.17.0.tar.bz2")
+    assert list(build.archives()) == ["6.17", "6.12"]
+    for wish in ("6.17", "6.17.0"):
+        assert Path(build.build(wish).source).name == ubuntu.name
+    link.unlink()
+    ubuntu.unlink()
+    link.symlink_to("linux-source-6.17.0/linux-source-6.17.0.tar.bz2")
+    assert list(build.archives()) == ["6.12"]

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from anabranch import Scenario, Study, UserError
@@ -98,6 +99,13 @@ def test_a_run_is_that_of_the_kernel_that_is_asked_for(anabranch: Call, kernels:
     assert asking.run_kernel().summary["resolved_scenario"]["kernel"] == "6.1"
     asking.run_kernel(kernel="6.12")
     assert kernels.runs() == ["6.1.9 1", "6.12.1 1"]
+
+
+def test_options_may_be_of_numpys_types(kernels: Kernels, file: Path) -> None:
+    """Detects a request that takes a number for its octets."""
+    made = Scenario.from_file(file).run_kernel(samples_ms=np.float64(20))
+    times = made.plain("link_samples").numbers("time_s")
+    assert np.diff(np.unique(times)).min() == pytest.approx(0.02)
 
 
 def test_progress_is_the_share_of_virtual_time(
@@ -193,6 +201,18 @@ def test_a_study_judges_by_kernels_beside_the_simulator(anabranch: Call, kernels
     page = (tmp_path / "out" / "report.md").read_text()
     assert "--engine kernel" in page
     assert "| simulator | verdict | kernel | verdict |" in page
+
+
+def test_a_check_that_accepts_its_wrong_system_is_said_with_its_engine(
+    anabranch: Call, kernels: Kernels, tmp_path: Path
+) -> None:
+    (tmp_path / "path.toml").write_text(SCENARIO)
+    (tmp_path / "study.toml").write_text(STUDY.replace("1.7 <= ratio <= 2.1", "0.5 <= ratio <= 2.1"))
+    done = anabranch("study", tmp_path, "--engine", "kernel")
+    name = tmp_path.name
+    told = "the check accepts its wrong system as well, so it proves nothing"
+    assert done.status == 1
+    assert f"error: {name} H1, in the simulator: {told}; {name} H1, in the kernel: {told}; " in done.err
 
 
 def test_advice_is_repeated_in_a_kernel(anabranch: Call, kernels: Kernels, tmp_path: Path) -> None:

@@ -335,3 +335,24 @@ def test_a_program_has_the_callers_output_and_status(capfd: pytest.CaptureFixtur
     status = run_program(["sh", "-c", f"cd {shlex.quote(str(Path.cwd()))}; sleep 1000; echo out; echo err >&2; exit 3"])
     assert status == 3
     assert capfd.readouterr() == ("out\n", "err\n")
+
+
+LOOPBACK = """
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+with socket.create_connection(server.getsockname(), timeout=5):
+    print("connected")
+"""
+
+
+def test_programs_reach_the_loopback(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """In the guest itself, and in a host. Detects an interface that is down, as Linux makes it."""
+    run_program([sys.executable, "-c", LOOPBACK])
+    assert capfd.readouterr() == ("connected\n", "")
+    done = shell(tmp_path, "--", sys.executable, "-c", LOOPBACK)
+    assert done.stdout == "connected\n", done.stderr
+
+
+def test_a_program_that_is_not_there_has_the_status_of_a_shell(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_program(["no-such-program"]) == 127
+    assert capfd.readouterr().err == "no-such-program: No such file or directory\n"

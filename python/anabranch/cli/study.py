@@ -38,6 +38,10 @@ COLOURS = {
 """The colour of each verdict; of one that has none here, magenta."""
 
 
+_WHERE = {LIVE: "live", KERNEL: "in the kernel"}
+"""An engine in a message."""
+
+
 @dataclass(frozen=True)
 class StudyOptions:
     """The options of the command."""
@@ -258,9 +262,9 @@ def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOp
                 "run it when the machine is less busy, or with more --attempts"
             )
         failed += [
-            f"{name} {claim.claim.id}: the check accepts its wrong system as well, so it proves nothing"
+            f"{name} {claim.claim.id}, {where}: the check accepts its wrong system as well, so it proves nothing"
             for both in result.claims
-            for claim in both
+            for where, claim in zip(("in the simulator", _WHERE[options.engine]), both, strict=True)
             if claim.check_failed
         ]
     if options.json:

@@ -10,7 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from anabranch import interrupt, owner
@@ -21,14 +21,15 @@ from anabranch.kernel.machine import Job
 PROGRAMS = {"make": "make", "cc": "gcc libc6-dev", "flex": "flex", "bison": "bison", "bc": "bc", "xz": "xz-utils"}
 """What a build needs, and Debian's packages of it."""
 ARCHIVES = Path("/usr/src")
-"""Where Debian's packages put sources of kernels."""
+"""Where the packages of Debian and Ubuntu put sources of kernels."""
 PARTS = 930
 """Files that a build compiles, about."""
 _HERE = Path(__file__).parent
 CONFIG = _HERE / "guest" / "config"
 _INIT_SOURCE = _HERE / "guest" / "init.c"
 _PRELOAD_SOURCE = _HERE / "guest" / "preload.c"
-_NAME = re.compile(r"linux-source-(\d+\.\d+)\.tar\.(xz|zst|bz2)")
+_NAME = re.compile(r"linux-source-(\d+\.\d+)(\.0)?\.tar\.(xz|zst|bz2)")
+"""Debian's archive has the version ``6.12``, and Ubuntu's ``6.17.0``."""
 _KCONFIG = "Kconfig"
 _TICK = """
 config HZ
@@ -52,10 +53,9 @@ def recipe() -> str:
 
 def archives() -> dict[str, Path]:
     """Sources that are installed, by version, the newest first."""
-    try:
-        found = {match[1]: path for path in ARCHIVES.iterdir() if (match := _NAME.fullmatch(path.name))}
-    except OSError:
-        return {}
+    # Ubuntu's archive is in a folder, with a link beside it.
+    there = (path for pattern in ("*.tar.*", "linux-source-*/*.tar.*") for path in ARCHIVES.glob(pattern))
+    found = {match[1]: path for path in there if path.is_file() and (match := _NAME.fullmatch(path.name))}
     return dict(sorted(found.items(), key=lambda item: numbers(item[0]), reverse=True))
 
 
@@ -130,8 +130,8 @@ def _source(source: str | None, say: Say) -> Path:
     there = archives()
     if source is None and there:
         return next(iter(there.values()))
-    if source is not None and source in there:
-        return there[source]
+    if source is not None and (found := _of_version(source, there)) is not None:
+        return found
     package = f"linux-source-{source}" if source else "linux-source"
     if not _installs([package], say):
         known = f"; {nearest(source, there)}" if source and there else ""
@@ -140,10 +140,14 @@ def _source(source: str | None, say: Say) -> Path:
             hint=f"type: {_become()}apt-get install {package}, or name a tree: anabranch kernel build DIR{known}",
         )
     there = archives()
-    found = there.get(source or "") or next(iter(there.values()), None)
+    found = _of_version(source or "", there) or next(iter(there.values()), None)
     if found is None:
         raise UserError(f"the package {package} has no source archive in {ARCHIVES}")
     return found
+
+
+def _of_version(version: str, there: Mapping[str, Path]) -> Path | None:
+    return there.get(version) or there.get(version.removesuffix(".0"))
 
 
 def _check_programs(say: Say) -> None:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import pickle
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.errors import RunFailedError, UserError
-from anabranch.kernel.folders import Surroundings, settle
+from anabranch.errors import UserError
+from anabranch.kernel import calls
 from anabranch.kernel.images import Image, chosen
 from anabranch.kernel.machine import Job
-from anabranch.kernel.output import passed_on, piped
+from anabranch.kernel.output import passed_on
 
 if TYPE_CHECKING:
-    from anabranch.result import LiveRunResult
+    from anabranch.result import KeptRun, LiveRunResult
     from anabranch.scenario import Scenario
 
-REQUEST, ANSWER, PROGRESS = "request", "answer", "progress"
-"""Files of the job: what the guest is to run, what came of it, and the share that is done."""
-_STEP = 0.005
-"""Progress is written in steps of this share."""
 _DRAIN_S = 600.0
 """Virtual time that a run may take beyond its duration."""
 ENGINE = "kernel"
@@ -99,54 +92,18 @@ def _run(
     options: Mapping[str, Any],
     progress: Callable[[float], None] | None,
 ) -> LiveRunResult:
-    from anabranch.live import hosts_of
+    from anabranch.live import hosts_of, run_audited
 
-    (job.folder / REQUEST).write_bytes(pickle.dumps((scenario, options)))
-    command = [sys.executable, "-m", "anabranch.kernel.engine", str(Job.INSIDE)]
     resolved = scenario.resolve(seed=options["seed"], live=True)
-    Surroundings.here(for_programs=any(program for *_, program in hosts_of(scenario))).leave(job.folder)
-    with passed_on(job.folder, err=2):
-        ended = job.run(
-            image, command, seed=resolved["seed"], limit_s=resolved["duration_s"] + _DRAIN_S, progress=progress
-        )
-    try:
-        kind, answer = pickle.loads((job.folder / ANSWER).read_bytes())  # noqa: S301 - our own process wrote it
-    except (OSError, EOFError, pickle.UnpicklingError):
-        last = ended.err.strip().splitlines()[-1:] or ["it printed nothing"]
-        raise RunFailedError(
-            f"the run in the kernel {image.release} ended with status {ended.status}: {last[0]}"
-        ) from None
-    if kind == "error":
-        raise answer
-    result: LiveRunResult = answer
-    return result
+    has_programs = any(program for *_, program in hosts_of(scenario))
 
+    def in_guest(*arguments: Any, progress: Callable[[float], None] | None, **keywords: Any) -> KeptRun:
+        call, piped = (arguments, keywords), [2] if has_programs else []
+        command = calls.ask(job, call=call, for_programs=has_programs, piped=piped)
+        with passed_on(job.folder, err=2):
+            ended = job.run(
+                image, command, seed=resolved["seed"], limit_s=resolved["duration_s"] + _DRAIN_S, progress=progress
+            )
+        return calls.answer(job, ended, f"the run in the kernel {image.release}")
 
-def _inside(folder: Path) -> None:
-    """In the guest: make the run and leave the result or the error."""
-    from anabranch.errors import UserError
-    from anabranch.live import run_audited
-
-    settle(folder)
-    scenario, options = pickle.loads((folder / REQUEST).read_bytes())  # noqa: S301 - our own process wrote it
-    told = -_STEP
-
-    def progress(share: float) -> None:
-        nonlocal told
-        if share - told >= _STEP or share >= 1:
-            told = share
-            (folder / PROGRESS).write_text(f"{share:.3f}", "ascii")
-
-    try:
-        with piped(2):
-            result = run_audited(scenario, **options, trace="off", virtual_time=True, progress=progress)
-        answer: tuple[str, Any] = ("result", result)
-    except (UserError, RunFailedError, ValueError) as error:
-        answer = ("error", error)
-    new = folder / f"{ANSWER}.new"
-    new.write_bytes(pickle.dumps(answer))
-    new.rename(folder / ANSWER)
-
-
-if __name__ == "__main__":
-    _inside(Path(sys.argv[1]))
+    return run_audited(scenario, **options, trace="off", virtual_time=True, progress=progress, make=in_guest)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 _POLL_S = 0.05
 """Seconds of real time between two looks at the files."""
-_GRACE_S = 1.0
-"""Seconds of virtual time for the last output."""
 
 
 @contextlib.contextmanager
@@ -46,41 +42,6 @@ def passed_on(job: Path, **to: int) -> Iterator[None]:
     finally:
         is_over.set()
         thread.join()
-
-
-@contextlib.contextmanager
-def piped(*descriptors: int) -> Iterator[None]:
-    """In the guest: make descriptors pipes within the block.
-
-    A program that opens ``/dev/stderr`` would empty a file. The process must have one thread.
-    """
-    children = []
-    for descriptor in descriptors:
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.dup2(reader, 0)
-            os.dup2(descriptor, 1)
-            os.closerange(2, writer + 1)
-            while part := os.read(0, 1 << 16):
-                _write(1, part)
-            os._exit(0)
-        os.close(reader)
-        os.dup2(writer, descriptor)
-        os.close(writer)
-        children.append(child)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        for descriptor in descriptors:
-            os.dup2(nowhere, descriptor)
-        until = time.monotonic() + _GRACE_S
-        while children and time.monotonic() < until:
-            children = [child for child in children if os.waitpid(child, os.WNOHANG) == (0, 0)]
-            time.sleep(0.001)
 
 
 def _write(descriptor: int, part: bytes) -> None:

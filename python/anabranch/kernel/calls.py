@@ -1,0 +1,138 @@
+"""On the host: what a guest is asked to do, and its answer."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from anabranch import _engine
+from anabranch.capture import DIRECTIONS
+from anabranch.errors import RunFailedError
+from anabranch.kernel import inside
+from anabranch.kernel.machine import Ended, Job
+from anabranch.result import RETRANSMISSIONS, TABLES, KeptRun
+from anabranch.table import PlainColumn, Table
+
+_COMMAND = (sys.executable, "-I", "-S", inside.__file__, str(Job.INSIDE))
+"""Without ``site``, the interpreter starts sooner."""
+_ERRORS = {
+    error.__name__: error
+    for error in (
+        _engine.ScenarioError,
+        _engine.LiveUnavailableError,
+        _engine.UntraceableError,
+        RuntimeError,
+        ValueError,
+    )
+}
+
+
+def ask(
+    job: Job,
+    *,
+    call: tuple[Sequence[Any], Mapping[str, Any]] | None = None,
+    program: Sequence[str] = (),
+    for_programs: bool,
+    piped: Sequence[int] = (),
+    standard_input: str | None = None,
+    terminal: bool = False,
+) -> Sequence[str]:
+    """Leave a request in a job's folder, with this process's environment and working directory.
+
+    Args:
+        job: The job.
+        call: The arguments of a live run of the engine, and its keywords.
+        program: Instead: a program and its arguments.
+        for_programs: Whether the user's programs run in the guest. They write into folders; the engine does not.
+        piped: Descriptors that are pipes in the guest.
+        standard_input: The file that it reads, as the guest names it.
+        terminal: Whether the console is the terminal of the program.
+
+    Returns:
+        The command that answers in the guest.
+    """
+    try:
+        folder = os.getcwd()
+    except OSError:
+        # It was removed.
+        folder = None
+    keywords = call[1] if call else {}
+    request = {
+        "package": str(Path(inside.__file__).parents[2]),
+        "engine": _engine.__file__,
+        "environment": dict(os.environ),
+        "folder": folder,
+        "for_programs": for_programs,
+        "call": _plain(call),
+        "tables": [*TABLES, RETRANSMISSIONS],
+        "captures": [
+            (link, direction)
+            for link in dict.fromkeys(link for link, _ in (keywords.get("captures") or ([],))[0])
+            for direction in (None, *DIRECTIONS)
+        ],
+        "program": list(program),
+        "piped": list(piped),
+        "input": standard_input,
+        "terminal": terminal,
+    }
+    (job.folder / inside.REQUEST).write_bytes(marshal.dumps(request))
+    return _COMMAND
+
+
+def answer(job: Job, ended: Ended, told: str) -> KeptRun:
+    """The engine's run, of a guest that has ended.
+
+    Args:
+        job: The job.
+        ended: How the command ended.
+        told: What ended, for the message of a guest that left no answer.
+
+    Raises:
+        ScenarioError: What the engine raised there; this and the others are its own.
+        LiveUnavailableError: See there.
+        RuntimeError: See there.
+        ValueError: See there.
+        RunFailedError: There is no answer.
+    """
+    try:
+        kind, *content = marshal.loads((job.folder / inside.ANSWER).read_bytes())  # noqa: S302 - our own process wrote it
+    except (OSError, EOFError, ValueError, TypeError):
+        last = ended.err.strip().splitlines()[-1:] or ["it printed nothing"]
+        raise RunFailedError(f"{told} ended with status {ended.status}: {last[0]}") from None
+    if kind == "error":
+        name, arguments, parts = content
+        error = _ERRORS.get(name, RuntimeError)(*arguments)
+        vars(error).update(parts)
+        raise error
+    summary_json, tables, captures, left_out = content
+    return KeptRun(summary_json, _Tables(tables), captures, left_out)
+
+
+def _plain(value: Any) -> Any:
+    """A value of Python's types themselves: marshal takes a number of NumPy for octets."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_plain, value))
+    kinds = (kind for kind in (bool, int, float, str) if isinstance(value, kind))
+    return next(kinds, lambda same: same)(value)
+
+
+class _Tables(Mapping[str, Table]):
+    """Tables of the engine, made when they are read: they need NumPy, which takes half as long as a guest to start."""
+
+    def __init__(self, columns: Mapping[str, list[PlainColumn]]) -> None:
+        self._columns = columns
+
+    def __getitem__(self, name: str) -> Table:
+        return Table.of_engine(_engine.ArrowTable(self._columns[name]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
