@@ -1,6 +1,6 @@
 """Find the first packet at which a kernel in virtual time and the simulator differ.
 
-    python validation/kernel/first_difference.py SCENARIO [--kernel RELEASE] [--stack NAME] [--flow NAME] [--within 20e-6]
+    python validation/kernel/first_difference.py SCENARIO [--kernel RELEASE] [--stack NAME] [--flow NAME] [--within S]
 
 Both runs count time from the first data, with the send buffer that live applications have, so that what differs first
 is a mechanism of TCP. Prints the packets around it, the kernel's beside the simulator's.

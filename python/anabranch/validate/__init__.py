@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.validate.host_times import HostTimes, in_tick, with_host_times, with_written_buffers
+from anabranch.validate.host_times import HostTimes, in_parts_of_tick, with_host_times, with_written_buffers
 from anabranch.validate.keep import LiveRun
 from anabranch.validate.measure import (
     METRICS,
@@ -209,7 +209,7 @@ def compare(
         limits: Of live runs, past which they are tainted.
         keep: A directory of runs with the kernel's TCP: those that are there are not made again, new ones are kept.
         allow_tainted: Tainted live runs take the place of those that are missing, and mark the comparison.
-        engine: ``"live"``: two live runs for each seed. ``"kernel"``: one run in a kernel in virtual time.
+        engine: ``"live"``: two live runs for each seed. ``"kernel"``: two runs in a kernel in virtual time.
         kernel: The kernel, as of :func:`anabranch.kernel.images.chosen`.
         progress: Called with the share of the runs with the kernel's TCP that is made.
 
@@ -226,19 +226,23 @@ def compare(
         live = _live_runs(comparison, scenario, keep, limits, progress, allow_tainted=allow_tainted)
 
     plain = [scenario.run(seed=seed, digest=False) for seed in live]
+    # By seed what is simulated, each as often as hosts take other times.
     if engine == "kernel":
-        ours = as_in_guest(scenario, comparison.machine["kernel"])
-        simulations = {seed: in_tick(ours, number / seeds) for number, seed in enumerate(live)}
+        ours = iter(in_parts_of_tick(as_in_guest(scenario, comparison.machine["kernel"]), seeds * REPEATS))
+        simulations = {seed: [next(ours) for _ in range(REPEATS)] for seed in live}
         draws = 0
     else:
-        simulations = dict.fromkeys(live, scenario)
+        simulations = {seed: [scenario] for seed in live}
         draws = _draws([run.summary["engine_stats"]["events"] for run in plain])
-    simulated = {seed: simulate(run, seed, draws, times) for seed, run in simulations.items()}
 
-    def answer(controls: Callable[[str], str], most: int) -> dict[int, list[Figures]]:
-        changed = {seed: exchanged(run, controls) for seed, run in simulations.items()}
-        return {seed: simulate(run, seed, min(draws, most), times) for seed, run in changed.items()}
+    def answer(controls: Callable[[str], str] | None, most: int) -> dict[int, list[Figures]]:
+        answers: dict[int, list[Figures]] = {}
+        for seed, runs in simulations.items():
+            changed = [exchanged(run, controls) if controls else run for run in runs]
+            answers[seed] = [one for run in changed for one in simulate(run, seed, min(draws, most), times)]
+        return answers
 
+    simulated = answer(None, DRAWS)
     if live:
         other = answer(lambda kind: OTHERS.get(kind, OTHER_THAN_THESE), DRAWS)
         blind = [
@@ -299,10 +303,7 @@ def _in_kernels(
     kernel: str | None,
     progress: Callable[[float], None] | None,
 ) -> dict[int, list[Figures]]:
-    """Runs in kernels by seed, one each: a second one would be the same.
-
-    Flows begin at another part of a tick with each seed, which is chance on a real machine.
-    """
+    """Runs in kernels by seed. Those of one seed begin at other parts of a tick: what is chance on a real machine."""
     from anabranch.kernel.engine import image_of
     from anabranch.kernel.guests import Guests, Work
     from anabranch.limits import thread_count
@@ -312,27 +313,29 @@ def _in_kernels(
     release = f"{image.release}, {image.recipe}"
     first = int(scenario.resolve()["seed"])
     seeds = range(first, first + comparison.seeds)
-    files: dict[int, Path] = {}
-    made: dict[int, LiveRun] = {}
-    starts = {seed: in_tick(scenario, number / len(seeds)) for number, seed in enumerate(seeds)}
-    for seed in seeds if keep is not None else ():
-        about = kept.about(starts[seed].resolve(seed=seed), None, release)
-        files[seed] = kept.path(keep or Path(), Path(scenario.file).stem, about, seed, 0)
-        run = kept.read(files[seed])
-        if run is not None:
-            made[seed] = run
-    todo = [seed for seed in seeds if seed not in made]
-    work = (Work(starts[seed], seed) for seed in todo)
+    runs = [(seed, part) for seed in seeds for part in range(REPEATS)]
+    starts = dict(zip(runs, in_parts_of_tick(scenario, len(runs)), strict=True))
+    files: dict[tuple[int, int], Path] = {}
+    made: dict[tuple[int, int], LiveRun] = {}
+    for run in runs if keep is not None else ():
+        seed, part = run
+        about = kept.about(starts[run].resolve(seed=seed), None, release)
+        files[run] = kept.path(keep or Path(), Path(scenario.file).stem, about, seed, part)
+        found = kept.read(files[run])
+        if found is not None:
+            made[run] = found
+    todo = [run for run in runs if run not in made]
+    work = (Work(starts[run], run[0]) for run in todo)
     for at, future in Guests(kernel).side_by_side(work, thread_count(None, len(todo))):
-        seed = todo[at]
-        made[seed] = run = _measured(future.result())
-        if seed in files:
-            kept.write(files[seed], run)
+        run = todo[at]
+        made[run] = _measured(future.result())
+        if run in files:
+            kept.write(files[run], made[run])
         if progress is not None:
-            progress(len(made) / len(seeds))
+            progress(len(made) / len(runs))
     comparison.live_runs = len(made)
-    comparison.machine = made[first].machine
-    return {seed: [made[seed].figures] for seed in seeds}
+    comparison.machine = made[runs[0]].machine
+    return {seed: [made[seed, part].figures for part in range(REPEATS)] for seed in seeds}
 
 
 def _measured(made: LiveRunResult) -> LiveRun:

@@ -213,7 +213,7 @@ _UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9
 
 
 def with_written_buffers(changed: Scenario, scenario: Scenario) -> Scenario:
-    """``changed`` with applications that write as much as the buffer of a live run holds, as those of ``scenario`` do live."""
+    """``changed`` with applications that write as much at once as those of ``scenario`` do live."""
     from anabranch.live import first_send_buffer
     from anabranch.toml_text import write_key
 
@@ -225,16 +225,19 @@ def with_written_buffers(changed: Scenario, scenario: Scenario) -> Scenario:
     return changed
 
 
-def in_tick(scenario: Scenario, share: float) -> Scenario:
-    """The scenario with flows that begin at this share of a tick of the kernel's clock after their time."""
+def in_parts_of_tick(scenario: Scenario, parts: int) -> list[Scenario]:
+    """The scenario with flows that begin so many times as late as a tick of the kernel's clock has equal parts."""
     from anabranch.toml_text import write_key
 
-    changed = scenario
-    for name, flow in scenario.resolve()["resolved_scenario"]["flow"].items():
-        value, unit = flow["start"].split()
-        start = float(value) * _UNITS[unit] + share * TICK_US * 1e-6
-        changed = changed.set(f"flow.{write_key(name)}.start", f"{start:.9f} s")
-    return changed
+    starts = {name: flow["start"].split() for name, flow in scenario.resolve()["resolved_scenario"]["flow"].items()}
+    found = []
+    for part in range(parts):
+        changed = scenario
+        for name, (value, unit) in starts.items():
+            start = float(value) * _UNITS[unit] + part / parts * TICK_US * 1e-6
+            changed = changed.set(f"flow.{write_key(name)}.start", f"{start:.9f} s")
+        found.append(changed)
+    return found
 
 
 def with_host_times(scenario: Scenario, draws: int, times: HostTimes) -> list[Scenario]:

@@ -24,7 +24,7 @@ from anabranch.validate.judge import (
 from anabranch.validate.measure import RETRANSMITTED, SHARES
 
 _HEADINGS = ("scenario", "metric", "sim", "live", "error", "live against live", "other control", "blind formula", "")
-_OF_KERNELS = {"live": "kernel", "live against live": "between seeds"}
+_OF_KERNELS = {"live": "kernel", "live against live": "within a tick"}
 
 
 def is_of_kernels(comparisons: Sequence[Comparison]) -> bool:
@@ -72,7 +72,7 @@ def _values(metric: str, sim: dict[str, float], live: dict[str, float]) -> tuple
 def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """What a validation comes to, line by line."""
     told = summary(comparisons)
-    theirs = "runs of different seeds" if is_of_kernels(comparisons) else "live runs"
+    theirs = "runs of other parts of a tick" if is_of_kernels(comparisons) else "live runs"
     for metric, band in BANDS.items():
         if metric in told:
             figures = told[metric]
