@@ -249,6 +249,13 @@ impl<B: Body> ReceiveBuffer<B> {
         true
     }
 
+    /// Whether `start..end` touches nothing that waits: it is a block by itself.
+    #[must_use]
+    pub fn stands_alone(&self, start: Seq, end: Seq) -> bool {
+        let first = self.intervals.partition_point(|i| i.end < start);
+        self.intervals.get(first).is_none_or(|i| i.start > end)
+    }
+
     /// The parts of `from..to` that have not arrived.
     #[must_use]
     pub fn missing(&self, from: Seq, to: Seq) -> Vec<Range<Seq>> {
@@ -280,8 +287,8 @@ impl<B: Body> ReceiveBuffer<B> {
     }
 
     /// At most `room` blocks for an acknowledgment: the latest first, then those reported before
-    /// it (RFC 2018 §4), after a duplicate if there is one.
-    pub fn sack_blocks(&mut self, room: usize) -> (u8, [SackBlock; 4]) {
+    /// it (RFC 2018 §4), after a duplicate if there is one. `skip`: so many of the latest are left out.
+    pub fn sack_blocks(&mut self, room: usize, skip: usize) -> (u8, [SackBlock; 4]) {
         let mut blocks = [SackBlock::default(); 4];
         let mut n = 0;
         let room = room.min(4);
@@ -295,7 +302,7 @@ impl<B: Body> ReceiveBuffer<B> {
             n = 1;
         }
         let mut seen = [None; 4];
-        for seq in self.recent {
+        for seq in self.recent.into_iter().skip(skip) {
             let Some(interval) = self.around(seq) else {
                 continue;
             };
@@ -377,7 +384,7 @@ mod tests {
                 let new = seen[index(start)..index(start + len)].iter().any(|s| !s);
                 seen[index(start)..index(start + len)].fill(true);
                 prop_assert_eq!(buffer.insert(first + start, &stream(start, start + len)), new);
-                let (n, blocks) = buffer.sack_blocks(4);
+                let (n, blocks) = buffer.sack_blocks(4, 0);
                 prop_assert!(n >= 1);
                 // The first block holds the segment that just came (RFC 2018 §4).
                 let block = blocks[0];
@@ -428,8 +435,8 @@ mod tests {
         let mut buffer = ReceiveBuffer::default();
         buffer.insert(first + 10, &stream(10, 20));
         buffer.note_duplicate(first + 1, first + 5);
-        let (n, blocks) = buffer.sack_blocks(3);
+        let (n, blocks) = buffer.sack_blocks(3, 0);
         assert_eq!((n, blocks[0]), (2, SackBlock { left: 1, right: 5 }));
-        assert_eq!(buffer.sack_blocks(3).0, 1);
+        assert_eq!(buffer.sack_blocks(3, 0).0, 1);
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct Reports {
     waiting: u32,
     /// Until when they wait at the latest.
     until: Instant,
+    /// The acknowledgment that leaves now is without the latest block.
+    withheld: bool,
 }
 
 impl Default for Reports {
@@ -40,6 +42,7 @@ impl Default for Reports {
             at_once: 0,
             waiting: 0,
             until: Instant::START,
+            withheld: false,
         }
     }
 }
@@ -147,6 +150,7 @@ impl<B: Body> Receiver<B> {
                 end.since(start)
             };
             let grows = self.receive().grows_latest(start, end);
+            let alone = self.receive().stands_alone(start, end);
             let new = self.receive().insert(start, &body);
             if !new {
                 self.stats.duplicate_segments += 1;
@@ -158,7 +162,7 @@ impl<B: Body> Receiver<B> {
                 self.grow_receive_window(segment, before);
             }
             if new {
-                self.report_out_of_order(now, grows, rtt);
+                self.report_out_of_order(now, (grows, alone), rtt);
             } else {
                 // RFC 2883 §4: with the very next acknowledgment.
                 self.ack.at_once();
@@ -212,8 +216,14 @@ impl<B: Body> Receiver<B> {
     /// ([`Receiver::sack_compression`](crate::policy::Receiver::sack_compression)).
     ///
     /// What waits is reported when a block changes that is none of the two that changed last (`grows`: it is one of them), for an
-    /// acknowledgment has room for three and says nothing of others.
-    fn report_out_of_order(&mut self, now: Instant, grows: bool, rtt: &RttEstimator) {
+    /// acknowledgment has room for three and says nothing of others. It is reported without a block that is new
+    /// (`alone`), which the next acknowledgment has.
+    fn report_out_of_order(
+        &mut self,
+        now: Instant,
+        (grows, alone): (bool, bool),
+        rtt: &RttEstimator,
+    ) {
         let Some(compression) = self
             .settings
             .receiver
@@ -250,11 +260,18 @@ impl<B: Body> Receiver<B> {
         }
         reports.waiting += 1;
         if reports.waiting >= compression.reports || (!grows && reports.waiting > 1) {
+            reports.withheld = !grows && alone;
             self.ack.at_once();
         } else {
             self.ack.by(reports.until);
             reports.until = self.ack.deadline();
         }
+    }
+
+    /// Blocks that the acknowledgment that leaves now is without, of the latest.
+    pub(super) fn take_withheld(&mut self) -> usize {
+        let extras = self.cold.extras.as_mut();
+        usize::from(extras.is_some_and(|extras| std::mem::take(&mut extras.reports.withheld)))
     }
 
     #[expect(

@@ -41,7 +41,8 @@ impl<B: Body> Receiver<B> {
         }
         let before = place.options.size();
         let room = (self.option_room() - before - 4) / 8;
-        let (n, blocks) = self.receive().sack_blocks(room as usize);
+        let skip = self.take_withheld();
+        let (n, blocks) = self.receive().sack_blocks(room as usize, skip);
         if n == 0 {
             return 0;
         }
