@@ -25,16 +25,18 @@ class Arrival(NamedTuple):
         size: Bytes of the IP packet.
         flow: Its flow.
         ecn: Its ECN field.
+        dscp: Its differentiated services code point.
     """
 
     at_ns: int
     size: int
     flow: int
     ecn: int
+    dscp: int = 0
 
 
 def _train(
-    draw: random.Random, span_ms: tuple[float, float], every_us: float, packet: tuple[int, int, int]
+    draw: random.Random, span_ms: tuple[float, float], every_us: float, packet: tuple[int, ...]
 ) -> Iterator[Arrival]:
     """Packets of one flow, ``every_us`` apart on average: each gap is half to one and a half of that."""
     at, end = int(span_ms[0] * MS), int(span_ms[1] * MS)

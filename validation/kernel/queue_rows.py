@@ -38,6 +38,7 @@ class Row:
         shape: The arrivals.
         law: Parameters of the model of the discipline, if there is one.
         shapes: Whether the discipline is its own shaper, without a link below.
+        hosts: Source and destination of each flow; its own ones if empty.
     """
 
     qdisc: str
@@ -45,6 +46,7 @@ class Row:
     shape: str
     law: Settings | Red | None = None
     shapes: bool = False
+    hosts: tuple[tuple[int, int], ...] = ()
 
     @property
     def name(self) -> str:

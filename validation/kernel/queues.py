@@ -80,15 +80,15 @@ def there(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return outcomes
 
 
-def case(tc: Sequence[str], packets: Sequence[Arrival]) -> dict[str, Any]:
-    """A case of the feeder."""
-    return {"tc": list(tc), "arrivals": packets, "drain_ns": DRAIN_NS}
+def case(tc: Sequence[str], packets: Sequence[Arrival], hosts: Sequence[tuple[int, int]] = ()) -> dict[str, Any]:
+    """A case of the feeder; ``hosts`` are the source and the destination of each flow, its own ones if left out."""
+    return {"tc": list(tc), "arrivals": packets, "drain_ns": DRAIN_NS, "hosts": hosts}
 
 
 def of_linux(rows: Sequence[Row]) -> list[Decisions]:
     """Decisions of the kernel's queues."""
     packets = [arrivals(row.shape) for row in rows]
-    outcomes = there([case(row.tc, packet) for row, packet in zip(rows, packets, strict=True)])
+    outcomes = there([case(row.tc, packet, row.hosts) for row, packet in zip(rows, packets, strict=True)])
     return [_linux(outcome, packet) for outcome, packet in zip(outcomes, packets, strict=True)]
 
 
@@ -113,6 +113,7 @@ def of_ours(rows: Sequence[Row], seeds: Iterable[int] = repeat(1)) -> list[Decis
             "rate": None if row.shapes else RATE,
             "seed": seed,
             "arrivals": packet,
+            "hosts": row.hosts,
         }
         for row, packet, seed in zip(rows, packets, seeds, strict=False)
     ]
