@@ -82,6 +82,8 @@ class Waiting:
     last: float = 1.0
     others: Callable[[], int] = lambda: 0
     """Bytes that wait in other lines."""
+    margin: float = math.inf
+    """The least distance in nanoseconds of a time from one that decided."""
 
     def push(self, number: int) -> None:
         """A packet joins."""
@@ -94,18 +96,23 @@ class Waiting:
         self.bytes -= self.arrivals[number].size
         return number
 
+    def _reached(self, now: float, at: float) -> bool:
+        self.margin = min(self.margin, abs(now - at))
+        return now >= at
+
     def _take(self, now: float) -> tuple[int | None, bool]:
         """RFC 8289 §5.6."""
         if not self.line:
             self.first_above = math.inf
             return None, False
         number = self.pop()
-        if now - self.arrivals[number].at_ns < self.settings.target or self.bytes + self.others() <= self.settings.mtu:
+        waited = self._reached(now, self.arrivals[number].at_ns + self.settings.target)
+        if not waited or self.bytes + self.others() <= self.settings.mtu:
             self.first_above = math.inf
         elif self.first_above == math.inf:
             self.first_above = now + self.settings.interval
         else:
-            return number, now >= self.first_above
+            return number, self._reached(now, self.first_above)
         return number, False
 
     def _control_law(self, at: float) -> float:
@@ -136,7 +143,7 @@ class Waiting:
             self.dropping = False
         elif self.dropping:
             self.dropping = above
-            while number is not None and self.dropping and now >= self.drop_next:
+            while number is not None and self.dropping and self._reached(now, self.drop_next):
                 self.count += 1
                 self.last = self.settings.root(self.count, self.last)
                 marked = self._marks(number)
@@ -168,6 +175,11 @@ class Codel:
     def __len__(self) -> int:
         return len(self._waiting.line)
 
+    @property
+    def margin(self) -> float:
+        """How many nanoseconds decide at least."""
+        return self._waiting.margin
+
     def enqueue(self, number: int) -> None:
         """A packet arrives."""
         if len(self) < self._waiting.settings.limit:
@@ -194,6 +206,11 @@ class FqCodel:
 
     def __len__(self) -> int:
         return sum(len(flow.line) for flow in self._flows.values())
+
+    @property
+    def margin(self) -> float:
+        """How many nanoseconds decide at least."""
+        return min(flow.margin for flow in self._flows.values())
 
     def enqueue(self, number: int) -> None:
         """RFC 8290 §4.1."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "validation"))
 
 from anabranch.errors import RunFailedError, UserError  # noqa: E402
-from anabranch.kernel.images import chosen  # noqa: E402
+from anabranch.kernel.images import VARIABLE, chosen  # noqa: E402
 from anabranch.kernel.machine import Job  # noqa: E402
 
 from comparison.pages import fill  # noqa: E402
@@ -36,6 +37,8 @@ PAGE = ROOT / "docs/validation/kernel-queues.md"
 DATA = ROOT / "validation/data/kernel-queues.json"
 FEED = Path(__file__).with_name("feed.py")
 BUILD = ("cargo", "build", "--quiet", "--locked", "-p", "anabranch-path", "--example", "decisions")
+KERNEL = "6.12"
+"""The release that the page is about, unless ``ANABRANCH_KERNEL`` names another one."""
 DRAIN_NS = 3 * 10**9
 NEAR_NS = 2_000
 """Times that are this near are equal: an arrival in the guest is late by about 1.3 µs."""
@@ -67,7 +70,7 @@ def there(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         UserError: There is no kernel.
         RunFailedError: The kernel or a command in it failed.
     """
-    image = chosen()
+    image = chosen(os.environ.get(VARIABLE) or KERNEL)
     with Job() as job:
         (job.folder / "cases.json").write_text(json.dumps(cases), "utf-8")
         ended = job.run(image, [sys.executable, str(FEED), str(Job.INSIDE)])

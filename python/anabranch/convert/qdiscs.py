@@ -182,9 +182,9 @@ def _red(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
     most = given.get("max") or (given["min"] * 3 if "min" in given else given["limit"] // 4)
     least = given.get("min") or most // 3
     packet = given.get("avpkt") or 1000
-    if not 0 < least < most:
+    if not 0 < least <= most:
         raise text.error(
-            qdisc.at, f"red has the thresholds {least} and {most} bytes; a max above a min above 0 was expected"
+            qdisc.at, f"red has the thresholds {least} and {most} bytes; a max not below a min above 0 was expected"
         )
     if "nodrop" in given:
         notes.lost("nodrop of red: a queue above its maximum drops", text.where(qdisc.places["nodrop"]))
@@ -192,7 +192,8 @@ def _red(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
         "kind": "red",
         "limit": "unlimited" if given["limit"] >= UNLIMITED else f"{given['limit']} bytes",
         "min_threshold": f"{least} bytes",
-        "max_threshold": f"{most} bytes",
+        # With one threshold for both RED marks every packet above it, as DCTCP wants it; the average has whole bytes.
+        "max_threshold": f"{max(most, least + 1)} bytes",
         "max_probability": given.get("probability", 0.02),
         "weight": _weight(qdisc, text, least, most, packet),
         "scale_by_size": False,

@@ -280,7 +280,11 @@ impl Tin {
             self.packets -= 1;
             let delay = cx.now.saturating_since(item.arrived);
             let signals = queue.cobalt.signals(&self.cobalt, cx.now, delay);
-            let mut drops = signals && !cx.mark(&mut item);
+            let mut drops = signals;
+            if signals && cx.mark(&mut item) {
+                queue.cobalt.marked(cx.now);
+                drops = false;
+            }
             let probability = queue.cobalt.blue.probability();
             if probability > 0.0 {
                 *draws += 1;
