@@ -227,6 +227,14 @@ def test_what_tc_shows_is_read_with_its_statistics() -> None:
     assert forward["impair"] == [{"kind": "bernoulli-loss", "rate": 0.01}]
 
 
+def test_overhead_of_htb_is_noted() -> None:
+    _, notes = read(
+        "tc qdisc add dev e root handle 1: htb default 1\n"
+        "tc class add dev e parent 1: classid 1:1 htb rate 1mbit overhead 14 linklayer adsl\n"
+    )
+    assert [word in note for word, note in zip(("overhead", "linklayer"), notes, strict=True)] == [True, True]
+
+
 def test_cake_shapes_in_place_of_the_link() -> None:
     """A netem with a higher rate above it has a queue then, and one with a lower rate leaves it none."""
     above = "tc qdisc add dev e root handle 1: netem delay 10ms rate {}\ntc qdisc add dev e parent 1:1 cake bandwidth 5mbit\n"

@@ -106,9 +106,19 @@ def _sizes(draw: random.Random) -> Iterator[Arrival]:
 
 def _dctcp(draw: random.Random) -> Iterator[Arrival]:
     """Bursts of two flows, and rests in which the queue empties."""
-    for start in range(0, 1000, 50):
-        yield from _train(draw, (start, start + 30), 1700, (1500, 0, ECT0))
-        yield from _train(draw, (start, start + 30), 1500, (1500, 1, ECT0))
+    for start in range(0, 980, 70):
+        for flow in range(2):
+            yield from _train(draw, (start, start + 30), 1000, (1500, flow, ECT0))
+
+
+def _six(draw: random.Random) -> Iterator[Arrival]:
+    for flow in range(6):
+        yield from _train(draw, (0, 1500), 3000, (1500, flow, ECT0))
+
+
+def _classes(draw: random.Random) -> Iterator[Arrival]:
+    for flow, dscp in enumerate((0, 8, 34, 46)):
+        yield from _train(draw, (0, 1500), 1500, (1500, flow, ECT0, dscp))
 
 
 def _flood(draw: random.Random) -> Iterator[Arrival]:
@@ -136,7 +146,7 @@ def _tens(draw: random.Random) -> Iterator[Arrival]:
 SHAPES: dict[str, Callable[[random.Random], Iterator[Arrival]]] = {
     "overload": _overload, "capable": _capable, "bursts": _bursts, "gaps": _gaps, "two-flows": _two_flows,
     "sparse": _sparse, "ecn": _ecn, "small": _small, "light": _light, "steady": _steady, "even": _even, "tens": _tens,
-    "crowd": _crowd, "sizes": _sizes, "dctcp": _dctcp, "flood": _flood,
+    "crowd": _crowd, "sizes": _sizes, "dctcp": _dctcp, "flood": _flood, "six": _six, "classes": _classes,
 }  # fmt: skip
 
 

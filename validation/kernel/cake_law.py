@@ -1,9 +1,10 @@
 """CAKE as its sources describe it: COBALT on every flow, and turns of flows.
 
 COBALT is described by its author (codel list, 24 May 2016; cake list, 24 October 2018): the schedule of CoDel counts up
-with each signal above the target and down without signals below it, and the last packet of a queue is never dropped. The rest
-is measured: a new queue's first schedule begins at once, a later one after an interval over the root of the count; nothing is
-signalled below the time of four packets; target and interval grow at low rates.
+with each signal above the target and down without signals below it, and a queue's last packet is never dropped. The
+rest is measured: a new queue's first schedule begins at once, a later one after an interval over the root of the count;
+nothing is signalled below the time of four packets; target and interval grow at low rates; a mark leaves no signals to
+catch up with.
 """
 
 from __future__ import annotations
@@ -28,11 +29,16 @@ def tabled(count: int, last: float) -> float:
 
 @dataclass(frozen=True)
 class Settings:
-    """Parameters, in nanoseconds and bits per nanosecond."""
+    """Parameters, in nanoseconds and bits per nanosecond.
+
+    Attributes:
+        spares_last: Whether a queue's last packet is never dropped.
+    """
 
     rate: float
     rtt: float = 100_000_000
     root: Root = exact
+    spares_last: bool = True
 
     @property
     def target(self) -> float:
@@ -156,6 +162,6 @@ class Cake:
                 flow.marked(now)
                 if ecn != CE:
                     self.marked.add(number)
-            if not signals or ecn != NOT_ECT or not flow.line:
+            if not signals or ecn != NOT_ECT or (self._settings.spares_last and not flow.line):
                 return number
         return None

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 from kernel.arrivals import CE, NOT_ECT, Arrival
 
@@ -255,20 +256,46 @@ class FqCodel:
         return None
 
 
-def run(queue: Codel | FqCodel, arrivals: Sequence[Arrival], bits_per_ns: float) -> dict[int, float]:
-    """When each packet leaves that leaves: the start of its transmission in nanoseconds."""
+class Queue(Protocol):
+    """A model of a discipline."""
+
+    marked: set[int]
+
+    @property
+    def margin(self) -> float:
+        """The least distance in nanoseconds of a time from one that decided."""
+
+    def __len__(self) -> int: ...
+
+    def enqueue(self, number: int) -> None:
+        """A packet arrives."""
+
+    def dequeue(self, now: float) -> int | None:
+        """The link is free."""
+
+
+def run(queue: Queue, arrivals: Sequence[Arrival], bits_per_ns: float, *, in_vain: bool) -> dict[int, float]:
+    """When each packet leaves that leaves: the start of its transmission in nanoseconds.
+
+    Args:
+        queue: The model.
+        arrivals: The packets.
+        bits_per_ns: The rate of the link.
+        in_vain: Whether the link asks an empty queue for a packet. HTB and CAKE's shaper do not.
+    """
     left: dict[int, float] = {}
-    free = 0.0
+    free, is_busy = 0.0, False
 
     def send(now: float) -> None:
-        nonlocal free
-        number = queue.dequeue(now)
+        nonlocal free, is_busy
+        number = queue.dequeue(now) if in_vain or len(queue) else None
+        is_busy = number is not None
         if number is not None:
             left[number] = now
             free = now + arrivals[number].size * 8 / bits_per_ns
 
     for number, arrival in enumerate(arrivals):
-        while len(queue) and free < arrival.at_ns:
+        while is_busy and free < arrival.at_ns:
             send(free)
         queue.enqueue(number)
         if free <= arrival.at_ns:

@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel import cake_law
 from kernel.arrivals import Arrival
-from kernel.codel_law import Codel, FqCodel, Settings, newton, run
+from kernel.codel_law import Codel, FqCodel, Queue, Settings, newton, run
 from kernel.red_law import Red
 
 RATE = "12 Mbit/s"
@@ -70,10 +70,11 @@ class Row:
         if self.law is None:
             return None
         queue = self.model(arrivals, linux=linux)
-        left = run(queue, arrivals, self.law.rate if isinstance(self.law, cake_law.Settings) else BITS_PER_NS)
+        rate = self.law.rate if isinstance(self.law, cake_law.Settings) else BITS_PER_NS
+        left = run(queue, arrivals, rate, in_vain=not (linux or self.shapes))
         return left, queue.marked
 
-    def model(self, arrivals: Sequence[Arrival], *, linux: bool) -> Codel | FqCodel | cake_law.Cake:
+    def model(self, arrivals: Sequence[Arrival], *, linux: bool) -> Queue:
         """The model of a discipline of the CoDel family, without packets."""
         law = self.law
         if isinstance(law, cake_law.Settings):
@@ -143,7 +144,7 @@ def _red() -> list[Row]:
 
 
 def _cake() -> list[Row]:
-    """CAKE, which shapes by itself. Several flows at 6 Mbit/s: chance, by which Linux rounds turns, does not matter there."""
+    """CAKE, which shapes by itself. Several flows at 6 Mbit/s: chance, by which Linux rounds turns, decides nothing."""
 
     def rows(words: str, queue: Mapping[str, Any], shapes: str, law: cake_law.Settings | None) -> list[Row]:
         tin = {"kind": "cake", "diffserv": "besteffort", "isolation": "flows"}
@@ -195,7 +196,7 @@ def _threshold() -> list[Row]:
 
 ROWS = (*_fifo(), *_codel(), *_fq_codel(), *_red(), *_threshold(), *_cake())
 
-PIE: Mapping[str, Any] = {"kind": "pie", "derandomize": True, "update_interval": "30 ms"}
+PIE: dict[str, Any] = {"kind": "pie", "derandomize": True, "update_interval": "30 ms"}
 """With Linux's spacing of drops, and the interval of updates that it has at 100 Hz."""
 
 CHANCE = (

@@ -29,7 +29,7 @@ from anabranch.kernel.images import VARIABLE, chosen  # noqa: E402
 from anabranch.kernel.machine import Job  # noqa: E402
 
 from comparison.pages import fill  # noqa: E402
-from kernel import netem_rows  # noqa: E402
+from kernel import netem_rows, share_rows  # noqa: E402
 from kernel.arrivals import CE, Arrival, arrivals  # noqa: E402
 from kernel.queue_rows import CHANCE, RATE, ROWS, Row  # noqa: E402
 
@@ -162,7 +162,12 @@ def record(row: Row, decisions: Decisions) -> dict[str, str]:
 
 
 def records(
-    rows: Sequence[Row], linux: Sequence[Decisions], ours: Sequence[Decisions], netem: Sequence[Mapping[str, Any]]
+    rows: Sequence[Row],
+    linux: Sequence[Decisions],
+    ours: Sequence[Decisions],
+    netem: Sequence[Mapping[str, Any]],
+    shared: Sequence[Decisions],
+    drawn: Sequence[Decisions],
 ) -> str:
     """The file of recorded decisions: a line for each row and side, and for each line of netem without draws."""
     lines = []
@@ -173,6 +178,12 @@ def records(
         if not of.draws:
             arrived = ranges({number for number, _, _ in outcome["left"]})
             lines.append(json.dumps({"row": of.name, "side": "linux", "arrived": arrived}))
+    for row, decisions in zip(share_rows.ROWS, shared, strict=True):
+        shares = " ".join(map(str, share_rows.shares(row, decisions)))
+        lines.append(json.dumps({"row": row.name, "side": "linux", "shares": shares}))
+    for row, decisions in zip(CHANCE, drawn, strict=True):
+        seconds = " ".join(f"{share:.4f},{delay:.2f}" for share, delay in windows(row, decisions))
+        lines.append(json.dumps({"row": row.name, "side": "linux", "seconds": seconds}))
     return "[\n" + ",\n".join(lines) + "\n]\n"
 
 
@@ -220,14 +231,16 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-REPEATS = 1
-"""Runs of a discipline of Linux that draws."""
 SEEDS = 20
-"""Runs of ours beside it."""
+"""Runs of ours beside one of Linux where a discipline draws."""
 
 
-def windows(row: Row, decisions: Decisions) -> list[tuple[float, float]]:
-    """For each second of arrivals: the share dropped, and the mean queueing delay of the others in milliseconds."""
+Window = tuple[float, float]
+"""The share dropped, and the mean queueing delay of the others in milliseconds."""
+
+
+def windows(row: Row, decisions: Decisions) -> list[Window]:
+    """A window for each second of arrivals."""
     packets = arrivals(row.shape)
     found = []
     for second in range(packets[-1].at_ns // 10**9 + 1):
@@ -239,40 +252,53 @@ def windows(row: Row, decisions: Decisions) -> list[tuple[float, float]]:
     return found
 
 
-def chance(row: Row, linux: Sequence[Decisions], ours: Sequence[Decisions]) -> Iterable[list[str]]:
+def chance(row: Row, linux: Sequence[Window], ours: Sequence[Decisions]) -> Iterable[list[str]]:
     """The cells of a discipline that draws, a row for each second."""
-    theirs, mine = ([windows(row, decisions) for decisions in runs] for runs in (linux, ours))
-    for second in range(len(theirs[0])):
+    mine = [windows(row, decisions) for decisions in ours]
+    for second, window in enumerate(linux):
         cells = [f"`{row.qdisc}`", f"{second} to {second + 1} s"]
         for value, shown in ((0, "{:.1%}"), (1, "{:.1f} ms")):
-            for runs in (theirs, mine):
-                of = sorted(run[second][value] for run in runs)
-                cells.append(" to ".join(shown.format(end) for end in dict.fromkeys((of[0], of[-1]))))
+            of = sorted(run[second][value] for run in mine)
+            cells += [shown.format(window[value]), f"{shown.format(of[0])} to {shown.format(of[-1])}"]
         yield cells
 
 
 CHANCE_HEAD = ("queue", "arrivals", "dropped: Linux", "here", "queueing delay: Linux", "here")
 
 
-def parts(linux: Sequence[Decisions], ours: Sequence[Decisions], netem: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def parts(
+    linux: Sequence[Decisions],
+    ours: Sequence[Decisions],
+    netem: Sequence[Mapping[str, Any]],
+    shared: Sequence[Decisions],
+    drawn: Sequence[Decisions],
+) -> dict[str, str]:
     """The generated parts of the page.
 
     Args:
         linux: Decisions of the kernel in the rows.
         ours: Decisions of the simulator in the rows.
         netem: Outcomes of the lines of netem in the kernel.
+        shared: Decisions of the kernel in the rows of shares.
+        drawn: Decisions of the kernel in the rows of chance.
     """
-    drawn = of_linux([row for row in CHANCE for _ in range(REPEATS)])
     lines = netem_rows.LINES
     cells: list[list[str]] = []
     for number, row in enumerate(CHANCE):
         mine = of_ours([row] * SEEDS, range(1, SEEDS + 1))
-        cells += chance(row, drawn[REPEATS * number : REPEATS * (number + 1)], mine)
+        cells += chance(row, windows(row, drawn[number]), mine)
     converted = (
         netem_rows.cells(row, outcome, netem_rows.ours(row)) for row, outcome in zip(lines, netem, strict=True)
     )
     return {
         "rows": table(HEAD, (line(*of) for of in zip(ROWS, linux, ours, strict=True))),
+        "shares": table(
+            share_rows.HEAD,
+            (
+                share_rows.cells(row, *(share_rows.shares(row, side) for side in sides))
+                for row, *sides in zip(share_rows.ROWS, shared, of_ours(share_rows.ROWS), strict=True)
+            ),
+        ),
         "chance": table(CHANCE_HEAD, cells),
         "netem": table(netem_rows.HEAD, converted),
     }
@@ -290,14 +316,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         linux, ours = of_linux(ROWS), of_ours(ROWS)
         netem = there([case(of.tc, arrivals(of.shape)) for of in netem_rows.LINES])
-        made = parts(linux, ours, netem)
+        shared, drawn = of_linux(share_rows.ROWS), of_linux(CHANCE)
+        made = parts(linux, ours, netem, shared, drawn)
     except (UserError, RunFailedError, RuntimeError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if not (options.write or options.check):
         print("\n\n".join(made.values()))
         return 0
-    new = {PAGE: fill(PAGE.read_text("utf-8"), made, str(PAGE)), DATA: records(ROWS, linux, ours, netem)}
+    new = {PAGE: fill(PAGE.read_text("utf-8"), made, str(PAGE)), DATA: records(ROWS, linux, ours, netem, shared, drawn)}
     stale = [path for path, text in new.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in stale:
         if options.write:

@@ -243,6 +243,12 @@ def _apply(cursor: Cursor, placed: tuple[Word, bool], device: _Device, notes: No
     device.queue, device.queue_at = qdiscs.queue(found, text, notes), kind.at
 
 
+_HTB_LOST = {
+    "burst": "a link has no token bucket", "cburst": "a link has no token bucket",
+    **dict.fromkeys(("mpu", "overhead", "linklayer"), "a packet takes its own bytes"),
+}  # fmt: skip
+
+
 def _class(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes) -> None:
     """A class of htb: its rate is the interface's."""
     device, rate = None, None
@@ -254,10 +260,10 @@ def _class(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes
             given = cursor.take("a rate")
             # With both, a class that is alone gets its ceiling.
             rate = (tc_units.rate(cursor.text, given), given.at)
-        elif word.text in ("burst", "cburst", "parent", "classid", "prio", "quantum", "mtu", "mpu", "overhead"):
+        elif word.text in (*_HTB_LOST, "parent", "classid", "prio", "quantum", "mtu"):
             cursor.take("a value")
-            if word.text in ("burst", "cburst"):
-                notes.lost(f"{word.text} of htb: a link has no token bucket", cursor.text.where(word.at))
+            if word.text in _HTB_LOST:
+                notes.lost(f"{word.text} of htb: {_HTB_LOST[word.text]}", cursor.text.where(word.at))
     if device is None or rate is None:
         return
     devices.setdefault(f"{place} {device}".strip(), _Device(rate[1])).rates.append(rate)
