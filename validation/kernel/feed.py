@@ -38,8 +38,8 @@ _SO_TIMESTAMPNS, _SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _ETH_P_IP, _ETH_P_ALL, _PACKE
 _PR_SET_TIMERSLACK = 29
 _HEADERS = 28
 _BUFFER = 1 << 29
-BEGIN_S = 1
-"""Seconds from the making of the discipline to time 0 of the arrivals."""
+BEGIN_S = 2
+"""Seconds to time 0 of the arrivals, up to one less. PIE first updates half a second after it is made."""
 
 
 def packet(number: int, arrival: list[int], hosts: list[int]) -> bytes:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from itertools import repeat
 from pathlib import Path
@@ -107,8 +108,6 @@ def of_ours(rows: Sequence[Row], seeds: Iterable[int] = repeat(1)) -> list[Decis
     Raises:
         RuntimeError: Cargo or the program failed.
     """
-    target = json.loads(_output(["cargo", "metadata", "--no-deps", "--format-version", "1"]))["target_directory"]
-    _output(BUILD)
     packets = [arrivals(row.shape) for row in rows]
     cases = [
         {
@@ -120,8 +119,16 @@ def of_ours(rows: Sequence[Row], seeds: Iterable[int] = repeat(1)) -> list[Decis
         }
         for row, packet, seed in zip(rows, packets, seeds, strict=False)
     ]
-    decided = json.loads(_output([f"{target}/debug/examples/decisions"], json.dumps(cases)))
+    decided = json.loads(_output([_program()], json.dumps(cases)))
     return [_ours(decisions, packet) for decisions, packet in zip(decided, packets, strict=True)]
+
+
+@cache
+def _program() -> str:
+    """The program that runs our queues, built."""
+    target = json.loads(_output(["cargo", "metadata", "--no-deps", "--format-version", "1"]))["target_directory"]
+    _output(BUILD)
+    return f"{target}/debug/examples/decisions"
 
 
 def _ours(decisions: Sequence[Mapping[str, Any]], packets: Sequence[Arrival]) -> Decisions:

@@ -15,7 +15,7 @@
 //! - `tc-pie(8)` has integers for `alpha` and `beta` and `bytemode`, and always spaces drops (§5.4), which is `derandomize`
 //!   here.
 //! - Linux updates by a timer of its clock's ticks: `tupdate` rounded up, and one tick more. 15 ms are 30 ms at 100 Hz and
-//!   20 ms at 250 Hz (measured: `docs/validation/kernel-queues.md`).
+//!   20 ms at 250 Hz. Its first update comes half a second after it is set up (measured: `docs/validation/kernel-queues.md`).
 //!
 //! # Not implemented
 //! - Setting PIE inactive while the queue is short (§5.3); probabilities by packet size.
