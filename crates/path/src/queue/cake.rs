@@ -151,7 +151,6 @@ impl Diffserv {
             matches!(dscp, 44 | 46 | 48 | 56)
         }
         match self {
-            Self::Besteffort => 0,
             Self::Diffserv3 | Self::Diffserv4 if is_bulk(dscp) => 1,
             Self::Diffserv3 if is_voice(dscp) || dscp == 4 => 2,
             // CS4 and CS5 too.
@@ -165,7 +164,7 @@ impl Diffserv {
             {
                 2
             }
-            Self::Diffserv3 | Self::Diffserv4 => 0,
+            Self::Besteffort | Self::Diffserv3 | Self::Diffserv4 => 0,
         }
     }
 }

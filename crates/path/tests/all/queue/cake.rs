@@ -412,10 +412,10 @@ fn an_overfull_set_shares_its_queues() {
 }
 
 /// When packets that are not ECN-capable are dropped, in milliseconds.
-fn drops(params: &Params, arrivals: impl IntoIterator<Item = (f64, u32)>) -> Vec<f64> {
+fn drops(params: &Params, arrivals: impl IntoIterator<Item = (u64, u32)>) -> Vec<f64> {
     let arrivals = arrivals
         .into_iter()
-        .map(|(ms, flow)| decisions::Arrival((ms * 1e6).round() as u64, 1500, flow, 0, 0))
+        .map(|(us, flow)| decisions::Arrival(1_000 * us, 1500, flow, 0, 0))
         .collect();
     let decided = decisions::decide(&decisions::Case {
         queue: Config::Cake(params.clone()),
@@ -433,16 +433,16 @@ fn drops(params: &Params, arrivals: impl IntoIterator<Item = (f64, u32)>) -> Vec
     drops
 }
 
-/// One flow at 1.33 times a rate of 12 Mbit/s.
-fn overload(from_ms: f64, to_ms: f64) -> impl Iterator<Item = (f64, u32)> {
-    let packets = ((to_ms - from_ms) / 0.75) as u32;
-    (0..packets).map(move |k| (from_ms + f64::from(k) * 0.75 + 0.1, 0))
+/// One flow at 1.33 times a rate of 12 Mbit/s, from one millisecond to another.
+fn overload(from_ms: u64, to_ms: u64) -> impl Iterator<Item = (u64, u32)> {
+    let packets = (to_ms - from_ms) * 4 / 3;
+    (0..packets).map(move |k| (from_ms * 1_000 + k * 750 + 100, 0))
 }
 
 /// COBALT: the first signal follows the first delay above the target. CoDel would wait for an interval of 100 ms.
 #[test]
 fn the_first_signal_does_not_wait_for_an_interval() {
-    let drops = drops(&shaped(12), overload(0.0, 400.0));
+    let drops = drops(&shaped(12), overload(0, 400));
     assert!((15.0..30.0).contains(&drops[0]), "{}", drops[0]);
     let gap = drops[2] - drops[1];
     assert!(
@@ -455,16 +455,17 @@ fn the_first_signal_does_not_wait_for_an_interval() {
 /// them waits for an interval. CoDel would begin anew after both, or go on after both.
 #[test]
 fn the_signal_schedule_runs_back_below_the_target() {
-    let first = |pause: f64| {
-        let second = 1_000.0 + pause;
-        let load = overload(0.0, 600.0).chain(overload(second, second + 400.0));
+    let first = |pause: u32| {
+        let second = 1_000 + pause;
+        let load = overload(0, 600).chain(overload(second.into(), u64::from(second) + 400));
         let drops = drops(&shaped(12), load);
+        let second = f64::from(second);
         let after: Vec<f64> = drops.into_iter().filter(|at| *at >= second).collect();
         (after[0] - second, after[1] - after[0])
     };
-    let (wait, gap) = first(0.0);
+    let (wait, gap) = first(0);
     assert!(wait < 50.0 && gap < 35.0, "{wait}, {gap}");
-    let (wait, gap) = first(9_000.0);
+    let (wait, gap) = first(9_000);
     assert!(wait > 100.0 && gap > 65.0, "{wait}, {gap}");
 }
 
@@ -473,7 +474,7 @@ fn the_signal_schedule_runs_back_below_the_target() {
 fn the_last_packet_of_a_queue_is_not_dropped() {
     let load = |packets: u32| {
         let bursts = (0..40).flat_map(move |k| {
-            (0..20 * packets).map(move |n| (f64::from(k * 25 * packets), n % 20))
+            (0..20 * packets).map(move |n| (u64::from(k * 25_000 * packets), n % 20))
         });
         drops(&shaped(12), bursts).len()
     };
@@ -484,9 +485,9 @@ fn the_last_packet_of_a_queue_is_not_dropped() {
 /// Linux signals nothing below the time that four of the largest packets take: 48 ms at 1 Mbit/s.
 #[test]
 fn a_slow_link_may_hold_four_packets() {
-    let standing = |packets: u32| {
-        let first = (0..packets).map(|n| (f64::from(n) * 0.01, 0));
-        let steady = (1..200).map(|k| (f64::from(k) * 12.0 + 0.5, 0));
+    let standing = |packets: u64| {
+        let first = (0..packets).map(|n| (10 * n, 0));
+        let steady = (1..200).map(|k| (k * 12_000 + 500, 0));
         drops(&shaped(1), first.chain(steady)).len()
     };
     assert_eq!(standing(4), 0);
