@@ -16,6 +16,7 @@
 //!   here.
 //! - Linux updates by a timer of its clock's ticks: `tupdate` rounded up, and one tick more. 15 ms are 30 ms at 100 Hz and
 //!   20 ms at 250 Hz. Its first update comes half a second after it is set up (measured: `docs/validation/kernel-queues.md`).
+//! - Linux does not decay the probability while the delay is small and not 0 (measured).
 //!
 //! # Not implemented
 //! - Setting PIE inactive while the queue is short (§5.3); probabilities by packet size.
