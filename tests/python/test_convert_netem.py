@@ -193,9 +193,9 @@ def test_normal_jitter_survives_with_or_without_order(rate: str, jitter: dict[st
         ("pie target 20ms tupdate 16ms alpha 2 beta 20",
          {"queue": {"kind": "pie", "target": "20 ms", "update_interval": "16 ms", "alpha": 0.125, "beta": 1.25,
                     "derandomize": True}}),
-        ("cake bandwidth 100Mbit diffserv3 triple-isolate nonat nowash no-ack-filter split-gso rtt 50ms ptm overhead 38 "
-         "mpu 84", {"queue": {"kind": "cake", "rate": "100 Mbit/s", "rtt": "50 ms", "framing": "ptm", "overhead": 38,
-                              "mpu": 84}}),
+        ("cake bandwidth 100Mbit diffserv3 triple-isolate nonat nowash no-ack-filter split-gso rtt 50ms ptm "
+         "overhead 38 mpu 84",
+         {"queue": {"kind": "cake", "rate": "100 Mbit/s", "rtt": "50 ms", "framing": "ptm", "overhead": 38, "mpu": 84}}),
         ("cake bandwidth 5mbit besteffort dual-srchost metro overhead 10 ether-vlan ether-vlan pppoe-ptm",
          {"queue": {"kind": "cake", "rate": "5 Mbit/s", "diffserv": "besteffort", "isolation": "dual-srchost",
                     "rtt": "10 ms", "framing": "ptm", "overhead": 48}}),
@@ -237,7 +237,8 @@ def test_overhead_of_htb_is_noted() -> None:
 
 def test_cake_shapes_in_place_of_the_link() -> None:
     """A netem with a higher rate above it has a queue then, and one with a lower rate leaves it none."""
-    above = "tc qdisc add dev e root handle 1: netem delay 10ms rate {}\ntc qdisc add dev e parent 1:1 cake bandwidth 5mbit\n"
+    netem = "tc qdisc add dev e root handle 1: netem delay 10ms rate {}\n"
+    above = netem + "tc qdisc add dev e parent 1:1 cake bandwidth 5mbit\n"
     forward = link(read(above.format("10mbit"))[0])["forward"]
     assert (forward["rate"], forward["queue"]["kind"], forward["queue"]["rate"]) == ("10 Mbit/s", "cake", "5 Mbit/s")
     scenario, notes = read(above.format("4mbit"))

@@ -109,7 +109,9 @@ def read(source: Source, notes: Notes) -> Description:
 
 
 def _link(text: Text, devices: dict[str, _Device], notes: Notes) -> dict[str, Any]:
-    shaped = {name: device for name, device in devices.items() if device.netem or device.rates or device.shaper} or devices
+    shaped = {
+        name: device for name, device in devices.items() if device.netem or device.rates or device.shaper
+    } or devices
     if not shaped:
         raise text.error(
             len(text.text), "there is no qdisc", "a line such as `tc qdisc add dev eth0 root netem delay 20ms`"

@@ -156,7 +156,9 @@ def _fq_codel(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
     if "memory_limit" in qdisc.given:
         found["memory_limit"] = f"{qdisc.given['memory_limit']} bytes"
     if qdisc.given.get("drop_batch", 64) != 64:
-        notes.lost("drop_batch of fq_codel: an overload drops 64 packets at most", text.where(qdisc.places["drop_batch"]))
+        notes.lost(
+            "drop_batch of fq_codel: an overload drops 64 packets at most", text.where(qdisc.places["drop_batch"])
+        )
     return found
 
 
