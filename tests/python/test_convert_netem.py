@@ -195,7 +195,8 @@ def test_normal_jitter_survives_with_or_without_order(rate: str, jitter: dict[st
                     "derandomize": True}}),
         ("cake bandwidth 100Mbit diffserv3 triple-isolate nonat nowash no-ack-filter split-gso rtt 50ms ptm "
          "overhead 38 mpu 84",
-         {"queue": {"kind": "cake", "rate": "100 Mbit/s", "rtt": "50 ms", "framing": "ptm", "overhead": 38, "mpu": 84}}),
+         {"queue": {"kind": "cake", "rate": "100 Mbit/s", "rtt": "50 ms", "framing": "ptm", "overhead": 38,
+                    "mpu": 84}}),
         ("cake bandwidth 5mbit besteffort dual-srchost metro overhead 10 ether-vlan ether-vlan pppoe-ptm",
          {"queue": {"kind": "cake", "rate": "5 Mbit/s", "diffserv": "besteffort", "isolation": "dual-srchost",
                     "rtt": "10 ms", "framing": "ptm", "overhead": 48}}),

@@ -44,6 +44,7 @@ class Row:
         law: Parameters of the model of the discipline, if there is one.
         shapes: Whether the discipline is its own shaper, without a link below.
         hosts: Source and destination of each flow; its own ones if empty.
+        beside: The kind of our queue, if it is not that of the discipline.
     """
 
     qdisc: str
@@ -52,11 +53,17 @@ class Row:
     law: Law | None = None
     shapes: bool = False
     hosts: tuple[tuple[int, int], ...] = ()
+    beside: str = ""
 
     @property
     def name(self) -> str:
         """The row's name."""
-        return f"{self.qdisc} | {self.shape}"
+        return f"{self.qdisc}{f' beside {self.beside}' if self.beside else ''} | {self.shape}"
+
+    @property
+    def cell(self) -> str:
+        """The queue in the table."""
+        return f"`{self.qdisc}`{f' beside `{self.beside}`' if self.beside else ''}"
 
     @property
     def tc(self) -> list[str]:
@@ -189,7 +196,7 @@ def _threshold() -> list[Row]:
     marking = Settings(interval=99_530 * US, limit=10_240, ecn=True, ce_threshold=2040 * US)
     return [
         *_rows(words, red, "capable dctcp", law),
-        *_rows(words, threshold, "capable dctcp", law),
+        *(replace(row, beside="threshold-mark") for row in _rows(words, threshold, "capable dctcp", law)),
         *_rows("fq_codel interval 99.53ms ce_threshold 2.04ms", delay, "capable dctcp", marking),
     ]
 

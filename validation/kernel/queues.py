@@ -216,7 +216,7 @@ def line(row: Row, linux: Decisions, ours: Decisions) -> list[str]:
     packets = arrivals(row.shape)
     low, high = early_late(linux, ours)
     near = max(-low, high) * 1000 <= NEAR_NS
-    cells = [f"`{row.qdisc}`", row.shape, str(len(packets))]
+    cells = [row.cell, row.shape, str(len(packets))]
     cells += [f"{len(linux.dropped(len(packets)))}, {len(ours.dropped(len(packets)))}"]
     cells += [f"{len(linux.marked)}, {len(ours.marked)}" if linux.marked or ours.marked else "–"]
     cells += [str(differing(linux, ours)), "less than 2 µs" if near else f"{low / 1000:+.1f} to {high / 1000:+.1f} ms"]

@@ -188,7 +188,7 @@ def test_arrivals_keep_off_the_grid_of_departures() -> None:
 def test_the_page_has_each_row() -> None:
     page = "\n".join(shown("docs/validation/kernel-queues.md", "rows"))
     for row in ROWS:
-        assert f"| `{row.qdisc}` | {row.shape} | {len(arrivals(row.shape))} |" in page
+        assert f"| {row.cell} | {row.shape} | {len(arrivals(row.shape))} |" in page
     shares = "\n".join(shown("docs/validation/kernel-queues.md", "shares"))
     for row in share_rows.ROWS:
         assert f"| `{row.qdisc}` | {row.shape} |" in shares
