@@ -65,7 +65,16 @@ delay_queues = st.one_of(
         st.integers(1, 65536),
         st.integers(1, 100),
     ),
-    st.builds(lambda a: {"kind": "pie", "alpha": a / 16, "ecn": True}, st.integers(0, 32)),
+    st.builds(lambda a: {"kind": "pie", "alpha": a / 16, "ecn": True, "derandomize": True}, st.integers(0, 32)),
+    st.builds(
+        lambda n, framing, isolation, diffserv: {
+            "kind": "cake", "rate": f"{n} kbit/s", "rtt": f"{n} us", "overhead": n % 320 - 64, "mpu": n % 256,
+            "framing": framing, "isolation": isolation, "diffserv": diffserv,
+        },
+        st.integers(1, 9999), st.sampled_from(["noatm", "atm", "ptm"]),
+        st.sampled_from(["flowblind", "dual-srchost", "triple-isolate"]),
+        st.sampled_from(["besteffort", "diffserv3", "diffserv4"]),
+    ),
     st.builds(
         lambda n, power, p: {
             "kind": "red", "limit": f"{30 * n} bytes", "min_threshold": f"{n} bytes", "max_threshold": f"{3 * n} bytes",
@@ -182,7 +191,17 @@ def test_normal_jitter_survives_with_or_without_order(rate: str, jitter: dict[st
         ("fq_codel limit 10240p flows 1024 quantum 1514 target 5ms interval 100ms memory_limit 32Mb ecn drop_batch 64",
          {"queue": {"kind": "fq-codel", "quantum": "1514 bytes", "memory_limit": "33554432 bytes"}}),
         ("pie target 20ms tupdate 16ms alpha 2 beta 20",
-         {"queue": {"kind": "pie", "target": "20 ms", "update_interval": "16 ms", "alpha": 0.125, "beta": 1.25}}),
+         {"queue": {"kind": "pie", "target": "20 ms", "update_interval": "16 ms", "alpha": 0.125, "beta": 1.25,
+                    "derandomize": True}}),
+        ("cake bandwidth 100Mbit diffserv3 triple-isolate nonat nowash no-ack-filter split-gso rtt 50ms ptm "
+         "overhead 38 mpu 84",
+         {"queue": {"kind": "cake", "rate": "100 Mbit/s", "rtt": "50 ms", "framing": "ptm", "overhead": 38,
+                    "mpu": 84}}),
+        ("cake bandwidth 5mbit besteffort dual-srchost metro overhead 10 ether-vlan ether-vlan pppoe-ptm",
+         {"queue": {"kind": "cake", "rate": "5 Mbit/s", "diffserv": "besteffort", "isolation": "dual-srchost",
+                    "rtt": "10 ms", "framing": "ptm", "overhead": 48}}),
+        ("cake bandwidth 5mbit unlimited ethernet conservative",
+         {"queue": {"kind": "cake", "framing": "atm", "overhead": 48, "mpu": 84}}),
         ("red limit 400000 min 30000 max 90000 avpkt 1000 burst 55 ecn probability 0.1",
          {"queue": {"kind": "red", "limit": "400000 bytes", "min_threshold": "30000 bytes", "ecn": True,
                     "max_threshold": "90000 bytes", "max_probability": 0.1, "weight": 2.0**-5, "hard_drop": False,
@@ -207,6 +226,25 @@ def test_what_tc_shows_is_read_with_its_statistics() -> None:
     assert (forward["rate"], forward["delay"]) == ("10 Mbit/s", "20 ms")
     assert forward["queue"]["kind"] == "fq-codel"
     assert forward["impair"] == [{"kind": "bernoulli-loss", "rate": 0.01}]
+
+
+def test_overhead_of_htb_is_noted() -> None:
+    _, notes = read(
+        "tc qdisc add dev e root handle 1: htb default 1\n"
+        "tc class add dev e parent 1: classid 1:1 htb rate 1mbit overhead 14 linklayer adsl\n"
+    )
+    assert [word in note for word, note in zip(("overhead", "linklayer"), notes, strict=True)] == [True, True]
+
+
+def test_cake_shapes_in_place_of_the_link() -> None:
+    """A netem with a higher rate above it has a queue then, and one with a lower rate leaves it none."""
+    netem = "tc qdisc add dev e root handle 1: netem delay 10ms rate {}\n"
+    above = netem + "tc qdisc add dev e parent 1:1 cake bandwidth 5mbit\n"
+    forward = link(read(above.format("10mbit"))[0])["forward"]
+    assert (forward["rate"], forward["queue"]["kind"], forward["queue"]["rate"]) == ("10 Mbit/s", "cake", "5 Mbit/s")
+    scenario, notes = read(above.format("4mbit"))
+    assert link(scenario)["forward"]["queue"]["kind"] == "drop-tail"
+    assert any("never has a queue" in note for note in notes)
 
 
 NETEM = "tc qdisc add dev e {} netem delay 100ms limit 50\n"
@@ -283,7 +321,8 @@ def test_the_rate_of_an_htb_class_is_the_links() -> None:
         ("netem rate 1mbit -14", "overhead"),
         ("tbf rate 1mbit burst 100kb limit 10000", "token bucket"),
         ("tbf rate 1mbit burst 1600 limit 10000 peakrate 2mbit mtu 1500", "peakrate"),
-        ("cake bandwidth 20mbit", "cake"),
+        ("cake bandwidth 20mbit ack-filter", "ACK filter"),
+        ("cake bandwidth 20mbit diffserv8", "diffserv8"),
         ("pfifo_fast", "bands"),
         ("netem delay 10ms slot 20ms", "slots"),
     ],

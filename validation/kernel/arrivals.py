@@ -13,6 +13,8 @@ NOT_ECT, ECT1, ECT0, CE = range(4)
 MS = 1_000_000
 IDLE_NS = 5 * MS
 """A gap from which on the link is idle, or on the grid."""
+SLOW = "slow-"
+"""Shapes with this before them take twice as long."""
 MARGIN_NS = 8_000
 """The least distance of an arrival from the grid."""
 
@@ -25,16 +27,18 @@ class Arrival(NamedTuple):
         size: Bytes of the IP packet.
         flow: Its flow.
         ecn: Its ECN field.
+        dscp: Its differentiated services code point.
     """
 
     at_ns: int
     size: int
     flow: int
     ecn: int
+    dscp: int = 0
 
 
 def _train(
-    draw: random.Random, span_ms: tuple[float, float], every_us: float, packet: tuple[int, int, int]
+    draw: random.Random, span_ms: tuple[float, float], every_us: float, packet: tuple[int, ...]
 ) -> Iterator[Arrival]:
     """Packets of one flow, ``every_us`` apart on average: each gap is half to one and a half of that."""
     at, end = int(span_ms[0] * MS), int(span_ms[1] * MS)
@@ -87,6 +91,40 @@ def _small(draw: random.Random) -> Iterator[Arrival]:
     yield from _train(draw, (1, 90), 45, (100, 0, NOT_ECT))
 
 
+def _crowd(draw: random.Random) -> Iterator[Arrival]:
+    yield from _train(draw, (0, 1), 100, (1500, 0, NOT_ECT))
+    for flow in range(12):
+        yield from _train(draw, (0, 1000), 15_500, (1500, flow, NOT_ECT if flow % 3 else ECT0))
+
+
+def _sizes(draw: random.Random) -> Iterator[Arrival]:
+    """Three packets at a time, of different sizes."""
+    for start in range(0, 1200, 12):
+        for size in draw.sample((100, 200, 700, 1000, 1500), 3):
+            yield from _train(draw, (start, start + 0.1), 90, (size, 0, NOT_ECT))
+
+
+def _dctcp(draw: random.Random) -> Iterator[Arrival]:
+    """Bursts of two flows, and rests in which the queue empties."""
+    for start in range(0, 980, 70):
+        for flow in range(2):
+            yield from _train(draw, (start, start + 30), 1000, (1500, flow, ECT0))
+
+
+def _six(draw: random.Random) -> Iterator[Arrival]:
+    for flow in range(6):
+        yield from _train(draw, (0, 1500), 3000, (1500, flow, ECT0))
+
+
+def _classes(draw: random.Random) -> Iterator[Arrival]:
+    for flow, dscp in enumerate((0, 8, 34, 46)):
+        yield from _train(draw, (0, 1500), 1500, (1500, flow, ECT0, dscp))
+
+
+def _flood(draw: random.Random) -> Iterator[Arrival]:
+    yield from _train(draw, (0, 4000), 600, (1500, 0, ECT0))
+
+
 def _light(draw: random.Random) -> Iterator[Arrival]:
     yield from _train(draw, (0, 1500), 5000, (1000, 0, NOT_ECT))
 
@@ -108,6 +146,7 @@ def _tens(draw: random.Random) -> Iterator[Arrival]:
 SHAPES: dict[str, Callable[[random.Random], Iterator[Arrival]]] = {
     "overload": _overload, "capable": _capable, "bursts": _bursts, "gaps": _gaps, "two-flows": _two_flows,
     "sparse": _sparse, "ecn": _ecn, "small": _small, "light": _light, "steady": _steady, "even": _even, "tens": _tens,
+    "crowd": _crowd, "sizes": _sizes, "dctcp": _dctcp, "flood": _flood, "six": _six, "classes": _classes,
 }  # fmt: skip
 
 
@@ -117,6 +156,8 @@ def arrivals(shape: str, seed: int = 1) -> list[Arrival]:
     Sizes are multiples of 100 bytes, so that departures after an idle time fall on a grid of 1/15 ms from its first
     arrival. No other arrival comes near the grid: a microsecond does not decide whether a queue has room.
     """
+    if shape.startswith(SLOW):
+        return [packet._replace(at_ns=2 * packet.at_ns) for packet in arrivals(shape.removeprefix(SLOW), seed)]
     draw = random.Random(f"{shape} {seed}")  # noqa: S311 - arrivals are no secret
     if shape == "tens":
         return list(_tens(draw))

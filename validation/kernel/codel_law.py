@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 from kernel.arrivals import CE, NOT_ECT, Arrival
 
@@ -82,6 +83,8 @@ class Waiting:
     last: float = 1.0
     others: Callable[[], int] = lambda: 0
     """Bytes that wait in other lines."""
+    margin: float = math.inf
+    """The least distance in nanoseconds of a time from one that decided."""
 
     def push(self, number: int) -> None:
         """A packet joins."""
@@ -94,18 +97,23 @@ class Waiting:
         self.bytes -= self.arrivals[number].size
         return number
 
+    def _reached(self, now: float, at: float) -> bool:
+        self.margin = min(self.margin, abs(now - at))
+        return now >= at
+
     def _take(self, now: float) -> tuple[int | None, bool]:
         """RFC 8289 §5.6."""
         if not self.line:
             self.first_above = math.inf
             return None, False
         number = self.pop()
-        if now - self.arrivals[number].at_ns < self.settings.target or self.bytes + self.others() <= self.settings.mtu:
+        waited = self._reached(now, self.arrivals[number].at_ns + self.settings.target)
+        if not waited or self.bytes + self.others() <= self.settings.mtu:
             self.first_above = math.inf
         elif self.first_above == math.inf:
             self.first_above = now + self.settings.interval
         else:
-            return number, now >= self.first_above
+            return number, self._reached(now, self.first_above)
         return number, False
 
     def _control_law(self, at: float) -> float:
@@ -136,7 +144,7 @@ class Waiting:
             self.dropping = False
         elif self.dropping:
             self.dropping = above
-            while number is not None and self.dropping and now >= self.drop_next:
+            while number is not None and self.dropping and self._reached(now, self.drop_next):
                 self.count += 1
                 self.last = self.settings.root(self.count, self.last)
                 marked = self._marks(number)
@@ -168,6 +176,11 @@ class Codel:
     def __len__(self) -> int:
         return len(self._waiting.line)
 
+    @property
+    def margin(self) -> float:
+        """How many nanoseconds decide at least."""
+        return self._waiting.margin
+
     def enqueue(self, number: int) -> None:
         """A packet arrives."""
         if len(self) < self._waiting.settings.limit:
@@ -194,6 +207,11 @@ class FqCodel:
 
     def __len__(self) -> int:
         return sum(len(flow.line) for flow in self._flows.values())
+
+    @property
+    def margin(self) -> float:
+        """How many nanoseconds decide at least."""
+        return min(flow.margin for flow in self._flows.values())
 
     def enqueue(self, number: int) -> None:
         """RFC 8290 §4.1."""
@@ -238,20 +256,46 @@ class FqCodel:
         return None
 
 
-def run(queue: Codel | FqCodel, arrivals: Sequence[Arrival], bits_per_ns: float) -> dict[int, float]:
-    """When each packet leaves that leaves: the start of its transmission in nanoseconds."""
+class Queue(Protocol):
+    """A model of a discipline."""
+
+    marked: set[int]
+
+    @property
+    def margin(self) -> float:
+        """The least distance in nanoseconds of a time from one that decided."""
+
+    def __len__(self) -> int: ...
+
+    def enqueue(self, number: int) -> None:
+        """A packet arrives."""
+
+    def dequeue(self, now: float) -> int | None:
+        """The link is free."""
+
+
+def run(queue: Queue, arrivals: Sequence[Arrival], bits_per_ns: float, *, in_vain: bool) -> dict[int, float]:
+    """When each packet leaves that leaves: the start of its transmission in nanoseconds.
+
+    Args:
+        queue: The model.
+        arrivals: The packets.
+        bits_per_ns: The rate of the link.
+        in_vain: Whether the link asks an empty queue for a packet. HTB and CAKE's shaper do not.
+    """
     left: dict[int, float] = {}
-    free = 0.0
+    free, is_busy = 0.0, False
 
     def send(now: float) -> None:
-        nonlocal free
-        number = queue.dequeue(now)
+        nonlocal free, is_busy
+        number = queue.dequeue(now) if in_vain or len(queue) else None
+        is_busy = number is not None
         if number is not None:
             left[number] = now
             free = now + arrivals[number].size * 8 / bits_per_ns
 
     for number, arrival in enumerate(arrivals):
-        while len(queue) and free < arrival.at_ns:
+        while is_busy and free < arrival.at_ns:
             send(free)
         queue.enqueue(number)
         if free <= arrival.at_ns:

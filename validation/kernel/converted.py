@@ -35,7 +35,7 @@ def capture(arrivals: Sequence[Arrival]) -> bytes:
     """The arrivals as a capture of raw IP packets."""
     head = struct.pack("<IHHiIII", _NANOSECONDS, 2, 4, 0, 0, 65535, _RAW_IP)
     records = []
-    for at_ns, size, _, _ in arrivals:
+    for at_ns, size, *_ in arrivals:
         packet = struct.pack(
             "!BBHHHBBH4s4sHHHH", 0x45, 0, size, 0, 0, 64, 17, 0, b"\x0a\0\0\x01", b"\x0a\0\0\x02", 1, 2, size - 20, 0
         )

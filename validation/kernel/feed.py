@@ -38,15 +38,16 @@ _SO_TIMESTAMPNS, _SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _ETH_P_IP, _ETH_P_ALL, _PACKE
 _PR_SET_TIMERSLACK = 29
 _HEADERS = 28
 _BUFFER = 1 << 29
-BEGIN_S = 1
-"""Seconds from the making of the discipline to time 0 of the arrivals."""
+BEGIN_S = 2
+"""Seconds to time 0 of the arrivals, up to one less. PIE first updates half a second after it is made."""
 
 
-def packet(number: int, size: int, flow: int, ecn: int) -> bytes:
-    """An IPv4 packet of ``size`` bytes with its number. Flows differ in addresses and ports."""
+def packet(number: int, arrival: list[int], hosts: list[int]) -> bytes:
+    """An IPv4 packet with its number. Flows differ in ports, and in addresses unless they share hosts."""
+    _, size, flow, ecn, dscp = arrival
     ip = struct.pack(
-        "!BBHHHBBH4s4s", 0x45, ecn, size, number & 0xFFFF, 0, 64, 17, 0,
-        bytes([10, 0, 0, 1 + flow]), bytes([10, 0, 1, 1 + flow]),
+        "!BBHHHBBH4s4s", 0x45, dscp << 2 | ecn, size, number & 0xFFFF, 0, 64, 17, 0,
+        bytes([10, 0, 0, 1 + hosts[0]]), bytes([10, 0, 1, 1 + hosts[1]]),
     )  # fmt: skip
     folded = sum(struct.unpack("!10H", ip))
     while folded >> 16:
@@ -95,7 +96,11 @@ def feed(case: dict[str, Any], progress: Path) -> dict[str, Any]:
     sender.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _BUFFER)
     to = (DEVICE, _ETH_P_IP)
     arrivals = case["arrivals"]
-    packets = [packet(number, size, flow, ecn) for number, (_, size, flow, ecn) in enumerate(arrivals)]
+    hosts = case["hosts"]
+    packets = [
+        packet(number, arrival, hosts[arrival[2]] if hosts else [arrival[2]] * 2)
+        for number, arrival in enumerate(arrivals)
+    ]
     refused, stats, late = [], [], 0
     every = case.get("stats_ns", 0)
     watched = 0

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from itertools import repeat
 from pathlib import Path
@@ -24,11 +26,11 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "validation"))
 
 from anabranch.errors import RunFailedError, UserError  # noqa: E402
-from anabranch.kernel.images import chosen  # noqa: E402
+from anabranch.kernel.images import VARIABLE, chosen  # noqa: E402
 from anabranch.kernel.machine import Job  # noqa: E402
 
 from comparison.pages import fill  # noqa: E402
-from kernel import netem_rows  # noqa: E402
+from kernel import netem_rows, share_rows  # noqa: E402
 from kernel.arrivals import CE, Arrival, arrivals  # noqa: E402
 from kernel.queue_rows import CHANCE, RATE, ROWS, Row  # noqa: E402
 
@@ -36,6 +38,8 @@ PAGE = ROOT / "docs/validation/kernel-queues.md"
 DATA = ROOT / "validation/data/kernel-queues.json"
 FEED = Path(__file__).with_name("feed.py")
 BUILD = ("cargo", "build", "--quiet", "--locked", "-p", "anabranch-path", "--example", "decisions")
+KERNEL = "6.12"
+"""The release that the page is about, unless ``ANABRANCH_KERNEL`` names another one."""
 DRAIN_NS = 3 * 10**9
 NEAR_NS = 2_000
 """Times that are this near are equal: an arrival in the guest is late by about 1.3 µs."""
@@ -67,7 +71,7 @@ def there(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         UserError: There is no kernel.
         RunFailedError: The kernel or a command in it failed.
     """
-    image = chosen()
+    image = chosen(os.environ.get(VARIABLE) or KERNEL)
     with Job() as job:
         (job.folder / "cases.json").write_text(json.dumps(cases), "utf-8")
         ended = job.run(image, [sys.executable, str(FEED), str(Job.INSIDE)])
@@ -80,15 +84,15 @@ def there(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return outcomes
 
 
-def case(tc: Sequence[str], packets: Sequence[Arrival]) -> dict[str, Any]:
-    """A case of the feeder."""
-    return {"tc": list(tc), "arrivals": packets, "drain_ns": DRAIN_NS}
+def case(tc: Sequence[str], packets: Sequence[Arrival], hosts: Sequence[tuple[int, int]] = ()) -> dict[str, Any]:
+    """A case of the feeder; ``hosts`` are the source and the destination of each flow, its own ones if left out."""
+    return {"tc": list(tc), "arrivals": packets, "drain_ns": DRAIN_NS, "hosts": hosts}
 
 
 def of_linux(rows: Sequence[Row]) -> list[Decisions]:
     """Decisions of the kernel's queues."""
     packets = [arrivals(row.shape) for row in rows]
-    outcomes = there([case(row.tc, packet) for row, packet in zip(rows, packets, strict=True)])
+    outcomes = there([case(row.tc, packet, row.hosts) for row, packet in zip(rows, packets, strict=True)])
     return [_linux(outcome, packet) for outcome, packet in zip(outcomes, packets, strict=True)]
 
 
@@ -104,8 +108,6 @@ def of_ours(rows: Sequence[Row], seeds: Iterable[int] = repeat(1)) -> list[Decis
     Raises:
         RuntimeError: Cargo or the program failed.
     """
-    target = json.loads(_output(["cargo", "metadata", "--no-deps", "--format-version", "1"]))["target_directory"]
-    _output(BUILD)
     packets = [arrivals(row.shape) for row in rows]
     cases = [
         {
@@ -113,11 +115,20 @@ def of_ours(rows: Sequence[Row], seeds: Iterable[int] = repeat(1)) -> list[Decis
             "rate": None if row.shapes else RATE,
             "seed": seed,
             "arrivals": packet,
+            "hosts": row.hosts,
         }
         for row, packet, seed in zip(rows, packets, seeds, strict=False)
     ]
-    decided = json.loads(_output([f"{target}/debug/examples/decisions"], json.dumps(cases)))
+    decided = json.loads(_output([_program()], json.dumps(cases)))
     return [_ours(decisions, packet) for decisions, packet in zip(decided, packets, strict=True)]
+
+
+@cache
+def _program() -> str:
+    """The program that runs our queues, built."""
+    target = json.loads(_output(["cargo", "metadata", "--no-deps", "--format-version", "1"]))["target_directory"]
+    _output(BUILD)
+    return f"{target}/debug/examples/decisions"
 
 
 def _ours(decisions: Sequence[Mapping[str, Any]], packets: Sequence[Arrival]) -> Decisions:
@@ -158,7 +169,12 @@ def record(row: Row, decisions: Decisions) -> dict[str, str]:
 
 
 def records(
-    rows: Sequence[Row], linux: Sequence[Decisions], ours: Sequence[Decisions], netem: Sequence[Mapping[str, Any]]
+    rows: Sequence[Row],
+    linux: Sequence[Decisions],
+    ours: Sequence[Decisions],
+    netem: Sequence[Mapping[str, Any]],
+    shared: Sequence[Decisions],
+    drawn: Sequence[Decisions],
 ) -> str:
     """The file of recorded decisions: a line for each row and side, and for each line of netem without draws."""
     lines = []
@@ -169,6 +185,12 @@ def records(
         if not of.draws:
             arrived = ranges({number for number, _, _ in outcome["left"]})
             lines.append(json.dumps({"row": of.name, "side": "linux", "arrived": arrived}))
+    for row, decisions in zip(share_rows.ROWS, shared, strict=True):
+        shares = " ".join(map(str, share_rows.shares(row, decisions)))
+        lines.append(json.dumps({"row": row.name, "side": "linux", "shares": shares}))
+    for row, decisions in zip(CHANCE, drawn, strict=True):
+        seconds = " ".join(f"{share:.4f},{delay:.2f}" for share, delay in windows(row, decisions))
+        lines.append(json.dumps({"row": row.name, "side": "linux", "seconds": seconds}))
     return "[\n" + ",\n".join(lines) + "\n]\n"
 
 
@@ -194,7 +216,7 @@ def line(row: Row, linux: Decisions, ours: Decisions) -> list[str]:
     packets = arrivals(row.shape)
     low, high = early_late(linux, ours)
     near = max(-low, high) * 1000 <= NEAR_NS
-    cells = [f"`{row.qdisc}`", row.shape, str(len(packets))]
+    cells = [row.cell, row.shape, str(len(packets))]
     cells += [f"{len(linux.dropped(len(packets)))}, {len(ours.dropped(len(packets)))}"]
     cells += [f"{len(linux.marked)}, {len(ours.marked)}" if linux.marked or ours.marked else "–"]
     cells += [str(differing(linux, ours)), "less than 2 µs" if near else f"{low / 1000:+.1f} to {high / 1000:+.1f} ms"]
@@ -216,14 +238,16 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-REPEATS = 1
-"""Runs of a discipline of Linux that draws."""
 SEEDS = 20
-"""Runs of ours beside it."""
+"""Runs of ours beside one of Linux where a discipline draws."""
 
 
-def windows(row: Row, decisions: Decisions) -> list[tuple[float, float]]:
-    """For each second of arrivals: the share dropped, and the mean queueing delay of the others in milliseconds."""
+Window = tuple[float, float]
+"""The share dropped, and the mean queueing delay of the others in milliseconds."""
+
+
+def windows(row: Row, decisions: Decisions) -> list[Window]:
+    """A window for each second of arrivals."""
     packets = arrivals(row.shape)
     found = []
     for second in range(packets[-1].at_ns // 10**9 + 1):
@@ -235,40 +259,53 @@ def windows(row: Row, decisions: Decisions) -> list[tuple[float, float]]:
     return found
 
 
-def chance(row: Row, linux: Sequence[Decisions], ours: Sequence[Decisions]) -> Iterable[list[str]]:
+def chance(row: Row, linux: Sequence[Window], ours: Sequence[Decisions]) -> Iterable[list[str]]:
     """The cells of a discipline that draws, a row for each second."""
-    theirs, mine = ([windows(row, decisions) for decisions in runs] for runs in (linux, ours))
-    for second in range(len(theirs[0])):
+    mine = [windows(row, decisions) for decisions in ours]
+    for second, window in enumerate(linux):
         cells = [f"`{row.qdisc}`", f"{second} to {second + 1} s"]
         for value, shown in ((0, "{:.1%}"), (1, "{:.1f} ms")):
-            for runs in (theirs, mine):
-                of = sorted(run[second][value] for run in runs)
-                cells.append(" to ".join(shown.format(end) for end in dict.fromkeys((of[0], of[-1]))))
+            of = sorted(run[second][value] for run in mine)
+            cells += [shown.format(window[value]), f"{shown.format(of[0])} to {shown.format(of[-1])}"]
         yield cells
 
 
 CHANCE_HEAD = ("queue", "arrivals", "dropped: Linux", "here", "queueing delay: Linux", "here")
 
 
-def parts(linux: Sequence[Decisions], ours: Sequence[Decisions], netem: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def parts(
+    linux: Sequence[Decisions],
+    ours: Sequence[Decisions],
+    netem: Sequence[Mapping[str, Any]],
+    shared: Sequence[Decisions],
+    drawn: Sequence[Decisions],
+) -> dict[str, str]:
     """The generated parts of the page.
 
     Args:
         linux: Decisions of the kernel in the rows.
         ours: Decisions of the simulator in the rows.
         netem: Outcomes of the lines of netem in the kernel.
+        shared: Decisions of the kernel in the rows of shares.
+        drawn: Decisions of the kernel in the rows of chance.
     """
-    drawn = of_linux([row for row in CHANCE for _ in range(REPEATS)])
     lines = netem_rows.LINES
     cells: list[list[str]] = []
     for number, row in enumerate(CHANCE):
         mine = of_ours([row] * SEEDS, range(1, SEEDS + 1))
-        cells += chance(row, drawn[REPEATS * number : REPEATS * (number + 1)], mine)
+        cells += chance(row, windows(row, drawn[number]), mine)
     converted = (
         netem_rows.cells(row, outcome, netem_rows.ours(row)) for row, outcome in zip(lines, netem, strict=True)
     )
     return {
         "rows": table(HEAD, (line(*of) for of in zip(ROWS, linux, ours, strict=True))),
+        "shares": table(
+            share_rows.HEAD,
+            (
+                share_rows.cells(row, *(share_rows.shares(row, side) for side in sides))
+                for row, *sides in zip(share_rows.ROWS, shared, of_ours(share_rows.ROWS), strict=True)
+            ),
+        ),
         "chance": table(CHANCE_HEAD, cells),
         "netem": table(netem_rows.HEAD, converted),
     }
@@ -286,14 +323,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         linux, ours = of_linux(ROWS), of_ours(ROWS)
         netem = there([case(of.tc, arrivals(of.shape)) for of in netem_rows.LINES])
-        made = parts(linux, ours, netem)
+        shared, drawn = of_linux(share_rows.ROWS), of_linux(CHANCE)
+        made = parts(linux, ours, netem, shared, drawn)
     except (UserError, RunFailedError, RuntimeError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if not (options.write or options.check):
         print("\n\n".join(made.values()))
         return 0
-    new = {PAGE: fill(PAGE.read_text("utf-8"), made, str(PAGE)), DATA: records(ROWS, linux, ours, netem)}
+    new = {PAGE: fill(PAGE.read_text("utf-8"), made, str(PAGE)), DATA: records(ROWS, linux, ours, netem, shared, drawn)}
     stale = [path for path, text in new.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in stale:
         if options.write:

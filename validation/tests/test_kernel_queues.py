@@ -11,12 +11,13 @@ import pytest
 from anabranch.kernel.images import images
 
 from comparison.pages import shown
-from kernel import netem_rows, queues
-from kernel.arrivals import Arrival, arrivals
-from kernel.codel_law import Codel, Settings, constant, run
+from kernel import cake_law, netem_rows, queues, share_rows
+from kernel.arrivals import SLOW, Arrival, arrivals
+from kernel.codel_law import Codel, FqCodel, Settings, constant, run
 from kernel.converted import simulate
-from kernel.queue_rows import BITS_PER_NS, ROWS, Row
-from kernel.queues import Decisions, ranges, record
+from kernel.queue_rows import BITS_PER_NS, CHANCE, ROWS, Row
+from kernel.queues import Decisions, ranges, record, windows
+from kernel.red_law import Red
 
 Record = Mapping[str, str]
 
@@ -61,13 +62,95 @@ def test_detects_a_codel_without_the_square_root() -> None:
     assert isinstance(row.law, Settings)
     packets = arrivals(row.shape)
     wrong = Codel(replace(row.law, root=constant), packets)
-    decided = record(row, Decisions(run(wrong, packets, BITS_PER_NS), frozenset(wrong.marked)))
+    decided = record(row, Decisions(run(wrong, packets, BITS_PER_NS, in_vain=False), frozenset(wrong.marked)))
     assert decided != recorded()[row.name, "linux"]
     assert decided != recorded()[row.name, "anabranch"]
 
 
-UNLIKE = ("reorder", "slot")
-"""Words of lines whose packets arrive at other times here."""
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_no_decision_of_a_row_hangs_on_a_microsecond(row: Row) -> None:
+    """Arrivals and departures in the guest are up to 1.5 µs off."""
+    if row.law is None or isinstance(row.law, Red):
+        pytest.skip("its decisions follow from the backlog, and arrivals are off the grid of departures")
+    model = row.model(arrivals(row.shape), linux=True)
+    rate = row.law.rate if isinstance(row.law, cake_law.Settings) else BITS_PER_NS
+    run(model, arrivals(row.shape), rate, in_vain=False)
+    assert model.margin > 3_000
+
+
+def cake(words: str, shape: str) -> Row:
+    return next(row for row in ROWS if words in row.qdisc and row.qdisc.startswith("cake") and row.shape == shape)
+
+
+def decided(row: Row, model: FqCodel | cake_law.Cake) -> Record:
+    assert isinstance(row.law, cake_law.Settings)
+    left = run(model, arrivals(row.shape), row.law.rate, in_vain=False)
+    return record(row, Decisions(left, frozenset(model.marked)))
+
+
+def test_detects_a_cake_with_the_codel_of_rfc_8289() -> None:
+    """It waits for an interval before the first drop, and forgets the count."""
+    for row in (cake("12mbit", "overload"), cake("6mbit", "slow-ecn")):
+        assert isinstance(row.law, cake_law.Settings)
+        settings = Settings(round(row.law.interval), round(row.law.target), 10_240, ecn=True)
+        wrong = FqCodel(settings, arrivals(row.shape), row.law.quantum)
+        assert decided(row, wrong) not in (recorded()[row.name, "linux"], recorded()[row.name, "anabranch"])
+
+
+class CatchesUpWithMarks(cake_law.Cobalt):
+    """A COBALT whose marks catch up as its drops do."""
+
+    def marked(self, now: float) -> None:
+        """Nothing."""
+
+
+def test_detects_a_cake_that_drops_the_last_packet_or_catches_up_with_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = cake("6mbit", "crowd")
+    assert isinstance(row.law, cake_law.Settings)
+    law = replace(row.law, root=cake_law.tabled)
+    assert decided(row, cake_law.Cake(law, arrivals(row.shape))) == recorded()[row.name, "linux"]
+    drops_last = cake_law.Cake(replace(law, spares_last=False), arrivals(row.shape))
+    assert decided(row, drops_last) != recorded()[row.name, "linux"]
+    monkeypatch.setattr(cake_law, "Cobalt", CatchesUpWithMarks)
+    assert decided(row, cake_law.Cake(law, arrivals(row.shape))) != recorded()[row.name, "linux"]
+
+
+def kernel_shares(row: Row) -> list[float]:
+    return [float(share) for share in recorded()[row.name, "linux"]["shares"].split()]
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
+def test_flows_share_as_in_the_kernel() -> None:
+    """Flows, hosts and tins. Isolation of flows and that of sources are apart by more than the tolerance."""
+    rows = share_rows.ROWS
+    for row, decisions in zip(rows, queues.of_ours(rows), strict=True):
+        assert share_rows.shares(row, decisions) == pytest.approx(kernel_shares(row), abs=share_rows.WITHIN), row.name
+    by_mode = {row.queue["isolation"]: kernel_shares(row) for row in rows if row.shape == "six"}
+    assert by_mode["flows"] != pytest.approx(by_mode["dual-srchost"], abs=share_rows.WITHIN)
+
+
+def kernel_windows(row: Row) -> list[tuple[float, ...]]:
+    return [tuple(map(float, of.split(","))) for of in recorded()[row.name, "linux"]["seconds"].split()]
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
+def test_pie_drops_as_the_kernel_does() -> None:
+    """Shares within the range of twenty seeds, a tenth wider. Detects unspaced drops, and updates every 15 ms."""
+    row = next(row for row in CHANCE if row.qdisc == "pie")
+    linux = kernel_windows(row)
+    unspaced = replace(row, queue={**row.queue, "derandomize": False})
+    fast = replace(row, queue={**row.queue, "update_interval": "15 ms"})
+
+    def agrees(candidate: Row) -> bool:
+        runs = [windows(candidate, of) for of in queues.of_ours([candidate] * 20, range(1, 21))]
+        return all(
+            0.9 * min(run[second][0] for run in runs) <= share <= 1.1 * max(run[second][0] for run in runs)
+            for second, (share, _) in enumerate(linux)
+        )
+
+    assert agrees(row)
+    assert not agrees(unspaced)
+    assert not agrees(fast)
 
 
 @pytest.mark.parametrize("line", netem_rows.EXACT, ids=lambda line: line.name)
@@ -90,7 +173,7 @@ def arrived(times: Sequence[int | None]) -> str:
 
 def test_arrivals_keep_off_the_grid_of_departures() -> None:
     """An arrival on the grid would be before or after a departure by chance."""
-    for shape in {row.shape for row in ROWS}:
+    for shape in {row.shape.rpartition(SLOW)[2] for row in ROWS}:
         packets = arrivals(shape)
         assert packets == sorted(packets)
         near = [packet for packet in packets if not 5_000 < packet.at_ns * 3 % 200_000 / 3 < 62_000]
@@ -105,7 +188,10 @@ def test_arrivals_keep_off_the_grid_of_departures() -> None:
 def test_the_page_has_each_row() -> None:
     page = "\n".join(shown("docs/validation/kernel-queues.md", "rows"))
     for row in ROWS:
-        assert f"| `{row.qdisc}` | {row.shape} | {len(arrivals(row.shape))} |" in page
+        assert f"| {row.cell} | {row.shape} | {len(arrivals(row.shape))} |" in page
+    shares = "\n".join(shown("docs/validation/kernel-queues.md", "shares"))
+    for row in share_rows.ROWS:
+        assert f"| `{row.qdisc}` | {row.shape} |" in shares
     netem = "\n".join(shown("docs/validation/kernel-queues.md", "netem"))
     for line in netem_rows.LINES:
         assert f"{line.words}` | {line.shape} |" in netem

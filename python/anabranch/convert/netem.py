@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-from anabranch.convert import qdiscs, quantity, tc_units
+from anabranch.convert import qdiscs, quantity, tc_cake, tc_units
 from anabranch.convert.content import PAPER_PACKET, Description, Notes, Source, Text, path_document, per_direction
 from anabranch.convert.qdiscs import Qdisc
 from anabranch.convert.shell_words import Cursor, Word, commands
@@ -79,6 +79,8 @@ class _Device:
     """Bits per second, and where each stands."""
     queue: dict[str, Any] | None = None
     queue_at: int = 0
+    shaper: int | None = None
+    """Bits per second to which the queue shapes by itself."""
     tbf: Qdisc | None = None
     has_htb: bool = False
 
@@ -107,7 +109,9 @@ def read(source: Source, notes: Notes) -> Description:
 
 
 def _link(text: Text, devices: dict[str, _Device], notes: Notes) -> dict[str, Any]:
-    shaped = {name: device for name, device in devices.items() if device.netem or device.rates} or devices
+    shaped = {
+        name: device for name, device in devices.items() if device.netem or device.rates or device.shaper
+    } or devices
     if not shaped:
         raise text.error(
             len(text.text), "there is no qdisc", "a line such as `tc qdisc add dev eth0 root netem delay 20ms`"
@@ -237,9 +241,14 @@ def _apply(cursor: Cursor, placed: tuple[Word, bool], device: _Device, notes: No
         device.tbf = found
         device.rates.append((_tbf_rate(found, text, notes), kind.at))
         return
-    if "bandwidth" in found.given and kind.text == "cake":
-        device.rates.append((found.given["bandwidth"], kind.at))
+    device.shaper = tc_cake.bandwidth(found.given) if kind.text == "cake" else None
     device.queue, device.queue_at = qdiscs.queue(found, text, notes), kind.at
+
+
+_HTB_LOST = {
+    "burst": "a link has no token bucket", "cburst": "a link has no token bucket",
+    **dict.fromkeys(("mpu", "overhead", "linklayer"), "a packet takes its own bytes"),
+}  # fmt: skip
 
 
 def _class(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes) -> None:
@@ -253,10 +262,10 @@ def _class(cursor: Cursor, place: str, devices: dict[str, _Device], notes: Notes
             given = cursor.take("a rate")
             # With both, a class that is alone gets its ceiling.
             rate = (tc_units.rate(cursor.text, given), given.at)
-        elif word.text in ("burst", "cburst", "parent", "classid", "prio", "quantum", "mtu", "mpu", "overhead"):
+        elif word.text in (*_HTB_LOST, "parent", "classid", "prio", "quantum", "mtu"):
             cursor.take("a value")
-            if word.text in ("burst", "cburst"):
-                notes.lost(f"{word.text} of htb: a link has no token bucket", cursor.text.where(word.at))
+            if word.text in _HTB_LOST:
+                notes.lost(f"{word.text} of htb: {_HTB_LOST[word.text]}", cursor.text.where(word.at))
     if device is None or rate is None:
         return
     devices.setdefault(f"{place} {device}".strip(), _Device(rate[1])).rates.append(rate)
@@ -477,7 +486,8 @@ def _limits(text: Text, parts: tuple[_Device, _Netem], rate: int | None, notes: 
     """The limits of a direction with a netem: of its queue, and of all that it holds."""
     device, netem = parts
     limit = f"{netem.limit} packets" if netem.limit < qdiscs.UNLIMITED else "unlimited"
-    if netem.rate is None or netem.rate != rate:
+    shapes = device.shaper is not None and (rate is None or device.shaper <= rate)
+    if netem.rate is None or netem.rate != rate or shapes:
         queue = _queue(text, device)
         found: dict[str, Any] = {"queue": queue} if queue is not None else {}
         return found | ({"held_limit": limit} if limit != "unlimited" else {})

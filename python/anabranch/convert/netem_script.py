@@ -9,7 +9,7 @@ from decimal import Decimal
 from statistics import fmean, pstdev
 from typing import Any
 
-from anabranch.convert import quantity, tc_units
+from anabranch.convert import quantity, tc_cake, tc_units
 from anabranch.convert.content import PAPER_PACKET, Link, Names, Notes, Written
 from anabranch.convert.netem import DRAWS, IN_ORDER
 
@@ -137,7 +137,7 @@ def _shaped(
 
 def _queue(where: str, queue: Mapping[str, Any], notes: Notes) -> str | None:
     kind, limit = queue["kind"], quantity.limit(queue.get("limit", "unlimited"))
-    writer = {"codel": _codel, "fq-codel": _fq_codel, "pie": _pie, "red": _red}.get(kind)
+    writer = {"codel": _codel, "fq-codel": _fq_codel, "pie": _pie, "red": _red, "cake": tc_cake.write}.get(kind)
     if writer is not None:
         return writer(f"{where}.queue", queue, notes)
     if kind != "drop-tail":
@@ -188,8 +188,8 @@ def _pie(where: str, queue: Mapping[str, Any], notes: Notes) -> str:
         words.append(f"{name} {sixteenths}")
     if quantity.seconds(queue["max_burst"]) != Decimal("0.15"):
         notes.lost(f"{where}.max_burst: pie has 150 ms")
-    if queue["derandomize"]:
-        notes.lost(f"{where}.derandomize")
+    if not queue["derandomize"]:
+        notes.lost(f"{where}.derandomize = false: pie spaces its drops")
     if queue["ecn"] and queue["mark_ecnth"] != 0.1:
         notes.lost(f"{where}.mark_ecnth: pie has 0.1")
     if queue["delay"] == "rate":

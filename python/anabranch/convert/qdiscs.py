@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from anabranch.convert import quantity, tc_units
+from anabranch.convert import quantity, tc_cake, tc_units
 from anabranch.convert.content import Notes, Text
 from anabranch.convert.shell_words import Cursor, Word
 
@@ -69,23 +69,8 @@ PARAMETERS: dict[str, dict[str, Reader | None]] = {
         "mtu": tc_units.size, "minburst": tc_units.size, "mpu": packets, "overhead": packets,
         "linklayer": name,
     },
-    "cake": {
-        "bandwidth": tc_units.rate, "rtt": tc_units.time, "memlimit": tc_units.size, "overhead": packets,
-        "mpu": packets, "fwmark": name,
-    },
+    "cake": tc_cake.PARAMETERS,
 }  # fmt: skip
-
-_CAKE_FLAGS = (  # noqa: SIM905 - a column of words
-    "unlimited autorate-ingress besteffort diffserv3 diffserv4 diffserv8 precedence flowblind srchost dsthost hosts "
-    "flows dual-srchost dual-dsthost triple-isolate nat nonat wash nowash split-gso no-split-gso ack-filter "
-    "ack-filter-aggressive no-ack-filter raw conservative noatm atm ptm ethernet docsis pppoe-ptm ingress egress "
-    "datacentre lan metro regional internet oceanic satellite interplanetary"
-).split()
-_CAKE_RTT = {
-    "datacentre": "0.0001", "lan": "0.001", "metro": "0.01", "regional": "0.03", "internet": "0.1",
-    "oceanic": "0.3", "satellite": "1", "interplanetary": "100",
-}  # fmt: skip
-PARAMETERS["cake"].update(dict.fromkeys(_CAKE_FLAGS, FLAG))
 
 
 @dataclass(frozen=True)
@@ -112,7 +97,9 @@ def read(cursor: Cursor, kind: Word) -> Qdisc:
             raise cursor.unknown(word, f"a parameter of {kind.text}", parameters)
         reader = parameters[word.text]
         found.places[word.text] = word.at
-        found.given[word.text] = True if reader is None else reader(cursor.text, cursor.take("a value"))
+        times = found.given.pop(word.text, 0)
+        # In the order of the last mention, which is the one that counts.
+        found.given[word.text] = times + 1 if reader is None else reader(cursor.text, cursor.take("a value"))
     return found
 
 
@@ -169,12 +156,15 @@ def _fq_codel(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
     if "memory_limit" in qdisc.given:
         found["memory_limit"] = f"{qdisc.given['memory_limit']} bytes"
     if qdisc.given.get("drop_batch", 64) != 64:
-        notes.lost("drop_batch of fq_codel: one packet is dropped at a time", text.where(qdisc.places["drop_batch"]))
+        notes.lost(
+            "drop_batch of fq_codel: an overload drops 64 packets at most", text.where(qdisc.places["drop_batch"])
+        )
     return found
 
 
 def _pie(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": "pie"}
+    # Linux always spaces drops.
+    found: dict[str, Any] = {"kind": "pie", "derandomize": True}
     if "limit" in qdisc.given:
         found["limit"] = _limit(qdisc.given["limit"])
     found |= _times(qdisc, text, {"target": "target", "tupdate": "update_interval"})
@@ -194,9 +184,9 @@ def _red(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
     most = given.get("max") or (given["min"] * 3 if "min" in given else given["limit"] // 4)
     least = given.get("min") or most // 3
     packet = given.get("avpkt") or 1000
-    if not 0 < least < most:
+    if not 0 < least <= most:
         raise text.error(
-            qdisc.at, f"red has the thresholds {least} and {most} bytes; a max above a min above 0 was expected"
+            qdisc.at, f"red has the thresholds {least} and {most} bytes; a max not below a min above 0 was expected"
         )
     if "nodrop" in given:
         notes.lost("nodrop of red: a queue above its maximum drops", text.where(qdisc.places["nodrop"]))
@@ -204,7 +194,8 @@ def _red(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
         "kind": "red",
         "limit": "unlimited" if given["limit"] >= UNLIMITED else f"{given['limit']} bytes",
         "min_threshold": f"{least} bytes",
-        "max_threshold": f"{most} bytes",
+        # With one threshold for both RED marks every packet above it, as DCTCP wants it; the average has whole bytes.
+        "max_threshold": f"{max(most, least + 1)} bytes",
         "max_probability": given.get("probability", 0.02),
         "weight": _weight(qdisc, text, least, most, packet),
         "scale_by_size": False,
@@ -232,15 +223,7 @@ def _weight(qdisc: Qdisc, text: Text, least: int, most: int, packet: int) -> flo
 
 
 def _cake(qdisc: Qdisc, text: Text, notes: Notes) -> dict[str, Any]:
-    notes.lost(
-        "cake: its host fairness, priority tins, overhead compensation and ACK filter; read as fq-codel",
-        text.where(qdisc.at),
-    )
-    named = [Decimal(_CAKE_RTT[word]) for word in qdisc.given if word in _CAKE_RTT]
-    rtt = qdisc.given.get("rtt") or (named[-1] if named else Decimal("0.1"))
-    rtt = min(max(rtt, Decimal("0.00002")), Decimal(100))
-    kind = "codel" if "flowblind" in qdisc.given else "fq-codel"
-    return {"kind": kind, "target": quantity.duration(rtt / 20), "interval": quantity.duration(rtt), "ecn": True}
+    return tc_cake.read(qdisc.given, qdisc.places, text, notes)
 
 
 _QUEUES: dict[str, Callable[[Qdisc, Text, Notes], dict[str, Any]]] = {

@@ -4,24 +4,30 @@
 //! tin. A tin has priority over those below it while it sends less than its share of the bandwidth, and none above it.
 //! Within a tin, flows are hashed to queues by an 8-way set-associative hash, which take turns by deficit round robin, those
 //! that were idle first. A flow's turn is its share of what its host may send, the host being whichever end of the flow has
-//! more flows here. Each queue has COBALT: CoDel for flows that respond, BLUE for those that do not.
+//! more flows here. Each queue has COBALT: a CoDel whose count falls as it rises, for flows that respond, and BLUE for
+//! those that do not.
 //!
 //! # Differs from the source
-//! - CoDel is RFC 8289's, as in `codel`. The source lets `count` fall step by step where RFC 8289 begins anew (§3.4).
 //! - Flows are distinguished by connection, and hosts by their number: hosts never collide in a hash.
 //! - The deficit of a flow is counted in fractions of a byte instead of being rounded at random.
 //! - Without a bandwidth, tins share the link by their weights.
 //!
+//! # As in Linux (measured: `docs/validation/kernel-queues.md`)
+//! - Target and interval of a tin grow at low rates by what its 1.5 largest packets take; nothing is signalled below the time
+//!   that four of them take.
+//! - A new queue's first signal does not wait for an interval.
+//!
 //! # Differs from Linux
 //! - What `tc-cake(8)` documents is here under its names, as far as below. `limit` is 4 MiB by default; Linux makes it four
-//!   times what `rtt` holds at the bandwidth, if that is more.
-//! - Linux signals at the first packet beyond the target (measured: `docs/validation/kernel-queues.md`).
+//!   times what `rtt` holds at the bandwidth, if that is more, and counts its buffers.
+//! - The square root is exact. From a count of 16 on Linux takes one step of Newton's method from the last root.
 //!
 //! # Not implemented
 //! - The ACK filter, which needs the TCP header; NAT look-up; `autorate-ingress`, `ingress`; washing of DSCPs; `precedence`,
 //!   `diffserv8`, `fwmark`.
 
 mod blue;
+mod cobalt;
 mod shaper;
 mod tin;
 
@@ -34,13 +40,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::{
+    cobalt::Settings,
     shaper::Shaper,
     tin::{Key, Tin, TinSettings},
 };
 use super::{
     Init, Item, QueueContext, QueueDiscipline, QueueParams,
     bounded::{Bandwidth, ControlTime, MinimumPacket, Overhead, QueueCount},
-    codel::Settings,
     fifos::Store,
 };
 
@@ -54,6 +60,10 @@ pub const META: Meta = Meta {
         Source {
             id: "Høiland-Jørgensen et al., Piece of CAKE (LANMAN 2018)",
             items: &["§3.1", "§3.2", "§3.3"],
+        },
+        Source {
+            id: "Morton, Proposing COBALT (codel list, 24 May 2016); Query Regarding CAKE (cake list, 24 October 2018)",
+            items: &["signal schedule", "last packet"],
         },
         Source {
             id: "tc-cake(8)",
@@ -120,12 +130,13 @@ pub enum Diffserv {
 }
 
 impl Diffserv {
-    /// Shares of the bandwidth up to which the tins have priority, the lowest first.
+    /// Shares of the bandwidth up to which the tins have priority, the lowest first: best effort, bulk, video, voice. Within
+    /// its share bulk comes before best effort, which has a share of all (measured with Linux 6.12).
     const fn shares(self) -> &'static [f64] {
         match self {
             Self::Besteffort => &[1.0],
-            Self::Diffserv3 => &[1.0 / 16.0, 1.0, 0.25],
-            Self::Diffserv4 => &[1.0 / 16.0, 1.0, 0.5, 0.25],
+            Self::Diffserv3 => &[1.0, 1.0 / 16.0, 0.25],
+            Self::Diffserv4 => &[1.0, 1.0 / 16.0, 0.5, 0.25],
         }
     }
 
@@ -135,25 +146,25 @@ impl Diffserv {
         const fn is_bulk(dscp: u8) -> bool {
             matches!(dscp, 1 | 8)
         }
-        /// CS5, VA, EF, CS6, CS7.
+        /// VA, EF, CS6, CS7.
         const fn is_voice(dscp: u8) -> bool {
-            matches!(dscp, 40 | 44 | 46 | 48 | 56)
+            matches!(dscp, 44 | 46 | 48 | 56)
         }
         match self {
-            Self::Besteffort => 0,
-            Self::Diffserv3 | Self::Diffserv4 if is_bulk(dscp) => 0,
+            Self::Diffserv3 | Self::Diffserv4 if is_bulk(dscp) => 1,
             Self::Diffserv3 if is_voice(dscp) || dscp == 4 => 2,
-            Self::Diffserv4 if is_voice(dscp) || dscp == 32 => 3,
-            // CS2, AF2x, CS3, AF3x, AF4x, and the throughput and delay bits of old.
+            // CS4 and CS5 too.
+            Self::Diffserv4 if is_voice(dscp) || matches!(dscp, 32 | 40) => 3,
+            // CS2, AF2x, CS3, AF3x, AF4x, and the delay bit of old.
             Self::Diffserv4
                 if matches!(
                     dscp,
-                    2 | 4 | 16 | 18 | 20 | 22 | 24 | 26 | 28 | 30 | 34 | 36 | 38
+                    4 | 16 | 18 | 20 | 22 | 24 | 26 | 28 | 30 | 34 | 36 | 38
                 ) =>
             {
                 2
             }
-            Self::Diffserv3 | Self::Diffserv4 => 1,
+            Self::Besteffort | Self::Diffserv3 | Self::Diffserv4 => 0,
         }
     }
 }
@@ -217,8 +228,10 @@ impl QueueParams for Params {
     }
 }
 
-/// The largest packet, for targets and turns (tc-cake(8) and RFC 8290 count an Ethernet frame).
-const MTU: u64 = 1_514;
+/// The largest packet, for targets. Linux counts the link's header too: 1,514 bytes on Ethernet.
+const MTU: u64 = 1_500;
+/// The longest turn in bytes: an Ethernet frame (tc-cake(8), *examples*).
+const LONGEST_QUANTUM: u64 = 1_514;
 /// The least turn in bytes, at low bandwidths.
 const LEAST_QUANTUM: u64 = 300;
 
@@ -243,24 +256,26 @@ impl Cake {
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
         let tins = params.diffserv.shares().iter().map(|&share| {
             let rate = params.rate.0.map(|rate| rate.bits_per_s() as f64 * share);
+            let packets = |count: f64| {
+                let takes = rate.map_or(0.0, |rate| count * 8.0 * MTU as f64 / rate);
+                shaper::seconds(takes)
+            };
             // 1.5 packets at least (§3.3: the AQM is scaled at low rates).
-            let transmission = rate.map_or(0.0, |rate| 1.5 * 8.0 * MTU as f64 / rate);
-            let target = (params.rtt.get() / 20).max(shaper::seconds(transmission));
-            let quantum = rate.map_or(MTU, |rate| {
+            let target = (params.rtt.get() / 20).max(packets(1.5));
+            let stretched = params.rtt.get() + target - params.rtt.get() / 20;
+            let quantum = rate.map_or(LONGEST_QUANTUM, |rate| {
                 // A 4096th of a second.
-                (shaper::whole(rate / 8.0) >> 12).clamp(LEAST_QUANTUM, MTU)
+                (shaper::whole(rate / 8.0) >> 12).clamp(LEAST_QUANTUM, LONGEST_QUANTUM)
             });
             Tin::new(&TinSettings {
                 share,
                 rate,
                 quantum,
                 queues: params.queues.get(),
-                codel: Settings {
-                    target,
-                    interval: params.rtt.get().max(target * 2),
-                    mtu: MTU,
-                    ecn: true,
-                    ce_threshold: None,
+                cobalt: Settings {
+                    interval: stretched.max(target * 2),
+                    target: target.max(packets(4.0)),
+                    blue_spacing: target,
                 },
             })
         });

@@ -12,9 +12,11 @@
 //! - §4.2's decay while the delay is below half the target is that of appendix A, and so is the cap of §5.5.
 //!
 //! # Differs from Linux
-//! - `tc-pie(8)` has integers for `alpha` and `beta` and `bytemode`, and always takes the randomness of §5.4 down, which
-//!   is `derandomize` here.
-//! - Linux updates by a timer that counts ticks of its clock (measured: `docs/validation/kernel-queues.md`).
+//! - `tc-pie(8)` has integers for `alpha` and `beta` and `bytemode`, and always spaces drops (§5.4), which is `derandomize`
+//!   here.
+//! - Linux updates by a timer of its clock's ticks: `tupdate` rounded up, and one tick more. 15 ms are 30 ms at 100 Hz and
+//!   20 ms at 250 Hz. Its first update comes half a second after it is set up (measured: `docs/validation/kernel-queues.md`).
+//! - Linux does not decay the probability while the delay is small and not 0 (measured).
 //!
 //! # Not implemented
 //! - Setting PIE inactive while the queue is short (§5.3); probabilities by packet size.

@@ -1,11 +1,13 @@
 //! One tin: flows in queues of an 8-way set-associative hash, which take turns (Høiland-Jørgensen et al. 2018 §3.2).
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Instant;
 
-use super::{blue::Blue, shaper::Length};
+use super::{
+    cobalt::{Cobalt, Settings},
+    shaper::Length,
+};
 use crate::queue::{
     Item, QueueContext,
-    codel::{Control, Settings, Waiting},
     fifos::{Fifo, List, Store},
     flow_hash::Perturbed,
 };
@@ -44,15 +46,14 @@ pub(super) struct TinSettings {
     /// A flow's turn in bytes.
     pub quantum: u64,
     pub queues: u32,
-    pub codel: Settings,
+    pub cobalt: Settings,
 }
 
 /// One of the queues.
 #[derive(Debug, Clone, Copy)]
 struct FlowQueue {
     fifo: Fifo,
-    control: Control,
-    blue: Blue,
+    cobalt: Cobalt,
     /// Whose it was last; `None` if nobody's yet.
     key: Option<Key>,
     /// In parts of a byte; one packet may take it below zero.
@@ -88,7 +89,7 @@ pub(super) struct Tin {
     rate: Option<f64>,
     /// In parts of a byte.
     quantum: i64,
-    codel: Settings,
+    cobalt: Settings,
     hash: Option<Perturbed>,
     queues: Vec<FlowQueue>,
     links: Vec<u32>,
@@ -103,33 +104,12 @@ pub(super) struct Tin {
     had: f64,
 }
 
-/// What the CoDel of one queue watches over.
-struct Own<'a> {
-    store: &'a mut Store,
-    fifo: &'a mut Fifo,
-    packets: &'a mut usize,
-}
-
-impl Waiting for Own<'_> {
-    #[inline]
-    fn take(&mut self) -> Option<Item> {
-        let item = self.store.pop(self.fifo)?;
-        *self.packets -= 1;
-        Some(item)
-    }
-    #[inline]
-    fn bytes(&self) -> u64 {
-        self.fifo.bytes()
-    }
-}
-
 impl Tin {
     pub fn new(settings: &TinSettings) -> Self {
         let count = settings.queues as usize;
         let empty = FlowQueue {
             fifo: Fifo::EMPTY,
-            control: Control::NEW,
-            blue: Blue::NEW,
+            cobalt: Cobalt::NEW,
             key: None,
             deficit: 0,
             listed: false,
@@ -140,7 +120,7 @@ impl Tin {
             rate: settings.rate,
             // At most 1,514.
             quantum: i64::try_from(settings.quantum).unwrap_or(i64::MAX / BYTE) * BYTE,
-            codel: settings.codel,
+            cobalt: settings.cobalt,
             hash: None,
             queues: vec![empty; count],
             links: vec![0; count],
@@ -266,25 +246,15 @@ impl Tin {
                 self.queues[line as usize].deficit += turn;
                 continue;
             }
-            let queue = &mut self.queues[line as usize];
-            let mut own = Own {
-                store,
-                fifo: &mut queue.fifo,
-                packets: &mut self.packets,
-            };
-            if let Some(item) = queue.control.dequeue(&self.codel, &mut own, cx) {
-                if queue.blue.probability() > 0.0 {
-                    *draws += 1;
-                    if cx.draw(*draws).chance(queue.blue.probability()) {
-                        cx.drop(item);
-                        continue;
-                    }
-                }
-                queue.deficit -= i64::from(length.of(item.size)) * BYTE;
+            if let Some(item) = self.take(line, store, draws, cx) {
+                self.queues[line as usize].deficit -= i64::from(length.of(item.size)) * BYTE;
                 return Some(item);
             }
-            queue.control.idle();
-            queue.blue.is_empty(cx.now, self.codel.target);
+            self.queues[line as usize]
+                .cobalt
+                .blue
+                .is_empty(cx.now, self.cobalt.blue_spacing);
+            let list = if is_new { &mut self.new } else { &mut self.old };
             list.pop(&self.links);
             if is_new {
                 // As in FQ-CoDel: else it would go before the old ones for ever.
@@ -294,6 +264,38 @@ impl Tin {
                 self.count(line, false);
             }
         }
+    }
+
+    /// The next packet of a queue that the AQM does not drop. The last one of a queue it never drops: its loss would be
+    /// noticed by a timeout only (Morton, 24 October 2018).
+    fn take(
+        &mut self,
+        line: u32,
+        store: &mut Store,
+        draws: &mut u64,
+        cx: &mut QueueContext<'_>,
+    ) -> Option<Item> {
+        let queue = &mut self.queues[line as usize];
+        while let Some(mut item) = store.pop(&mut queue.fifo) {
+            self.packets -= 1;
+            let delay = cx.now.saturating_since(item.arrived);
+            let signals = queue.cobalt.signals(&self.cobalt, cx.now, delay);
+            let mut drops = signals;
+            if signals && cx.mark(&mut item) {
+                queue.cobalt.marked(cx.now);
+                drops = false;
+            }
+            let probability = queue.cobalt.blue.probability();
+            if probability > 0.0 {
+                *draws += 1;
+                drops |= cx.draw(*draws).chance(probability);
+            }
+            if !drops || queue.fifo.packets() == 0 {
+                return Some(item);
+            }
+            cx.drop(item);
+        }
+        None
     }
 
     /// The bytes of its longest queue.
@@ -316,7 +318,10 @@ impl Tin {
         };
         if let Some(item) = store.pop(&mut queue.fifo) {
             self.packets -= 1;
-            queue.blue.overflows(cx.now, self.codel.target);
+            queue
+                .cobalt
+                .blue
+                .overflows(cx.now, self.cobalt.blue_spacing);
             cx.drop(item);
         }
     }
@@ -330,9 +335,7 @@ impl Tin {
             };
             let queue = &mut self.queues[line as usize];
             queue.listed = false;
-            queue.control.idle();
-            let at_most_every: Duration = self.codel.target;
-            queue.blue.is_empty(now, at_most_every);
+            queue.cobalt.blue.is_empty(now, self.cobalt.blue_spacing);
             self.count(line, false);
         }
     }

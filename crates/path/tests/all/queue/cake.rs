@@ -13,7 +13,10 @@ use anabranch_path::queue::{
     cake::{Cake, Diffserv, Framing, Isolation, Params},
 };
 
-use crate::queue::support::{Bench, arrive};
+use crate::queue::{
+    decisions,
+    support::{Bench, arrive},
+};
 
 /// A packet that arrives: when, whose, how large, with which DSCP.
 #[derive(Debug, Clone, Copy)]
@@ -320,15 +323,25 @@ fn tins_have_priority_up_to_their_thresholds() {
     // Best effort, EF.
     near(shares(Diffserv::Besteffort, &[0, 46]), &[0.5, 0.5]);
     near(shares(Diffserv::Diffserv3, &[0, 46]), &[0.75, 0.25]);
+    // CS5 is voice among four tins only, and 2 is no class at all (measured with Linux 6.12).
+    near(shares(Diffserv::Diffserv3, &[0, 40]), &[0.5, 0.5]);
+    near(shares(Diffserv::Diffserv4, &[0, 40]), &[0.75, 0.25]);
+    near(shares(Diffserv::Diffserv4, &[0, 2]), &[0.5, 0.5]);
     near(shares(Diffserv::Diffserv4, &[0, 46]), &[0.75, 0.25]);
     // And AF41: a half.
     near(
         shares(Diffserv::Diffserv4, &[0, 46, 34]),
         &[0.25, 0.25, 0.5],
     );
-    // CS1 and LE get what best effort leaves.
-    let bulk = shares(Diffserv::Diffserv4, &[0, 8, 1]);
-    assert!(bulk[1] + bulk[2] < 0.07, "{bulk:?}");
+    // CS1 and LE have a sixteenth, and no more while best effort has work (measured with Linux 6.12).
+    near(
+        shares(Diffserv::Diffserv4, &[0, 8, 1]),
+        &[0.9375, 0.031, 0.031],
+    );
+    near(
+        shares(Diffserv::Diffserv4, &[0, 8, 34, 46]),
+        &[0.1875, 0.0625, 0.5, 0.25],
+    );
     // Alone, each has it all.
     for dscp in [&[0_u8][..], &[8], &[34], &[46]] {
         near(shares(Diffserv::Diffserv4, dscp), &[1.0]);
@@ -396,6 +409,89 @@ fn an_overfull_set_shares_its_queues() {
     let load = flood(20, us(2000), END, |_| 0);
     let (sent, _) = carry(&params, &[], LINK, &load, END);
     assert_eq!(by_flow(&sent, WARM).len(), 20);
+}
+
+/// When packets that are not ECN-capable are dropped, in milliseconds.
+fn drops(params: &Params, arrivals: impl IntoIterator<Item = (u64, u32)>) -> Vec<f64> {
+    let arrivals = arrivals
+        .into_iter()
+        .map(|(us, flow)| decisions::Arrival(1_000 * us, 1500, flow, 0, 0))
+        .collect();
+    let decided = decisions::decide(&decisions::Case {
+        queue: Config::Cake(params.clone()),
+        rate: None,
+        seed: 1,
+        arrivals,
+        hosts: Vec::new(),
+    });
+    let mut drops: Vec<f64> = decided
+        .iter()
+        .filter_map(|packet| packet.dropped)
+        .map(|at| at as f64 / 1e6)
+        .collect();
+    drops.sort_by(f64::total_cmp);
+    drops
+}
+
+/// One flow at 1.33 times a rate of 12 Mbit/s, from one millisecond to another.
+fn overload(from_ms: u64, to_ms: u64) -> impl Iterator<Item = (u64, u32)> {
+    let packets = (to_ms - from_ms) * 4 / 3;
+    (0..packets).map(move |k| (from_ms * 1_000 + k * 750 + 100, 0))
+}
+
+/// COBALT: the first signal follows the first delay above the target. CoDel would wait for an interval of 100 ms.
+#[test]
+fn the_first_signal_does_not_wait_for_an_interval() {
+    let drops = drops(&shaped(12), overload(0, 400));
+    assert!((15.0..30.0).contains(&drops[0]), "{}", drops[0]);
+    let gap = drops[2] - drops[1];
+    assert!(
+        (55.0..60.0).contains(&gap),
+        "100 ms over the root of 3: {gap}"
+    );
+}
+
+/// COBALT: the count falls as fast as it rose. After a short pause signals are frequent at once; after a long one the first of
+/// them waits for an interval. CoDel would begin anew after both, or go on after both.
+#[test]
+fn the_signal_schedule_runs_back_below_the_target() {
+    let first = |pause: u32| {
+        let second = 1_000 + pause;
+        let load = overload(0, 600).chain(overload(second.into(), u64::from(second) + 400));
+        let drops = drops(&shaped(12), load);
+        let second = f64::from(second);
+        let after: Vec<f64> = drops.into_iter().filter(|at| *at >= second).collect();
+        (after[0] - second, after[1] - after[0])
+    };
+    let (wait, gap) = first(0);
+    assert!(wait < 50.0 && gap < 35.0, "{wait}, {gap}");
+    let (wait, gap) = first(9_000);
+    assert!(wait > 100.0 && gap > 65.0, "{wait}, {gap}");
+}
+
+/// COBALT never drops the last packet of a queue: twenty flows with one packet each wait for 20 ms and lose nothing.
+#[test]
+fn the_last_packet_of_a_queue_is_not_dropped() {
+    let load = |packets: u32| {
+        let bursts = (0..40).flat_map(move |k| {
+            (0..20 * packets).map(move |n| (u64::from(k * 25_000 * packets), n % 20))
+        });
+        drops(&shaped(12), bursts).len()
+    };
+    assert_eq!(load(1), 0);
+    assert!(load(2) > 20, "{}", load(2));
+}
+
+/// Linux signals nothing below the time that four of the largest packets take: 48 ms at 1 Mbit/s.
+#[test]
+fn a_slow_link_may_hold_four_packets() {
+    let standing = |packets: u64| {
+        let first = (0..packets).map(|n| (10 * n, 0));
+        let steady = (1..200).map(|k| (k * 12_000 + 500, 0));
+        drops(&shaped(1), first.chain(steady)).len()
+    };
+    assert_eq!(standing(4), 0);
+    assert!(standing(6) > 0);
 }
 
 /// BLUE: a flow that does not respond loses at random before the queue is full, once it has overflowed.

@@ -27,6 +27,9 @@ pub struct Case {
     pub rate: Option<Rate>,
     pub seed: u64,
     pub arrivals: Vec<Arrival>,
+    /// The source and the destination of each flow; its own ones if empty.
+    #[serde(default)]
+    pub hosts: Vec<[u32; 2]>,
 }
 
 /// Nanoseconds, bytes, flow, ECN field, DSCP.
@@ -57,7 +60,12 @@ fn nanoseconds(at: Instant) -> u64 {
 pub fn decide(case: &Case) -> Vec<Decision> {
     let flows = case.arrivals.iter().map(|a| a.2).max().unwrap_or(0) + 1;
     let names: Vec<String> = (0..flows).map(|flow| format!("flow/{flow}")).collect();
-    let hosts: Vec<[u32; 2]> = (0..flows).map(|flow| [2 * flow, 2 * flow + 1]).collect();
+    let own = || (0..flows).map(|flow| [flow, flow]).collect();
+    let hosts: Vec<[u32; 2]> = if case.hosts.is_empty() {
+        own()
+    } else {
+        case.hosts.clone()
+    };
     let queue = case.queue.build(&Init {
         rate: case.rate,
         flows: &names,

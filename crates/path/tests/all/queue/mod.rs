@@ -3,6 +3,7 @@
 mod aqm;
 mod cake;
 mod codel;
+mod decisions;
 mod drr;
 mod dualpi2;
 mod fq_codel;
