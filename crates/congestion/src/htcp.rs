@@ -13,14 +13,20 @@
 //! RTT scaling multiplies growth in the high-speed regime by `RTT_min / rtt_ref`, and leaves one segment at least: flows of
 //! different round-trip times then gain the same in a second, not in a round trip.
 //!
+//! # Linux
+//! `form = "linux"`, the default of `stack = "linux"`, is Linux's module; see [`linux`].
+//!
 //! # Choices that the sources leave open
 //! - `RTT_max` is the largest round-trip time since the last congestion event. The throughput of a congestion epoch is the largest
 //!   of its round trips; recoveries are left out.
-//! - An ACK counts by the segments that it acknowledges, so that delayed ACKs do not slow the window down.
+//! - An ACK counts by the segments that it acknowledges, so that delayed ACKs do not slow the window down, and adds no more than
+//!   these.
 //! - The time since a timeout counts from the first acknowledgment after it.
 //!
 //! # Not implemented
 //! - Nothing of the draft's algorithm.
+
+mod linux;
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -33,6 +39,8 @@ use super::{
     Ack, ControlParams, Family, HyStartUse, Idle, Init, Signal,
     classic::{Classic, Law, Setup, Window},
     params::{Form, OrStack, ReductionBase, Share, SlowStartLimit, VirtualRtt},
+    ticks,
+    window::{rounded_up, whole_segments},
 };
 
 /// Description for registry, docs and command line.
@@ -114,17 +122,21 @@ pub type Htcp = Classic<HtcpLaw>;
 /// The window law of H-TCP. Windows are in segments.
 #[derive(Debug)]
 pub struct HtcpLaw {
+    form: Form,
     delta_l: Duration,
     adaptive_backoff: bool,
     delta_b: f64,
-    /// `rtt_ref` in seconds, if growth is scaled.
-    rtt_ref: Option<f64>,
-    smss: Bytes,
+    /// `rtt_ref`, if growth is scaled.
+    rtt_ref: Option<Duration>,
+    /// The clock of [`Form::Linux`]; zero for real numbers.
+    tick: Duration,
     min_rtt: Duration,
     /// Time of the latest acknowledgment.
     now: Instant,
     epoch: Epoch,
     round: Round,
+    /// Growth of [`Form::Linux`].
+    count: linux::Count,
 }
 
 /// State of a congestion epoch: the time since the last congestion event.
@@ -132,14 +144,24 @@ pub struct HtcpLaw {
 pub struct Epoch {
     /// The last congestion event; `None` until the first acknowledgment after it.
     began: Option<Instant>,
-    /// `β`, of the last congestion event.
+    /// `β` of the last congestion event.
     beta: f64,
     /// `RTT_max`.
     max_rtt: Duration,
-    /// `B(k + 1)`, in bytes per second; zero before the end of a round trip.
-    throughput: f64,
-    /// `B(k)`, of the epoch before; zero before the first congestion event.
-    throughput_before: f64,
+    throughput: Throughput,
+    /// `B(k)`: the largest throughput of the epoch before, if it had one.
+    throughput_before: Option<f64>,
+    /// The event before found the throughput unchanged ([`Form::Linux`]).
+    is_steady: bool,
+}
+
+/// Throughput of an epoch, in bytes per second; `None` before the end of a round trip.
+#[derive(Debug, Clone, Copy, Default)]
+struct Throughput {
+    /// Mean of its round trips ([`Form::Linux`]).
+    mean: Option<f64>,
+    /// `B(k + 1)`.
+    largest: Option<f64>,
 }
 
 /// The round trip under way.
@@ -154,49 +176,99 @@ struct Round {
 impl HtcpLaw {
     /// `α`, in segments per round trip.
     fn alpha(&self) -> f64 {
-        let since = self.epoch.began.unwrap_or(self.now);
-        let delta = self.now.saturating_since(since);
+        let delta = self.epoch.began.map_or(Duration::ZERO, |began| {
+            ticks::between(began, self.now, self.tick)
+        });
         let high_speed = delta.saturating_sub(self.delta_l).as_secs_f64();
         let mut alpha = 1.0;
         if high_speed > 0.0 {
             alpha = 1.0 + LINEAR * high_speed + QUADRATIC * high_speed * high_speed;
-            if let Some(reference) = self.rtt_ref {
-                alpha = (alpha * self.min_rtt.as_secs_f64() / reference).max(1.0);
-            }
+            alpha = self.scaled(alpha);
         }
         2.0 * (1.0 - self.epoch.beta) * alpha
     }
 
-    /// `β` at a congestion event now.
-    fn beta(&self) -> f64 {
-        let Epoch { max_rtt, throughput, throughput_before, .. } = self.epoch;
-        if !self.adaptive_backoff || throughput_before == 0.0 || max_rtt.is_zero() {
-            return BETA.0;
+    /// RTT scaling.
+    fn scaled(&self, alpha: f64) -> f64 {
+        let min_rtt = self.rounded(self.min_rtt).as_secs_f64();
+        match (self.form, self.rtt_ref) {
+            (Form::Published, None) => alpha,
+            (Form::Linux, None) => alpha.floor(),
+            (Form::Published, Some(reference)) => {
+                (alpha * min_rtt / reference.as_secs_f64()).max(1.0)
+            }
+            (Form::Linux, Some(reference)) => {
+                linux::scaled(alpha, min_rtt, reference.as_secs_f64())
+            }
         }
-        let change = (throughput - throughput_before).abs() / throughput_before;
-        if change > self.delta_b {
-            return BETA.0;
-        }
-        let ratio = self.min_rtt.as_secs_f64() / max_rtt.as_secs_f64();
-        ratio.clamp(BETA.0, BETA.1)
+    }
+
+    /// A round-trip time by the clock of the form.
+    fn rounded(&self, rtt: Duration) -> Duration {
+        ticks::rounded_up(rtt, self.tick)
+    }
+
+    /// `RTT_min / RTT_max`, from 0.5 to 0.8; `None` without a sample.
+    fn ratio(&self) -> Option<f64> {
+        let Epoch { max_rtt, .. } = self.epoch;
+        let [min, max] = [self.min_rtt, max_rtt].map(|rtt| self.rounded(rtt).as_secs_f64());
+        let ratio = (max > 0.0).then(|| (min / max).clamp(BETA.0, BETA.1))?;
+        Some(match self.form {
+            Form::Published => ratio,
+            Form::Linux => linux::whole_parts(ratio),
+        })
+    }
+
+    /// `β` at a congestion event, and whether the throughput is unchanged.
+    fn beta(&self) -> (f64, bool) {
+        let Epoch { throughput, throughput_before, is_steady, .. } = self.epoch;
+        let before = throughput_before.zip(throughput.largest);
+        let changed = before.is_some_and(|(old, new)| (new - old).abs() / old > self.delta_b);
+        let adapts = self.adaptive_backoff
+            && !changed
+            && match self.form {
+                Form::Published => before.is_some(),
+                Form::Linux => is_steady,
+            };
+        let beta = self.ratio().filter(|_| adapts).unwrap_or(BETA.0);
+        (beta, !changed)
     }
 
     /// A congestion event: the share of the window that it leaves.
     fn back_off(&mut self) -> f64 {
-        let beta = self.beta();
+        let (beta, is_steady) = self.beta();
+        let Epoch { throughput, throughput_before, .. } = self.epoch;
         self.epoch = Epoch {
             began: None,
             beta,
             max_rtt: Duration::ZERO,
-            throughput: 0.0,
-            throughput_before: self.epoch.throughput,
+            throughput: Throughput::default(),
+            throughput_before: throughput.largest.or(throughput_before),
+            is_steady,
         };
         self.round.began = None;
+        self.count = linux::Count::after(beta);
         beta
     }
 
     fn reduced(&mut self, flight: f64) -> f64 {
-        (flight * self.back_off()).max(2.0)
+        let reduced = flight * self.back_off();
+        self.whole(reduced).max(2.0)
+    }
+
+    /// A round trip has ended.
+    fn measure_throughput(&mut self, took: Duration) {
+        if took.is_zero() {
+            return;
+        }
+        let latest = self.round.delivered.get() as f64 / took.as_secs_f64();
+        let throughput = &mut self.epoch.throughput;
+        let measured = match (self.form, throughput.mean) {
+            (Form::Linux, Some(mean)) => mean + linux::THROUGHPUT_WEIGHT * (latest - mean),
+            _ => latest,
+        };
+        throughput.mean = Some(measured);
+        throughput.largest = Some(throughput.largest.map_or(measured, |most| most.max(measured)));
     }
 }
 
@@ -206,31 +278,56 @@ impl Law for HtcpLaw {
     type Saved = Epoch;
 
     fn new(params: &Params, init: &Init) -> (Self, Setup) {
+        let form = params.form.or(init.stack.form);
         let law = Self {
+            form,
             delta_l: params.delta_l,
             adaptive_backoff: params.adaptive_backoff,
             delta_b: params.delta_b.get(),
-            rtt_ref: params.rtt_scaling.then(|| params.rtt_ref.get().as_secs_f64()),
-            smss: init.smss,
+            rtt_ref: params.rtt_scaling.then(|| params.rtt_ref.get()),
+            tick: match form {
+                Form::Published => Duration::ZERO,
+                Form::Linux => init.stack.clock_tick,
+            },
             min_rtt: Duration::ZERO,
             now: Instant::from_picos(0),
             epoch: Epoch {
                 began: None,
                 beta: BETA.0,
                 max_rtt: Duration::ZERO,
-                throughput: 0.0,
-                throughput_before: 0.0,
+                throughput: Throughput::default(),
+                throughput_before: None,
+                is_steady: false,
             },
             round: Round::default(),
+            count: linux::Count::after(BETA.0),
         };
         let setup = Setup::new(params.slow_start_limit, params.reduce_from, true, init);
         (law, setup)
+    }
+
+    fn whole(&self, window: f64) -> f64 {
+        match self.form {
+            Form::Published => window,
+            Form::Linux => whole_segments(window),
+        }
+    }
+    #[inline]
+    fn counted(&self, acked: f64) -> f64 {
+        match self.form {
+            Form::Published => acked,
+            Form::Linux => rounded_up(acked),
+        }
     }
 
     #[inline]
     fn measure(&mut self, ack: &Ack) {
         self.now = ack.now;
         self.min_rtt = ack.min_rtt;
+        if self.form == Form::Linux && ack.in_recovery {
+            // The time counts from the last acknowledgment of a recovery.
+            self.epoch.began = None;
+        }
         self.epoch.began.get_or_insert(ack.now);
         if ack.in_recovery {
             self.round.began = None;
@@ -242,11 +339,7 @@ impl Law for HtcpLaw {
         self.round.delivered += ack.delivered;
         if ack.round != self.round.number {
             if let Some(began) = self.round.began {
-                let took = ack.now.saturating_since(began).as_secs_f64();
-                if took > 0.0 {
-                    let throughput = self.round.delivered.get() as f64 / took;
-                    self.epoch.throughput = self.epoch.throughput.max(throughput);
-                }
+                self.measure_throughput(ack.now.saturating_since(began));
             }
             self.round = Round {
                 number: ack.round,
@@ -258,7 +351,11 @@ impl Law for HtcpLaw {
 
     #[inline]
     fn avoid_congestion(&mut self, window: &mut Window<f64>, _ack: &Ack, acked: f64) {
-        window.cwnd += acked * self.alpha() / window.cwnd;
+        let alpha = self.alpha();
+        match self.form {
+            Form::Published => window.cwnd += acked * (alpha / window.cwnd).min(1.0),
+            Form::Linux => self.count.grow(window, acked, alpha),
+        }
     }
 
     fn reduce(&mut self, _window: &Window<f64>, flight: f64, _signal: Signal) -> Window<f64> {
