@@ -205,6 +205,21 @@ class Rows:
             "error": {name: _against(found) for name, found in errors.items()},
         }
 
+    def versions(self, rows: Sequence[Row]) -> str:
+        """Return the rows in which another version of theirs differs: ``[versions]`` names its file and the bounds."""
+        spec = self.spec["versions"]
+        bounds = [Within(_measure(bound), bound["by"], 0.0, "True") for bound in spec["within"]]
+        lines = []
+        for row, there in zip(rows, read(spec["file"]), strict=True):
+            other = self.theirs(there)
+            # The other version is answered in place of ours.
+            answered = Row(row.theirs, {name: Spread(*[other[name]] * 3) for name in row.ours}, row.accepted, None)
+            if not all(bound.holds(answered) for bound in bounds):
+                lines.append([cell.format_map({**row.theirs, "other": other}) for _, cell in spec["columns"]])
+        head = [heading for heading, _ in spec["columns"]]
+        count = f"{len(lines)} of {len(rows)} rows"
+        return f"{count}\n\n{markdown.table(head, lines)}" if lines else count
+
     def surprises(self, rows: Sequence[Row]) -> list[str]:
         """Return the rows outside, where the page says that there is none."""
         if "least" in self.judge:
@@ -217,6 +232,8 @@ class Rows:
         found = self.verdicts(rows)
         head = [heading for heading, _ in self.spec["columns"]]
         parts = {"verdict": verdict_table(found), "rows": markdown.table(head, self.lines(rows))}
+        if "versions" in self.spec:
+            parts["versions"] = self.versions(rows)
         return Comparison(self.name, parts, found, lambda: self.figures(rows), self.surprises(rows))
 
     def figures(self, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
