@@ -1,9 +1,10 @@
 """Comparisons row by row, as a TOML file describes them.
 
 ``[there]`` names the figures of a row of theirs, ``[words]`` what stands for the text of a column, ``[set]`` what turns
-the scenario file into a row's path, ``[ours]`` what only the simulator is told, and ``[here]`` our figures of one run; all
-are expressions of the language of studies. ``[[within]]`` bounds the distance of a figure from theirs. ``[judge]`` says which figure is judged and where its mean has to be (``ours_mean``, ``ours_low``,
-``ours_high``, ``ours_sd`` and ``ours_count`` are of our seeds), ``columns`` and ``[[panel]]`` what the page shows.
+the scenario file into a row's path, ``[ours]`` what only the simulator is told, and ``[here]`` our figures of one run;
+all are expressions of the language of studies. ``[[within]]`` bounds the distance of a figure from theirs. ``[judge]``
+says which figure is judged and where its mean has to be (``ours_mean``, ``ours_low``, ``ours_high``, ``ours_sd`` and
+``ours_count`` are of our seeds), ``columns`` and ``[[panel]]`` what the page shows.
 """
 
 from __future__ import annotations
@@ -205,19 +206,25 @@ class Rows:
             "error": {name: _against(found) for name, found in errors.items()},
         }
 
+    def key(self, theirs: Theirs) -> tuple[Any, ...]:
+        """Return what names a row."""
+        return (theirs["cc"], *(theirs[column] for column in self.spec["path"]))
+
     def versions(self, rows: Sequence[Row]) -> str:
         """Return the rows in which another version of theirs differs: ``[versions]`` names its file and the bounds."""
         spec = self.spec["versions"]
         bounds = [Within(_measure(bound), bound["by"], 0.0, "True") for bound in spec["within"]]
         lines = []
-        for row, there in zip(rows, read(spec["file"]), strict=True):
-            other = self.theirs(there)
+        known = {self.key(row.theirs): row for row in rows}
+        others = [self.theirs(row) for row in read(spec["file"])]
+        for other in others:
+            row = known[self.key(other)]
             # The other version is answered in place of ours.
             answered = Row(row.theirs, {name: Spread(*[other[name]] * 3) for name in row.ours}, row.accepted, None)
             if not all(bound.holds(answered) for bound in bounds):
                 lines.append([cell.format_map({**row.theirs, "other": other}) for _, cell in spec["columns"]])
         head = [heading for heading, _ in spec["columns"]]
-        count = f"{len(lines)} of {len(rows)} rows"
+        count = f"{len(lines)} of {len(others)} rows differ."
         return f"{count}\n\n{markdown.table(head, lines)}" if lines else count
 
     def surprises(self, rows: Sequence[Row]) -> list[str]:

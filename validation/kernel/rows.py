@@ -1,12 +1,13 @@
 """Make the figures of a comparison with a Linux kernel in virtual time.
 
-    python validation/kernel/rows.py linux-controls                  writes validation/data/linux-controls.csv
-    python validation/kernel/rows.py linux-controls --kernel 6.1     writes validation/data/linux-controls-6.1.csv
-    python validation/kernel/rows.py linux-controls --only htcp      only the rows of a control; the file keeps the others
+    python validation/kernel/rows.py linux-controls                 writes validation/data/linux-controls.csv
+    python validation/kernel/rows.py linux-controls --kernel 6.1    writes validation/data/linux-controls-6.1.csv
+    python validation/kernel/rows.py linux-controls --only htcp     only the rows of a control; the others stay
 
 ``[kernel]`` of ``validation/comparisons/NAME.toml`` names the release of the comparison's own file, the rows and the
-figures. The scenario file and ``[set]`` are those of the simulator's side. A row is one run, or ``seeds`` runs; the
-file has the mean of each figure, and of the judged one the least and the largest as well.
+figures; ``[versions]`` names the rows that other releases run. The scenario file and ``[set]`` are those of the
+simulator's side. A row is one run, or ``seeds`` runs; the file has the mean of each figure, and of the judged one the
+least and the largest as well.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from anabranch.progress import Progress
 from anabranch.scenario import Scenario
 
 from comparison import oracle
-from comparison.rows import Rows, figures_of
+from comparison.rows import Rows, figures_of, value
 
 BUFFER = "send_buffer_start_bytes"
 """Column: the send buffer that an application of the live engine begins with."""
@@ -39,11 +40,11 @@ BUFFER = "send_buffer_start_bytes"
 def inputs(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Expand ``[[kernel.rows]]``: the product of what is a list; a table in it has several columns."""
     for block in spec["rows"]:
-        lists = {key: value if isinstance(value, list) else [value] for key, value in block.items()}
+        lists = {key: some if isinstance(some, list) else [some] for key, some in block.items()}
         for values in itertools.product(*lists.values()):
             row: dict[str, Any] = {}
-            for key, value in zip(lists, values, strict=True):
-                row.update(value if isinstance(value, dict) else {key: value})
+            for key, chosen in zip(lists, values, strict=True):
+                row.update(chosen if isinstance(chosen, dict) else {key: chosen})
             yield {**spec.get("defaults", {}), **row}
 
 
@@ -86,14 +87,14 @@ def measured(comparison: Rows, rows: Sequence[Mapping[str, Any]], kernel: str, j
     return table
 
 
-def written(value: Any) -> str:
+def written(cell: Any) -> str:
     """A cell of the file."""
-    return f"{value:.4f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    return f"{cell:.4f}".rstrip("0").rstrip(".") if isinstance(cell, float) else str(cell)
 
 
 def write(path: Path, table: Sequence[Mapping[str, Any]], kept: Sequence[Mapping[str, str]], only: str | None) -> None:
     """Write the file; with ``only`` the rows of other controls stay as they are, in their places."""
-    fresh = iter([{key: written(value) for key, value in row.items()} for row in table])
+    fresh = iter([{key: written(cell) for key, cell in row.items()} for row in table])
     rows = list(fresh) if only is None else [next(fresh) if row["cc"] == only else row for row in kept]
     aside = path.with_name(path.name + ".new")
     with aside.open("w", encoding="utf-8", newline="") as file:
@@ -118,6 +119,8 @@ def main() -> int:
     kernel = options.kernel or release
     path = file_of(options.name, release, kernel)
     rows = list(inputs(spec["kernel"]))
+    if kernel != release and "rows" in spec.get("versions", {}):
+        rows = [row for row in rows if value(spec["versions"]["rows"], row)]
     kept = []
     if options.only is not None:
         if options.only not in {row["cc"] for row in rows}:

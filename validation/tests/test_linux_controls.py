@@ -36,18 +36,18 @@ def verdict(rows: list[Row], condition: str) -> Verdict:
     return found
 
 
-def answered(control: str, value: str, where: Callable[[Theirs], bool] = lambda row: True) -> list[Row]:
-    """The rows of a control, with another value of ``cc`` in the simulator."""
-    some = [row for row in LINUX.table() if row["cc"] == control and where(row)]
-    return LINUX.compare(some, [f"flow.main.cc={value}"])
-
-
 def unmarked(row: Theirs) -> bool:
     return bool(row["ecn"] == "off")
 
 
 def marked(row: Theirs) -> bool:
     return bool(row["ecn"] != "off")
+
+
+def answered(control: str, value: str, where: Callable[[Theirs], bool] = unmarked) -> list[Row]:
+    """The rows of a control, with another value of ``cc`` in the simulator."""
+    some = [row for row in LINUX.table() if row["cc"] == control and where(row)]
+    return LINUX.compare(some, [f"flow.main.cc={value}"])
 
 
 def retransmissions_off(rows: list[Row]) -> float:
@@ -67,7 +67,8 @@ def test_controls_are_told_apart(rows: list[Row], condition: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "condition", [f"{name}: within" for name in ("√ of packets retransmitted", "mean cwnd", "mean RTT", "√ of packets marked")]
+    "condition",
+    [f"{name}: within" for name in ("√ of packets retransmitted", "mean cwnd", "mean RTT", "√ of packets marked")],
 )
 def test_figures_are_the_kernels(rows: list[Row], condition: str) -> None:
     assert verdict(rows, condition).held
@@ -76,3 +77,42 @@ def test_figures_are_the_kernels(rows: list[Row], condition: str) -> None:
 @pytest.mark.parametrize("control", CONTROLS)
 def test_goodput_is_the_kernels(rows: list[Row], control: str) -> None:
     assert verdict(of(rows, control), "goodput within").held
+
+
+@pytest.mark.parametrize(
+    ("control", "wrong", "where"),
+    [
+        ("reno", '"cubic"', unmarked),
+        ("cubic", '"reno"', unmarked),
+        ("vegas", '{ kind = "vegas", rtt = "mean" }', unmarked),
+        ("vegas", '{ kind = "vegas", form = "published" }', unmarked),
+        ("westwood", '{ kind = "westwood-plus", form = "published" }', unmarked),
+        ("htcp", '"reno"', unmarked),
+        ("htcp", '{ kind = "htcp", adaptive_backoff = false }', unmarked),
+        ("dctcp", '{ kind = "dctcp", initial_alpha = 0 }', unmarked),
+        ("dctcp", '{ kind = "dctcp", g = 1 }', unmarked),
+        ("reno", '{ kind = "reno", beta_ecn = 0.8 }', marked),
+        ("cubic", '{ kind = "cubic", beta_ecn = 0.85 }', marked),
+    ],
+)
+def test_a_wrong_control_misses_the_goodput(control: str, wrong: str, where: Callable[[Theirs], bool]) -> None:
+    assert verdict(answered(control, wrong, where), "goodput within").held is False
+
+
+@pytest.mark.parametrize(("control", "wrong"), [("bbr", '"bbr3"'), ("bic", '{ kind = "bic", form = "published" }')])
+def test_a_wrong_control_retransmits_another_number(rows: list[Row], control: str, wrong: str) -> None:
+    assert retransmissions_off(of(rows, control)) < 0.1 < retransmissions_off(answered(control, wrong))
+
+
+def test_marks_on_an_unmarked_flow_are_detected() -> None:
+    table = [row for row in LINUX.table() if marked(row)]
+    without = LINUX.compare(table, ['flow.main.transport.ecn="off"'])
+    assert verdict(without, "√ of packets marked: within").held is False
+
+
+def test_rows_of_another_release_are_rows_of_the_comparison(rows: list[Row]) -> None:
+    assert LINUX.versions(rows).startswith(tuple("0123456789"))
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert pages.stale(LINUX.comparison()) == [], "run make compare"
