@@ -228,10 +228,20 @@ class Rows:
         return f"{count}\n\n{markdown.table(head, lines)}" if lines else count
 
     def surprises(self, rows: Sequence[Row]) -> list[str]:
-        """Return the rows outside, where the page says that there is none."""
+        """Return the rows outside that the page does not explain, and the explained ones that are inside."""
         if "least" in self.judge:
             return []
-        return [f"{self.name} {dict(row.theirs)}: {row.ours} is outside" for row in rows if row.inside is False]
+        words = {False: "is outside", True: "is inside, and the page says outside"}
+        return [
+            f"{self.name} {dict(row.theirs)}: {row.ours} {words[row.inside]}"
+            for row in rows
+            if row.inside is not None and row.inside is self.explained(row)
+        ]
+
+    def explained(self, row: Row) -> bool:
+        """Whether the page explains why a row is outside."""
+        known = self.judge.get("outside", ())
+        return any(all(row.theirs[column] == found for column, found in one.items()) for one in known)
 
     def comparison(self) -> Comparison:
         """Compare everything."""
