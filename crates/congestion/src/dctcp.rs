@@ -10,10 +10,8 @@
 //!
 //! Where the stack counts windows in whole segments (`window_count`), as Linux does, a mark gives up whole segments, rounded down.
 //!
-//! With `stack = "linux"`, `alpha` is in units of 1/1024, as measured on Linux 6.12. If it is below 16 units, its decay takes all of it,
-//! so that windows of which less than a quarter is marked do not add up: `alpha` is `g` times the marked share of the last one.
-//!
 //! # Differs from Linux
+//! - `alpha` is a real number; Linux counts in units of 1/1024 and rounds small values to zero.
 //! - See [`super::reno`] for the window outside of marks.
 //!
 //! # Not implemented
@@ -29,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Ack, ControlParams, Family, HyStartUse, Init, Signal,
     classic::{Classic, Count as _, Law, Setup, Window},
-    params::{DctcpGain, Form, OrStack, ReductionBase, Share, SlowStartLimit},
+    params::{DctcpGain, OrStack, ReductionBase, Share, SlowStartLimit},
     reno::{Avoidance, RenoLaw},
 };
 
@@ -100,7 +98,6 @@ pub struct DctcpLaw {
     reno: RenoLaw,
     smss: Bytes,
     g: f64,
-    form: Form,
     /// DCTCP.Alpha
     alpha: f64,
     /// DCTCP.BytesAcked and DCTCP.BytesMarked of the window under way.
@@ -108,19 +105,6 @@ pub struct DctcpLaw {
     marked: u64,
     /// The round trip under way.
     round: u64,
-}
-
-/// Units of `alpha` in [`Form::Linux`].
-const UNITS: f64 = 1024.0;
-
-impl DctcpLaw {
-    /// `alpha` after a window of which the share `m` was marked, in [`Form::Linux`].
-    fn alpha_in_units(&self, m: f64) -> f64 {
-        let alpha = self.alpha * UNITS;
-        let decay = (alpha * self.g).floor();
-        let left = if decay < 1.0 { 0.0 } else { alpha - decay };
-        ((left + (UNITS * self.g * m).floor()) / UNITS).min(1.0)
-    }
 }
 
 impl Law for DctcpLaw {
@@ -133,7 +117,6 @@ impl Law for DctcpLaw {
             reno: RenoLaw::with(Avoidance::Bytes, init),
             smss: init.smss,
             g: params.g.get(),
-            form: init.stack.form,
             alpha: params.initial_alpha.get(),
             acked: 0,
             marked: 0,
@@ -151,10 +134,7 @@ impl Law for DctcpLaw {
             if self.acked > 0 {
                 // RFC 8257 §3.3 steps 5 to 7.
                 let m = self.marked as f64 / self.acked as f64;
-                self.alpha = match self.form {
-                    Form::Published => self.alpha * (1.0 - self.g) + self.g * m,
-                    Form::Linux => self.alpha_in_units(m),
-                };
+                self.alpha = self.alpha * (1.0 - self.g) + self.g * m;
             }
             self.acked = 0;
             self.marked = 0;
