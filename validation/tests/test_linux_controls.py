@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 
 import pytest
@@ -51,10 +52,13 @@ def answered(control: str, value: str, where: Callable[[Theirs], bool] = unmarke
 
 
 def retransmissions_off(rows: list[Row]) -> float:
-    """The mean distance of retransmissions from the kernel's, as a share."""
+    """The median distance of retransmissions from the kernel's, as a share.
+
+    Not the mean: retransmissions of a queue of ten packets depend on microseconds.
+    """
     some = [row for row in rows if row.theirs["retransmitted"] > 0]
     shares = [abs(row.ours["retransmitted"].mean / row.theirs["retransmitted"] - 1) for row in some]
-    return float(sum(shares) / len(shares))
+    return float(statistics.median(shares))
 
 
 def test_every_row_is_there(rows: list[Row]) -> None:
