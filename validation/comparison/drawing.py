@@ -24,7 +24,7 @@ GREY = "#555555"
 OURS = "Anabranch"
 """What the axes and legends call our figures; ``other`` is what they call the other implementation's."""
 
-CONTROLS = ("cubic", "reno", "bbr", "westwood", "compound", "vegas", "bic")
+CONTROLS = ("cubic", "reno", "bbr", "westwood", "compound", "vegas", "bic", "htcp", "dctcp")
 """In the order of colours, so that a congestion control looks the same everywhere."""
 
 
@@ -226,7 +226,7 @@ def _panels(count: int, width: float = 3.2) -> tuple[Figure, Sequence[Axes]]:
 
 def _look(control: str) -> tuple[str, str]:
     index = CONTROLS.index(control)
-    return COLOURS[index], MARKERS[index]
+    return COLOURS[index % len(COLOURS)], (*MARKERS, "*", "p")[index]
 
 
 def _scale(ax: Axes, axis: str, scale: str) -> None:

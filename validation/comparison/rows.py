@@ -1,9 +1,10 @@
 """Comparisons row by row, as a TOML file describes them.
 
 ``[there]`` names the figures of a row of theirs, ``[words]`` what stands for the text of a column, ``[set]`` what turns
-the scenario file into a row's path, and ``[here]`` our figures of one run; all are expressions of the language of
-studies. ``[judge]`` says which figure is judged and where its mean has to be (``ours_mean``, ``ours_low``,
-``ours_high``, ``ours_sd`` and ``ours_count`` are of our seeds), ``columns`` and ``[[panel]]`` what the page shows.
+the scenario file into a row's path, ``[ours]`` what only the simulator is told, and ``[here]`` our figures of one run;
+all are expressions of the language of studies. ``[[within]]`` bounds the distance of a figure from theirs. ``[judge]``
+says which figure is judged and where its mean has to be (``ours_mean``, ``ours_low``, ``ours_high``, ``ours_sd`` and
+``ours_count`` are of our seeds), ``columns`` and ``[[panel]]`` what the page shows.
 """
 
 from __future__ import annotations
@@ -48,6 +49,33 @@ class Row:
     inside: bool | None
 
 
+@dataclass(frozen=True)
+class Within:
+    """A bound on the distance of our figure from theirs.
+
+    Attributes:
+        measure: The figure, its scale, and whether the distance is a share of theirs.
+        by: The bound.
+        least: The share of rows in which it must hold.
+        rows: An expression: which rows are judged.
+    """
+
+    measure: Measure[Row]
+    by: float
+    least: float
+    rows: str
+
+    def holds(self, row: Row) -> bool:
+        """Whether a row is within the bound."""
+        return self.measure.error(self.measure.ours(row), row) <= self.by
+
+    def judged(self, rows: Iterable[Row]) -> Verdict:
+        """Judge all rows that it is about."""
+        held = [self.holds(row) for row in rows if value(self.rows, row.theirs)]
+        condition = f"{self.measure.name} in at least {self.least:.0%} of the rows"
+        return Verdict(condition, f"{sum(held)} of {len(held)}", sum(held) >= self.least * len(held))
+
+
 @cache
 def _compiled(text: str, names: frozenset[str]) -> Any:
     return compile_expression(text, Names(measures=names))
@@ -67,24 +95,37 @@ class Rows:
         self.spec = spec
         self.judge: Mapping[str, Any] = spec["judge"]
         self.measures = [_measure(measure) for measure in spec.get("measure", ())]
+        self.within = [
+            Within(_measure(bound), bound["by"], bound["least"], bound.get("rows", "True"))
+            for bound in spec.get("within", ())
+        ]
 
     def table(self) -> list[Theirs]:
         """Read their rows."""
         return [self.theirs(row) for row in read(f"{self.name}.csv")]
 
-    def theirs(self, row: Mapping[str, str]) -> Theirs:
-        """Return the figures and words of a row of the file."""
+    def worded(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns of a row of the file, and its words."""
         found: dict[str, Any] = {column: _number(text) for column, text in row.items()}
         for name, words in self.spec.get("words", {}).items():
-            column = words["of"]
-            found[name] = words.get(row[column], row[column])
+            text = str(row[words["of"]])
+            found[name] = words.get(text, text)
+        return found
+
+    def theirs(self, row: Mapping[str, str]) -> Theirs:
+        """Return the figures and words of a row of the file."""
+        found = self.worded(row)
         for name, text in self.spec["there"].items():
             found[name] = value(text, found)
         return found
 
+    def sets(self, row: Mapping[str, Any], key: str = "set") -> list[str]:
+        """Return what a row sets in the scenario file; ``key`` is ``ours`` for the simulator's side alone."""
+        return [f"{path}={text.format_map(row)}" for path, text in self.spec.get(key, {}).items()]
+
     def case(self, theirs: Theirs, sets: Iterable[str] = (), seeds: int | None = None) -> Case:
         """Return what is run for a row; ``sets`` are set besides."""
-        own = (f"{key}={text.format_map(theirs)}" for key, text in self.spec["set"].items())
+        own = [*self.sets(theirs), *self.sets(theirs, "ours")]
         chance = value(self.spec.get("chance", "True"), theirs)
         count = seeds or self.spec.get("seeds", SEEDS)
         return Case(f"{self.name}.toml", (*own, *sets), count if chance else 1)
@@ -99,7 +140,7 @@ class Rows:
         """Return our figures over the runs of a row."""
 
         def figure(text: str) -> Callable[[Mapping[str, Any]], float]:
-            return lambda run: float(value(text, {**theirs, **run["flows"]["main"]}))
+            return lambda run: float(value(text, {**theirs, **figures_of(run)}))
 
         return {name: Spread.of(runs, figure(text)) for name, text in self.spec["here"].items()}
 
@@ -125,6 +166,7 @@ class Rows:
         found = [
             verdict for measure in self.measures for verdict in judging.told_apart(measure, self.errors(rows, measure))
         ]
+        found += [bound.judged(rows) for bound in self.within]
         for condition, some in self.grouped(rows, self.judge["condition"]).items():
             inside = [row.inside for row in some if row.inside is not None]
             least = self.judge.get("least", len(inside))
@@ -164,11 +206,42 @@ class Rows:
             "error": {name: _against(found) for name, found in errors.items()},
         }
 
+    def key(self, theirs: Theirs) -> tuple[Any, ...]:
+        """Return what names a row."""
+        return (theirs["cc"], *(theirs[column] for column in self.spec["path"]))
+
+    def versions(self, rows: Sequence[Row]) -> str:
+        """Return the rows in which another version of theirs differs: ``[versions]`` names its file and the bounds."""
+        spec = self.spec["versions"]
+        bounds = [Within(_measure(bound), bound["by"], 0.0, "True") for bound in spec["within"]]
+        lines = []
+        known = {self.key(row.theirs): row for row in rows}
+        others = [self.theirs(row) for row in read(spec["file"])]
+        for other in others:
+            row = known[self.key(other)]
+            # The other version is answered in place of ours.
+            answered = Row(row.theirs, {name: Spread(*[other[name]] * 3) for name in row.ours}, row.accepted, None)
+            if not all(bound.holds(answered) for bound in bounds):
+                lines.append([cell.format_map({**row.theirs, "other": other}) for _, cell in spec["columns"]])
+        head = [heading for heading, _ in spec["columns"]]
+        count = f"{len(lines)} of {len(others)} rows differ."
+        return f"{count}\n\n{markdown.table(head, lines)}" if lines else count
+
     def surprises(self, rows: Sequence[Row]) -> list[str]:
-        """Return the rows outside, where the page says that there is none."""
+        """Return the rows outside that the page does not explain, and the explained ones that are inside."""
         if "least" in self.judge:
             return []
-        return [f"{self.name} {dict(row.theirs)}: {row.ours} is outside" for row in rows if row.inside is False]
+        words = {False: "is outside", True: "is inside, and the page says outside"}
+        return [
+            f"{self.name} {dict(row.theirs)}: {row.ours} {words[row.inside]}"
+            for row in rows
+            if row.inside is not None and row.inside is self.explained(row)
+        ]
+
+    def explained(self, row: Row) -> bool:
+        """Whether the page explains why a row is outside."""
+        known = self.judge.get("outside", ())
+        return any(all(row.theirs[column] == found for column, found in one.items()) for one in known)
 
     def comparison(self) -> Comparison:
         """Compare everything."""
@@ -176,6 +249,8 @@ class Rows:
         found = self.verdicts(rows)
         head = [heading for heading, _ in self.spec["columns"]]
         parts = {"verdict": verdict_table(found), "rows": markdown.table(head, self.lines(rows))}
+        if "versions" in self.spec:
+            parts["versions"] = self.versions(rows)
         return Comparison(self.name, parts, found, lambda: self.figures(rows), self.surprises(rows))
 
     def figures(self, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
@@ -209,7 +284,13 @@ class Rows:
         )
 
 
-def _number(text: str) -> float | str:
+def figures_of(run: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of a run: those of its flow, and the marks of its bottleneck."""
+    marked = run["links"]["bottleneck"]["forward"]["marked_packets"]
+    return {**run["flows"]["main"], "marked_packets": marked}
+
+
+def _number(text: Any) -> Any:
     try:
         return float(text)
     except ValueError:

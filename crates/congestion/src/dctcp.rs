@@ -8,6 +8,8 @@
 //!
 //! The queue to run it with is [`threshold-mark`](anabranch_path::queue::threshold_mark).
 //!
+//! Where the stack counts windows in whole segments (`window_count`), as Linux does, a mark gives up whole segments, rounded down.
+//!
 //! # Differs from Linux
 //! - `alpha` is a real number; Linux counts in units of 1/1024 and rounds small values to zero.
 //! - See [`super::reno`] for the window outside of marks.
@@ -24,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, ControlParams, Family, HyStartUse, Init, Signal,
-    classic::{Classic, Law, Setup, Window},
+    classic::{Classic, Count as _, Law, Setup, Window},
     params::{DctcpGain, OrStack, ReductionBase, Share, SlowStartLimit},
     reno::{Avoidance, RenoLaw},
 };
@@ -147,8 +149,8 @@ impl Law for DctcpLaw {
         match signal {
             // RFC 8257 §3.3 step 9.
             Signal::EcnCe => {
-                let reduced = Bytes::new(flight).mul_f64(1.0 - self.alpha / 2.0);
-                Window::of(reduced.max(self.smss * 2).get())
+                let given_up = self.reno.whole(u64::from_real(flight.real() * self.alpha / 2.0));
+                Window::of((flight - given_up).max((self.smss * 2).get()))
             }
             Signal::Loss => self.reno.reduce(window, flight, signal),
         }

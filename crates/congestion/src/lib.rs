@@ -142,6 +142,7 @@ components! {
     compound::Compound,
     vegas::Vegas,
     bic::Bic,
+    htcp::Htcp,
     prague::Prague,
 }
 

@@ -146,11 +146,15 @@ impl RenoLaw {
 
     /// A reduced window of `bytes` in the stack's count: two segments at least.
     pub(super) fn rounded(&self, bytes: u64) -> u64 {
-        let rounded = match self.count {
+        self.whole(bytes).max(2 * self.smss)
+    }
+
+    /// `bytes` in the stack's count, rounded down.
+    pub(super) fn whole(&self, bytes: u64) -> u64 {
+        match self.count {
             WindowCount::Bytes => bytes,
             WindowCount::Segments => bytes - bytes % self.smss,
-        };
-        rounded.max(2 * self.smss)
+        }
     }
 }
 

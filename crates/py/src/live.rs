@@ -246,6 +246,7 @@ mod engine {
         "westwood-plus",
         "vegas",
         "bic",
+        "htcp",
     ];
 
     pub fn prepare() -> PyResult<()> {

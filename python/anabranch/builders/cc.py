@@ -702,6 +702,55 @@ def bic(
 
 
 @named
+def htcp(
+    *,
+    form: str | None = None,
+    delta_l: str | None = None,
+    adaptive_backoff: bool | None = None,
+    delta_b: float | None = None,
+    rtt_scaling: bool | None = None,
+    rtt_ref: str | None = None,
+    slow_start_limit: str | None = None,
+    reduce_from: str | None = None,
+) -> Component:
+    """H-TCP.
+
+    Reno that grows faster the longer the last loss is past, and leaves of its window what fills the path. For long
+    paths with large windows.
+
+    Args:
+        form: As published, or as in Linux. (``"stack"``; one of ``"published"``, ``"linux"``; default ``"stack"``)
+        delta_l: ``Δ_L``: the time after a congestion event in which growth is that of Reno (draft: 1 s). (duration
+            in ps, ns, us (µs), ms, s, min, h; 0 s to 9223372.036854775807 s; default ``"1 s"``)
+        adaptive_backoff: Adaptive backoff: a reduction leaves ``RTT_min / RTT_max`` of the window, from 0.5 to 0.8.
+            Without it, half. (default ``True``)
+        delta_b: ``Δ_B``: the change of throughput between two congestion events, as a share, above which adaptive
+            backoff leaves half of the window (draft: 0.2). (0.0 to 1.0; default ``0.2``)
+        rtt_scaling: RTT scaling: growth in the high-speed regime is multiplied by ``RTT_min / rtt_ref``. (default
+            ``True``)
+        rtt_ref: The round-trip time at which RTT scaling does not change growth (100 ms). (duration in ps, ns, us
+            (µs), ms, s, min, h; 1 us to 1 s; default ``"100 ms"``)
+        slow_start_limit: What one ACK adds in slow start at most (``L`` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+            has 1). (``"stack"``; packets in packet (packets); 1 packet to 1000000 packets; default ``"stack"``)
+        reduce_from: What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd. (``"stack"``;
+            one of ``"flight-size"``, ``"cwnd"``; default ``"stack"``)
+    """
+    return build(
+        Builder("cc.htcp", "flow.component.cc", kind="htcp"),
+        {
+            "form": form,
+            "delta_l": delta_l,
+            "adaptive_backoff": adaptive_backoff,
+            "delta_b": delta_b,
+            "rtt_scaling": rtt_scaling,
+            "rtt_ref": rtt_ref,
+            "slow_start_limit": slow_start_limit,
+            "reduce_from": reduce_from,
+        },
+    )
+
+
+@named
 def prague(
     *,
     g: float | None = None,

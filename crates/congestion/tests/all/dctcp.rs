@@ -3,9 +3,9 @@
 use crate::support;
 
 use anabranch_congestion::{
-    Config, CongestionControl,
+    Config, CongestionControl, Init,
     dctcp::Params,
-    params::{DctcpGain, Share},
+    params::{DctcpGain, Share, WindowCount},
 };
 use anabranch_core::units::{Bytes, Duration};
 use support::{Path, assert_near, segments};
@@ -123,4 +123,20 @@ fn marks_never_leave_less_than_two_segments() {
     path.mark();
     assert_eq!(path.control.cwnd(), segments(2));
     assert!(path.control.cwnd() > Bytes::ZERO);
+}
+
+/// As Linux 6.12: 63 segments become 38 after three windows without marks. Rounding what is left would give 37.
+#[test]
+fn a_window_of_whole_segments_gives_up_whole_segments() {
+    let mut init = Init::new(support::SMSS, segments(63));
+    init.stack.window_count = WindowCount::Segments;
+    for (alpha, left) in [(0.823_974_609_375, 38), (0.8, 38), (0.04, 62), (0.03, 63)] {
+        let params = Params {
+            initial_alpha: Share::new(alpha),
+            ..Params::default()
+        };
+        let mut path = Path::from_init(&Config::Dctcp(params), &init, Duration::from_millis(1));
+        path.mark();
+        assert_eq!(path.control.cwnd(), segments(left), "{alpha}");
+    }
 }

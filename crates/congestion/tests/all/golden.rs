@@ -71,7 +71,7 @@ fn the_forms_of_linux() {
     let mut init = Init::new(SMSS, segments(4));
     init.stack.form = Form::Linux;
     for (meta, config, _) in registry() {
-        if ["bic", "vegas", "westwood-plus"].contains(&meta.name) {
+        if ["bic", "htcp", "vegas", "westwood-plus"].contains(&meta.name) {
             let mut path = Path::from_init(&config, &init, Duration::from_millis(100));
             insta::assert_snapshot!(format!("{}-linux", meta.name), story(&mut path));
         }

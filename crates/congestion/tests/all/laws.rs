@@ -37,7 +37,8 @@ fn reacting_to_loss() -> impl Iterator<Item = (&'static Meta, Config)> {
 fn after_loss(config: &Config, window: f64) -> f64 {
     let factor = config.decrease_factor().unwrap_or_else(|| match config {
         // The bandwidth times the smallest RTT; without a sample, half (see `cc_westwood_plus.rs`).
-        Config::WestwoodPlus(_) => 0.5,
+        // H-TCP: `RTT_min / RTT_max`; before a second congestion event, half (see `htcp.rs`).
+        Config::WestwoodPlus(_) | Config::Htcp(_) => 0.5,
         Config::Bic(bic) if window < bic.low_window.as_f64() => 0.5,
         Config::Bic(_) => 0.875,
         _ => panic!("{} documents no factor", config.name()),

@@ -12,6 +12,7 @@ mod cubic_reduction;
 mod cubic_segments;
 mod dctcp;
 mod golden;
+mod htcp;
 mod hystart;
 mod laws;
 mod laws_random;

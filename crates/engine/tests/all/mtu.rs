@@ -224,6 +224,7 @@ fn every_congestion_control_gets_a_file_over_a_small_mtu() {
         "reno",
         "cubic",
         "bic",
+        "htcp",
         "westwood-plus",
         "vegas",
         "compound",

@@ -297,6 +297,7 @@ impl Generator {
             "cubic",
             "cubic-plus",
             "bic",
+            "htcp",
             "westwood-plus",
             "vegas",
             "compound",
