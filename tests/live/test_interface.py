@@ -195,25 +195,3 @@ def test_other_names_of_an_interface(
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert message in done.stderr
     assert f"{file}:11:10: " in done.stderr
-
-
-@pytest.mark.brief
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("interface:el", "interface:nowhere", ":9:10: the interface `nowhere` must be there"),
-        ("interface:el", "interface:er", ":11:10: `er` is the interface of `left` already"),
-        ("interface:er", "interface:lo", ":11:10: `lo` is a loopback interface"),
-        (
-            '[host.right]\nattach = "interface:er"\n',
-            "",
-            "`left` stands for an interface and the other end of `all` does",
-        ),
-    ],
-)
-def test_what_cannot_be_attached(live_machine: None, tmp_path: Path, old: str, new: str, message: str) -> None:
-    file = tmp_path / "scenario.toml"
-    file.write_text(SCENARIO.replace("{duration}", "1 s").replace(old, new))
-    done = subprocess.run(command("run", file, "--engine", "live"), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr

@@ -252,36 +252,6 @@ def test_a_study_is_judged_by_both_engines(can_load: None, tmp_path: Path) -> No
     assert (out / "report.md").read_text().count("H1") == 1
 
 
-@pytest.mark.brief
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ('claims = ["H1", "S1"]', 'claims = ["H2"]', ['"H2" is no claim', 'did you mean "H1"?']),
-        ("[live.experiment.runs]", "[live.experiment.run]", ['"run" is no experiment', 'did you mean "runs"?']),
-        ('variant.plus.set = { "flow.main.cc" = "cubic-plus" }', "", ['"rfc"', 'expected `stack = "linux"`']),
-        ('claims = ["H1", "S1"]', "", ['"claims" is missing']),
-        ("[live]", "[life]", ['unknown key "life"', 'did you mean "live"?']),
-        (STUDY[STUDY.index("[live]") :], "", ["no [live] section", '"rfc"']),
-    ],
-)
-def test_what_a_study_cannot_run_live_is_refused(
-    live_machine: None, tmp_path: Path, old: str, new: str, told: list[str]
-) -> None:
-    assert old in STUDY
-    text = STUDY.replace(old, new).replace("[life.", "[live.")
-    directory = write(tmp_path / "half", text)
-    done = subprocess.run(
-        command("study", directory, "--engine", "live", "--out", tmp_path / "out"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2, done.stderr
-    for part in told:
-        assert part in done.stderr
-    assert not (tmp_path / "out").exists()
-
-
 def test_what_the_last_study_lacks_is_told_before_the_first_runs(live_machine: None, tmp_path: Path) -> None:
     """Fails for studies that are looked at one by one: the first would be run."""
     cubic = STUDY.replace("cubic-plus", "cubic")

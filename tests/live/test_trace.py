@@ -417,20 +417,3 @@ def test_without_the_capability_it_is_named(live_machine: None, tmp_path: Path) 
     done = run(tmp_path, "--trace", "acks", before=tried)
     assert done.returncode == 2
     assert "CAP_BPF" in done.stderr
-
-
-@pytest.mark.brief
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--engine", "live", "--trace", "ack"], 'there is no trace "ack"'),
-        (["--engine", "live", "--trace", "off", "--why"], "--trace off makes none"),
-        (["--engine", "sim", "--trace", "acks"], "--engine sim does not have"),
-    ],
-)
-def test_bad_options(tmp_path: Path, options: list[str], message: str) -> None:
-    scenario = tmp_path / "scenario.toml"
-    scenario.write_text(PATH + FLOW)
-    done = subprocess.run(command("run", scenario, *options), capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert message in done.stderr
