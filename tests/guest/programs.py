@@ -35,7 +35,9 @@ def built() -> str:
     if done.returncode != 0:
         raise BuildError(done.stderr)
     artifacts = [line for line in map(json.loads, done.stdout.splitlines()) if line.get("executable")]
-    return json.dumps({f"{_package(one['package_id'])} {one['target']['name']}": one["executable"] for one in artifacts})
+    return json.dumps(
+        {f"{_package(one['package_id'])} {one['target']['name']}": one["executable"] for one in artifacts}
+    )
 
 
 def _package(identity: str) -> str:

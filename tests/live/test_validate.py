@@ -35,6 +35,7 @@ def validate(*arguments: object) -> tuple[int, dict[str, Any], str]:
     return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
 
+@pytest.mark.brief
 def test_a_file_that_never_ends(live_machine: None, tmp_path: Path) -> None:
     """A figure that neither engine has is no difference between them."""
     file = tmp_path / "endless.toml"
