@@ -1,4 +1,4 @@
-"""Nightly checks: tests of Ray clusters, in an environment that `make test` lacks, and the kernel of tests in virtual time."""
+"""Nightly checks: Ray clusters, in an environment that `make test` lacks, and the kernel of tests in virtual time."""
 
 from __future__ import annotations
 
