@@ -174,7 +174,9 @@ def test_a_flow_that_offers_more_than_the_path_carries_is_not_late() -> None:
     live, simulated = both(
         PATH.replace("20 Mbit/s", "5 Mbit/s") + FLOW + 'workload = { kind = "paced", rate = "20 Mbit/s" }\n'
     )
-    assert live["flows"]["main"]["goodput_mbit_s"] == simulated["flows"]["main"]["goodput_mbit_s"]
+    # Slow start ends a round trip later in one of the two.
+    goodput, expected = (run["flows"]["main"]["goodput_mbit_s"] for run in (live, simulated))
+    assert goodput == pytest.approx(expected, rel=0.015)
     assert live["live"]["audit"]["p50_write_lateness_ms"] is not None
 
 

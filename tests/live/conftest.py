@@ -120,3 +120,21 @@ def late_run(live_machine: None, tmp_path: Path) -> Run:
         return summary
 
     return run
+
+
+@pytest.fixture
+def live_run(live_machine: None, tmp_path: Path) -> Run:
+    """Run a scenario live, and return its summary. A tainted run has none: the machine is too busy for the test."""
+
+    def run(text: str, *options: str) -> dict[str, Any]:
+        file = tmp_path / "scenario.toml"
+        file.write_text(text)
+        words = command("run", file, "--engine", "live", "--json", *options)
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
+        if TAINTED in done.stderr:
+            missing(f"a machine that is less busy: {done.stderr}")
+        assert done.returncode == 0, done.stderr
+        summary: dict[str, Any] = json.loads(done.stdout)
+        return summary
+
+    return run

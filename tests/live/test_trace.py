@@ -321,6 +321,11 @@ def test_two_losses_of_one_window_are_one_recovery() -> None:
     assert sent_again(once) == []
 
 
+def numbers_of(seen: Seen, segments: Sequence[tuple[Segment, bool]]) -> list[int]:
+    """Numbers of the first octets, as tables have them: that of the SYN is 0."""
+    return [segment.seq - seen.first + 1 for segment, _ in segments]
+
+
 def test_recoveries_are_those_of_the_capture(lossy: Seen) -> None:
     """Fails for whoever counts retransmissions as recoveries, and for a state that is missed."""
     again = sent_again(lossy.sent)
@@ -334,7 +339,7 @@ def test_recoveries_are_those_of_the_capture(lossy: Seen) -> None:
 
 def test_what_was_sent_again_is_what_the_capture_shows(lossy: Seen) -> None:
     """Fails for marks on other packets: their first octets are compared, in order."""
-    again = [segment.seq - lossy.first for segment, _ in sent_again(lossy.sent)]
+    again = numbers_of(lossy, sent_again(lossy.sent))
     packets = lossy.result.table("packets").filter(pl.col("retransmission"))
     assert packets["sequence_bytes"].to_list() == again
     assert len(again) == lossy.flow["retransmitted_packets"] == lossy.trace["flows"]["main"]["retransmissions"]
@@ -351,7 +356,7 @@ def test_what_was_sent_again_is_what_the_capture_shows(lossy: Seen) -> None:
 def test_what_is_sent_again_as_one_is_all_marked(live_machine: None) -> None:
     """Fails for who marks the first packet alone of what the kernel hands over as one."""
     seen = traced(OVERFLOW)
-    again = [segment.seq - seen.first for segment, _ in sent_again(seen.sent)]
+    again = numbers_of(seen, sent_again(seen.sent))
     packets = seen.result.table("packets").filter(pl.col("retransmission"))
     assert len(again) > 20
     assert packets["sequence_bytes"].to_list() == again

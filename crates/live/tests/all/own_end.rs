@@ -11,7 +11,7 @@ use anabranch_tcp::{Flags, Segment, wire};
 use serde_json::{Value, json};
 
 /// What each file has; every connection must be done in time.
-const SIZE: u64 = 400_000;
+const SIZE: u64 = 1_000_000;
 /// Seconds of each run. A connection takes one at most, two if its last segment is lost.
 const DURATION: u32 = 6;
 

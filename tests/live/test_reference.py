@@ -1,15 +1,17 @@
-"""The reference runs of `docs/concepts/live.md`, within the ranges that live runs had on a quiet machine.
+"""The reference runs that the design was measured with, in the ranges that it prints (`docs/concepts/live.md`).
 
-A range is widened by 2 % on either side, that of a mean round-trip time by 5 %: Linux versions differ by as much.
+A range is widened by 2 % on either side, that of a mean round-trip time by 5 %.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
 
-from .conftest import summary_of
+if TYPE_CHECKING:
+    from .conftest import Run
 
 SLOW = pytest.mark.slow
 
@@ -45,6 +47,10 @@ LONG = Path(100, 100, "1 bdp")
 
 Range = tuple[float, float]
 
+OTHER_RTT_MS = 154.3
+"""The other outcome of CUBIC over the thin path: live in 10 of 33 runs, simulated in 23 of 64 that begin anywhere in a
+tick of the kernel's clock and whose hosts take the measured times (``validation/measure/two_outcomes.py``)."""
+
 
 @pytest.mark.parametrize(
     ("path", "cc", "goodput", "rtt", "retransmitted"),
@@ -59,10 +65,13 @@ Range = tuple[float, float]
         pytest.param(LONG, "reno", (89.0, 89.2), None, None, marks=SLOW),
     ],
 )
-def test_reference(path: Path, cc: str, goodput: Range, rtt: Range | None, retransmitted: Range | None) -> None:
-    flow = summary_of(path.text(cc))["flows"]["main"]
+def test_reference(
+    live_run: Run, path: Path, cc: str, goodput: Range, rtt: Range | None, retransmitted: Range | None
+) -> None:
+    flow = live_run(path.text(cc))["flows"]["main"]
     assert 0.98 * goodput[0] <= flow["goodput_mbit_s"] <= 1.02 * goodput[1]
-    if rtt is not None:
+    is_other = (path, cc) == (THIN, "cubic") and abs(flow["mean_srtt_ms"] - OTHER_RTT_MS) <= 0.005 * OTHER_RTT_MS
+    if rtt is not None and not is_other:
         assert 0.95 * rtt[0] <= flow["mean_srtt_ms"] <= 1.05 * rtt[1]
     if retransmitted is not None:
         low, high = retransmitted
