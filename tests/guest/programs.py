@@ -14,11 +14,9 @@ FILE = "programs"
 TESTS = "test_crates.py"
 """The module whose tests need them."""
 
-# All packages of the workspace: with some of them cargo chooses other features, and `make test` has built nothing.
-BUILD = (
-    "cargo", "test", "--no-run", "--profile", "release", "--locked", "--workspace", "--test", "all",
-    "--example", "scripts", "--message-format", "json-render-diagnostics",
-)  # fmt: skip
+TARGETS = (("test", "--no-run", "--test", "all"), ("build", "--example", "scripts"))
+# With some packages of the workspace cargo chooses other features, and would compile again what `make test` has built.
+OPTIONS = ("--profile", "release", "--locked", "--workspace", "--message-format", "json-render-diagnostics")
 
 
 class BuildError(Exception):
@@ -31,13 +29,15 @@ def built() -> str:
     Raises:
         BuildError: They do not compile.
     """
-    done = subprocess.run([ROOT / "tools" / "env", *BUILD], cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise BuildError(done.stderr)
-    artifacts = [line for line in map(json.loads, done.stdout.splitlines()) if line.get("executable")]
-    return json.dumps(
-        {f"{_package(one['package_id'])} {one['target']['name']}": one["executable"] for one in artifacts}
-    )
+    lines: list[str] = []
+    for words in TARGETS:
+        cargo = [ROOT / "tools" / "env", "cargo", *words, *OPTIONS]
+        done = subprocess.run(cargo, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise BuildError(done.stderr)
+        lines += done.stdout.splitlines()
+    made = [one for one in map(json.loads, lines) if one.get("executable")]
+    return json.dumps({f"{_package(one['package_id'])} {one['target']['name']}": one["executable"] for one in made})
 
 
 def _package(identity: str) -> str:
