@@ -43,7 +43,7 @@ def test_all_modules_with_ignored_tests_are_run(package: str) -> None:
 
 
 def outcomes(scripts: list[str], *settings: str) -> dict[str, Any]:
-    """What the kernel does with behaviour scripts."""
+    """Outcomes of behaviour scripts on the kernel."""
     words = [programs.path("live scripts"), *settings, *(f"tests/scripts/{script}" for script in scripts)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     told = map(json.loads, done.stdout.splitlines())

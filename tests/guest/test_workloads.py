@@ -42,7 +42,7 @@ def same_datagrams(live: dict[str, Any], simulated: dict[str, Any]) -> None:
 
 
 def test_paced_datagrams() -> None:
-    """Fails for a sender that adds up rounded or late intervals: it would send fewer."""
+    """Detects a sender that adds up rounded or late intervals: it would send fewer."""
     live, simulated = both(PATH + UDP + 'workload = { kind = "paced", rate = "8 Mbit/s" }\n')
     same_datagrams(live, simulated)
     # 1,500 bytes at 20 Mbit/s, and 10 ms.
@@ -91,7 +91,7 @@ def recording(file: Path, packets: int) -> None:
 
 
 def test_a_replay(tmp_path: Path) -> None:
-    """Fails for a replay that sends all packets at one size, or behind one another."""
+    """Detects a replay that sends all packets at one size, or behind one another."""
     file = tmp_path / "recorded.pcap"
     recording(file, 600)
     live, simulated = both(PATH + UDP + f'workload = {{ kind = "replay", file = "{file}" }}\n')
@@ -159,7 +159,7 @@ def test_tcp_beside_udp() -> None:
 
 
 def test_a_call_over_tcp() -> None:
-    """Fails for a writer that drifts. What the path does not take at once is sent later, and nothing is lost."""
+    """Detects a writer that drifts. What the path does not take at once is sent later, and nothing is lost."""
     live, simulated = both(PATH + FLOW + 'workload = { kind = "paced", rate = "4 Mbit/s" }\n')
     flow, expected = live["flows"]["main"], simulated["flows"]["main"]
     assert flow["delivered_bytes"] == expected["delivered_bytes"]
@@ -186,7 +186,7 @@ POISSON = 'workload = { kind = "poisson", rate = "8 Mbit/s", sizes = { kind = "e
 def test_many_transfers() -> None:
     """As many and as large as in the simulator, over the kernel's own connections.
 
-    Fails for another stream of draws: its bytes differ by a tenth (80 transfers of exponential sizes).
+    Detects another stream of draws: its bytes differ by a tenth (80 transfers of exponential sizes).
     """
     live, simulated = both(PATH.replace("2 s", "4 s") + FLOW + 'cc = "cubic"\n' + POISSON)
     flow, expected = live["flows"]["main"], simulated["flows"]["main"]

@@ -76,7 +76,7 @@ def held_s(file: Path) -> float:
 
 
 def test_processors_stay_awake(live_machine: None, tmp_path: Path) -> None:
-    """While hosts send, and for a second after. Fails for an engine that asks once, or that has no end of it."""
+    """While hosts send, and for a second after. Detects an engine that asks once, or that has no end of it."""
     if not os.access(WISHES, os.W_OK):
         missing(f"{WISHES} cannot be written")
     file = tmp_path / "run.toml"

@@ -40,14 +40,14 @@ def with_open_files(soft: int, hard: int, tmp_path: Path) -> subprocess.Complete
 
 
 def test_as_many_transfers_as_the_hard_limit_of_files_allows(live_machine: None, tmp_path: Path) -> None:
-    """Fails for a run that keeps to the soft limit, which is 1024 by custom."""
+    """Detects a run that keeps to the soft limit, which is 1024 by custom."""
     done = with_open_files(256, 8192, tmp_path)
     # That the run came to its end is what is asked here; the next test shows that it needs more than 256.
     assert done.returncode == 0 or TAINTED in done.stderr, done.stderr
 
 
 def test_more_transfers_than_files_may_be_open(live_machine: None, tmp_path: Path) -> None:
-    """Fails for a run that says "too many open files" and no more."""
+    """Detects a run that says "too many open files" and no more."""
     done = with_open_files(256, 256, tmp_path)
     assert done.returncode == 1
     assert done.stdout == ""

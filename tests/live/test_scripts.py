@@ -20,7 +20,7 @@ def agreed() -> list[str]:
 
 @pytest.mark.slow
 def test_the_kernel_does_what_the_page_says(live_machine: None) -> None:
-    """Fails for a kernel, or a script, that has changed."""
+    """Detects a kernel, or a script, that has changed."""
     if not platform.release().startswith("6.18"):
         missing(f"the page is of Linux 6.18, and this is {platform.release()}")
     seen = kernel_scripts.run([kernel_scripts.SCRIPTS / script for script in agreed()])

@@ -106,7 +106,7 @@ samples = true
 
 
 def test_a_run_loads_a_control_and_takes_it_away(can_load: None, late_run: Run) -> None:
-    """Fails for a run that sends with another control, or leaves its own behind."""
+    """Detects a run that sends with another control, or leaves its own behind."""
     summary = late_run(PATH + 'cc = "compound"\n')
     told = summary["live"]["controls"]["main"]
     assert told["name"].startswith("ab_compou")
@@ -201,7 +201,7 @@ def test_what_cannot_be_loaded_or_set_is_refused(
 
 @pytest.mark.brief
 def test_what_is_missing_is_named(live_machine: None, tmp_path: Path) -> None:
-    """Fails for a run that says no more than that the kernel has no such control."""
+    """Detects a run that says no more than that the kernel has no such control."""
     file = tmp_path / "scenario.toml"
     file.write_text(PATH + 'cc = "cubic-plus"\n')
     no_compiler = {**os.environ, "PATH": str(tmp_path)}

@@ -185,7 +185,7 @@ def told_of(seen: Seen) -> list[int]:
 
 @pytest.mark.parametrize("which", ["lossy", "file"])
 def test_every_acknowledgment_appears_once(which: str, request: pytest.FixtureRequest) -> None:
-    """Fails for a trace that leaves out one, has one twice, or none once the sender has closed its side."""
+    """Detects a trace that leaves out one, has one twice, or none once the sender has closed its side."""
     seen: Seen = request.getfixturevalue(which)
     told, (came, entered) = told_of(seen), acknowledgments(seen)
     merged = seen.trace["merged_segments"]["A"]
@@ -261,7 +261,7 @@ def check_samples(samples: pl.DataFrame, acks: pl.DataFrame, column: str, told: 
 
 
 def test_sockets_say_the_same(lossy: Seen) -> None:
-    """Fails for a field that is read from somewhere else, and for a clock that is off by 50 ms."""
+    """Detects a field that is read from somewhere else, and a clock that is off by 50 ms."""
     samples, acks = lossy.result.table("samples"), lossy.result.table("ack_samples")
     for column in ("cwnd_packets", "ssthresh_packets", "fast_recoveries", "retransmitted_packets"):
         check_samples(samples, acks, column, column)
@@ -309,7 +309,7 @@ def sent_again(sent: Sequence[Segment]) -> list[tuple[Segment, bool]]:
 
 @pytest.mark.brief
 def test_two_losses_of_one_window_are_one_recovery() -> None:
-    """Fails for whoever counts retransmissions."""
+    """Detects retransmissions counted as recoveries."""
 
     def data(number: int) -> Segment:
         return Segment(0, number * 10, 0, ACK, 10, 5000, 62, 500)
@@ -327,7 +327,7 @@ def numbers_of(seen: Seen, segments: Sequence[tuple[Segment, bool]]) -> list[int
 
 
 def test_recoveries_are_those_of_the_capture(lossy: Seen) -> None:
-    """Fails for whoever counts retransmissions as recoveries, and for a state that is missed."""
+    """Detects retransmissions counted as recoveries, and a state that is missed."""
     again = sent_again(lossy.sent)
     begun = sum(begins for _, begins in again)
     assert lossy.flow["timeouts"] == 0, "with a timeout the capture alone does not tell"
@@ -354,7 +354,7 @@ def test_what_was_sent_again_is_what_the_capture_shows(lossy: Seen) -> None:
 
 
 def test_what_is_sent_again_as_one_is_all_marked(live_machine: None) -> None:
-    """Fails for who marks the first packet alone of what the kernel hands over as one."""
+    """Detects marks on the first packet alone of a burst that the kernel hands over as one."""
     seen = traced(OVERFLOW)
     again = numbers_of(seen, sent_again(seen.sent))
     packets = seen.result.table("packets").filter(pl.col("retransmission"))
@@ -364,7 +364,7 @@ def test_what_is_sent_again_as_one_is_all_marked(live_machine: None) -> None:
 
 
 def test_timeouts(live_machine: None) -> None:
-    """Fails for a trace that hears of the first expiry of a timer alone: the link is down for three of them."""
+    """Detects a trace that hears of the first expiry of a timer alone: the link is down for three of them."""
     seen = traced(OUTAGE)
     assert seen.flow["timeouts"] >= 2
     assert seen.trace["flows"]["main"]["timeouts"] == seen.flow["timeouts"]
@@ -394,7 +394,7 @@ def run(
 
 
 def test_without_a_compiler_the_run_goes_on_and_says_so(live_machine: None, tmp_path: Path) -> None:
-    """Fails for a run that keeps it to itself, and for counts that are 0 where nobody counts."""
+    """Detects a run that does not say so, and counts of 0 where nothing is counted."""
     done = run(tmp_path, "--json", "--allow-tainted", PATH=str(tmp_path))
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
