@@ -40,7 +40,8 @@ study: setup ## Run the studies that ship, in quick mode (three minutes); write 
 # Four times as many at once as there are processors: those that run live sleep most of the time.
 # A study takes all cores by itself, and what runs live must not wait for them; two live runs at a time sleep most of it
 # (docs/design/012-what-tests-run.md).
-# Tests in virtual time are skipped where no kernel is built: make kernel.
+# Tests in virtual time (tests/guest, ignored tests of the crates, and whole commands in tests/python) are skipped where no
+# kernel is built: make kernel. Longer ones are marked long: make test-kernel.
 test: ## Run the tests, of studies and live runs those marked brief
 	@tools/bootstrap test
 	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --cargo-profile release --no-fail-fast --test-threads $$((4 * $$(getconf _NPROCESSORS_ONLN))) --workspace --locked
@@ -54,9 +55,10 @@ test-studies: dev ## Run all tests of studies, and wrong systems beside figures 
 	$(RUN) python -m pytest -rs tests/studies
 	$(RUN) python -m pytest -rs -n auto --dist loadfile -m long tests/python tests/tools validation/tests
 
-test-kernel: ## Run the tests with a Linux kernel in virtual time; needs one (make kernel)
+test-kernel: ## Run all tests with a Linux kernel in virtual time; needs one (make kernel)
 	@tools/bootstrap test
 	$(RUN) env ANABRANCH_KERNEL_TESTS=required python -m pytest -rs tests/guest
+	$(RUN) env ANABRANCH_KERNEL_TESTS=required python -m pytest -rs -n auto tests/python/test_kernel_real.py tests/python/test_kernel_guest.py tests/python/test_kernel_hosts.py validation/tests/test_kernel_queues.py
 
 test-live: ## Run all tests of live runs (4 minutes)
 	@tools/bootstrap test

@@ -1,12 +1,14 @@
-"""On the host: tests run in a guest, whose reports become those of this pytest."""
+"""On the host: tests run in guests side by side, whose reports become those of this pytest."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from anabranch.errors import RunFailedError, UserError
 from anabranch.kernel.images import Image, chosen
 from anabranch.kernel.machine import Job
 
+from . import programs
 from .inside import INSIDE, REPORTS, ROOT
 
 HERE = Path(__file__).resolve().parent
@@ -24,9 +27,9 @@ MEMORY_MIB = 2048
 
 
 class Outside:
-    """A plugin of pytest: what of a session is in this folder runs in one guest.
+    """A plugin of pytest: the tests of this folder run in guests, one for each processor.
 
-    A worker of pytest-xdist has one for each module: it learns only one by one which tests are its own.
+    A worker of pytest-xdist starts one for each module: it receives its tests one at a time.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -35,6 +38,10 @@ class Outside:
         self.is_worker = hasattr(config, "workerinput")
         self.reports: dict[str, list[pytest.TestReport]] = {}
         self.logged: set[str] = set()
+        self.jobs: list[Job] = []
+        self.is_ended = False
+        self.lock = threading.Lock()
+        self.programs = ""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
@@ -56,8 +63,29 @@ class Outside:
             self.reports.update((item.nodeid, [_failed(item, str(error)) if required else _skipped(item, str(error))])
                                 for item in items)  # fmt: skip
             return
+        try:
+            self.programs = programs.built() if any(item.path.name == programs.TESTS for item in items) else ""
+        except programs.BuildError as error:
+            failing = [item for item in items if item.path.name == programs.TESTS]
+            self.reports.update((item.nodeid, [_failed(item, str(error))]) for item in failing)
+            items = [item for item in items if item not in failing]
+        guests = 1 if self.is_worker else len(os.sched_getaffinity(0))
+        with ThreadPoolExecutor(guests) as pool:
+            shares = [pool.submit(self._share, image, items[number::guests]) for number in range(guests)]
+            try:
+                for share in shares:
+                    share.result()
+            except BaseException:
+                with self.lock:
+                    self.is_ended = True
+                    for job in self.jobs:
+                        job.end()
+                raise
+
+    def _share(self, image: Image, items: Sequence[pytest.Item]) -> None:
+        """Run tests in one guest after the other."""
         left = list(items)
-        while left:
+        while left and not self.is_ended:
             why = self._guest(image, left)
             left = [item for item in left if item.nodeid not in self.reports]
             if left:
@@ -71,6 +99,9 @@ class Outside:
         since, read = time.monotonic(), 0
         under_way: list[pytest.TestReport] = []
         with Job() as job:
+            with self.lock:
+                self.jobs.append(job)
+            (job.folder / programs.FILE).write_text(self.programs, "utf-8")
             file = job.folder / REPORTS
 
             def take(_: float) -> None:
@@ -89,9 +120,10 @@ class Outside:
                         under_way[min(1, len(under_way) - 1)].duration = time.monotonic() - since
                         since = time.monotonic()
                         item = by_id[under_way[0].nodeid]
-                        self.reports[item.nodeid], under_way = under_way, []
-                        if not self.is_worker:
-                            self._log(item)
+                        with self.lock:
+                            self.reports[item.nodeid], under_way = under_way, []
+                            if not self.is_worker:
+                                self._log(item)
 
             words = [sys.executable, str(HERE / "inside.py"), *(f"{ROOT / nodeid}" for nodeid in by_id)]
             try:

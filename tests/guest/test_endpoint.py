@@ -37,7 +37,7 @@ def at(host: str) -> str:
 @pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize(("own", "here", "there"), [("A", "from", "to"), ("B", "to", "from")])
 def test_a_file_arrives_whole(own: str, here: str, there: str, family: int) -> None:
-    """Fails for a wrong checksum, an option that one end alone knows of, a reset, a segment in another's place."""
+    """Detects a wrong checksum, an option that one end alone knows of, a reset, a segment in another's place."""
     summary = summary_of(PATH + at(own) + FLOW + f"family = {family}\n")
     ends, flow = summary["live"]["ends"]["main"], summary["flows"]["main"]
     assert (ends[here]["tcp"], ends[there]["tcp"]) == ("own", "kernel")
@@ -55,7 +55,7 @@ def test_a_file_arrives_whole(own: str, here: str, there: str, family: int) -> N
 
 
 def test_a_stack_that_no_kernel_is_runs_at_our_end() -> None:
-    """Fails for an engine that takes the kernel's TCP whatever the file says."""
+    """Detects an engine that takes the kernel's TCP whatever the file says."""
     summary = summary_of(PATH + at("A") + FLOW + 'stack = "windows-7"\ncc = "compound"\n')
     ends = summary["live"]["ends"]["main"]
     assert ends["to"]["read_bytes"] == SIZE

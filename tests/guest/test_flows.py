@@ -28,7 +28,7 @@ def test_a_bulk_flow_fills_the_path() -> None:
 
 
 def test_the_same_packets_are_lost_in_both_engines() -> None:
-    """Fails for an engine that draws fates by anything but the packet's number at the element."""
+    """Detects an engine that draws fates by anything but the packet's number at the element."""
     text = (PATH + FLOW).replace(
         "forward.queue", 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.02 }]\nreverse.queue'
     )

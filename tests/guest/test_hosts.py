@@ -120,7 +120,7 @@ def test_a_connection_takes_the_device_whose_address_it_has(told: Told) -> None:
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_the_kernel_sends_by_the_device_of_address_or_socket(told: Told, family: int) -> None:
-    """To one address of B. Fails for a kernel that routes by destination alone."""
+    """To one address of B. Detects a kernel that routes by destination alone."""
     calls = ("{B},71,{A.lte},300000", "{B},72,%lte,300000", "{B},73,,100000", "{B},74,{A.wifi}%wifi,100000")
     text = TWO_LINKS.replace("route =", f"family = {family}\nroute =")
     text += host("A", CALL, *calls, more='devices = ["wifi", "lte"]') + host("B", SERVE, "71", "72", "73", "74")
@@ -133,7 +133,7 @@ def test_the_kernel_sends_by_the_device_of_address_or_socket(told: Told, family:
 
 
 def test_a_packet_with_the_address_of_another_device_is_dropped(told: Told) -> None:
-    """As by a provider (RFC 2827). Fails for an engine that looks at addresses alone."""
+    """As by a provider (RFC 2827). Detects an engine that looks at addresses alone."""
     send = (
         "import socket, sys\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind((sys.argv[1], 0))\n"
         "s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b'lte')\n"
@@ -147,7 +147,7 @@ def test_a_packet_with_the_address_of_another_device_is_dropped(told: Told) -> N
 
 @pytest.mark.parametrize("devices", ["", 'devices = ["wifi", "lte"]'])
 def test_two_ports_of_one_pair_take_different_paths(told: Told, devices: str) -> None:
-    """Also where the two paths begin at different devices. Fails for a ``match`` that nobody obeys."""
+    """Also where the two paths begin at different devices. Detects a ``match`` that nobody obeys."""
     text = TWO_LINKS + 'match = { port = [72, "80-90"] }\n'
     calls = ("{B},71,,100000", "{B},72,,400000", "{B},85,,300000")
     text += host("A", CALL, *calls, more=devices) + host("B", SERVE, "71", "72", "85")
@@ -203,7 +203,7 @@ def test_our_applications_have_the_devices_of_their_flow(told: Told) -> None:
 
 
 def test_the_kernels_mptcp_uses_both_links(told: Told) -> None:
-    """5 MB need 2 s at 20 Mbit/s. Fails for a second subflow that never comes about."""
+    """5 MB need 2 s at 20 Mbit/s. Detects a second subflow that never comes about."""
     if not Path("/proc/sys/net/mptcp/enabled").exists():
         missing("this kernel has no MPTCP")
     if shutil.which("ip") is None:

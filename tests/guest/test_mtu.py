@@ -27,7 +27,7 @@ def flow(summary: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("family", "mtu"), [(4, 1000), (4, 1400), (6, 1400)])
 def test_the_kernel_hears_that_its_packets_are_too_big(family: int, mtu: int) -> None:
-    """Fails for a message that the kernel does not believe: wrong checksum, quotation, or MTU."""
+    """Detects a message that the kernel does not believe: wrong checksum, quotation, or MTU."""
     text = SMALL.replace("1000 bytes", f"{mtu} bytes") + FILE
     live = summary_of(text + f"family = {family}\n")
     assert flow(live)["ended"] == "completed"
@@ -38,7 +38,7 @@ def test_the_kernel_hears_that_its_packets_are_too_big(family: int, mtu: int) ->
 
 
 def test_a_black_hole_holds_the_kernel() -> None:
-    """Fails for a link that answers all the same."""
+    """Detects a link that answers all the same."""
     live = summary_of(SMALL + "mtu_reports = false\n" + FILE)
     assert flow(live)["delivered_bytes"] == 0
     assert flow(live)["timeouts"] >= 1
@@ -53,7 +53,7 @@ def test_the_kernel_finds_its_way_past_a_black_hole() -> None:
 
 
 def test_datagrams_are_not_fragmented() -> None:
-    """Fails for a kernel that heard the first message and fragments what follows."""
+    """Detects a kernel that heard the first message and fragments what follows."""
     live = summary_of(SMALL + FLOW + 'protocol = "udp"\nworkload = { kind = "paced", rate = "1 Mbit/s" }\n')
     assert flow(live)["delivered_bytes"] == 0
     assert live["links"]["path"]["forward"]["too_big_packets"] > 100

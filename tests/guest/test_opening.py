@@ -86,7 +86,7 @@ def compare(cases: Iterable[Case], duration_s: int) -> None:
 
 
 def test_first_losses_cost_the_same_time() -> None:
-    """Fails for a SYN that backs off at once, for a full initial window, for 3 s after a lost SYN."""
+    """Detects a SYN that backs off at once, for a full initial window, for 3 s after a lost SYN."""
     rtts = (1, 100, 600)
     few = [Case("syns", lost, rtt) for lost in range(6) for rtt in rtts]
     few += [Case("data", lost, rtt) for lost in (1, 2, 5, 7) for rtt in rtts]

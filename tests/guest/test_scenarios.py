@@ -23,7 +23,7 @@ def figures(run: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("name", "other"), [("thin", "reno"), ("bbr-shallow", "cubic"), ("bbr-deep", "cubic")])
 def test_a_scenario_is_as_in_the_simulator(name: str, other: str) -> None:
-    """Fails for another control in the simulator: its round-trip times or retransmissions are farther off."""
+    """Detects another control in the simulator: its round-trip times or retransmissions are farther off."""
     scenario = Scenario.from_file(SCENARIOS / f"{name}.toml").set("duration", "6 s")
     [kernel], [ours] = figures(kernel_run(scenario)), figures(scenario.run())
     [wrong] = figures(scenario.set("flow.main.cc", other).run())
@@ -42,7 +42,7 @@ def differing(one: Any, two: Any, name: str = "") -> list[str]:
 
 
 def test_a_repeated_run_has_the_same_figures() -> None:
-    """Fails for a clock that runs on while something computes."""
+    """Detects a clock that runs on while something computes."""
     scenario = Scenario.from_file(SCENARIOS / "lossy.toml").set("duration", "4 s")
     one, two, other = (kernel_run(scenario, seed=seed).summary for seed in (1, 1, 2))
     for part in ("flows", "links"):

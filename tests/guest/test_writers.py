@@ -43,7 +43,7 @@ def until_sent_again(capture: bytes) -> list[int]:
 def test_a_buffer_that_grows_sends_nothing() -> None:
     """The kernel lets a lone segment wait after the first report of a gap, and sends it with the next one.
 
-    Fails for a buffer that begins with 16 KiB: it grows at that moment and wakes the application, whose write sends the
+    Detects a buffer that begins with 16 KiB: it grows at that moment and wakes the application, whose write sends the
     lone segment, so that the next one waits until recovery begins, and one segment less leaves before that.
     """
     scenario = Scenario.from_text(LOSES_ONE)

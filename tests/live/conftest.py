@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,8 +25,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "validation"))
 
 ATTEMPTS = 8
-"""A tainted run is no result: it is made again, and so often at most. Beside six processes that keep both processors
-busy one run in three was tainted: eight in a row are one in 6,000."""
+"""A study or a measurement whose runs are tainted is repeated at most this often. Beside six busy processes one run in
+three was tainted: eight in a row are one in 6,000."""
 
 TAINTED = "the live run is tainted"
 
@@ -107,27 +106,9 @@ def own_controls(process: int) -> list[str]:
     return [name for name in available() if name.endswith(f"_{end}")]
 
 
-def untainted(run: Callable[[], subprocess.CompletedProcess[str]]) -> subprocess.CompletedProcess[str]:
-    """What a run ended with; a tainted one is made again."""
-    told = []
-    for attempt in range(ATTEMPTS):
-        done = run()
-        if TAINTED not in done.stderr:
-            return done
-        told.append(done.stderr)
-        # What keeps the machine busy, a build or another test, is over after a while.
-        time.sleep(min(0.5 * 2**attempt, 10))
-    missing(f"a machine on which one of {ATTEMPTS} runs is not tainted:\n{''.join(told)}")
-
-
-def ended(words: list[str]) -> subprocess.CompletedProcess[str]:
-    """The same of a command line."""
-    return untainted(lambda: subprocess.run(words, capture_output=True, text=True, check=False, timeout=300))
-
-
 @pytest.fixture
 def late_run(live_machine: None, tmp_path: Path) -> Run:
-    """The same for what must hold however busy the machine is: a tainted run counts as any other."""
+    """Run a scenario's text live, and return its summary. Lateness decides nothing here: a tainted run counts."""
 
     def run(text: str, *options: str) -> dict[str, Any]:
         file = tmp_path / "scenario.toml"
@@ -143,12 +124,15 @@ def late_run(live_machine: None, tmp_path: Path) -> Run:
 
 @pytest.fixture
 def live_run(live_machine: None, tmp_path: Path) -> Run:
-    """Run a scenario's text live; the summary. That packets are conserved the engine itself looks to."""
+    """Run a scenario live, and return its summary. A tainted run has none: the machine is too busy for the test."""
 
     def run(text: str, *options: str) -> dict[str, Any]:
         file = tmp_path / "scenario.toml"
         file.write_text(text)
-        done = ended(command("run", file, "--engine", "live", "--json", *options))
+        words = command("run", file, "--engine", "live", "--json", *options)
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
+        if TAINTED in done.stderr:
+            missing(f"a machine that is less busy: {done.stderr}")
         assert done.returncode == 0, done.stderr
         summary: dict[str, Any] = json.loads(done.stdout)
         return summary

@@ -13,6 +13,9 @@ from math import floor
 import polars as pl
 import pytest
 
+from anabranch.live import Limits
+
+from .conftest import missing
 from .test_trace import LOSSY, Seen, check_reductions, check_reno, fails, rows_of, traced
 
 SHARES: dict[str, Callable[[float], float]] = {
@@ -145,6 +148,11 @@ def check_few_queued(seen: Seen) -> None:
 
 
 def test_vegas_keeps_few_packets_queued() -> None:
-    """Fails for Reno, which fills the queue until it drops."""
-    check_few_queued(deep("vegas"))
+    """Fails for Reno, which fills the queue until it drops. Vegas takes lateness of the machine for a queue."""
+    seen = deep("vegas")
+    assert seen.result.live is not None
+    late_ms = seen.result.live["audit"]["p99_lateness_ms"] or 0.0
+    if late_ms > Limits().p99_lateness_ms:
+        missing(f"a machine that is less busy: one packet in a hundred left {late_ms:.1f} ms late")
+    check_few_queued(seen)
     assert fails(lambda: check_few_queued(deep("reno")))

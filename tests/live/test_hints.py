@@ -187,10 +187,3 @@ def test_a_run_that_is_not_tainted_is_not_marked(late_run: object, tmp_path: Pat
     words = [sys.executable, "-c", loose, "run", str(file), "--engine", "live", "--allow-tainted"]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
     assert "tainted" not in (done.stdout + done.stderr).lower()
-
-
-@pytest.mark.brief
-def test_only_live_runs_are_tainted(tmp_path: Path) -> None:
-    file = tmp_path / "scenario.toml"
-    file.write_text(SHORT)
-    assert "--allow-tainted is of live runs" in refused(command("run", file, "--allow-tainted"))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import TAINTED, command, missing, untainted
+from .conftest import command, missing
 
 SCENARIO = """
 duration = "{duration}"
@@ -96,8 +96,8 @@ def listens(middle: str, engine: subprocess.Popen[str]) -> bool:
 
 
 def cross(namespaces: dict[str, str], file: Path) -> tuple[subprocess.CompletedProcess[str], int, str]:
-    """A connection through the engine: what that ended with, the bytes that arrived, and what the client saw."""
-    words = inside(namespaces["middle"], *command("run", file, "--engine", "live", "--json"))
+    """A connection through the engine: how the engine ended, the bytes that arrived, and the client's output."""
+    words = inside(namespaces["middle"], *command("run", file, "--engine", "live", "--json", "--allow-tainted"))
     engine = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     server = subprocess.Popen(
         inside(namespaces["right"], sys.executable, "-c", SERVER), stdout=subprocess.PIPE, text=True
@@ -129,27 +129,20 @@ def test_inline(namespaces: dict[str, str], tmp_path: Path) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO.replace("{duration}", "4 s"))
     subprocess.run(inside(namespaces["middle"], sys.executable, "-c", GSO_OFF), check=True)
-
-    def run() -> subprocess.CompletedProcess[str]:
-        engine, received, client = cross(namespaces, file)
-        connected, done = (float(line) for line in client.splitlines())
-        assert received == SIZE
-        # A round trip for the address (ARP) may come first.
-        # A lost SYN would take a second more.
-        assert 0.030 <= connected < 1.0 or TAINTED in engine.stderr
-        assert done >= SIZE * 8 / 20e6
-        return engine
-
-    engine = untainted(run)
+    engine, received, client = cross(namespaces, file)
     assert engine.returncode == 0, engine.stderr
+    connected, done = (float(line) for line in client.splitlines())
+    assert received == SIZE
+    assert connected >= 0.030
+    assert done >= SIZE * 8 / 20e6
     summary = json.loads(engine.stdout)
     assert summary["links"]["path"]["forward"]["sent_packets"] >= SIZE / 1448
     assert summary["live"]["audit"]["merged_packets"] == 0
-    # Of these devices the state is told as it is: one of them was switched off here.
+    # Offloads of these devices are reported as they are: one of them was switched off here.
     offloads = summary["live"]["machine"]["offloads"]
     assert (offloads["left"]["gso"], offloads["right"]["gso"]) == (False, True)
     packets = summary["live"]["packets"]
-    assert (packets["kernel_sent"], packets["kernel_received"]) == (0, 0), "nobody counts for an interface"
+    assert (packets["kernel_sent"], packets["kernel_received"]) == (0, 0), "no kernel of a host counts for an interface"
     assert packets["taken"] == packets["sent_packets"] > SIZE / 1448
 
 
@@ -195,25 +188,3 @@ def test_other_names_of_an_interface(
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert message in done.stderr
     assert f"{file}:11:10: " in done.stderr
-
-
-@pytest.mark.brief
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("interface:el", "interface:nowhere", ":9:10: the interface `nowhere` must be there"),
-        ("interface:el", "interface:er", ":11:10: `er` is the interface of `left` already"),
-        ("interface:er", "interface:lo", ":11:10: `lo` is a loopback interface"),
-        (
-            '[host.right]\nattach = "interface:er"\n',
-            "",
-            "`left` stands for an interface and the other end of `all` does",
-        ),
-    ],
-)
-def test_what_cannot_be_attached(live_machine: None, tmp_path: Path, old: str, new: str, message: str) -> None:
-    file = tmp_path / "scenario.toml"
-    file.write_text(SCENARIO.replace("{duration}", "1 s").replace(old, new))
-    done = subprocess.run(command("run", file, "--engine", "live"), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr

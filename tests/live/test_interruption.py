@@ -90,7 +90,7 @@ class Started:
 def test_a_signal_ends_the_preparation_of_a_live_run(
     live_machine: None, tmp_path: Path, slow: str, words: tuple[str, ...], number: signal.Signals
 ) -> None:
-    """Fails for an engine that hears of a signal only when the compiler has ended, or leaves it behind."""
+    """Detects an engine that hears of a signal only when the compiler has ended, or leaves it behind."""
     if not Path("/sys/kernel/btf/vmlinux").exists():
         missing("this kernel takes no BPF program (CONFIG_DEBUG_INFO_BTF)")
     (tmp_path / "own.c").write_text("int x;\n")

@@ -7,20 +7,10 @@ import resource
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from .conftest import FLOW, TAINTED, Run, command
+from .conftest import FLOW, TAINTED, command
 from .conftest import PATH as THREE_SECONDS
 
 PATH = THREE_SECONDS.replace("3 s", "2 s")
-
-
-def test_a_paced_flow_faster_than_the_path_is_no_late_one(live_run: Run) -> None:
-    """Fails for an audit that takes the wait for the socket, which the path fills, for lateness: it taints each run."""
-    text = PATH.replace("20 Mbit/s", "5 Mbit/s") + FLOW + 'workload = { kind = "paced", rate = "20 Mbit/s" }\n'
-    summary = live_run(text)
-    assert summary["flows"]["main"]["goodput_mbit_s"] == pytest.approx(5 * 1448 / 1500, rel=0.05)
-    assert summary["live"]["audit"]["p50_write_lateness_ms"] is not None
 
 
 MANY = (
@@ -50,14 +40,14 @@ def with_open_files(soft: int, hard: int, tmp_path: Path) -> subprocess.Complete
 
 
 def test_as_many_transfers_as_the_hard_limit_of_files_allows(live_machine: None, tmp_path: Path) -> None:
-    """Fails for a run that keeps to the soft limit, which is 1024 by custom."""
+    """Detects a run that keeps to the soft limit, which is 1024 by custom."""
     done = with_open_files(256, 8192, tmp_path)
     # That the run came to its end is what is asked here; the next test shows that it needs more than 256.
     assert done.returncode == 0 or TAINTED in done.stderr, done.stderr
 
 
 def test_more_transfers_than_files_may_be_open(live_machine: None, tmp_path: Path) -> None:
-    """Fails for a run that says "too many open files" and no more."""
+    """Detects a run that says "too many open files" and no more."""
     done = with_open_files(256, 256, tmp_path)
     assert done.returncode == 1
     assert done.stdout == ""

@@ -68,38 +68,6 @@ def controls() -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.brief
-@pytest.mark.parametrize(
-    ("keys", "line", "message"),
-    [
-        ('stack = "rfc"', 11, 'this machine\'s kernel, not the stack "rfc"'),
-        ('cc = { kind = "cubic", beta = 0.5 }', 11, "a socket can only name its congestion control"),
-        ('cc = "bbr3"', 11, "does not let a socket have the congestion control `bbr3`"),
-        ('transport = { min_rto = "1 s" }', 11, "`min_rto` cannot be set"),
-        ('transport = { mss = "536 bytes" }', 11, "its packets are as large as the devices carry"),
-        ('transport = { receive_window = "64 KiB", receive_autotuning = false }', 11, "those of a program are its own"),
-        ('start = "1 s"', 11, "a program runs at an end of this flow, and begins with the run"),
-        ('start_spread = "1 s"', 11, "whatever `start_spread` says"),
-        ('stop = "1 s"', 11, "whatever `stop` says"),
-        ('protocol = "udp"', 11, "the UDP flow `main` has no `workload`"),
-        ('fec = "xor"', 11, "has no error correction"),
-        ('cc = "reno"\n[flow.other]\nfrom = "A"\nto = "C"\ncc = "bbr"\n[link.o]\nbetween = ["A", "C"]\ndelay = "1 ms"',
-         15, "one default congestion control, and `main` before it asks for `reno`"),
-    ],
-)  # fmt: skip
-def test_what_a_program_does_not_obey_is_refused(
-    live_machine: None, tmp_path: Path, keys: str, line: int, message: str
-) -> None:
-    """Fails for a key that is dropped silently, and for a message without its line."""
-    file = tmp_path / "scenario.toml"
-    file.write_text(PATH + FLOW + keys + "\n" + PAIR)
-    done = subprocess.run(command("run", file, "--engine", "live"), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    assert done.stderr.startswith(f"error: {file}:{line}:"), done.stderr
-    assert message in done.stderr.splitlines()[0]
-    assert "expected" in done.stderr
-
-
-@pytest.mark.brief
 def test_a_shell_starts_the_other_hosts_programs(live_machine: None, tmp_path: Path) -> None:
     """Every host is told with its addresses, names resolve, and the shell's `cc` is the flow's."""
     file = tmp_path / "scenario.toml"
@@ -122,68 +90,6 @@ def without_interpreter(folder: Path) -> Path:
     program.write_text("#!/no/such/interpreter\n")
     program.chmod(0o755)
     return program
-
-
-NO_PROGRAMS = [
-    ('["/no/such"]', "the program `/no/such` cannot be started: there is no such file"),
-    ('["/tmp"]', "the program `/tmp` cannot be started: it is a directory"),
-    ('["/dev/null"]', "the program `/dev/null` cannot be started: it is no regular file"),
-    ('["/etc/passwd"]', "the program `/etc/passwd` cannot be started: it is not executable"),
-    ('["/etc/passwd/x"]', "the program `/etc/passwd/x` cannot be started: Not a directory"),
-    ('["no-such-program"]', "there is no program `no-such-program` in PATH"),
-    ('[""]', "the name of the program in `exec` is empty"),
-    ('["echo", "a\\u0000b"]', "word 2 of `exec` has a NUL character"),
-]
-
-
-@pytest.mark.brief
-@pytest.mark.parametrize(
-    ("name", "words", "message"),
-    [("run", *one) for one in NO_PROGRAMS] + [("shell", *NO_PROGRAMS[0])],
-)
-def test_a_program_that_cannot_be_started_is_bad_input(
-    live_machine: None, tmp_path: Path, name: str, words: str, message: str
-) -> None:
-    """Before the run, at its place, in one message."""
-    file = tmp_path / "scenario.toml"
-    file.write_text(f"{PATH}{FLOW}[host.B]\nexec = {words}\n")
-    line = len(file.read_text().splitlines())
-    options = {"run": ["--engine", "live"], "shell": ["A", "--", "true"]}.get(name, [])
-    done = subprocess.run(command(name, file, *options), capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    (told,) = [one for one in done.stderr.splitlines() if one.startswith("error:")]
-    assert told == f"error: {file}:{line}:8: {message}"
-
-
-@pytest.mark.brief
-@pytest.mark.parametrize(
-    ("program", "message"),
-    [
-        ("/no/such", "the program `/no/such` cannot be started: there is no such file"),
-        ("no-such-program", "there is no program `no-such-program` in PATH"),
-        ("", "the name of the program is empty"),
-    ],
-)
-def test_a_shell_that_is_not_there_is_bad_input(live_machine: None, tmp_path: Path, program: str, message: str) -> None:
-    """It is the one message: no network is announced."""
-    file = tmp_path / "scenario.toml"
-    file.write_text(PATH + FLOW)
-    words = command("shell", file, "A", "--", program)
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-    first, hint = done.stderr.splitlines()
-    assert (done.returncode, done.stdout, first) == (2, "", f"error: {message}")
-    assert hint.startswith("  expected ")
-
-
-@pytest.mark.brief
-def test_a_name_in_path_is_suggested(live_machine: None, tmp_path: Path) -> None:
-    file = tmp_path / "scenario.toml"
-    file.write_text(PATH + FLOW + '[host.B]\nexec = ["slep", "1"]\n')
-    done = subprocess.run(
-        command("run", file, "--engine", "live"), capture_output=True, text=True, check=False, timeout=60
-    )
-    assert done.returncode == 2
-    assert "did you mean `sleep`?" in done.stderr
 
 
 def test_a_program_beside_a_shell_that_cannot_start_is_told(live_machine: None, tmp_path: Path) -> None:

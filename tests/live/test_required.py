@@ -25,7 +25,7 @@ def test_what_is_missing_is_skipped_or_fails(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_no_test_skips_by_itself() -> None:
-    """Fails for a test that passes over itself in CI: ``missing`` is there for that."""
+    """Detects a test that passes over itself in CI: ``missing`` is there for that."""
     found = [
         f"{file.name}: {line.strip()}"
         for file in sorted(HERE.glob("*.py"))

@@ -139,7 +139,7 @@ exec setpriv {" ".join(NO_RIGHTS)} "$@"
 def test_without_user_namespaces_it_says_what_is_missing(nobody: list[str], file: Path, words: list[str]) -> None:
     """A machine that lets nobody have more of them, as one user namespace sees it.
 
-    Fails for a run that is refused without the name of the capability, or that fails half-way.
+    Detects a run that is refused without the name of the capability, or that fails half-way.
     """
     options = ["--engine", "live"] if words == ["run"] else []
     outside = [*nobody, "unshare", "--user", "--map-root-user", "sh", "-c", FORBIDDEN, "sh"]

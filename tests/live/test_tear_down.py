@@ -377,7 +377,7 @@ except UserError as error:
 def test_a_refusal_leaves_the_process_where_it_was() -> None:
     """Without rights, in a user namespace that permits others but no network in them.
 
-    Fails for an engine that moves into a user namespace of its own and finds out there that it is of no use.
+    Detects an engine that moves into a user namespace of its own and finds out there that it is of no use.
     """
     outside = ["unshare", "--user", "--map-root-user", "sh", "-c", USELESS, sys.executable]
     done = subprocess.run(outside, capture_output=True, text=True, check=False)
@@ -431,7 +431,7 @@ exec "$@"
 
 
 def test_programs_that_cannot_be_contained_are_told_of(live_machine: None, tmp_path: Path) -> None:
-    """Fails for a run that says nothing, or says it of programs that were contained."""
+    """Detects a run that says nothing, or says it of programs that were contained."""
     file = tmp_path / "scenario.toml"
     file.write_text(
         'duration = "300 ms"\n[link.path]\nbetween = ["C", "D"]\ndelay = "1 ms"\n'

@@ -19,8 +19,6 @@ from anabranch.kernel import build, failures, images, inside, processor
 from anabranch.kernel.images import Image
 from anabranch.kernel.machine import Job
 
-from .command import Call
-
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -279,34 +277,6 @@ def test_a_source_that_is_none_is_refused(cache: Path, tmp_path: Path) -> None:
         build.build(str(tmp_path))
     with pytest.raises(UserError, match="there is no /nowhere/tree"):
         build.build("/nowhere/tree")
-
-
-RUN = """
-title = "A thin path"
-duration = "3 s"
-[link.path]
-between = ["A", "B"]
-rate = "5 Mbit/s"
-delay = "20 ms"
-queue = { kind = "drop-tail", limit = "30 packets" }
-[flow.main]
-from = "A"
-to = "B"
-"""
-
-
-@pytest.mark.skipif(not images.images(), reason="no kernel is built: anabranch kernel build")
-def test_two_runs_in_a_kernel_are_equal_and_near_the_simulator(anabranch: Call, tmp_path: Path) -> None:
-    """Fails for a guest whose clock is the host's: its figures differ from run to run."""
-    file = tmp_path / "thin.toml"
-    file.write_text(RUN)
-    runs = [json.loads(anabranch("run", file, "--engine", "kernel", "--json").out) for _ in range(2)]
-    assert runs[0]["engine"] == "kernel"
-    assert runs[0]["flows"] == runs[1]["flows"]
-    assert runs[0]["links"] == runs[1]["links"]
-    simulated = json.loads(anabranch("run", file, "--json").out)
-    ours, theirs = (run["flows"]["main"]["goodput_mbit_s"] for run in (simulated, runs[0]))
-    assert abs(ours - theirs) < 0.02 * ours
 
 
 @pytest.mark.parametrize("source", ["_INIT_SOURCE", "_PRELOAD_SOURCE", "CONFIG"])

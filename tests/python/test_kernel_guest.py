@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import os
 import subprocess
 import sys
 import time
@@ -13,23 +13,12 @@ from typing import Any
 
 import pytest
 
-from anabranch.errors import RunFailedError, UserError
-from anabranch.kernel import images
-from anabranch.kernel.images import Image
+from anabranch.errors import RunFailedError
 from anabranch.kernel.machine import Job
 
-from .command import Call
+from .real_kernel import kernel, needs_kernel
 
-
-def _kernel() -> Image | None:
-    try:
-        return images.chosen()
-    except UserError:
-        return None
-
-
-KERNEL = _kernel()
-pytestmark = pytest.mark.skipif(KERNEL is None, reason="no kernel is built: anabranch kernel build")
+pytestmark = needs_kernel
 
 DRAWS = """
 import ctypes, os, socket, subprocess, time
@@ -70,10 +59,9 @@ while True:
 
 
 def draws(seed: int) -> str:
-    assert KERNEL is not None
     with Job() as job:
         (job.folder / "draws.py").write_text(DRAWS)
-        ended = job.run(KERNEL, ["/usr/bin/python3", str(Job.INSIDE / "draws.py")], seed=seed)
+        ended = job.run(kernel(), ["/usr/bin/python3", str(Job.INSIDE / "draws.py")], seed=seed)
     assert ended.status == 0, ended.err
     return ended.out
 
@@ -94,7 +82,7 @@ def test_same_seed_same_packets_on_a_busy_machine() -> None:
     """Detects a source of random numbers that is not seeded, and times that depend on the host's load."""
     first = draws(1)
     assert first.count("packet") > 20
-    with busy(20):
+    with busy(4 * len(os.sched_getaffinity(0))):
         again = draws(1)
     assert again.splitlines() == first.splitlines()
 
@@ -107,64 +95,34 @@ def test_another_seed_other_packets() -> None:
     assert not [line for line in same if line.startswith("packet")]
 
 
-BBR = """
-duration = "3 s"
-seed = {seed}
-[link.path]
-between = ["A", "B"]
-rate = "5 Mbit/s"
-delay = "20 ms"
-queue = {{ kind = "drop-tail", limit = "30 packets" }}
-[flow.main]
-from = "A"
-to = "B"
-cc = "bbr"
-"""
-
-
-def test_the_scenarios_seed_determines_a_run_of_bbr(anabranch: Call, tmp_path: Path) -> None:
-    """Detects an engine that does not pass the seed on: BBR draws the phase of its probing."""
-    runs = []
-    for seed in (1, 1, 2):
-        file = tmp_path / "bbr.toml"
-        file.write_text(BBR.format(seed=seed))
-        runs.append(json.loads(anabranch("run", file, "--engine", "kernel", "--json").out))
-    assert runs[0]["flows"] == runs[1]["flows"]
-    assert runs[0]["links"] == runs[1]["links"]
-    assert runs[0]["flows"] != runs[2]["flows"]
-
-
 @pytest.mark.parametrize(
     ("program", "limits", "message"),
     [
         (
             "while :; do :; done",
-            {"silence_s": 5},
-            "virtual time has stood still at 0 s for 5 s: a program in the guest",
+            {"silence_s": 3},
+            "virtual time has stood still at 0 s for 3 s: a program in the guest",
         ),
         ("sleep infinity", {"limit_s": 50}, "the program has not ended after [5-9][0-9] s of virtual time"),
         ("python3 -c 'bytearray(200 << 20)'", {}, "memory of 64 MiB is too small\n  .* ANABRANCH_KERNEL_MEMORY=128"),
     ],
 )
 def test_a_guest_that_fails_is_one_message(program: str, limits: dict[str, Any], message: str) -> None:
-    assert KERNEL is not None
     with Job() as job, pytest.raises(RunFailedError, match=message):
-        job.run(KERNEL, ["sh", "-c", program], memory_mib=64, **limits)
+        job.run(kernel(), ["sh", "-c", program], memory_mib=64, **limits)
 
 
 def test_a_guest_with_too_little_memory_to_start_says_so() -> None:
-    assert KERNEL is not None
     with Job() as job, pytest.raises(RunFailedError, match="has too little memory") as failed:
-        job.run(KERNEL, ["true"], memory_mib=16)
+        job.run(kernel(), ["true"], memory_mib=16)
     assert str(failed.value).endswith("give it more, in MiB: ANABRANCH_KERNEL_MEMORY=32")
 
 
 def test_a_program_that_polls_the_clock_ends() -> None:
     """Detects a watchdog that takes slow for still: each look at the clock costs a quarter of a microsecond."""
-    assert KERNEL is not None
     poll = "import time\nend = time.time() + 0.005\nwhile time.time() < end: pass"
     with Job() as job:
-        assert job.run(KERNEL, ["python3", "-c", poll], silence_s=60).status == 0
+        assert job.run(kernel(), ["python3", "-c", poll], silence_s=60).status == 0
 
 
 def test_a_guest_ends_when_its_program_is_killed(tmp_path: Path) -> None:

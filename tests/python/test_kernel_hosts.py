@@ -20,23 +20,14 @@ from typing import Any, NoReturn
 
 import pytest
 
-from anabranch.errors import UserError
-from anabranch.kernel import images
-from anabranch.kernel.images import Image
 from anabranch.kernel.program import run as run_program
+
+from .real_kernel import IS_REQUIRED, needs_kernel
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _kernel() -> Image | None:
-    try:
-        return images.chosen()
-    except UserError:
-        return None
-
-
-KERNEL = _kernel()
-pytestmark = pytest.mark.skipif(KERNEL is None, reason="no kernel is built: anabranch kernel build")
+pytestmark = needs_kernel
 
 PATH = """
 duration = "20 s"
@@ -65,7 +56,9 @@ def host(name: str, script: str) -> str:
 
 
 def missing(what: str) -> NoReturn:
-    pytest.skip(f"not installed: {what}")
+    if IS_REQUIRED:
+        pytest.fail(f"not built or installed: {what}")
+    pytest.skip(f"not built or installed: {what}")
 
 
 def test_programs_print_write_and_find_their_environment(tmp_path: Path) -> None:
@@ -147,7 +140,7 @@ def shell(folder: Path, *words: str, **more: Any) -> subprocess.CompletedProcess
 def test_a_command_in_a_host_has_exact_times(tmp_path: Path) -> None:
     """A ping of 84 bytes takes twice 10 ms and 67.2 µs. Detects real time."""
     if shutil.which("ping") is None:
-        missing("ping(8)")
+        missing("ping; type: apt-get install iputils-ping")
     told = [shell(tmp_path, "--", "ping", "-c", "3", "B") for _ in range(2)]
     assert told[0].returncode == 0, told[0].stderr
     assert told[0].stdout == told[1].stdout
@@ -259,6 +252,7 @@ def goodput(told: str, label: str) -> float:
     return float(found[1])
 
 
+@pytest.mark.long
 def test_mptcp_uses_both_links(tmp_path: Path) -> None:
     """20 MB in packets of 1,428 bytes over 30 Mbit/s; Wi-Fi alone would need 8 s."""
     summary, _ = twice(scenario_of_hosts("mptcp"), tmp_path)
@@ -267,10 +261,11 @@ def test_mptcp_uses_both_links(tmp_path: Path) -> None:
     assert sent(summary, "lte") > 20e6 / 1428 / 4
 
 
+@pytest.mark.long
 def test_wireguard_costs_its_headers(tmp_path: Path) -> None:
     """60 bytes a packet over IPv4, and padding to multiples of 16. Detects a transfer around the tunnel."""
     if shutil.which("wg") is None:
-        missing("wg(8)")
+        missing("wg; type: apt-get install wireguard-tools")
     summary, told = twice(scenario_of_hosts("wireguard"), tmp_path)
     beside, inside = goodput(told, "beside the tunnel:"), goodput(told, "inside the tunnel:")
     assert 0.98 * 20 * 1448 / 1500 < beside <= 20 * 1448 / 1500
@@ -278,6 +273,7 @@ def test_wireguard_costs_its_headers(tmp_path: Path) -> None:
     assert sent(summary, "line") >= 20e6 / 1448 + 20e6 / 1368
 
 
+@pytest.mark.long
 def test_bonding_in_turns_uses_both_lines(tmp_path: Path) -> None:
     """Packets of 1,450 bytes in frames of 1,500: the sum of both rates, and equal numbers of packets."""
     summary, told = twice(scenario_of_hosts("bonding"), tmp_path)
@@ -287,6 +283,7 @@ def test_bonding_in_turns_uses_both_lines(tmp_path: Path) -> None:
     assert abs(lines[0] - lines[1]) <= 0.02 * sum(lines)
 
 
+@pytest.mark.long
 def test_bonding_with_a_backup_uses_one_line(tmp_path: Path) -> None:
     text = scenario_of_hosts("bonding").replace("balance-rr", "active-backup")
     summary, told = twice(text, tmp_path)
@@ -301,10 +298,11 @@ def gateway_folder() -> Path:
     built = [target / profile for profile in ("release", "dist", "debug") if (target / profile / name).is_file()]
     on_path = shutil.which(name)
     if not built and on_path is None:
-        missing(f"{name}: cargo build --release -p anabranch-gatewayd")
+        missing(f"{name}; type: tools/env cargo build --release -p anabranch-gatewayd")
     return built[0] if built else Path(str(on_path)).parent
 
 
+@pytest.mark.long
 def test_the_gateways_daemon_bonds_two_links(tmp_path: Path) -> None:
     """20 MB at more than the faster link's 10 Mbit/s, and below the sum of both."""
     environment = {**os.environ, "PATH": f"{gateway_folder()}:{os.environ['PATH']}"}
@@ -313,6 +311,7 @@ def test_the_gateways_daemon_bonds_two_links(tmp_path: Path) -> None:
     assert summary["duration_s"] < 13
 
 
+@pytest.mark.long
 def test_a_path_of_the_gateway_fails_the_same_each_time(tmp_path: Path) -> None:
     """Figures of a phase of each kind of failure, to the last digit."""
     found = []

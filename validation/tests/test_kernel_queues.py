@@ -200,7 +200,7 @@ def test_the_page_has_each_row() -> None:
 AGAIN = ("pfifo limit 50 | small", "codel interval 99.53ms | two-flows", "fq_codel interval 99.53ms | ecn")
 
 
-@pytest.mark.skipif(not images(), reason="no kernel is built: anabranch kernel build")
+@pytest.mark.skipif(not images(), reason="no kernel is built; type: make kernel")
 def test_the_kernel_decides_as_recorded() -> None:
     rows = [row for row in ROWS if row.name in AGAIN]
     assert len(rows) == len(AGAIN)

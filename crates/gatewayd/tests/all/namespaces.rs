@@ -1,4 +1,7 @@
 //! Two gateways in network namespaces, with two links between them.
+//!
+//! Ignored tests run in a Linux kernel in virtual time: `tests/guest/test_crates.py` starts them there. The others concern the
+//! host: memory, descriptors, Landlock, clocks, and one transfer.
 
 use std::{
     fs::{self, File},
@@ -24,7 +27,8 @@ pub const GATEWAY: &str = env!("CARGO_BIN_EXE_anabranch-gateway");
 const PATIENCE: Duration = Duration::from_secs(120);
 const INNER: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
 
-/// Whether the machine lets us make namespaces and TUN interfaces. Where it does not the test says so, and may pass unless `ANABRANCH_LIVE=required`.
+/// Whether the machine permits namespaces and TUN interfaces. If not, the test prints the reason and passes, or fails with
+/// `ANABRANCH_LIVE=required`.
 pub fn may_run() -> bool {
     let done = Command::new("unshare")
         .args(["--net", "ip", "tuntap", "add", "probe", "mode", "tun"])
@@ -313,10 +317,8 @@ fn packets_pass_and_the_signal_leaves_nothing() {
 }
 
 #[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn a_transfer_outlives_a_path() {
-    if !may_run() {
-        return;
-    }
     let hosts = both_up();
     wait("an answer", || ping(&hosts));
     let says = |end: usize, message: &str| hosts[end].log().lines().any(|line| line == message);
@@ -354,10 +356,8 @@ fn of_resolver(host: &Host) -> String {
 }
 
 #[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn the_daemon_gives_up_what_it_does_not_need() {
-    if !may_run() {
-        return;
-    }
     let mut hosts = hosts();
     // Namespaces of users that are not root cannot change to others.
     let is_root = rustix::process::getuid().is_root() && may_change_user();
@@ -394,10 +394,8 @@ fn may_change_user() -> bool {
 }
 
 #[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn a_wrong_key_passes_nothing_and_is_counted() {
-    if !may_run() {
-        return;
-    }
     let mut hosts = hosts();
     configure(&hosts[1], 1, super::PUBLIC);
     for host in &mut hosts {
@@ -411,10 +409,8 @@ fn a_wrong_key_passes_nothing_and_is_counted() {
 }
 
 #[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn traffic_returns_after_a_restart_of_either_end() {
-    if !may_run() {
-        return;
-    }
     let mut hosts = both_up();
     wait("an answer", || ping(&hosts));
     for end in [0, 1] {
@@ -429,10 +425,8 @@ fn traffic_returns_after_a_restart_of_either_end() {
 }
 
 #[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn garbage_is_counted_and_not_answered() {
-    if !may_run() {
-        return;
-    }
     let mut hosts = hosts();
     hosts[1].start();
     let answers = hosts[0].inside(|| {
@@ -474,10 +468,8 @@ fn garbage_is_counted_and_not_answered() {
 }
 
 #[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn what_fails_at_start_leaves_nothing() {
-    if !may_run() {
-        return;
-    }
     let host = Host::new();
     configure(&host, 1, super::PUBLIC);
     let taken = host.inside(|| UdpSocket::bind("0.0.0.0:51900").expect("it is free"));
@@ -500,10 +492,8 @@ fn what_fails_at_start_leaves_nothing() {
 
 /// All that is not the tunnel's own goes into it, by both families, and its own datagrams do not.
 #[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn a_default_route_into_the_tunnel_does_not_loop() {
-    if !may_run() {
-        return;
-    }
     let mut hosts = hosts();
     let text = format!(
         "[gateway]\naddresses = [\"10.9.0.1/24\", \"fd09::1/64\"]\nprivate_key_file = \"key\"\n\
@@ -534,10 +524,8 @@ fn a_default_route_into_the_tunnel_does_not_loop() {
 }
 
 #[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn status_is_printed_again_each_second_with_watch() {
-    if !may_run() {
-        return;
-    }
     let hosts = both_up();
     wait("an answer", || ping(&hosts));
     let read = |arguments: &[&str], count: usize| {
@@ -563,10 +551,8 @@ fn status_is_printed_again_each_second_with_watch() {
 }
 
 #[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn a_second_gateway_does_not_disturb_the_first() {
-    if !may_run() {
-        return;
-    }
     let hosts = both_up();
     let done = hosts[1]
         .command(GATEWAY)
@@ -580,10 +566,8 @@ fn a_second_gateway_does_not_disturb_the_first() {
 }
 
 #[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn metrics_are_read_over_http() {
-    if !may_run() {
-        return;
-    }
     let mut hosts = hosts();
     hosts[0].start();
     let read = hosts[0].inside(|| {

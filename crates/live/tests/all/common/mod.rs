@@ -1,10 +1,12 @@
-//! What tests of live runs share.
-#![allow(dead_code, reason = "each test file uses its part")]
+//! Shared by the tests of live runs.
+//!
+//! Ignored tests run in a Linux kernel in virtual time: `tests/guest/test_crates.py` starts them there. Packets leave on time, so
+//! that no run is tainted or repeated.
 
 use std::path::Path;
 
 use anabranch_core::units::Instant;
-use anabranch_live::{Frame, Limits};
+use anabranch_live::{Error, Finished, Frame, Limits, Live};
 use anabranch_path::host::{Arrived, Departing, Host};
 use anabranch_scenario::{Extensions, Resolved, Scenario};
 
@@ -19,6 +21,20 @@ pub fn may_run() -> bool {
     );
     eprintln!("SKIPPED: {why}");
     false
+}
+
+/// A run in virtual time.
+pub fn live(resolved: &Resolved) -> Live<'_> {
+    Live::new(resolved).virtual_time(true)
+}
+
+/// The result of a run in virtual time, which is never tainted.
+pub fn exact(done: Result<Finished, Error>) -> Result<Finished, Error> {
+    if let Ok(done) = &done {
+        let reasons = &done.summary.live.as_ref().expect("the run was live")["audit"]["reasons"];
+        assert_eq!(*reasons, serde_json::json!([]));
+    }
+    done
 }
 
 /// A scenario for a live run, as if it stood in `file`.
