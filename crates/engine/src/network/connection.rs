@@ -41,6 +41,8 @@ pub(super) struct Connection {
     pub(super) base: Option<Box<Base>>,
     /// Counters are taken and final: the file is complete, or the application was told to stop.
     pub(super) settled: bool,
+    /// Octets that had been delivered then; others that come at that very time do not count.
+    settled_at: u64,
     /// The differentiated services code point of packets that their host gives none.
     pub(super) dscp: u8,
     /// Made at the first retransmission in the measured time.
@@ -385,6 +387,7 @@ impl<B: Body> Network<B> {
         }
         let counters = self.counters(connection);
         let conn = &mut self.connections[connection];
+        conn.settled_at = conn.delivered;
         conn.sender.stop(self.fabric.now);
         conn.receiver.stop(self.fabric.now);
         let sums = counters.since(conn.base.take().as_deref());
@@ -426,7 +429,12 @@ impl<B: Body> Network<B> {
         };
         let end = now.min(flow.window.end());
         let last = conn.receiver.last_delivery;
-        let completed = conn.delivered >= conn.size && last <= end;
+        let delivered = if conn.settled {
+            conn.settled_at
+        } else {
+            conn.delivered
+        };
+        let completed = delivered >= conn.size && last <= end;
         let stops = conn.size == u64::MAX && conn.delivered > 0;
         let stopped = Some(flow.window.end()).filter(|stop| stops && *stop < now);
         let end = if completed { last } else { end };
@@ -575,6 +583,7 @@ impl Connection {
             receiver: ReceiverMeter::new(window),
             base: None,
             settled: false,
+            settled_at: 0,
             dscp: 0,
             resent: None,
             spawner: None,
