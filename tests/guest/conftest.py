@@ -8,7 +8,6 @@ pytest that a user starts collects and chooses them as all others, and takes the
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 

@@ -285,8 +285,8 @@ class Rows:
 
 
 def figures_of(run: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of a run: those of its flow, and the marks of its bottleneck."""
-    marked = run["links"]["bottleneck"]["forward"]["marked_packets"]
+    """The figures of a run: those of its flow, and the marks of all links on the way there."""
+    marked = sum(link["forward"]["marked_packets"] for link in run["links"].values())
     return {**run["flows"]["main"], "marked_packets": marked}
 
 

@@ -149,7 +149,9 @@ impl Law for DctcpLaw {
         match signal {
             // RFC 8257 §3.3 step 9.
             Signal::EcnCe => {
-                let given_up = self.reno.whole(u64::from_real(flight.real() * self.alpha / 2.0));
+                let given_up = self
+                    .reno
+                    .whole(u64::from_real(flight.real() * self.alpha / 2.0));
                 Window::of((flight - given_up).max((self.smss * 2).get()))
             }
             Signal::Loss => self.reno.reduce(window, flight, signal),

@@ -221,7 +221,12 @@ impl HtcpLaw {
 
     /// `β` at a congestion event, and whether the throughput is unchanged.
     fn beta(&self) -> (f64, bool) {
-        let Epoch { throughput, throughput_before, is_steady, .. } = self.epoch;
+        let Epoch {
+            throughput,
+            throughput_before,
+            is_steady,
+            ..
+        } = self.epoch;
         let before = throughput_before.zip(throughput.largest);
         let changed = before.is_some_and(|(old, new)| (new - old).abs() / old > self.delta_b);
         let adapts = self.adaptive_backoff
@@ -237,7 +242,11 @@ impl HtcpLaw {
     /// A congestion event: the share of the window that it leaves.
     fn back_off(&mut self) -> f64 {
         let (beta, is_steady) = self.beta();
-        let Epoch { throughput, throughput_before, .. } = self.epoch;
+        let Epoch {
+            throughput,
+            throughput_before,
+            ..
+        } = self.epoch;
         self.epoch = Epoch {
             began: None,
             beta,
@@ -268,7 +277,11 @@ impl HtcpLaw {
             _ => latest,
         };
         throughput.mean = Some(measured);
-        throughput.largest = Some(throughput.largest.map_or(measured, |most| most.max(measured)));
+        throughput.largest = Some(
+            throughput
+                .largest
+                .map_or(measured, |most| most.max(measured)),
+        );
     }
 }
 
