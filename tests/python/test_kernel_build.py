@@ -50,6 +50,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A source tree, and compilers that copy."""
     folder = tmp_path / "linux"
     (folder / "arch" / "um").mkdir(parents=True)
+    (folder / "Kconfig").write_text('# A title\nmainmenu "Linux"\n\nsource "init/Kconfig"\n', "utf-8")
     (folder / "guest").write_text(GUEST)
     (folder / "guest").chmod(0o755)
     programs = tmp_path / "bin"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from anabranch.kernel.images import Image
 from anabranch.progress import Progress
 from anabranch.sweep import SweepResult
 from anabranch.validate import compare
-from anabranch.validate.host_times import HostTimes
+from anabranch.validate.host_times import HostTimes, in_parts_of_tick
 
 from . import test_kernel
 from .command import Call
@@ -162,28 +163,35 @@ def test_scenarios_are_compared_in_kernels(anabranch: Call, kernels: Kernels, fi
     assert kernels.runs() == ["6.12.1 1"] * 2 + ["6.12.1 2"] * 2
 
 
-def test_a_validation_makes_one_run_for_each_seed_and_keeps_it(
+def test_a_validation_makes_two_runs_for_each_seed_and_keeps_them(
     anabranch: Call, kernels: Kernels, file: Path, tmp_path: Path
 ) -> None:
-    """Detects runs that are repeated for a floor: the second of a seed is the first."""
     keep, out = tmp_path / "keep", tmp_path / "validated"
     command = ("validate", file, "--engine", "kernel", "--seeds", "2", "--keep", keep)
     document = json.loads(anabranch(*command, "--json", "--out", out).out)
-    assert kernels.runs() == ["6.12.1 1", "6.12.1 2"]
+    assert kernels.runs() == ["6.12.1 1"] * 2 + ["6.12.1 2"] * 2
     (made,) = document["scenarios"]
-    assert (document["engine"], made["live_runs"], made["tainted_runs"]) == ("kernel", 2, 0)
+    assert (document["engine"], made["live_runs"], made["tainted_runs"]) == ("kernel", 4, 0)
     assert made["metrics"]["goodput_mbit_s"]["relative_error"] < 0.05
-    assert "2 runs in Linux 6.12.1, virtual time" in (out / "validation.md").read_text()
+    assert "4 runs in Linux 6.12.1, virtual time" in (out / "validation.md").read_text()
     anabranch(*command)
     assert kernels.runs() == []
 
 
-def test_runs_of_other_seeds_are_the_floor_where_the_seed_draws_nothing(kernels: Kernels) -> None:
+def test_runs_of_a_validation_begin_at_different_parts_of_a_tick(kernels: Kernels) -> None:
+    """Fails for runs that all begin at once, whose floor would be 0."""
     scenario = Scenario.from_text(PATH.replace(LOSS, ""))
     made = compare(scenario, "thin.toml", seeds=2, times=HostTimes.none(), engine="kernel")
-    assert made.results["goodput_mbit_s"].floor == 0.0
-    assert made.results["cwnd_packets"].floor == 0.0
-    assert kernels.runs() == ["6.12.1 1", "6.12.1 2"]
+    assert made.results["goodput_mbit_s"].error == 0.0
+    assert made.results["goodput_mbit_s"].floor > 0.0
+    starts = [
+        run["resolved_scenario"]["flow"]["main"]["start"] for run in map(_resolved, in_parts_of_tick(scenario, 4))
+    ]
+    assert starts == ["0 s", "1 ms", "2 ms", "3 ms"]
+
+
+def _resolved(scenario: Scenario) -> dict[str, Any]:
+    return dict(scenario.resolve())
 
 
 def test_a_study_judges_by_kernels_beside_the_simulator(anabranch: Call, kernels: Kernels, tmp_path: Path) -> None:

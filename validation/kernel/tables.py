@@ -52,6 +52,7 @@ class Table:
         judged: The figure that has a bound.
         bound: How far it may be from the kernel's.
         is_relative: Whether the bound is a part of the kernel's figure.
+        has_older: Whether an older kernel runs it as well.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Table:
     judged: str
     bound: float
     is_relative: bool
+    has_older: bool
 
     def is_inside(self, theirs: Figures, ours: Figures) -> bool:
         """Whether our figure is near enough."""
@@ -74,9 +76,9 @@ def _pair(first: str, second: str) -> tuple[str, ...]:
 
 def _two_flows() -> Table:
     pairs = [("cubic", "cubic"), ("cubic", "reno"), ("cubic", "bbr"), ("reno", "bbr")]
-    rows = tuple(Row((f"{a} / {b}",), "linux-two-flows.toml", _pair(a, b), 6) for a, b in pairs)
+    rows = tuple(Row((f"{a} / {b}",), "linux-two-flows.toml", _pair(a, b), 3) for a, b in pairs)
     columns = {"share": ".3f", "jain": ".3f", "goodput": ".2f", "srtt": ".1f", "retransmitted": ".0f"}
-    return Table("two-flows", ("first / second",), rows, columns, "share", SHARE, is_relative=False)
+    return Table("two-flows", ("first / second",), rows, columns, "share", SHARE, is_relative=False, has_older=True)
 
 
 def _reordering() -> Table:
@@ -91,7 +93,9 @@ def _reordering() -> Table:
         for cc, interval in wanted
     )
     columns = {"goodput": ".3f", "srtt": ".1f", "cwnd": ".1f", "retransmitted": ".0f"}
-    return Table("reordering", ("control", "interval"), rows, columns, "goodput", GOODPUT, is_relative=True)
+    return Table(
+        "reordering", ("control", "interval"), rows, columns, "goodput", GOODPUT, is_relative=True, has_older=True
+    )
 
 
 def _reorder(interval: int) -> tuple[str, ...]:
@@ -102,16 +106,25 @@ def _reorder(interval: int) -> tuple[str, ...]:
 
 
 MIXED = ("reno", "cubic", "bic", "westwood-plus", "vegas", "bbr")
+QUARTER = ('duration="30 s"', 'link.bottleneck.rate="50 Mbit/s"')
+"""A quarter of the packets of the page of mixes."""
 
 
 def _mixes() -> Table:
     wanted = itertools.product((1, 4), itertools.combinations(MIXED, 2))
     rows = tuple(
-        Row((f"{a} / {b}", str(bdp)), "mixes.toml", (*_pair(a, b), f'link.bottleneck.queue.limit="{bdp} bdp"'), 1)
+        Row(
+            (f"{a} / {b}", str(bdp)),
+            "mixes.toml",
+            (*_pair(a, b), *QUARTER, f'link.bottleneck.queue.limit="{bdp} bdp"'),
+            1,
+        )
         for bdp, (a, b) in wanted
     )
     columns = {"share": ".3f", "goodput": ".2f", "srtt": ".1f", "retransmitted": ".0f"}
-    return Table("mixes", ("first / second", "queue, BDP"), rows, columns, "share", SHARE, is_relative=False)
+    return Table(
+        "mixes", ("first / second", "queue, BDP"), rows, columns, "share", SHARE, is_relative=False, has_older=False
+    )
 
 
 TABLES = (_two_flows(), _reordering(), _mixes())

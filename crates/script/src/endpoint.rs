@@ -132,7 +132,11 @@ impl EndpointTarget {
         let bytes = u64::try_from(value).map_err(|_| format!("{name}: {value} is negative"))?;
         match name {
             "SO_REUSEADDR" => {}
-            "SO_RCVBUF" => self.settings.receive_window = Limit::Bytes(Bytes::new(bytes)),
+            "SO_RCVBUF" => {
+                // A buffer that the application has set is not tuned (socket(7), tcp(7)).
+                self.settings.receive_window = Limit::Bytes(Bytes::new(bytes));
+                self.settings.receive_autotuning = false;
+            }
             "SO_SNDBUF" => self.settings.send_buffer = Limit::Bytes(Bytes::new(bytes)),
             "TCP_NODELAY" => self.settings.nagle = value == 0,
             _ => {

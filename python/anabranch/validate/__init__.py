@@ -218,6 +218,10 @@ def compare(
         UserError: This machine cannot run live, or there is no such kernel.
         RunFailedError: A run failed.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from anabranch.limits import thread_count
+
     comparison = Comparison(file, seeds, times=times, engine=engine)
     # The kernel's runs first: what cannot run there is told before anything is waited for.
     if engine == "kernel":
@@ -236,10 +240,15 @@ def compare(
         draws = _draws([run.summary["engine_stats"]["events"] for run in plain])
 
     def answer(controls: Callable[[str], str] | None, most: int) -> dict[int, list[Figures]]:
-        answers: dict[int, list[Figures]] = {}
-        for seed, runs in simulations.items():
-            changed = [exchanged(run, controls) if controls else run for run in runs]
-            answers[seed] = [one for run in changed for one in simulate(run, seed, min(draws, most), times)]
+        work = [
+            (seed, exchanged(run, controls) if controls else run) for seed, runs in simulations.items() for run in runs
+        ]
+        # Draws of one run share the processors already.
+        with ThreadPoolExecutor(1 if draws else thread_count(None, max(1, len(work)))) as pool:
+            made = pool.map(lambda one: simulate(one[1], one[0], min(draws, most), times), work)
+            answers: dict[int, list[Figures]] = {seed: [] for seed in simulations}
+            for (seed, _), figures in zip(work, made, strict=True):
+                answers[seed] += figures
         return answers
 
     simulated = answer(None, DRAWS)
