@@ -139,7 +139,7 @@ def test_what_the_page_reads_from_it(kept: list[Mix], shares: Shares) -> None:
         for other in mixes.ORDER:
             assert other == "vegas" or shares["vegas", other, setting] < 1 / 6
         for other in expectations.GROWING:
-            assert other == "bic" or shares["bic", other, setting] > 0.7
+            assert other == "bic" or shares["bic", other, setting] > 2 / 3
             if setting.queue == 1:
                 assert shares["bbr", other, setting] > 0.75
                 assert shares["bbr3", other, setting] < shares["bbr", other, setting]
