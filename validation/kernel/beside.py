@@ -43,11 +43,11 @@ def scenarios(seeds: int, keep: Path | None) -> dict[str, str]:
     """Compare ``scenarios/live``: verdict and rows; the figure is written beside the page."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
-        files = sorted(str(file) for file in (ROOT / "scenarios/live").glob("*.toml"))
+        files = sorted(str(file.relative_to(ROOT)) for file in (ROOT / "scenarios/live").glob("*.toml"))
         options = ["--engine", "kernel", "--kernel", KERNEL, "--seeds", str(seeds), "--out", str(out)]
         options += ["--keep", str(keep)] if keep else []
         command = [sys.executable, "-m", "anabranch", "validate", *options, *files]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
         if done.returncode > 1 or not (out / "validation.json").exists():
             raise SystemExit(f"anabranch validate ended with status {done.returncode}")
         document = json.loads((out / "validation.json").read_text("utf-8"))
