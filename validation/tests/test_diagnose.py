@@ -20,9 +20,11 @@ UNLABELLED = {"fack015": "packet 235 "}
 
 LEAST_F1 = 0.995
 LEAST_TIME = {"bbr": 0.94, "bbr-clean": 0.96, "tail-loss": 0.96}
-"""Where less than 97 % of the time is right: BBR paces in the rhythm of acknowledgments at times, a retransmission that waits for
-its time looks like one that waits for the window, and between two short transfers the wait for the last acknowledgment may be
-the application's."""
+"""Where less than 97 % of the time is right.
+
+BBR paces in the rhythm of acknowledgments at times, and a retransmission that waits for its time looks like one that
+waits for the window. Between two short transfers the wait for the last acknowledgment may be the application's.
+"""
 
 
 LEAST_TIME_AT = {"request-response": 0.94}
