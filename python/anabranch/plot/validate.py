@@ -81,7 +81,7 @@ def _panel(axes: Axes, metric: str, results: Sequence[Result | None], theirs: st
         height=0.7,
         color="#bbbbbb",
         linewidth=0,
-        label="Live against live" if theirs == "live" else "Kernel: seed against seed",
+        label="Live against live" if theirs == "live" else "Kernel: parts of a tick",
     )
     axes.plot(
         [place(result.other) for _, result in rows if result.other is not None],
