@@ -45,7 +45,7 @@ def commands(files: list[Path]) -> list[list[str]]:
         steps.append(["rustfmt", "--check", "--edition", "2024", *rust])
     if python:
         steps += [["ruff", "format", "--check", *python], ["ruff", "check", *python]]
-        steps.append(["env", "MYPYPATH=tools:validation", "mypy", "--strict", *python])
+        steps.append(["env", "MYPYPATH=tools:validation:tests", "mypy", "--strict", *python])
     if packages:
         steps.append(
             ["cargo", "clippy", "--profile", "release", "--locked", "--all-targets", *named, "--", "-D", "warnings"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -29,80 +30,9 @@ from = "A"
 to = "B"
 """
 
-STUDY = """
-title = "Half of the rate"
-source = "nobody"
-
-[axis.rate]
-set = { "link.path.rate" = "{} Mbit/s" }
-quick = [10, 20]
-
-[variant.reno]
-set = { "flow.main.cc" = "new-reno", "flow.main.stack" = "rfc" }
-
-[variant.plus]
-set = { "flow.main.cc" = "cubic-plus", "flow.main.stack" = "rfc" }
-
-[experiment.runs]
-scenario = "path.toml"
-axes = ["rate"]
-samples = true
-
-[quantity.goodput]
-path = "flow.main.goodput_mbit_s"
-
-[quantity.cwnd]
-table = "samples"
-column = "cwnd_packets"
-flow = "main"
-
-[quantity.sent]
-table = "link_samples"
-column = "sent_packets"
-link = "path"
-direction = "forward"
-
-[quantity.queue]
-table = "link_samples"
-column = "queue_packets"
-link = "path"
-direction = "forward"
-
-[wrong.one_rate]
-title = "both rates are 20 Mbit/s"
-set = { "link.path.rate" = "20 Mbit/s" }
-
-[[claim]]
-id = "H1"
-claim = "Twice the rate, twice the goodput"
-published = "2"
-accept_if = "1.7 to 2.1 with either control"
-measure.least = "min(goodput[rate == 20]) / max(goodput[rate == 10])"
-measure.most = "max(goodput[rate == 20]) / min(goodput[rate == 10])"
-accept = "1.7 <= least and most <= 2.1"
-control = "one_rate"
-
-[[claim]]
-id = "S1"
-claim = "Twice the rate, twice as many packets in the end; the queue follows the window"
-published = "2"
-accept_if = "1.7 to 2.1; correlation of the two at least 0.3"
-measure.ratio = "last(sent[reno, rate == 20]) / last(sent[reno, rate == 10])"
-measure.follows = "cross_correlation(queue[reno, rate == 20], cwnd[reno, rate == 20], 0.1)"
-accept = "1.7 <= ratio <= 2.1 and follows >= 0.3"
-control = "one_rate"
-
-[live]
-about = "The kernel's Reno, and Cubic+ by eBPF."
-claims = ["H1", "S1"]
-variant.reno.set = { "flow.main.cc" = "reno" }
-variant.plus.set = { "flow.main.cc" = "cubic-plus" }
-
-[live.experiment.runs]
-scenario = "path.toml"
-axes = ["rate"]
-samples = true
-"""
+HALF = Path(__file__).parent / "half"
+"""A study of two claims, which a live run reproduces."""
+STUDY = (HALF / "study.toml").read_text()
 
 
 def test_a_run_loads_a_control_and_takes_it_away(can_load: None, late_run: Run) -> None:
@@ -216,9 +146,8 @@ def test_what_is_missing_is_named(live_machine: None, tmp_path: Path) -> None:
 
 
 def write(directory: Path, study: str) -> Path:
-    directory.mkdir()
+    shutil.copytree(HALF, directory)
     (directory / "study.toml").write_text(study)
-    (directory / "path.toml").write_text(PATH.replace('"2 s"', '"4 s"\nwarmup = "1 s"'))
     return directory
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -10,102 +11,8 @@ import pytest
 
 import live_studies
 
-PATH = """
-title = "a path"
-duration = "2 s"
-
-[link.path]
-between = ["A", "B"]
-rate = "20 Mbit/s"
-delay = "10 ms"
-forward.queue = { kind = "drop-tail", limit = "1 bdp" }
-
-[flow.main]
-from = "A"
-to = "B"
-"""
-
-STUDY = """
-title = "Half of the rate"
-source = "nobody"
-
-[axis.rate]
-set = { "link.path.rate" = "{} Mbit/s" }
-quick = [10, 20]
-
-[variant.reno]
-set = { "flow.main.cc" = "new-reno", "flow.main.stack" = "rfc" }
-
-[variant.plus]
-set = { "flow.main.cc" = "cubic-plus", "flow.main.stack" = "rfc" }
-
-[experiment.runs]
-scenario = "path.toml"
-axes = ["rate"]
-samples = true
-
-[quantity.goodput]
-path = "flow.main.goodput_mbit_s"
-
-[quantity.cwnd]
-table = "samples"
-column = "cwnd_packets"
-flow = "main"
-
-[quantity.sent]
-table = "link_samples"
-column = "sent_packets"
-link = "path"
-direction = "forward"
-
-[quantity.queue]
-table = "link_samples"
-column = "queue_packets"
-link = "path"
-direction = "forward"
-
-[wrong.one_rate]
-title = "both rates are 20 Mbit/s"
-set = { "link.path.rate" = "20 Mbit/s" }
-
-[[claim]]
-id = "H1"
-claim = "Twice the rate, twice the goodput"
-published = "2"
-accept_if = "1.7 to 2.1 with either control"
-measure.least = "min(goodput[rate == 20]) / max(goodput[rate == 10])"
-measure.most = "max(goodput[rate == 20]) / min(goodput[rate == 10])"
-accept = "1.7 <= least and most <= 2.1"
-control = "one_rate"
-
-[[claim]]
-id = "S1"
-claim = "Twice the rate, twice as many packets in the end; the queue follows the window"
-published = "2"
-accept_if = "1.7 to 2.1; correlation of the two at least 0.3"
-measure.ratio = "last(sent[reno, rate == 20]) / last(sent[reno, rate == 10])"
-measure.follows = "cross_correlation(queue[reno, rate == 20], cwnd[reno, rate == 20], 0.1)"
-accept = "1.7 <= ratio <= 2.1 and follows >= 0.3"
-control = "one_rate"
-
-[live]
-about = "The kernel's Reno, and Cubic+ by eBPF."
-claims = ["H1", "S1"]
-variant.reno.set = { "flow.main.cc" = "reno" }
-variant.plus.set = { "flow.main.cc" = "cubic-plus" }
-
-[live.experiment.runs]
-scenario = "path.toml"
-axes = ["rate"]
-samples = true
-"""
-
-
-def write(directory: Path, study: str) -> Path:
-    directory.mkdir()
-    (directory / "study.toml").write_text(study)
-    (directory / "path.toml").write_text(PATH.replace('"2 s"', '"4 s"\nwarmup = "1 s"'))
-    return directory
+HALF = Path(__file__).parents[2] / "tests" / "live" / "half"
+"""A study with a section for live runs."""
 
 
 def test_the_pages_show_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +26,7 @@ def test_a_result_that_is_no_longer_the_studys_is_out_of_date(tmp_path: Path, mo
     monkeypatch.setattr(live_studies, "ROOT", tmp_path)
     directory = tmp_path / "studies" / "half"
     directory.parent.mkdir()
-    write(directory, STUDY)
+    shutil.copytree(HALF, directory)
     (tmp_path / "docs" / "studies").mkdir(parents=True)
     page = tmp_path / "docs" / "studies" / "half.md"
     page.write_text("Live.\n")
