@@ -47,7 +47,7 @@ pub(crate) struct Receiver<B> {
     pub(crate) advertised: bool,
     /// Something waits beyond a gap.
     pub(crate) gaps: bool,
-    /// What filled a gap has not been read, as the acknowledgment leaves before the application reads.
+    /// A gap was filled and its octets are unread: the acknowledgment leaves before the application reads.
     filled: bool,
     /// A duplicate waits to be reported (RFC 2883).
     pub(crate) duplicate: bool,

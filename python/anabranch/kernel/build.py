@@ -177,7 +177,7 @@ def _become() -> str:
 
 @contextlib.contextmanager
 def _workplace() -> Iterator[Path]:
-    """A folder beside the kernels, which goes with the block; the next build removes what a killed one has left."""
+    """Make a folder beside the kernels and remove it after the block; a later build removes that of a killed one."""
     cache().mkdir(parents=True, exist_ok=True)
     owner.remove_dead(cache())
     folder = owner.beside(cache() / "kernel")
@@ -201,7 +201,7 @@ def _unpacked(archive: Path, work: Path, say: Say) -> Path:
 
 
 def _make(tree: Path, work: Path) -> list[str]:
-    # The kernel's name holds who built it and when, and what it draws depends on its name.
+    # The kernel's name contains builder and time, and seeds its random numbers.
     always = [f"KBUILD_BUILD_{name}={value}" for name, value in _BUILT_BY.items()]
     ours = f"KBUILD_KCONFIG={work / _KCONFIG}"
     return ["make", "-C", str(tree), f"O={work / 'objects'}", "ARCH=um", ours, *always]
@@ -261,8 +261,8 @@ def _missing_options(config: Path) -> list[str]:
 
 @contextlib.contextmanager
 def _started(command: Sequence[str], *, stderr: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
-    """A program that ends with the block, and what it started with it."""
-    # A group of its own: a signal ends us, and we end all compilers at once.
+    """Run a program and end it, with its children, at the end of the block."""
+    # In a separate group, so that one signal ends all compilers.
     process = subprocess.Popen(  # noqa: S603 - names of ours
         command, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace", start_new_session=True
     )

@@ -28,7 +28,7 @@ class Guardian:
     """
 
     def __init__(self, folder: Path) -> None:
-        # A session of its own: Ctrl-C reaches the whole group of a terminal.
+        # In a separate session, because Ctrl-C reaches the whole group of a terminal.
         self._process = subprocess.Popen(  # noqa: S603 - a script of ours
             ["/bin/sh", "-c", _SCRIPT, "guardian", str(folder)],
             stdin=subprocess.PIPE,

@@ -132,7 +132,7 @@ def _take_terminal() -> None:
     for descriptor in (0, 1, 2):
         os.dup2(terminal, descriptor)
     os.tcsetpgrp(0, os.getpgrp())
-    # Ctrl-C is the program's. A handler, because programs inherit what is ignored.
+    # Only the program handles Ctrl-C. A handler does not pass to it; an ignored signal would.
     _signal.signal(_signal.SIGINT, lambda *_: None)
 
 

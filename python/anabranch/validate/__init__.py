@@ -230,7 +230,7 @@ def compare(
         live = _live_runs(comparison, scenario, keep, limits, progress, allow_tainted=allow_tainted)
 
     plain = [scenario.run(seed=seed, digest=False) for seed in live]
-    # By seed what is simulated, each as often as hosts take other times.
+    # Simulated scenarios by seed.
     if engine == "kernel":
         ours = iter(in_parts_of_tick(as_in_guest(scenario, comparison.machine["kernel"]), seeds * REPEATS))
         simulations = {seed: [next(ours) for _ in range(REPEATS)] for seed in live}

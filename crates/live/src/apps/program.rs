@@ -89,7 +89,7 @@ impl Program {
         let Some(clock) = stage.line.wait() else {
             return Ok(None);
         };
-        // Until then no packet moves, and what it sends would be late.
+        // No packet moves before the clock starts; an earlier packet would be late.
         clock.sleep_until(Instant::START);
         if self.is_shell {
             stage.wait_for_programs();

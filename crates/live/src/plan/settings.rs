@@ -336,7 +336,7 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
         let mode = flow.stack.ecn;
         mode == EcnMode::Rfc3168 || (own && mode.counts_marks())
     });
-    // What a receive buffer grows to where nobody has changed it (`tcp_rmem`): how coarse the window field is goes by it.
+    // The limit of a receive buffer (`tcp_rmem`), which sets the window scale.
     let stack = first.map_or_else(kernel_stack, |flow| flow.stack.clone());
     let most = needed_buffer(resolved).max(2 * stack.receive_window_bytes());
     let mut settings = vec![

@@ -245,7 +245,7 @@ impl<B: Body> Endpoint<B> {
                 } else {
                     self.answer_invalid(now, segment);
                 }
-                // What is dropped lets nothing else leave: a deferred burst waits on.
+                // A dropped segment releases no data: a deferred burst waits on.
                 self.snd.wake = self.rcv.ack.due() || self.wanted.urgent;
                 false
             }

@@ -143,8 +143,8 @@ impl Receiver {
         self.is_linux()
     }
 
-    /// What a tuned window of segments of `segment` octets grows to before anything has been measured, by twice what
-    /// arrives: as many as 128 KiB of memory hold.
+    /// Limit of a tuned window before the first measurement, for segments of `segment` octets: as many as 128 KiB of memory
+    /// hold. The window grows by twice the octets that arrive.
     #[must_use]
     #[inline]
     pub const fn tuning_start(self, segment: u64) -> u64 {

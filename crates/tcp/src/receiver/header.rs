@@ -167,7 +167,7 @@ impl<B: Body> Receiver<B> {
         rounded += self.edge.since(from);
         self.cold.rcv_rounded = u16::try_from(rounded).unwrap_or(u16::MAX);
         self.field = u16::try_from(field).unwrap_or(u16::MAX);
-        // The application will have read what fills a gap by the next one.
+        // The application reads these octets before the next acknowledgment.
         self.advertised = !self.filled;
         if self.filled {
             self.note_delivered(0);

@@ -281,7 +281,7 @@ impl<B: Body> Sender<B> {
         let len = u64::from(len);
         let mut time = Bytes::new(len) / rate;
         let extras = self.cold.extras();
-        // What leaves before its time, as a probe of the tail, is not late.
+        // A segment that leaves before its time, such as a tail loss probe, is not late.
         if self.settings.segmentation.is_tso() && (begins || extras.burst > 0) {
             let less = extras.late.min(time / 2);
             extras.late = extras.late - less;

@@ -178,7 +178,7 @@ fn the_first_segment_beyond_a_gap_lets_the_window_grow_to_the_whole_buffer() {
     let mut receiver = grown(&settings());
     let beyond = receiver.feed(61, 11..13);
     assert!(beyond.iter().all(|said| said.ack == 10), "{beyond:?}");
-    // What the segment lets be delivered has not been read as its acknowledgment leaves, and has been by the next one.
+    // The delivered octets are unread when the acknowledgment leaves, and read by the next one.
     let said = receiver.feed(62, 10..11);
     let unread = Said {
         ack: 13,
