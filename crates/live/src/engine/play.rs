@@ -47,9 +47,9 @@ use crate::{
 
 /// From "everybody is ready" to the start of the clock.
 const LEAD: Pause = Pause::from_millis(20);
-/// In virtual time a run starts at a multiple of this: 4096 ticks of 4 ms, the granularity of the kernel's coarsest timers of TCP. So
+/// In virtual time a run starts at a multiple of this: 64 ticks of 4 ms, to which the kernel rounds timers of up to 16 s. So
 /// timers are rounded alike in each run, and as in the simulator.
-const PHASE: Pause = Pause::from_millis(4096 * 4);
+const PHASE: Pause = Pause::from_millis(64 * 4);
 /// So often the progress is told.
 const REPORT: Pause = Pause::from_millis(50);
 
