@@ -203,8 +203,8 @@ def _threshold() -> list[Row]:
 
 ROWS = (*_fifo(), *_codel(), *_fq_codel(), *_red(), *_threshold(), *_cake())
 
-PIE: dict[str, Any] = {"kind": "pie", "derandomize": True, "update_interval": "30 ms"}
-"""With Linux's spacing of drops, and the interval of updates that it has at 100 Hz."""
+PIE: dict[str, Any] = {"kind": "pie", "derandomize": True, "update_interval": "20 ms"}
+"""With Linux's spacing of drops, and the interval of updates that it has at 250 Hz."""
 
 CHANCE = (
     Row(

@@ -163,7 +163,7 @@ def kernels(table: Table, kernel: str, most: int, told: Callable[[int], None]) -
 
 
 def simulated(table: Table, release: str) -> Iterator[dict[str, float]]:
-    """Our figures of each row, with the stack of a kernel's release."""
+    """Our figures of each row, with the receiver of a kernel's release."""
     for row in table.rows:
         ours = as_in_guest(row.scenario(), release)
         runs = (ours.run(seed=seed, samples_ms=10.0, digest=False) for seed in range(1, row.seeds + 1))

@@ -57,8 +57,8 @@ EVENTS = 64_000_000
 FEW_DRAWS = 4
 """The same for what a formula says that is blind to the control, which is off by tens of per cent or is not."""
 
-LATEST_STACK, STACK_BEFORE, SINCE = "linux", "linux-6.12", (6, 16)
-"""The profile of Linux since 6.16, and that of the kernels before it."""
+RECEIVER, RECEIVER_BEFORE, SINCE = "linux", "linux-6.12", (6, 16)
+"""The receiver of Linux since 6.16, and that of the kernels before it."""
 
 MOST_RUNS = 4
 """Tainted runs are made again, until a seed has had so many in all. Each counts as tainted all the same."""
@@ -160,14 +160,17 @@ def exchanged(scenario: Scenario, controls: Callable[[str], str]) -> Scenario:
 
 
 def as_in_guest(scenario: Scenario, release: str) -> Scenario:
-    """The scenario with the stack of a kernel's release, and applications that write as those of a live run do."""
+    """The scenario with the receiver of a kernel's release, and applications that write as those of a live run do.
+
+    The receive window stays the scenario's: hosts of a guest have buffers for it.
+    """
     from anabranch.kernel.images import numbers
     from anabranch.toml_text import write_key
 
     changed = with_written_buffers(scenario, scenario)
     for name, flow in scenario.resolve()["resolved_scenario"]["flow"].items():
-        if flow.get("stack") == LATEST_STACK and numbers(release) < SINCE:
-            changed = changed.set(f"flow.{write_key(name)}.stack", STACK_BEFORE)
+        if flow.get("transport", {}).get("receiver") == RECEIVER and numbers(release) < SINCE:
+            changed = changed.set(f"flow.{write_key(name)}.transport.receiver", RECEIVER_BEFORE)
     return changed
 
 
