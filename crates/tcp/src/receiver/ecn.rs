@@ -163,12 +163,13 @@ impl<B: Body> Receiver<B> {
             }
             Feedback::Exact => {
                 if has_data && ce != state.echo_ce {
-                    // RFC 8257 §3.2: what waits is acknowledged as it was.
+                    // RFC 8257 §3.2: what waits is acknowledged as it was, and the segment that differs at once.
                     if self.ack.is_waiting() {
                         state.early = Some((self.nxt, state.echo_ce));
                         self.ack.sent();
                         at_once = true;
                     }
+                    self.ack.at_once();
                     state.echo_ce = ce;
                 }
             }

@@ -206,3 +206,47 @@ fn marks_of_control_packets_are_not_echoed() {
     pair.give(1, &data);
     assert!(!pair.take(1).segment.flags.any(Flags::ECE));
 }
+
+/// RFC 8257 §3.2: each segment whose mark differs from that of the one before is acknowledged at once, and what waited before it by
+/// an acknowledgment of its own. Detects an acknowledgment that waits for a second segment after the change.
+#[test]
+fn a_change_of_marks_is_acknowledged_at_once() {
+    let delayed = Settings {
+        delayed_ack: Profile::named("rfc")
+            .expect("it exists")
+            .settings
+            .delayed_ack,
+        ..settings(EcnMode::Dctcp)
+    };
+    let mut pair = Pair::new(EcnMode::Dctcp, EcnMode::Dctcp);
+    pair.ends[1] = endpoint(&delayed, Role::Passive, 77);
+    pair.open();
+    pair.ends[0].write_all(Length(6_000));
+    let data: Vec<_> = std::iter::from_fn(|| pair.ends[0].poll_transmit(pair.now)).collect();
+    let start = data[0].segment.seq;
+    // The acknowledgments that follow each segment: how many segments they cover in all, and ECE.
+    let mut told = Vec::new();
+    for (marked, mut packet) in [false, true, false, true, true, true].into_iter().zip(data) {
+        if marked {
+            packet.ecn = Ecn::Ce;
+        }
+        pair.give(1, &packet);
+        let acks = std::iter::from_fn(|| pair.ends[1].poll_transmit(pair.now));
+        told.push(
+            acks.map(|ack| {
+                let covered = ack.segment.ack.wrapping_sub(start) / 1_000;
+                (covered, ack.segment.flags.any(Flags::ECE))
+            })
+            .collect::<Vec<_>>(),
+        );
+    }
+    let expected: [&[(u32, bool)]; 6] = [
+        &[],
+        &[(1, false), (2, true)],
+        &[(3, false)],
+        &[(4, true)],
+        &[],
+        &[(6, true)],
+    ];
+    assert_eq!(told, expected);
+}
