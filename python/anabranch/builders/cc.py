@@ -458,6 +458,7 @@ def bbr3(
 @named
 def dctcp(
     *,
+    form: str | None = None,
     g: float | None = None,
     initial_alpha: float | None = None,
     slow_start_limit: str | None = None,
@@ -469,6 +470,8 @@ def dctcp(
     switches mark at a low threshold, as ``queue = { kind = "threshold-mark", threshold = "20 packets" }`` does.
 
     Args:
+        form: In what ``alpha`` counts: a real number, or 1/1024 as in Linux. (``"stack"``; one of ``"published"``,
+            ``"linux"``; default ``"stack"``)
         g: ``g``: the weight of the last window in ``alpha`` (RFC 8257 §4.2: 1/16). (0.001 to 1.0; default
             ``0.0625``)
         initial_alpha: ``alpha`` before anything is known: 1, so that the first reduction is Reno's (RFC 8257 §3.3).
@@ -481,6 +484,7 @@ def dctcp(
     return build(
         Builder("cc.dctcp", "flow.component.cc", kind="dctcp"),
         {
+            "form": form,
             "g": g,
             "initial_alpha": initial_alpha,
             "slow_start_limit": slow_start_limit,
