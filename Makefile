@@ -130,6 +130,7 @@ lint: ## Check everything that is checked without running it
 	$(RUN) python tools/check_locks.py
 	$(RUN) python tools/check_docs_paths.py
 	$(RUN) ruff check
+	$(RUN) python tools/check_prose.py
 	$(RUN) env MYPYPATH=tools:validation:tests mypy --strict python/anabranch tests/python tools tests/tools validation tests/studies tests/live tests/guest tests/cluster && $(RUN) env MYPYPATH=bench/gateway mypy --strict bench/gateway
 
 check: ## Check what has changed: formatting, lints and its tests; a minute
