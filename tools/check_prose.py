@@ -25,6 +25,8 @@ else:
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMITS = ROOT / "tools/prose.toml"
+GOAL = 2.0
+"""Less is not kept as a limit."""
 
 HABITS: dict[str, str] = {
     "what, for a noun": r"\bwhat\b(?![^.!?]*\?)",
@@ -146,9 +148,9 @@ def parts(root: Path) -> dict[str, list[Path]]:
     for folder in ("tests", "tools", "validation"):
         add(folder, f"{folder}/**/*.py", f"{folder}/**/*.rs")
     add("pages", "*.md")
-    for folder in sorted((root / "docs").iterdir()) if (root / "docs").is_dir() else ():
-        if folder.is_dir():
-            add(f"docs/{folder.name}", f"docs/{folder.name}/**/*.md")
+    for room in sorted((root / "docs").iterdir()) if (root / "docs").is_dir() else ():
+        if room.is_dir():
+            add(f"docs/{room.name}", f"docs/{room.name}/**/*.md")
     add("docs", "docs/*.md")
     return found
 
@@ -191,7 +193,7 @@ def main() -> int:
         f"{name}: {one.rate():.1f} expressions of a private dialect per 1,000 words, {limits[name]} are allowed; "
         f"see python tools/check_prose.py --list {name}"
         for name, one in counts.items()
-        if name in limits and one.rate() > limits[name] + 0.05
+        if name in limits and one.rate() > max(limits[name], GOAL) + 0.05
     ]
     if options.update:
         kept = {name: min(round(one.rate(), 1), limits.get(name, 1000.0)) for name, one in counts.items()}

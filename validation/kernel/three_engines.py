@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,7 @@ def apart(ours: RunResult, theirs: RunResult) -> tuple[list[float], list[float]]
     return [row["sent_s"] for row, _ in pairs], [abs(row["sent_s"] - far["sent_s"]) * 1e6 for row, far in pairs]
 
 
-def draw(simulated: Scenario, beside: dict[str, tuple[RunResult, str]]) -> None:
+def draw(simulated: Scenario, beside: Mapping[str, tuple[RunResult, str]]) -> None:
     """Draw both parts; beside the runs stand the simulator's profiles."""
     figure = Figure(figsize=(6.6, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
