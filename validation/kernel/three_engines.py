@@ -3,7 +3,7 @@
     python validation/kernel/three_engines.py [--kernel RELEASE]
 
 Upper part: the congestion window. Lower part: how far apart in time the same packet leaves in the simulator and in
-each of the others, until the first packet that differs. The live engine needs its privileges (docs/guides/live.md).
+each of the others, until the first packet that differs. The live engine needs its privileges (docs/concepts/live.md).
 """
 
 from __future__ import annotations
