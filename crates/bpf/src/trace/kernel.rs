@@ -105,14 +105,15 @@ impl Trace {
     /// Number of records dropped because the ring was full.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        // SAFETY: `start` has made the trace.
+        // SAFETY: `start` created the trace.
         unsafe { (self.loader.lost)(self.trace) }
     }
 
-    /// What shows the program the segments that a socket receives once one of its sides is closed (`SO_ATTACH_BPF`).
+    /// The filter that passes to the program the segments that a socket receives after one of its
+    /// sides is closed (`SO_ATTACH_BPF`).
     #[must_use]
     pub fn filter(&self) -> BorrowedFd<'_> {
-        // SAFETY: `start` has made the trace, which owns the file descriptor as long as it lives.
+        // SAFETY: `start` created the trace, which owns the file descriptor for its lifetime.
         unsafe { BorrowedFd::borrow_raw((self.loader.filter)(self.trace)) }
     }
 }
@@ -126,7 +127,7 @@ fn key(place: &Place) -> [u8; PLACE] {
     key
 }
 
-/// The object file. It is compiled once per process: that takes longer than to load it.
+/// The object file. It is compiled once per process, because compilation takes longer than loading.
 fn compiled(interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
     static COMPILED: OnceLock<Mutex<Option<Vec<u8>>>> = OnceLock::new();
     let mut compiled = COMPILED
