@@ -33,7 +33,8 @@ pub struct Attached {
     loader: &'static Loader,
 }
 
-// SAFETY: a link is a file descriptor and its owner's memory; the loader's functions are called from one thread at a time.
+// SAFETY: a link is a file descriptor and its owner's memory; the loader's functions are called
+// from one thread at a time.
 unsafe impl Send for Attached {}
 // SAFETY: no part of the link is used through a shared reference.
 unsafe impl Sync for Attached {}

@@ -46,12 +46,11 @@ pub trait Law: fmt::Debug + Send + Sized {
     /// Measures the path. Called for every acknowledgment.
     #[inline]
     fn measure(&mut self, _ack: &Ack) {}
-    /// The window also grows while a limit other than cwnd applies to the sender.
+    /// The window also grows while the sender is not limited by cwnd.
     fn grows_unused(&self) -> bool {
         false
     }
-    /// New data is acknowledged outside a recovery while a limit other than cwnd applies to the
-    /// sender.
+    /// New data is acknowledged outside a recovery while the sender is not limited by cwnd.
     #[inline]
     fn on_unused(&mut self, _ack: &Ack) {}
     /// Whether this acknowledgment, which may grow the window, grows it by slow start.

@@ -65,7 +65,8 @@ pub const META: Meta = Meta {
 
 /// Bounds of the share of the window that remains after adaptive backoff.
 const BETA: (f64, f64) = (0.5, 0.8);
-/// Coefficients of `α(Δ) = 1 + 10 (Δ - Δ_L) + ((Δ - Δ_L) / 2)²`, in segments per second and segments per second squared.
+/// Coefficients of `α(Δ) = 1 + 10 (Δ - Δ_L) + ((Δ - Δ_L) / 2)²`, in segments per second and
+/// segments per second squared.
 const LINEAR: f64 = 10.0;
 const QUADRATIC: f64 = 0.25;
 

@@ -10,9 +10,9 @@
 //!
 //! - A train has to last for half of the sum of the smallest RTT and a millisecond.
 //! - The smallest RTT is that of data, without the handshake.
-//! - The delay of a round is the smallest of all its RTTs so far, not of the first few (as in RFC
-//!   9406 §4.2). It is checked only after the minimum number of samples: a round that begins with
-//!   an empty queue does not end slow start.
+//! - As in RFC 9406 §4.2, the delay of a round is the smallest of all its RTTs so far, not of the
+//!   first few. The minimum number of samples must precede the current one: a round that begins
+//!   with an empty queue does not end slow start.
 //!
 //! # Differs from the paper
 //! - `eta` is measured from the connection's smallest RTT, as in Linux; the paper measures it from

@@ -49,7 +49,7 @@ pub trait CongestionControl: fmt::Debug + Send {
     fn on_congestion(&mut self, event: &Congestion);
     /// The retransmission timer expired (RFC 6298 §5.4).
     fn on_rto(&mut self, event: &Rto);
-    /// A timer rule found losses while a recovery was already under way (`recovery = timer rule`
+    /// A timer rule found losses while a recovery was already in progress (`recovery = timer rule`
     /// only, see [`TimerRule`]). The default treats them as part of that recovery.
     fn on_timer_loss(&mut self, _event: &TimerLoss) {}
     /// A segment was marked lost, if [`Wants::losses`]. Called after [`Self::on_congestion`] or
@@ -190,7 +190,7 @@ impl Control {
         let (cwnd, timer) = each!(self, c => (c.cwnd(), c.timer()));
         (cwnd, timer.unwrap_or(Instant::NEVER))
     }
-    /// The same after an acknowledgment.
+    /// Handles an acknowledgment and returns the window and the timer.
     #[inline]
     fn answers_after(&mut self, ack: &Ack) -> (Bytes, Instant) {
         let (cwnd, timer) = each!(self, c => {

@@ -21,7 +21,8 @@
 //!   reduction.
 //!
 //! # Differs from Linux
-//! - `alpha` is a real number. The reference implementation is outside the kernel and is not compared.
+//! - `alpha` is a real number. The reference implementation is outside the kernel and is not
+//!   compared.
 //!
 //! # Not implemented
 //! - Detection of a Classic ECN queue and the fallback to Reno (§3.1); CUBIC's increase.

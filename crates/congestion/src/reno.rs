@@ -76,8 +76,8 @@ pub struct Params {
     /// Largest growth by one ACK in slow start (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has
     /// 1).
     pub slow_start_limit: SlowStartLimit,
-    /// How congestion avoidance counts: `SMSS` per window of octets (RFC 3465 §2.1), or `SMSS² / cwnd` per ACK (RFC 5681
-    /// §3.1 equation 3).
+    /// How congestion avoidance counts: `SMSS` per window of octets (RFC 3465 §2.1), or
+    /// `SMSS² / cwnd` per ACK (RFC 5681 §3.1 equation 3).
     pub avoidance: Avoidance,
     /// In congestion avoidance every ACK adds another eighth of a segment, as in 4.4BSD (RFC 2525
     /// §2.6).

@@ -23,7 +23,8 @@
 //!   endpoint's rule, only a loss of data sent after the last reduction reduces the window again.
 //!
 //! # Linux
-//! `form = "linux"`, the default of `stack = "linux"`, is Linux's module as measured on Linux 6.12; see [`linux`].
+//! `form = "linux"`, the default of `stack = "linux"`, is Linux's module as measured on Linux 6.12;
+//! see [`linux`].
 //!
 //! # Not implemented
 //! - The retransmission rules of §III-A: no segment is retransmitted at the first duplicate ACK, or

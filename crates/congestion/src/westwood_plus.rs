@@ -11,9 +11,9 @@
 //! | | `published` | `linux` |
 //! | --- | --- | --- |
 //! | start of the first sample | the first acknowledgment | the data that it acknowledges |
-//! | end of a sample | the end of the round trip | after more than a round-trip time, at least 50 ms |
+//! | end of a sample | end of the round trip | after more than a round-trip time, at least 50 ms |
 //! | times | real numbers | ticks of the stack's clock |
-//! | count of a duplicate ACK | all data that it reports | one segment; the rest counts with the next cumulative ACK |
+//! | duplicate ACK counts | reported data | one segment; the rest with the next cumulative ACK |
 //! | filter | one stage | two stages |
 //! | window after a loss | `BWE · RTT_min` (§2) | half of the window |
 //! | window after the recovery | the window after the loss | `BWE · RTT_min` |
@@ -97,8 +97,8 @@ pub struct Params {
     /// Largest growth by one ACK in slow start (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has
     /// 1).
     pub slow_start_limit: SlowStartLimit,
-    /// How congestion avoidance counts: `SMSS` per window of octets (RFC 3465 §2.1), or `SMSS² / cwnd` per ACK (RFC 5681
-    /// §3.1 equation 3).
+    /// How congestion avoidance counts: `SMSS` per window of octets (RFC 3465 §2.1), or
+    /// `SMSS² / cwnd` per ACK (RFC 5681 §3.1 equation 3).
     pub avoidance: Avoidance,
     /// The base of a reduction by a loss before the first sample.
     pub reduce_from: OrStack<ReductionBase>,

@@ -111,8 +111,8 @@ impl Draw {
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * crate::math::log1p(-self.uniform())
     }
-    /// Normal with mean 0 and standard deviation 1 (Box and Muller, "A note on the generation of random
-    /// normal deviates", 1958).
+    /// Normal with mean 0 and standard deviation 1 (Box and Muller, "A note on the generation of
+    /// random normal deviates", 1958).
     pub fn standard_normal(&mut self) -> f64 {
         let radius = (-2.0 * crate::math::log1p(-self.uniform())).sqrt();
         radius * crate::math::cos(std::f64::consts::TAU * self.uniform())

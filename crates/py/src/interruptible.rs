@@ -37,7 +37,7 @@ pub fn interruptible<T: Send + 'static>(
     awaited(py, pulse, &|| false, work)
 }
 
-/// Same as [`interruptible`], for work that may not be abandoned while `is_needed` returns true.
+/// Same as `interruptible`, for work that may not be abandoned while `is_needed` returns true.
 /// The work's thread has ended when this returns its result.
 pub fn awaited<T: Send + 'static>(
     py: Python<'_>,
@@ -92,7 +92,7 @@ pub fn awaited<T: Send + 'static>(
     })
 }
 
-/// Same as [`interruptible`], without a pulse.
+/// Same as `interruptible`, without a pulse.
 pub fn quietly<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&Interrupt) -> T + Send + 'static,

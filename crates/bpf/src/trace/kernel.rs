@@ -35,7 +35,8 @@ pub struct Trace {
     loader: &'static Loader,
 }
 
-// SAFETY: a trace holds file descriptors and memory that no thread owns; mutation takes `&mut self`.
+// SAFETY: a trace holds file descriptors and memory that no thread owns; mutation takes
+// `&mut self`.
 unsafe impl Send for Trace {}
 
 impl Drop for Trace {

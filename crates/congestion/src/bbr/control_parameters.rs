@@ -26,7 +26,8 @@ pub(super) enum Repair {
 }
 
 impl Model {
-    /// BBRInflight: `gain` bandwidth-delay products, and room for three bursts, in whole pairs of packets.
+    /// BBRInflight: `gain` bandwidth-delay products, and room for three bursts, in whole pairs of
+    /// packets.
     pub(super) fn inflight(&self, gain: f64) -> f64 {
         let Some(rt_prop) = self.rt_prop else {
             return self.initial_cwnd;

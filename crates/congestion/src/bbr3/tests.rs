@@ -163,8 +163,8 @@ fn the_probe_interval_is_the_least_of_rounds_and_seconds() {
 
 #[test]
 fn inflight_at_loss_is_the_point_at_which_losses_pass_two_percent() {
-    // In each case the segment after `inflight_prev` is lost. The share of losses reaches 2 % within
-    // that segment.
+    // In each case the segment after `inflight_prev` is lost. The share of losses reaches 2 %
+    // within that segment.
     for (inflight_prev, lost_prev) in [(100.0, 1.0), (150.0, 2.0), (1e6, 19_999.0), (49.0, 0.0)] {
         let model = model(State::ProbeBw(Phase::Up), 1e6, 50);
         let found = model.inflight_at_loss(inflight_prev * SMSS, lost_prev * SMSS) / SMSS;

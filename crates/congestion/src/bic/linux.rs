@@ -1,5 +1,6 @@
-//! BIC in the form of Linux's module: its documented parameters (`max_increment` 16, `beta` 819 of 1024, `low_window` 14,
-//! `smooth_part` 20, `fast_convergence`), and its window as measured on Linux 6.12.
+//! BIC in the form of Linux's module: its documented parameters (`max_increment` 16, `beta` 819 of
+//! 1024, `low_window` 14, `smooth_part` 20, `fast_convergence`), and its window as measured on
+//! Linux 6.12.
 //!
 //! - Below the maximum the window grows by a quarter of the distance per round trip. Within four
 //!   segments of it, on either side, a segment takes five round trips. Further above it the window
@@ -14,7 +15,7 @@ use super::{SegmentCount, Window};
 
 /// Initial mean number of segments per acknowledgment.
 const ACK_RATIO: u32 = 2;
-/// The mean number of segments per acknowledgment is in 16ths, which is also its weight.
+/// Unit of the mean number of segments per acknowledgment, and weight of a sample: 1/16.
 const RATIO_PARTS: u32 = 16;
 /// Growth per round trip is this part of the distance to the maximum.
 const SEARCH_PARTS: f64 = 4.0;
