@@ -69,8 +69,8 @@ fn included(line: &str) -> Option<&str> {
         .map(|(name, _)| name)
 }
 
-/// FNV-1a with 128 bits (RFC 9923): it detects accidental changes, and a collision is of no use to
-/// an attacker.
+/// FNV-1a with 128 bits (RFC 9923). It detects accidental changes; intentional collisions are no
+/// concern here.
 fn hash(content: &[u8]) -> String {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

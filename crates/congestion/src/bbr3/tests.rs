@@ -89,7 +89,7 @@ const PATHS: [(f64, u64); 5] = [
 ];
 
 #[test]
-fn rate_and_window_are_those_of_the_draft_in_every_state() {
+fn rate_and_window_match_the_draft_in_every_state() {
     let mut points = 0;
     for (state, pacing, window) in states() {
         for (bw, rtt_ms) in PATHS {

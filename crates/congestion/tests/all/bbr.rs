@@ -26,7 +26,7 @@ fn ms(n: u64) -> Duration {
 }
 
 #[test]
-fn startup_doubles_the_rate_every_round_trip_and_ends_when_the_pipe_is_full() {
+fn startup_doubles_the_rate_until_the_pipe_is_full() {
     // A pipe of 84 packets: from ten, full after four doublings; three round trips to detect it.
     let mut path = path(Params::default());
     path.run(ms(150));
@@ -118,7 +118,7 @@ fn after_a_pause_it_resumes_at_the_bandwidth() {
 }
 
 #[test]
-fn losses_do_not_change_the_rate_and_the_first_round_trip_conserves_packets() {
+fn losses_keep_the_rate_and_start_packet_conservation() {
     let mut path = Path::new(&Config::Bbr(Params::default()), 10, ms(100));
     for _ in 0..20 {
         path.round_trip();

@@ -72,7 +72,7 @@ fn modes(path: &mut Bottleneck, time_ms: u64) -> Vec<(u64, u8)> {
 
 // A.1, A.3
 #[test]
-fn startup_ends_on_a_plateau_after_three_rounds_and_drain_when_the_queue_is_gone() {
+fn startup_ends_on_a_plateau_and_drain_with_an_empty_queue() {
     // A pipe of 84 packets: from ten, full after four doublings.
     let mut path = path(20, 50);
     path.run(ms(150));

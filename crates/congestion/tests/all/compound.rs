@@ -65,7 +65,7 @@ fn without_a_queue_the_delay_window_grows_by_equation_3() {
 }
 
 #[test]
-fn a_queue_of_gamma_packets_takes_equation_4_and_less_takes_equation_3() {
+fn equation_4_applies_from_gamma_packets_and_equation_3_below() {
     let mut points = 0;
     for window in [100_u64, 300, 1_000] {
         for queued_ms in [1, 2, 5, 10, 20, 30, 60, 100] {
@@ -297,7 +297,7 @@ fn gamma_is_constant_without_tuning() {
 }
 
 #[test]
-fn the_response_function_is_the_drafts() {
+fn the_response_function_matches_the_draft() {
     // §4, equation 8: w = 0.255 / p^0.8, with no queue and a loss every 1/p packets.
     let config = with(Params::default());
     for p in [1e-3, 3e-4, 1e-4] {

@@ -38,7 +38,7 @@ fn k_is_the_time_back_to_w_max() {
 }
 
 #[test]
-fn each_ack_goes_the_way_to_the_cubic_function_one_round_trip_ahead() {
+fn each_ack_moves_cwnd_towards_the_function_one_round_trip_ahead() {
     // K = cbrt(1000 × 0.3 / 0.4) = cbrt(750).
     let k = 9.085_602_964_160_698;
     let mut checked = 0;
@@ -123,7 +123,7 @@ fn steady_mean_window(params: &cubic::Params, rtt_ms: u64, loss_interval: u64, m
 /// RFC 9438 §5.1, tables 1 and 2, columns C = 0.4, and Reno if CUBIC is in the Reno-friendly
 /// region.
 #[test]
-fn mean_windows_are_those_of_the_rfc() {
+fn mean_windows_match_the_rfc() {
     for (rtt_ms, loss_interval, expected, tolerance) in [
         (100, 10_000, 187.0, 0.005),
         (100, 100_000, 1_054.0, 0.005),
@@ -143,7 +143,7 @@ fn mean_windows_are_those_of_the_rfc() {
 }
 
 #[test]
-fn mean_windows_are_those_of_the_closed_form() {
+fn mean_windows_match_the_closed_form() {
     for beta in [0.7, 0.8] {
         for (rtt_ms, loss_interval) in [
             (100_u32, 1_000),
@@ -177,7 +177,7 @@ fn beta_of_four_fifths_is_the_older_form() {
 }
 
 #[test]
-fn the_friendly_region_keeps_up_with_reno_where_the_path_is_short() {
+fn the_friendly_region_keeps_up_with_reno_on_short_paths() {
     let rtt = Duration::from_millis(10);
     let mean = |config: &Config| Path::new(config, 10, rtt).mean_window_with_loss_every(1_000, 40);
     let reno = mean(&Config::Reno(reno::Params::default()));
@@ -284,7 +284,7 @@ fn the_plateau_is_the_window_at_which_slow_start_ends_without_a_loss() {
 }
 
 #[test]
-fn windows_of_a_million_segments_stay_numbers() {
+fn windows_of_a_million_segments_stay_finite() {
     let mut path = Path::new(&Config::Cubic(cubic::Params::default()), 1_000_000, RTT);
     path.lose();
     assert_eq!(path.control.cwnd(), SMSS.mul_f64(700_000.0));

@@ -36,7 +36,7 @@ fn fast_convergence_lowers_w_max_only_below_the_last_plateau() {
 }
 
 #[test]
-fn after_a_timeout_the_plateau_is_where_congestion_avoidance_begins() {
+fn after_a_timeout_the_plateau_is_the_window_after_slow_start() {
     let mut path = reduced_at(&Config::Cubic(cubic::Params::default()), 100, RTT);
     path.rto(1);
     assert_near(path.cwnd(), 1.0, 1e-9);

@@ -247,7 +247,7 @@ fn the_larger_the_windows_the_closer_to_the_rfc() {
 /// With a clock that ticks the function is evaluated one `dMin` ahead, as in Algorithm 1 of the
 /// paper: a queue that raises the smoothed round-trip time has no effect.
 #[test]
-fn a_kernel_evaluates_one_smallest_round_trip_ahead() {
+fn a_kernel_evaluates_the_function_one_min_rtt_ahead() {
     let windows = |queued| {
         let mut init = Init::new(SMSS, SMSS * 1_000);
         init.stack.clock_tick = Duration::from_millis(4);

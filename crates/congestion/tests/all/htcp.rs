@@ -52,7 +52,7 @@ fn growth_at(path: &mut Path, delta: Duration) -> f64 {
 }
 
 #[test]
-fn growth_is_the_drafts_function_of_the_time_since_the_last_congestion_event() {
+fn growth_follows_the_drafts_function_of_time() {
     for (delta_ms, alpha) in [
         (0, 1.0),
         (500, 1.0),
@@ -143,7 +143,7 @@ fn beta_after(params: &Params, queued: &[u64]) -> Vec<f64> {
 }
 
 #[test]
-fn a_loss_leaves_the_ratio_of_the_round_trip_times_from_a_half_to_four_fifths() {
+fn a_loss_leaves_the_rtt_ratio_from_a_half_to_four_fifths() {
     let found = beta_after(&Params::default(), &[0, 60, 25, 300, 5]);
     let expected = [0.5, 100.0 / 160.0, 0.8, 0.5, 0.8];
     for (found, expected) in found.into_iter().zip(expected) {
@@ -325,7 +325,7 @@ fn the_time_of_linux_counts_from_the_end_of_a_recovery() {
 }
 
 #[test]
-fn linux_leaves_half_at_a_change_of_throughput_and_once_more() {
+fn linux_halves_at_a_change_of_throughput_and_at_the_next_loss() {
     let mut path = path(linux(), Duration::from_micros(100_025));
     let mut left = Vec::new();
     for delivered in [100, 200, 200, 200, 200] {

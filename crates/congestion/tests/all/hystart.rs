@@ -50,7 +50,7 @@ fn ends(mut hystart: HyStart, rtts: impl IntoIterator<Item = u64>) -> Option<f64
 /// Measured with Linux 6.18 at twelve rates and delays: half of the smallest RTT of data, without
 /// the handshake, plus half a millisecond.
 #[test]
-fn linux_waits_for_half_of_the_smallest_rtt_of_data_and_half_a_millisecond() {
+fn linux_waits_for_half_the_data_rtt_and_half_a_millisecond() {
     assert_eq!(ends(patient(), [40; 100]), Some(20.5));
     // As published: eight samples that are 10 ms above the handshake's.
     assert_eq!(ends(hystart(), [40; 100]), Some(3.5));
@@ -263,7 +263,7 @@ fn rfc_9406_4_2_the_threshold_is_an_eighth_between_4_and_16_ms() {
 }
 
 #[test]
-fn a_delay_above_the_threshold_quarters_growth_and_ends_it_after_five_rounds() {
+fn a_delay_above_the_threshold_starts_five_rounds_of_css() {
     let mut hystart = plus_plus();
     assert_eq!(round_of(&mut hystart, 1, 100, 20), Verdict::Grow(1.0));
     // 12 ms more is below the threshold of 12.5 ms; seven samples are not enough.
@@ -294,7 +294,7 @@ fn a_delay_that_falls_again_resumes_slow_start() {
 }
 
 #[test]
-fn only_the_first_slow_start_is_watched() {
+fn hystart_plus_plus_applies_only_to_the_first_slow_start() {
     let mut hystart = plus_plus();
     let _ = round_of(&mut hystart, 1, 100, 20);
     hystart.end();

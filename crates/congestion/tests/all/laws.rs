@@ -179,7 +179,7 @@ fn unknown_parameters_are_rejected() {
 }
 
 #[test]
-fn bounds_are_kept_where_parameters_are_read() {
+fn reading_enforces_the_bounds_of_parameters() {
     let mut bounds = 0;
     for (meta, _, schema) in registry() {
         for (name, property) in properties(&schema) {
@@ -380,7 +380,7 @@ fn a_standing_queue_alone_reduces_the_window() {
 }
 
 #[test]
-fn without_a_queue_the_window_grows_by_a_segment_per_round_trip_at_least() {
+fn without_a_queue_the_window_grows_every_round_trip() {
     for (meta, config) in of_family(Family::DelayBased) {
         let mut path = Path::new(&config, 100, RTT);
         path.lose();

@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn windows_keep_their_floors_and_stay_numbers_under_any_events(
+    fn windows_keep_their_floors_and_stay_finite_under_any_events(
         events in prop::collection::vec(happens(), 1..60), initial in 0..WINDOWS.len(),
     ) {
         for (meta, config, _) in registry() {

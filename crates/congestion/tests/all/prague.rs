@@ -75,7 +75,7 @@ fn the_window_is_two_over_the_marking_probability() {
 
 /// The rate at 5 ms equals that at 25 ms: the window is a fifth.
 #[test]
-fn below_the_virtual_round_trip_the_rate_depends_on_it_alone() {
+fn the_rate_is_constant_below_the_virtual_round_trip() {
     let params = Params {
         rtt_independent_after: Count::new(1),
         ..Params::default()

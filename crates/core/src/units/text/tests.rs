@@ -37,7 +37,7 @@ fn reads_common_spellings() {
 }
 
 #[test]
-fn says_what_is_wrong() {
+fn messages_for_invalid_text() {
     let messages = [
         message::<Rate>("15 ms"),
         message::<Duration>("100 Mbit/s"),
