@@ -11,7 +11,7 @@ pub struct FlowId(pub u32);
 pub struct ConnectionId(pub u32);
 
 impl ConnectionId {
-    /// The connection of packets that belong to none: those that a gateway generates.
+    /// The connection of packets without one, which a gateway generates.
     pub const NONE: Self = Self(u32::MAX);
 }
 
@@ -89,7 +89,7 @@ impl Ecn {
 }
 
 /// Content of a packet after its header: lengths in the simulator, bytes in the live engine and the
-/// gateway. Elements on the path do not read it, except those that apply FEC to it.
+/// gateway. Only FEC elements on the path read it.
 pub trait Payload: Clone + std::fmt::Debug + 'static {}
 impl<T: Clone + std::fmt::Debug + 'static> Payload for T {}
 

@@ -10,8 +10,8 @@ pub enum Content {
     Report,
     /// Empty: the other end is to report its arrival.
     Probe,
-    /// Empty: the sender has abandoned the route whose number is in [`Header::flow`]. Packets sent
-    /// there and not retransmitted so far will not be retransmitted.
+    /// Empty: the sender has abandoned the route whose number is in [`Header::flow`]. It will not
+    /// retransmit any more packets of that route.
     GivenUp,
 }
 
@@ -28,8 +28,8 @@ pub struct Header {
     pub route_number: u16,
     /// Transmission time on the sender's clock: microseconds, modulo 2^32.
     pub sent: u32,
-    /// The sender currently stores the packets that it sends on the route, and retransmits those
-    /// that a report requests.
+    /// The sender currently stores the packets that it sends on the route, and retransmits them
+    /// when a report requests it.
     pub kept: bool,
     /// Content after the header.
     pub content: Content,
