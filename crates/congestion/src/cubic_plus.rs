@@ -65,7 +65,7 @@ pub enum RestartSsthresh {
 }
 
 cubic_params! {
-    /// Parameters of Cubic+, in addition to all of CUBIC.
+    /// Parameters of Cubic+, including all parameters of CUBIC.
     pub struct Params {
         /// The window after a restart. Not specified in the report.
         pub restart_cwnd: Packets = Packets::new(1),
