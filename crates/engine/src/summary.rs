@@ -112,7 +112,7 @@ pub struct FlowSummary {
     pub sent_packets: Option<u64>,
     /// Retransmissions of data, of a SYN and of a SYN-ACK.
     pub retransmitted_packets: Option<u64>,
-    /// Retransmissions whose data arrived by an earlier transmission.
+    /// Retransmissions of data that an earlier transmission delivered.
     pub spurious_retransmissions: Option<u64>,
     /// The number of fast recoveries begun.
     pub fast_recoveries: Option<u64>,

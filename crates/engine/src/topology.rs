@@ -224,8 +224,7 @@ fn processing<B: Body>(builder: &mut Builder<B>, resolved: &Resolved) -> Vec<Opt
         .collect()
 }
 
-/// The transfers of a flow whose workload creates several in sequence over TCP; `None` for any
-/// other flow.
+/// The transfers of a TCP flow with a Poisson workload; `None` for any other workload.
 #[must_use]
 pub fn arrivals(flow: &ResolvedFlow, seed: u64) -> Option<Arrivals> {
     let workload::Config::Poisson(poisson) = &flow.workload else {

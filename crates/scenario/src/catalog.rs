@@ -20,8 +20,8 @@ use crate::library;
 /// A component of the catalog.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// The family: `cc`, `queue`, `reorder`, `impair`, `control`, `split`, `restore`, `remedy`, `fec`,
-    /// `workload`, `stack`, `path`.
+    /// The family: `cc`, `queue`, `reorder`, `impair`, `control`, `split`, `restore`, `remedy`,
+    /// `fec`, `workload`, `stack`, `path`.
     pub kind: &'static str,
     /// The name that scenario files use.
     pub name: String,

@@ -143,10 +143,10 @@ impl Extensions {
         })
     }
 
-    /// Lets scenarios name files. Resolving calls `read` for each file with its path relative to
-    /// the scenario and the maximum number of bytes for its use. An error of `read` is shown as the
-    /// reason. The engine itself does no I/O. Without `read`, scenarios that name files are
-    /// refused.
+    /// Lets scenarios name files. Resolving calls `read` for each file with its path, which is
+    /// joined to the folder of the scenario's file, and the maximum number of bytes for its use. An
+    /// error of `read` is shown as the reason. The engine itself does no I/O. Without `read`,
+    /// scenarios that name files are refused.
     #[must_use]
     pub fn files(
         mut self,

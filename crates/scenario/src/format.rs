@@ -67,7 +67,7 @@ pub struct File {
     /// Path splitters with their resequencers, by name.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub gateway: Named<Gateway>,
-    /// Additions to end hosts, by the node's name.
+    /// Settings of end hosts, by the node's name.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub host: Named<Host>,
     /// Flows, by name.
@@ -357,7 +357,7 @@ pub enum Policy {
     Metered,
 }
 
-/// Additions to an end host.
+/// Settings of an end host.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Host {

@@ -157,7 +157,7 @@ impl Connection {
 #[derive(Debug)]
 pub(super) struct Flow<B: Body> {
     pub(super) name: String,
-    /// Its connection, unless a workload creates several in sequence.
+    /// Its connection, unless a workload creates several.
     pub(super) connection: Option<u32>,
     pub(super) window: Window,
     /// The differentiated services code point of its packets.
@@ -210,7 +210,7 @@ pub struct FlowReport {
     pub sender: Stats,
     /// Counters of the receiving end in that time.
     pub receiver: Stats,
-    /// Segments refused by either end in that time.
+    /// Segments and SACK blocks refused by either end in that time.
     pub refused: Refusals,
     /// IP bytes that arrived in that time.
     pub ip_bytes: u64,
@@ -238,7 +238,7 @@ pub struct FlowReport {
     pub ended: Option<(Ended, Option<Instant>)>,
     /// Reordering at the receiver.
     pub reordering: Option<reordering::Summary>,
-    /// Transfers, if a workload creates several in sequence.
+    /// Transfers, if a workload creates several.
     pub completions: Option<Completions>,
     /// Requests and their responses, if there is a client.
     pub exchanges: Option<Completions>,

@@ -5,11 +5,10 @@
 //! pattern (Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways",
 //! Internetworking: Research and Experience 3(3), 1992, §4). ns-2 calls it `overhead_`.
 //!
-//! A packet departs a uniform random time from [0, longest) after the host received it from the
-//! sender, but never before the host's preceding packet: packets do not overtake each other. The
-//! random time is keyed by the host and the packet's number among all that the host sends. If
-//! packets are closer together than the longest time, keeping order makes the mean longer than half
-//! of it.
+//! A packet departs a uniform random time from [0, longest) after it is passed to the host, but
+//! never before the host's preceding packet: packets do not overtake each other. The random time is
+//! keyed by the host and the packet's number among all that the host sends. If packets are closer
+//! together than the longest time, keeping order makes the mean longer than half of it.
 //!
 //! # Not implemented
 //!

@@ -267,9 +267,9 @@ impl PacketLog {
     pub fn retransmitted(&self) -> impl Iterator<Item = Retransmitted<'_>> {
         self.rows.iter().flat_map(|rows| retransmitted(rows))
     }
-    /// Whether each of [`Self::rows`] was needed, as far as the run shows: a retransmission was if
-    /// some of its octets, or its SYN, did not arrive by an earlier transmission. `None` for other
-    /// packets, and for retransmissions of data that was still in flight.
+    /// Whether each of [`Self::rows`] was needed, as far as the run shows: a retransmission was
+    /// needed if some of its octets, or its SYN, had not arrived by an earlier transmission. `None`
+    /// for other packets, and for retransmissions of data that was still in flight.
     #[must_use]
     pub fn needed(&self) -> Vec<Option<bool>> {
         self.rows.iter().flat_map(|rows| needed(rows)).collect()

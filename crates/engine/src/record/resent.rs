@@ -2,8 +2,8 @@
 //! every octet to the receiver.
 //!
 //! [`Judge`](super::Judge) applies the same rule to a packet log; this module stores only
-//! retransmissions. Neither the outcome of the retransmission nor later transmissions matter. Octets
-//! rebuilt by error correction count as arrived with their first transmission.
+//! retransmissions. Neither the outcome of the retransmission nor later transmissions matter.
+//! Octets rebuilt by error correction count as arrived with their first transmission.
 
 use std::{collections::VecDeque, ops::Range};
 

@@ -1,8 +1,9 @@
 //! Captures: every packet that enters a direction of a link, and its outcome there.
 //!
 //! [`Probe::enters`](super::Probe::enters) passes each packet to a tap, and the observations that
-//! follow pass its outcomes. The tap stores the content of a capture: the octets of the headers and,
-//! up to the snap length, of the payload; a payload known only by its length is captured as zeros.
+//! follow pass its outcomes. The tap stores the content of a capture: the octets of the headers
+//! and, up to the snap length, of the payload; a payload known only by its length is captured as
+//! zeros.
 //!
 //! The addresses of hosts are derived from their place in the scenario (10.0.0.1 for the first),
 //! the ports from the connection's number, so that no two connections share both.
@@ -333,8 +334,8 @@ mod tests {
 
     const LINK: ElementId = ElementId(0);
 
-    /// The outcome of another packet, which entered first, comes between the outcomes of two copies.
-    /// Detects outcomes assigned in the order of the packets.
+    /// The outcome of another packet, which entered first, comes between the outcomes of two
+    /// copies. Detects outcomes assigned in the order of the packets.
     #[test]
     fn each_copy_has_a_separate_outcome() {
         let mut taps = Taps {

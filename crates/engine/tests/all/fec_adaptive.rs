@@ -13,7 +13,7 @@
 //! each limit. The small form has one point and few limits.
 //!
 //! Wrong controllers, which the long forms compare with the best limit and the small form with
-//! `loss-adaptive`: one without redundancy, one with the maximum redundancy, and the study's under
+//! `loss-adaptive`: one without redundancy, one with the maximum redundancy, and the study's with
 //! the same code. A controller that is notified of losses too late is in
 //! `redundancy/loss_adaptive/tests.rs`.
 

@@ -1,4 +1,4 @@
-//! Additions to end hosts.
+//! Settings of end hosts.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -234,8 +234,8 @@ const fn carrier(flow: &Flow) -> (&'static str, u64) {
     }
 }
 
-/// Refuses arrivals so frequent that the run makes no progress, or that concurrent connections
-/// exhaust the memory.
+/// Refuses arrival rates at which a run would hardly progress, or hold too many connections at a
+/// time.
 fn check_arrivals(
     resolver: &Resolver<'_>,
     table: &str,

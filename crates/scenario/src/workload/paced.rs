@@ -14,7 +14,7 @@ use super::Profile;
 pub struct Paced {
     /// Application bytes per time, without headers.
     pub rate: Rate,
-    /// The size of each sending, evenly spaced. Over UDP, the payload of a datagram, 1 to 65,507
+    /// Bytes sent at once, at even intervals. Over UDP, the payload of a datagram, 1 to 65,507
     /// bytes; if omitted, 1,472 bytes, which fill an IPv4 packet of 1,500 bytes. Over TCP, the size
     /// of each write, up to 4,294,967,295 bytes; if omitted, the flow's `mss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

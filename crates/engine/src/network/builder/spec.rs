@@ -199,7 +199,7 @@ pub enum Traffic<B: Body> {
         /// The application.
         app: App,
     },
-    /// Transfers in sequence, each on a separate TCP connection.
+    /// Transfers at Poisson times, each on a separate TCP connection.
     Poisson {
         /// Switches of the stack.
         settings: Arc<Settings>,

@@ -20,8 +20,8 @@ use anabranch_path::{
 };
 use anabranch_scenario::{Extensions, Resolved, Scenario};
 
-/// Duplicates, delays past others, or corrupts packets with given probabilities, in combinations
-/// that the built-in impairments lack.
+/// Duplicates, delays past others, or corrupts packets with given probabilities, and records the
+/// duplicates.
 #[derive(Debug)]
 struct Mangle {
     duplicate: f64,
