@@ -6,16 +6,16 @@ use anabranch_capture::{Fragment, Packet};
 
 use crate::time::{Nanos, from_picos};
 
-/// Why an IP packet is no segment that can be used.
+/// Reason for which an IP packet is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Omit {
     /// Another protocol.
     NoTcp,
-    /// A fragment behind the first: it has no TCP header.
+    /// A fragment other than the first: it has no TCP header.
     Fragment,
     /// The capture ends within the fixed part of the header.
     CutShort,
-    /// A header length that cannot be.
+    /// An impossible header length.
     Malformed,
 }
 
@@ -43,10 +43,10 @@ const ACK: u8 = 16;
 const TCP: u8 = 6;
 const HEADER: usize = 20;
 
-/// The blocks of a SACK option; no header has room for more.
+/// Most blocks of a SACK option: a header has no room for more.
 pub(crate) const MOST_BLOCKS: usize = 4;
 
-/// What is used of a segment.
+/// The fields of a segment that the diagnosis uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// The frame's number in the file.
@@ -130,7 +130,7 @@ impl Segment {
         &self.blocks[..usize::from(self.block_count)]
     }
 
-    /// As far as they were captured and make sense.
+    /// Reads the options that were captured. Stops at the first malformed one.
     fn read_options(&mut self, mut rest: &[u8]) {
         loop {
             rest = match rest {
