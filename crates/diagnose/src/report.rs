@@ -190,7 +190,8 @@ impl Directions {
 /// One direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OneWay {
-    /// Octets of data, each counted once: from the first to the last that was captured or acknowledged.
+    /// Octets of data, each counted once: from the first to the last that was captured or
+    /// acknowledged.
     pub bytes: u64,
     /// Octets of data that the capture has, each counted once.
     pub captured_bytes: u64,

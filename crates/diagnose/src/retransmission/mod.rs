@@ -49,7 +49,8 @@ pub enum Evidence {
     DuplicateSack,
     /// The acknowledgment covers later data that had not arrived above a gap (RFC 5682).
     ReachesBeyond,
-    /// Later data was acknowledged around a gap, and the acknowledgment came a round trip after the retransmission.
+    /// Later data was acknowledged around a gap, and the acknowledgment came a round trip after the
+    /// retransmission.
     Gap,
     /// The acknowledgment came a round trip after the retransmission.
     RoundTrip,
