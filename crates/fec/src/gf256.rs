@@ -1,7 +1,7 @@
 //! The field GF(2⁸) as erasure codes use it (RFC 8681 §3.7.1, RFC 5510 §8.1).
 //!
-//! Elements are octets. Addition is XOR; multiplication is that of polynomials over GF(2) modulo x⁸
-//! + x⁴ + x³ + x² + 1.
+//! Elements are octets. Addition is XOR; multiplication is that of polynomials over GF(2) modulo
+//! x⁸ + x⁴ + x³ + x² + 1.
 
 /// The polynomial without its highest term.
 const POLYNOMIAL: u8 = 0x1d;

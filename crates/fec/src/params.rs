@@ -204,7 +204,7 @@ pub enum Config {
     Off,
     /// The XOR of a group recovers one of its packets.
     Xor(Params),
-    /// A block recovers as many packets as it has redundant packets.
+    /// A block recovers one lost packet per redundant packet.
     ReedSolomon(Params),
     /// Random sums over a sliding window recover most patterns of losses.
     SlidingRlc(Params),

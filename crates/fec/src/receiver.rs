@@ -71,7 +71,7 @@ struct Open {
     tag: Tag,
     /// Distinguishes its sum from earlier ones.
     turn: u64,
-    /// Its lowest number so far.
+    /// Its lowest number received.
     first: Option<Seq>,
     /// Packets received, and their sum.
     count: u32,
