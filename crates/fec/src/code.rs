@@ -23,7 +23,7 @@ pub struct Cover {
     pub first: usize,
     /// The number of packets.
     pub count: usize,
-    /// The key of this redundant packet among the ones that cover the same packets; its meaning
+    /// The key of this redundant packet among all with the same cover; its meaning
     /// depends on the code.
     pub key: u16,
     /// The number of redundant packets of the same packets, if the code needs it.

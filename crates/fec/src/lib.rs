@@ -9,8 +9,7 @@
 //!    their encoding is in [`wire`](crate::wire).
 //! 3. [`redundancy`]: the number of data packets and redundant packets of the next group.
 //! 4. [`params`]: the parameters of a scenario, and their consistency.
-//! 5. [`sender`]: the open group, the redundant packets that are due, and the ones that count as in
-//!    flight.
+//! 5. [`sender`]: the open group, the redundant packets that are due, and those in flight.
 //! 6. [`receiver`]: the received packets of each group, the recovery of missing ones, and its
 //!    failure.
 //! 7. [`hold`]: held acknowledgments, and their content at release.
