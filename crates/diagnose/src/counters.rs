@@ -10,7 +10,7 @@ use crate::segment::{End, SYN, Segment};
 )]
 type Hosts = std::collections::HashMap<IpAddr, Host>;
 
-/// Most hosts that are stored. When the table is full, all of them are discarded.
+/// Maximum number of stored hosts. When the table is full, all of them are discarded.
 const MOST: usize = 1 << 14;
 /// The largest step of a counter from one packet to the next.
 const LONGEST: u16 = 64;

@@ -366,7 +366,7 @@ fn end((address, port): End) -> String {
     std::net::SocketAddr::new(address, port).to_string()
 }
 
-/// Largest share of the round trip at which a host is near the capture point.
+/// Maximum share of the round trip at which a host is near the capture point.
 const NEAR: f64 = 0.1;
 
 fn capture_point(from: &connection::Connection) -> &'static str {

@@ -43,7 +43,7 @@ const ACK: u8 = 16;
 const TCP: u8 = 6;
 const HEADER: usize = 20;
 
-/// Most blocks of a SACK option: a header has no room for more.
+/// Maximum number of blocks of a SACK option: a header has no room for more.
 pub(crate) const MOST_BLOCKS: usize = 4;
 
 /// The fields of a segment that the diagnosis uses.

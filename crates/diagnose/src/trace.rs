@@ -26,7 +26,7 @@ pub struct Watch {
     pub connections: Vec<u64>,
     /// Frames whose neighbours are kept.
     pub frames: BTreeSet<u64>,
-    /// Most points of one kind and direction.
+    /// Maximum number of points of one kind and direction.
     pub points: usize,
 }
 

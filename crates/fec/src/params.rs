@@ -71,8 +71,8 @@ pub struct Params {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Choice")]
     pub redundancy: Option<Choice>,
-    /// Most data packets of a group. 0 sets no limit other than the code's (Sato et al. §3.2); with
-    /// `loss-adaptive` it means 40, or 60 with `release = "paced"`.
+    /// Maximum number of data packets of a group. 0 sets no limit other than the code's (Sato et
+    /// al. §3.2); with `loss-adaptive` it means 40, or 60 with `release = "paced"`.
     #[serde(deserialize_with = "fmax")]
     #[schemars(range(max = 65_535))]
     pub fmax: u32,
@@ -179,7 +179,7 @@ impl Params {
     pub fn group(&self) -> u32 {
         self.group.map_or(GROUP, Count::get)
     }
-    /// Most data packets of a group, before the code's limit.
+    /// Maximum number of data packets of a group, before the code's limit.
     #[must_use]
     pub fn most_sources(&self) -> u32 {
         match self.fmax {
@@ -231,7 +231,7 @@ impl Config {
             Self::SlidingRlc(_) => SLIDING_RLC.name,
         }
     }
-    /// Least number of data packets that a redundant packet covers with a congestion window of
+    /// Minimum number of data packets that a redundant packet covers with a congestion window of
     /// `cwnd` packets, for a sliding window; 0 for blocks.
     ///
     /// Missing data is waited for until the window has slid past it. The default is therefore the
@@ -247,7 +247,7 @@ impl Config {
             _ => 0,
         }
     }
-    /// Most redundant packets of a group that `loss-adaptive` may choose.
+    /// Maximum number of redundant packets of a group that `loss-adaptive` may choose.
     #[must_use]
     pub fn most_adaptive(&self) -> u16 {
         let Some((code, params)) = self.parts() else {

@@ -135,11 +135,12 @@ pub struct Recovered<B> {
     pub body: B,
 }
 
-/// Most redundant packets that are stored.
+/// Maximum number of stored redundant packets.
 const MOST_REDUNDANT: usize = 255;
 /// Longest span of packets, from the first one covered to the last, that is solved together.
 const MOST_PLACES: u64 = 4_096;
-/// Most new losses that one acknowledgment reports: two acknowledgments in a row may be lost.
+/// Maximum number of new losses that one acknowledgment reports: two acknowledgments in a row may
+/// be lost.
 const MOST_TOLD: u32 = 2;
 
 /// See the module.
@@ -340,8 +341,8 @@ impl<B: Body> Receiver<B> {
         true
     }
 
-    /// Most packets that later redundancy can use: the packets of a group, of a block and the
-    /// previous one, or of all windows that are solved together.
+    /// Maximum number of packets that later redundancy can use: the packets of a group, of a block
+    /// and the previous one, or of all windows that are solved together.
     fn most_kept(&self) -> usize {
         match self.code {
             AnyCode::Xor(_) => self.code.most_sources() as usize,

@@ -36,7 +36,7 @@ pub trait Target {
     fn patience(&self) -> Duration {
         PATIENCE
     }
-    /// Largest accepted difference between a figure and the value of an `==` assertion.
+    /// Maximum accepted difference between a figure and the value of an `==` assertion.
     fn slack(&self, _figure: &str) -> i64 {
         0
     }

@@ -80,7 +80,7 @@ const LATE: Nanos = 3 * MILLISECOND;
 const LEAST_ANSWER: Nanos = MILLISECOND;
 /// Packets of a host after which the pattern of its identifications is known.
 const KNOWN: u32 = 4;
-/// Largest step between two packets of a connection: a host sends fewer packets to others in
+/// Maximum step between two packets of a connection: a host sends fewer packets to others in
 /// between.
 const MOST_STEP: u16 = 1024;
 /// After a longer silence, a host with one counter for all packets may have sent more.

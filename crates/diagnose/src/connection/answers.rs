@@ -5,7 +5,7 @@
 
 use crate::segment::Segment;
 
-/// Most SYN-ACKs that are stored.
+/// Maximum number of stored SYN-ACKs.
 const MOST: usize = 8;
 /// Numbers further from a SYN-ACK belong to another connection.
 pub(super) const NEAR: u32 = 1 << 24;

@@ -18,10 +18,10 @@ const LATEST: Nanos = 2 * MILLISECOND;
 /// made it. A sender may use the identification again for a retransmission (RFC 1122 §3.2.1.5),
 /// which a timer starts after 200 ms at the earliest (Linux).
 const LATEST_IDENTIFIED: Nanos = 100 * MILLISECOND;
-/// Most packets among which the original of a copy is searched.
+/// Maximum number of packets among which the original of a copy is searched.
 const MOST: usize = 256;
-/// Most originals per copy in a direction that is mirrored: duplicates made by the network are
-/// rarer.
+/// Maximum number of originals per copy in a direction that is mirrored: duplicates made by the
+/// network are rarer.
 const MIRRORED: u64 = 8;
 /// Acknowledgments that must have come twice before others count as copies.
 const FEW_PAIRS: u64 = 4;

@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 
-/// Most segments that wait for an acknowledgment. Beyond it, the oldest are skipped.
+/// Maximum number of segments that wait for an acknowledgment. Beyond it, the oldest are skipped.
 const MOST: usize = 4096;
-/// Most segments of one range that are examined: a retransmission or a SACK block covers few.
+/// Maximum number of segments of one range that are examined: a retransmission or a SACK block
+/// covers few.
 const MOST_TOUCHED: usize = 64;
 
 /// The end of a segment relative to the receiver's window without its scale.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::time::Nanos;
 
-/// Most recoveries that are stored.
+/// Maximum number of stored recoveries.
 const MOST: usize = 64;
 
 /// A fast recovery.

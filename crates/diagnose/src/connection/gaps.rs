@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::retransmission::{piece::Copy, recognition::Gap};
 
-/// Most gaps that are stored.
+/// Maximum number of stored gaps.
 const MOST: usize = 256;
 
 /// The gaps in order of their data.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::rtt::LONGEST;
 use crate::{retransmission::need::is_before, time::Nanos};
 
-/// Most `TSval`s that wait for an echo. Beyond it only the newest is updated.
+/// Maximum number of `TSval`s that wait for an echo. Beyond it only the newest is updated.
 const MOST_ASKED: usize = 64;
 /// Recent responses, whose minimum is the current response time.
 const RECENT: usize = 16;

@@ -29,7 +29,7 @@ const LINUX_HOPS: u8 = 64;
 struct Last {
     id: u16,
     time: Nanos,
-    /// Most identifications that it took.
+    /// Maximum number of identifications that it took.
     taken: u16,
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 
-/// Largest variation of the time from an acknowledgment to the segments that it releases.
+/// Maximum variation of the time from an acknowledgment to the segments that it releases.
 const TIGHT: Nanos = 70 * MICROSECOND;
 /// The longest transmission time of a full segment on the links before the capture point: 10
 /// Mbit/s.
@@ -75,7 +75,7 @@ pub(crate) struct Pattern {
     pushed: Habit,
     /// The time from an acknowledgment to the segments that it releases.
     lag: Nanos,
-    /// The least time between full segments.
+    /// The minimum time between full segments.
     apart: Nanos,
     /// Data echoes an older timestamp than the last acknowledgment's: there is a queue before the
     /// capture point.

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use crate::retransmission::piece::Piece;
 
-/// Most pieces that are stored: more segments than a window of 16 MiB has.
+/// Maximum number of pieces that are stored: more segments than a window of 16 MiB has.
 const MOST: usize = 1 << 14;
 
-/// Most pieces of one segment that remain separate. A retransmission joins more than these, so that
-/// the cost per segment is bounded.
+/// Maximum number of pieces of one segment that remain separate. A retransmission joins more than
+/// these, so that the cost per segment is bounded.
 pub(crate) const MOST_TOUCHED: usize = 64;
 
 /// Pieces in order of sequence numbers, perhaps with holes between them.

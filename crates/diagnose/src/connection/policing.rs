@@ -4,18 +4,18 @@
 
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
-/// Most losses that are considered.
+/// Maximum number of losses that are considered.
 const MOST: usize = 256;
-/// Least number of intervals between losses, if nearly all of them have one rate.
+/// Minimum number of intervals between losses, if nearly all of them have one rate.
 const INTERVALS: usize = 6;
-/// Least number of losses on one line, if only half of the intervals have one rate.
+/// Minimum number of losses on one line, if only half of the intervals have one rate.
 const POINTS: usize = 5;
-/// Least number of intervals, if all of them have one rate.
+/// Minimum number of intervals, if all of them have one rate.
 const FEW: usize = 4;
-/// Largest deviation of eight or more losses from their line, as a share of the octets that pass
+/// Maximum deviation of eight or more losses from their line, as a share of the octets that pass
 /// between two of them. Fewer losses must be closer, unless all intervals have one rate.
 const CLOSE: f64 = 0.08;
-/// Least number of losses on a line that shows a policer although bursts wait in a queue. With a
+/// Minimum number of losses on a line that shows a policer although bursts wait in a queue. With a
 /// full queue, the round-trip time is long at each loss.
 const MANY: usize = 12;
 

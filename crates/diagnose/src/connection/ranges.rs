@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Most ranges, more than a connection has at a time. Beyond it the lowest is discarded.
+/// Maximum number of ranges, more than a connection has at a time. Beyond it the lowest is
+/// discarded.
 const MOST: usize = 4096;
 
 /// Disjoint ranges in order, not touching each other.

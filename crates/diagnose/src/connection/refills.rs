@@ -3,7 +3,7 @@
 
 use crate::{limit::Limit, time::Nanos};
 
-/// Most waits that are stored.
+/// Maximum number of stored waits.
 const MOST: usize = 16;
 
 /// A wait, and the limit to which its time was attributed.

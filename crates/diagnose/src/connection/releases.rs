@@ -12,7 +12,8 @@ const BURST: Nanos = 200 * MICROSECOND;
 /// Time in which a writer that is woken fills a buffer.
 const WAKE: Nanos = 2 * MILLISECOND;
 
-/// Most acknowledged segments to which a sender limited by its congestion window does not respond.
+/// Maximum number of acknowledged segments to which a sender limited by its congestion window does
+/// not respond.
 const UNANSWERED: i64 = 3;
 
 /// Segments that left together. The first shows the reason of the wait.

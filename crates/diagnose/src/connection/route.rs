@@ -9,7 +9,7 @@ use crate::time::{MILLISECOND, Nanos};
 const BLOCK: u32 = 8;
 /// Blocks required on each side of the step.
 const STAYS: usize = 8;
-/// Most changes that are stored.
+/// Maximum number of stored changes.
 const MOST: usize = 16;
 
 /// A change of the route.

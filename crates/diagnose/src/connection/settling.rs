@@ -9,9 +9,9 @@ use crate::{
     time::{MILLISECOND, Nanos},
 };
 
-/// Most pieces that wait.
+/// Maximum number of pieces that wait.
 const MOST: usize = 4096;
-/// Least waiting time for a D-SACK.
+/// Minimum waiting time for a D-SACK.
 const LEAST: Nanos = 500 * MILLISECOND;
 
 /// A piece, and the end of its wait.

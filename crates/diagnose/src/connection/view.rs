@@ -7,7 +7,7 @@ use crate::{
     time::{MICROSECOND, Nanos},
 };
 
-/// Most acknowledgments between the capture point and the sender.
+/// Maximum number of acknowledgments between the capture point and the sender.
 const MOST: usize = 4096;
 
 /// An acknowledgment further ahead than this is damaged: no window is as large.
@@ -17,7 +17,7 @@ pub(crate) const FURTHEST: i64 = 1 << 30;
 /// it sends.
 pub(crate) const TOGETHER: Nanos = 200 * MICROSECOND;
 
-/// Largest lateness of an acknowledgment without a queue on its way.
+/// Maximum lateness of an acknowledgment without a queue on its way.
 const LATE: Nanos = 300 * MICROSECOND;
 
 /// An acknowledgment as the sender receives it.

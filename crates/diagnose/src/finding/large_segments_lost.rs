@@ -13,7 +13,7 @@ pub(super) const META: Meta = Meta {
     confusion: "A host or path that fails when the first large segment is sent.",
 };
 
-/// Least number of retransmissions of one segment.
+/// Minimum number of retransmissions of one segment.
 const LEAST: usize = 3;
 /// Packets of this size pass any path in practice, so that no MTU explains their loss. Every IPv4
 /// host accepts 576 octets (RFC 791 §3.1), which links carry in practice; IPv6 links carry 1280

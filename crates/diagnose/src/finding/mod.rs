@@ -33,14 +33,14 @@ use crate::report::{self, Connection, OneWay, Retransmission};
 
 pub use crate::limit::Meta;
 
-/// Most frames that a finding names.
+/// Maximum number of frames that a finding names.
 const MOST_PACKETS: usize = 8;
 /// Times below this share are not reported; nor are short times, unless they are a large share of
 /// the connection.
 const LEAST_SHARE: f64 = 0.05;
 const LEAST_SECONDS: f64 = 0.25;
 const MUCH: f64 = 0.2;
-/// Least number of losses, unexplained by a queue, that show a kind of loss. If a queue lost
+/// Minimum number of losses, unexplained by a queue, that show a kind of loss. If a queue lost
 /// segments as well, more losses and a share of all are required: a queue does not seem full when
 /// an overflow begins.
 const FEW: usize = 3;

@@ -10,7 +10,7 @@ pub(super) const META: Meta = Meta {
     confusion: "Several members of a link group, or a retransmission below IP.",
 };
 
-/// Least share of the segments. Rarer reordering does no harm: RACK and DUPTHRESH tolerate it.
+/// Minimum share of the segments. Rarer reordering does no harm: RACK and DUPTHRESH tolerate it.
 const LEAST: f64 = 0.0005;
 
 /// The point at which segments arrived after later ones.

@@ -13,7 +13,7 @@ pub(super) const META: Meta = Meta {
     confusion: "A receiver whose SACK option is wrong. Blocks of data that the capture lost are not counted.",
 };
 
-/// Least number of wrong blocks: the first loss alone causes three duplicate acknowledgments (RFC
+/// Minimum number of wrong blocks: the first loss alone causes three duplicate acknowledgments (RFC
 /// 5681 §3.2).
 const FEW: u64 = 3;
 

@@ -11,7 +11,7 @@ pub(super) const META: Meta = Meta {
     confusion: "A host or path that fails between the first flight and the second.",
 };
 
-/// Least number of lost segments (the threshold for a loss of RFC 5681).
+/// Minimum number of lost segments (the threshold for a loss of RFC 5681).
 const LEAST: u64 = 3;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {

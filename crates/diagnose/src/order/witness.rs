@@ -18,7 +18,7 @@ use crate::{
 )]
 type Directions = std::collections::HashMap<(End, End), Progress>;
 
-/// Most directions that are stored.
+/// Maximum number of stored directions.
 const MOST: usize = 1 << 14;
 
 /// The last segment of a direction.

@@ -4,11 +4,11 @@
 use super::estimate::{Estimate, square, student};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
-/// Most batches. Beyond it, neighbours are merged and batches last twice as long.
+/// Maximum number of batches. Beyond it, neighbours are merged and batches last twice as long.
 const MOST: usize = 128;
 /// The shortest batch.
 const SHORTEST: Nanos = 5 * MILLISECOND;
-/// Least number of batches for an interval.
+/// Minimum number of batches for an interval.
 const FEWEST: usize = 4;
 
 /// Octets served in a period.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::{retransmission::need::is_before, time::Nanos};
 
-/// Most timestamps that wait for an echo.
+/// Maximum number of timestamps that wait for an echo.
 const MOST: usize = 256;
 
 /// A timestamp that was sent to a host.
@@ -24,7 +24,8 @@ pub(super) struct Echo {
     /// The latest timestamp, stored or not: only the first packet with a timestamp is used.
     latest: Option<u32>,
     answered: Option<Asked>,
-    /// The least time between two stored timestamps, so that the timestamps of one round trip fit.
+    /// The minimum time between two stored timestamps, so that the timestamps of one round trip
+    /// fit.
     apart: Nanos,
 }
 

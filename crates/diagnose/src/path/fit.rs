@@ -11,24 +11,24 @@ use super::{
 };
 use crate::time::{MILLISECOND, Nanos, millis, seconds};
 
-/// Least number of segments for a model.
+/// Minimum number of segments for a model.
 pub(crate) const LEAST_SEGMENTS: u64 = 10;
 /// Times in captures are rounded to microseconds at worst.
 const RESOLUTION: f64 = 1_000.0;
 /// The bottleneck must be busy for more than one part of the time in this number.
 const SELDOM: Nanos = 100;
-/// Least variation of the sender's rate that tests for a policer.
+/// Minimum variation of the sender's rate that tests for a policer.
 const UNEVEN: f64 = 0.1;
 /// Typical response time of hosts, which is not part of the path's delay.
 const HOSTS: f64 = 50_000.0;
-/// Least number of pairs of acknowledgments for a rate.
+/// Minimum number of pairs of acknowledgments for a rate.
 const LEAST_PAIRS: u64 = 8;
-/// Largest deviation of batches from a constant rate.
+/// Maximum deviation of batches from a constant rate.
 const CONSTANT: f64 = 0.05;
 
 /// Share of paced time above which a sender is considered paced.
 const PACED: f64 = 0.3;
-/// Least number of reductions that identify a congestion control.
+/// Minimum number of reductions that identify a congestion control.
 const LEAST_REDUCTIONS: usize = 3;
 /// The ratio of CUBIC's window after a loss to that before. It identifies CUBIC in spite of pacing:
 /// BBR's ratio varies.

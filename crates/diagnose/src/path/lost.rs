@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::time::Nanos;
 
-/// Most retransmitted originals without a verdict.
+/// Maximum number of retransmitted originals without a verdict.
 const MOST_PENDING: usize = 4096;
-/// Most runs. Beyond it, every second one is discarded.
+/// Maximum number of runs. Beyond it, every second one is discarded.
 const MOST_RUNS: usize = 1024;
 
 /// A side of the capture point.

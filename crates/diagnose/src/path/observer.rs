@@ -29,7 +29,7 @@ const LEAST_DELAY: Nanos = 35 * MILLISECOND;
 /// The largest distance of packets in a burst, at the slowest rate of 1 Mbit/s.
 const MOST_APART: Nanos = 13 * MILLISECOND;
 
-/// Most packets without data that are examined.
+/// Maximum number of packets without data that are examined.
 const MOST_BARE: u8 = 4;
 /// A host whose share of the round trip is below one in this number has no queue before the capture
 /// point.

@@ -15,9 +15,9 @@ use super::{
 };
 use crate::time::Nanos;
 
-/// Least number of beginnings of losses for a line.
+/// Minimum number of beginnings of losses for a line.
 const LEAST: usize = 8;
-/// Largest deviation from the line, as a share of the octets that pass between two losses.
+/// Maximum deviation from the line, as a share of the octets that pass between two losses.
 const CLOSE: f64 = 0.15;
 
 /// A token bucket.

@@ -16,7 +16,7 @@ const FULL: f64 = 0.85;
 const DEVIATIONS: f64 = 3.0;
 /// Waits below this share of the base round trip are not queueing.
 const SHORT: f64 = 0.1;
-/// Least number of runs of losses at the longest wait.
+/// Minimum number of runs of losses at the longest wait.
 const LEAST_RUNS: u64 = 3;
 /// Losses far from a full buffer give the rate of random loss if at least this share of the
 /// segments was sent in that state.

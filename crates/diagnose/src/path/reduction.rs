@@ -1,6 +1,6 @@
 //! Window reductions at losses, which distinguish congestion controls.
 
-/// Most reductions that are stored.
+/// Maximum number of stored reductions.
 const MOST: usize = 256;
 
 /// The amounts in flight before and after recoveries.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::estimate::square;
 use crate::time::{Nanos, SECOND};
 
-/// Most bins.
+/// Maximum number of bins.
 const MOST: usize = 128;
 /// Log₂ of the initial bin length in nanoseconds: 8 ms.
 const SHORTEST: u32 = 23;

@@ -124,7 +124,7 @@ impl Side {
         sample.saturating_sub(least) >= time && sample - self.unloaded(packet) >= time
     }
 
-    /// The least round-trip time of a packet of this size, without its transmission time at the
+    /// The minimum round-trip time of a packet of this size, without its transmission time at the
     /// bottleneck. A small packet also takes less time on other links.
     #[expect(clippy::cast_possible_truncation, reason = "the time of one packet")]
     fn unloaded(&self, packet: i64) -> Nanos {

@@ -8,7 +8,7 @@ use crate::time::{MILLISECOND, Nanos};
 const KEPT: usize = 512;
 /// Samples stored per round trip.
 const PER_ROUND_TRIP: Nanos = 128;
-/// Largest delay of an acknowledgment of data above a hole.
+/// Maximum delay of an acknowledgment of data above a hole.
 pub(super) const DELAY: Nanos = 3 * MILLISECOND;
 /// Bins of equal width.
 const BINS: usize = 128;

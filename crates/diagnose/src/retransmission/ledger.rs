@@ -9,7 +9,7 @@ use super::{
 };
 use crate::time::Nanos;
 
-/// Most retransmissions with an open verdict. Beyond it the oldest stay undecided.
+/// Maximum number of retransmissions with an open verdict. Beyond it the oldest stay undecided.
 const MOST_OPEN: usize = 1 << 14;
 
 /// Numbers of retransmissions of a kind.

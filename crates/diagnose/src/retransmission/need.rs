@@ -19,7 +19,7 @@ const PROMPT: Nanos = 100 * MICROSECOND;
 /// The state of the path when a piece is judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path {
-    /// The least time from data to its acknowledgment at the capture point.
+    /// The minimum time from data to its acknowledgment at the capture point.
     pub(crate) floor: Option<Nanos>,
     /// The time in which an acknowledgment returns, almost certainly.
     pub(crate) ceiling: Option<Nanos>,

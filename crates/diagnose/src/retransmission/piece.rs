@@ -4,7 +4,7 @@
 use super::recognition::{Filler, Gap, sent_before};
 use crate::time::Nanos;
 
-/// Most retransmissions of a piece that are stored. Hosts abort sooner (Linux after 15).
+/// Maximum number of stored retransmissions of a piece. Hosts abort sooner (Linux after 15).
 const MOST_COPIES: usize = 64;
 
 /// One transmission of a piece.

@@ -27,15 +27,16 @@ pub(crate) struct Filler {
     pub(crate) ack: Option<u32>,
     /// The sender increments its IP identification with each packet.
     pub(crate) ids_grow: bool,
-    /// The least round-trip time. A retransmission follows the data after the gap by at least one.
+    /// The minimum round-trip time. A retransmission follows the data after the gap by at least
+    /// one.
     pub(crate) round_trip: Option<Nanos>,
     /// Duplicate acknowledgments, or octets SACKed, since the gap.
     pub(crate) is_missed: bool,
 }
 
-/// Largest displacement of a packet, in packets of its sender.
+/// Maximum displacement of a packet, in packets of its sender.
 const MOST_DISPLACED: i16 = 256;
-/// Largest displacement if the round-trip time is unknown; larger ones are rare (measurements of
+/// Maximum displacement if the round-trip time is unknown; larger ones are rare (measurements of
 /// RFC 5236).
 pub(crate) const SOON: Nanos = 3 * MILLISECOND;
 

@@ -6,7 +6,7 @@ use crate::{
     time::{Nanos, seconds},
 };
 
-/// Most intervals. Beyond it, neighbours are joined under the longer one's limit.
+/// Maximum number of intervals. Beyond it, neighbours are joined under the longer one's limit.
 const MOST: usize = 20_000;
 
 #[derive(Debug, Clone, Copy)]

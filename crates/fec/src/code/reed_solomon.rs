@@ -18,7 +18,7 @@ use super::{Code, Cover};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReedSolomon;
 
-/// Most packets of either kind in a block.
+/// Maximum number of packets of either kind in a block.
 const MOST: usize = 255;
 
 /// Pads a packet with zeros to `size`.
