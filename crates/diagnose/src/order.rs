@@ -33,7 +33,7 @@ const HELD: usize = 512;
 /// STEPT).
 const STEP: Nanos = 128 * MILLISECOND;
 
-/// A reordering buffer: the segments that are held back, sorted.
+/// A reordering buffer: the segments held back, sorted.
 #[derive(Debug, Default)]
 pub(crate) struct Nearby {
     held: VecDeque<Segment>,
@@ -51,7 +51,7 @@ pub(crate) struct Nearby {
 }
 
 impl Nearby {
-    /// Takes a segment. Returns the earliest one if enough are held.
+    /// Adds a segment. Returns the earliest one if the buffer is full.
     pub(crate) fn push(&mut self, mut segment: Segment) -> Option<Segment> {
         if let Some(last) = self.last.filter(|last| segment.time < *last) {
             self.too_late += 1;

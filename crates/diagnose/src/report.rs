@@ -31,7 +31,7 @@ pub struct Report {
     pub without_ip: BTreeMap<String, u64>,
     /// Packets whose time is before that of the previous packet.
     pub time_went_back: u64,
-    /// How packets were put in order: `file`, `nearby`, `sorted` or `clock-set-back`.
+    /// The ordering of packets: `file`, `nearby`, `sorted` or `clock-set-back`.
     pub order: Order,
     /// Packets that could not be put in order: their time is damaged, or the capture cannot be read
     /// again.
@@ -57,7 +57,7 @@ pub struct Report {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// They are in order in the file.
+    /// They were in order in the file.
     File,
     /// Neighbouring packets were swapped.
     Nearby,
@@ -118,7 +118,7 @@ pub struct Connection {
     pub syn_retransmissions: u32,
     /// The first RST.
     pub reset: Option<Reset>,
-    /// Where the capture was made.
+    /// The place of the capture: `near-a`, `near-b`, `middle` or `unknown`.
     pub capture_point: &'static str,
     /// Both directions of data.
     pub directions: Directions,
@@ -193,7 +193,7 @@ pub struct OneWay {
     /// Octets of data, each counted once: from the first to the last that was captured or
     /// acknowledged.
     pub bytes: u64,
-    /// Octets of data that the capture has, each counted once.
+    /// Octets of data that were captured, each counted once.
     pub captured_bytes: u64,
     /// Octets of data that were not captured: acknowledgments or later data show that they were
     /// sent.
@@ -220,9 +220,9 @@ pub struct OneWay {
     pub reordered_after_packets: u64,
     /// Copies made by the network or by the capture.
     pub duplicated_packets: u64,
-    /// Holes in the capture.
+    /// Gaps in the capture.
     pub capture_gaps: u64,
-    /// Octets in these holes.
+    /// Octets in these gaps.
     pub capture_gap_bytes: u64,
     /// Acknowledgments that announced a closed window.
     pub zero_windows: u64,
@@ -244,10 +244,11 @@ pub struct OneWay {
     pub closing_s: f64,
     /// Part of `application` between a message of the receiver and the first segment of the answer.
     pub answering_s: f64,
-    /// Messages of the receiver that this end waited for and answered; each cost a round trip.
+    /// Messages of the receiver that this end waited for and answered, each at the cost of a round
+    /// trip.
     pub turns: u64,
-    /// Part of `round-trips` that these took, at most one round trip each. Long requests and
-    /// answers took the rest.
+    /// Part of `round-trips` that these messages took, at most one round trip each. Long requests
+    /// and answers took the rest.
     pub turns_s: f64,
     /// Part of `receive-window` in which the window was less than half of its earlier size: the
     /// receiver's application had not read.

@@ -32,14 +32,14 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds unless set otherwise.
+    /// The default bounds.
     pub const DEFAULT: Self = Self {
         open_connections: 1 << 14,
         connections: 10_000,
         retransmissions: 200_000,
         expansion: Limits::EXPANSION,
     };
-    /// The default bounds, without a limit on the expansion of a compressed capture.
+    /// The default bounds without a limit on the expansion of a compressed capture.
     pub const ANY_EXPANSION: Self = Self {
         expansion: u64::MAX,
         ..Self::DEFAULT

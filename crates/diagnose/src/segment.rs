@@ -55,10 +55,10 @@ pub(crate) struct Segment {
     pub(crate) source: End,
     pub(crate) target: End,
     pub(crate) seq: u32,
-    /// If the ACK bit is set.
+    /// The acknowledgment number, if the ACK bit is set.
     pub(crate) ack: Option<u32>,
     pub(crate) flags: u8,
-    /// As in the header, without scaling.
+    /// The window field of the header, without scaling.
     pub(crate) window: u16,
     pub(crate) payload: u32,
     /// Time to live, or hop limit.
@@ -70,7 +70,7 @@ pub(crate) struct Segment {
     pub(crate) mss: Option<u16>,
     pub(crate) scale: Option<u8>,
     pub(crate) sack_permitted: bool,
-    /// The capture has all options.
+    /// All options were captured.
     pub(crate) has_all_options: bool,
     pub(crate) blocks: [(u32, u32); MOST_BLOCKS],
     pub(crate) block_count: u8,

@@ -216,7 +216,7 @@ impl<B: Body> Hold<B> {
         }
     }
 
-    /// Takes an acknowledgment that is ready.
+    /// Holds or releases an acknowledgment that is ready.
     pub fn keep(&mut self, held: Held<B>, stats: &mut Stats) {
         if self.waits(held.end) {
             stats.held_acks += 1;

@@ -73,7 +73,7 @@ pub(crate) struct Incoming<'a> {
     pub(crate) round_trip: Nanos,
 }
 
-/// The findings of an acknowledgment.
+/// Information derived from an acknowledgment.
 #[derive(Debug, Default)]
 pub(crate) struct News {
     pub(crate) advances: bool,
@@ -115,7 +115,7 @@ pub(crate) struct Late {
     pub(crate) by: Option<Nanos>,
 }
 
-/// The findings of SACK blocks.
+/// Information derived from SACK blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Selective {
     /// A round-trip time, if a block acknowledges a segment that was sent once.
@@ -125,7 +125,7 @@ pub(crate) struct Selective {
     pub(crate) late: Vec<Late>,
 }
 
-/// The findings of a cumulative acknowledgment.
+/// Information derived from a cumulative acknowledgment.
 #[derive(Debug, Default)]
 pub(crate) struct Advance {
     /// A round-trip time, if the newest segment that it covers was sent once.

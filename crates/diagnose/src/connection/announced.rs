@@ -181,7 +181,7 @@ fn is_after(one: u32, other: u32) -> bool {
 }
 
 impl Announced {
-    /// Takes a RST in the name of this end. `peer` is the other end, `answer` this end's least
+    /// Records a RST in the name of this end. `peer` is the other end, `answer` this end's minimum
     /// response time.
     pub(crate) fn see_rst(&mut self, segment: &Segment, peer: &Self, answer: Option<Nanos>) {
         if self.rst.is_some() {
@@ -224,7 +224,7 @@ impl Announced {
         });
     }
 
-    /// Takes another packet of this end.
+    /// Records another packet of this end.
     pub(crate) fn see_packet(&mut self, segment: &Segment) {
         debug_assert!(!segment.has(RST), "a RST shows no pattern");
         let is_syn = segment.has(SYN);

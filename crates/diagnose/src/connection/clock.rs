@@ -34,7 +34,8 @@ pub(crate) struct Clock {
     /// Application time since the last data of either end, and the time of that data.
     quiet: Nanos,
     quiet_since: Nanos,
-    /// The peer has sent a message since the last segment; and the segments sent now answer it.
+    /// Whether the peer has sent a message since the last segment, and whether the segments sent
+    /// now answer it.
     has_asked: bool,
     is_answer: bool,
     pub(crate) shares: Shares,

@@ -130,7 +130,7 @@ impl Copies {
         takes_numbers(segment) && is_soon()
     }
 
-    /// Whether the segment's identification identifies it: a sender that counts its packets gives a
+    /// Whether an equal identification proves a copy: a sender that counts its packets gives a
     /// retransmission another identification.
     fn is_identified(&self, segment: &Segment) -> bool {
         self.ids_differ && segment.id.is_some_and(|id| id != 0)

@@ -12,11 +12,11 @@ const MOST_TOUCHED: usize = 64;
 /// The end of a segment relative to the receiver's window without its scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Position {
-    /// The first copy ended within.
+    /// The first copy ended within the window.
     Within,
-    /// The first copy ended beyond, and a later one within.
+    /// The first copy ended beyond the window, and a later one within.
     FirstBeyond,
-    /// All copies ended beyond.
+    /// All copies ended beyond the window.
     Beyond,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Delivered {
 }
 
 impl Delivered {
-    /// Takes a segment with data.
+    /// Records a segment with data.
     pub(crate) fn send(&mut self, start: i64, end: i64) {
         let top = self.waiting.back().map_or(i64::MIN, |last| last.end);
         if start < top {
@@ -93,12 +93,12 @@ impl Delivered {
         });
     }
 
-    /// Takes a window from the receiver, as in the header.
+    /// Records a window from the receiver, as in the header.
     pub(crate) fn announce(&mut self, una: i64, raw: u16) {
         self.edge = Some(una + i64::from(raw));
     }
 
-    /// Takes a cumulative acknowledgment.
+    /// Processes a cumulative acknowledgment.
     pub(crate) fn acknowledge(&mut self, una: i64) {
         while let Some(one) = self.waiting.front().copied()
             && one.end <= una
@@ -110,7 +110,7 @@ impl Delivered {
         }
     }
 
-    /// Takes a SACK block.
+    /// Processes a SACK block.
     pub(crate) fn select(&mut self, start: i64, end: i64) {
         let first = self.waiting.partition_point(|one| one.start < start);
         for at in first..self.waiting.len().min(first + MOST_TOUCHED) {

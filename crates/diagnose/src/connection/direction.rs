@@ -43,7 +43,7 @@ pub(crate) struct Direction {
     pub(crate) counts: Counts,
     pub(crate) path: Observer,
     acks: Acks,
-    /// Time from a separate acknowledgment to the next segment.
+    /// Time from an isolated acknowledgment to the next segment.
     pub(crate) reaction: Option<Nanos>,
     pub(crate) delivered: Delivered,
 }
@@ -66,7 +66,7 @@ impl Direction {
         }
     }
 
-    /// Takes the segment size that the receiver permits (RFC 9293 §3.7.1); timestamps take 12
+    /// Records the segment size that the receiver permits (RFC 9293 §3.7.1); timestamps take 12
     /// octets of it.
     pub(crate) fn permit(&mut self, mss: u16, has_stamps: bool) {
         self.sender
@@ -154,7 +154,7 @@ impl Direction {
         self.sender.last_sent()
     }
 
-    /// Takes the sender's response time to an acknowledgment.
+    /// Records the sender's response time to an acknowledgment.
     pub(crate) fn answer(&mut self, time: Nanos, took: Nanos, counts: bool) {
         self.rtt.answer(took, counts);
         if self.sender.is_released() {
@@ -172,7 +172,7 @@ impl Direction {
         }
     }
 
-    /// Takes a segment of this direction's sender.
+    /// Processes a segment of this direction's sender.
     pub(crate) fn send(
         &mut self,
         segment: &Segment,
@@ -389,7 +389,8 @@ impl Direction {
         }
     }
 
-    /// Takes a segment of the peer that acknowledges data of this direction. `window` is scaled.
+    /// Processes a segment of the peer that acknowledges data of this direction. `window` is
+    /// scaled.
     pub(crate) fn acknowledge(
         &mut self,
         segment: &Segment,
@@ -478,7 +479,7 @@ impl Direction {
         }
     }
 
-    /// Distributes the findings of an acknowledgment.
+    /// Distributes the information derived from an acknowledgment.
     fn take(&mut self, news: &News) {
         if news.is_sack_new {
             self.sender.see_gap();
@@ -494,7 +495,7 @@ impl Direction {
         }
     }
 
-    /// Takes a round-trip sample between the capture point and the receiver.
+    /// Records a round-trip sample between the capture point and the receiver.
     fn sample(&mut self, time: Nanos, took: Nanos, delays: Delays) {
         self.rtt.sample(took);
         let una = self.scoreboard.una().max(0);

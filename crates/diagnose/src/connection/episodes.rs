@@ -67,7 +67,7 @@ impl Episodes {
         }
     }
 
-    /// Takes the verdict on a retransmission sent at `sent`.
+    /// Records the verdict on a retransmission sent at `sent`.
     pub(crate) fn decide(&mut self, sent: Nanos, is_spurious: bool) {
         let mut latest = self.open.iter_mut().rev();
         if let Some(episode) = latest.find(|episode| episode.covers(sent)) {

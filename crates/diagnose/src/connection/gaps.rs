@@ -35,7 +35,7 @@ impl Gaps {
         gaps.find(|gap| gap.start <= at && at < gap.end)
     }
 
-    /// Takes a cumulative acknowledgment.
+    /// Discards the gaps below a cumulative acknowledgment.
     pub(crate) fn acknowledge(&mut self, una: i64) {
         while self.open.front().is_some_and(|gap| gap.end <= una) {
             self.open.pop_front();

@@ -43,7 +43,7 @@ impl Turnaround {
         self.least_recent.or(self.min)
     }
 
-    /// Takes a response while more data was to be sent. Returns whether it counts. One counts per
+    /// Records a response while more data was to be sent. Returns whether it counts. One counts per
     /// response time, so that the recent ones cover several round trips and a queue is not mistaken
     /// for a longer route.
     pub(crate) fn busy(&mut self, now: Nanos, took: Nanos) -> bool {
@@ -59,7 +59,7 @@ impl Turnaround {
         true
     }
 
-    /// Takes the time from a separate acknowledgment to the next data. Without timestamps, few
+    /// Records the time from an isolated acknowledgment to the next data. Without timestamps, few
     /// responses are timed, and a host takes longer for its first response than for later data.
     pub(crate) fn react(&mut self, took: Nanos) {
         self.reactions[self.reacted % REACTIONS] = took;
@@ -94,7 +94,7 @@ impl Turnaround {
         }
     }
 
-    /// Takes a packet to the host with this `TSval`, which is new.
+    /// Records a packet to the host with this `TSval`, which is new.
     pub(crate) fn ask(&mut self, stamp: u32, time: Nanos) {
         if self.asked.len() == MOST_ASKED {
             self.asked.pop_back();
@@ -102,7 +102,7 @@ impl Turnaround {
         self.asked.push_back((stamp, time));
     }
 
-    /// Takes a packet from the host with this `TSecr`: it was sent after the host received that
+    /// Processes a packet from the host with this `TSecr`: it was sent after the host received that
     /// timestamp. Returns the time in between.
     pub(crate) fn answer(&mut self, echo: u32, time: Nanos) -> Option<Nanos> {
         let mut took = None;

@@ -385,7 +385,7 @@ impl Connection {
         self.announce(segment, from);
     }
 
-    /// Takes the options of a SYN.
+    /// Records the options of a SYN.
     fn announce(&mut self, segment: &Segment, from: usize) {
         if let Some(mss) = segment.mss {
             self.directions[1 - from].permit(mss, segment.stamps.is_some());
@@ -413,7 +413,7 @@ impl Connection {
         }
     }
 
-    /// Takes the timestamps. Returns the host's response time to the other's.
+    /// Records the timestamps. Returns the host's response time to the other's.
     fn add_stamps(&mut self, segment: &Segment, from: usize) -> Option<Nanos> {
         let (stamp, echo) = segment.stamps?;
         let took = segment

@@ -22,7 +22,7 @@ impl Octets {
         self.bounds.map_or(0, |(first, last)| last - first)
     }
 
-    /// Takes data that passed when all data below `next` had been sent.
+    /// Records data that passed when all data below `next` had been sent.
     pub(crate) fn send(&mut self, start: i64, end: i64, next: i64) {
         // A capture from mid-flow may have late segments before the first counted octet.
         let (start, next) = (start.max(0), next.max(0));

@@ -105,7 +105,7 @@ struct Level {
 }
 
 impl Level {
-    /// Takes a round. Returns whether it continues the level.
+    /// Records a round. Returns whether it continues the level.
     fn see(&mut self, peak: i64, mss: i64) -> bool {
         if self.peaks.len() == LEVEL_ROUNDS {
             self.peaks.pop_front();
@@ -221,7 +221,8 @@ impl Default for Pattern {
 }
 
 impl Pattern {
-    /// Takes the time from the acknowledgment that may have released a segment, and its variation.
+    /// Records the time from the acknowledgment that may have released a segment, and its
+    /// variation.
     pub(crate) fn see_release(&mut self, lag: Nanos, jitter: Nanos) {
         let off = lag - self.lag;
         // After a slow link, a segment waits for the segments before it.
@@ -231,8 +232,8 @@ impl Pattern {
         self.lag = lag.min(self.apart.saturating_add(TIGHT)).min(LONGEST);
     }
 
-    /// Takes a full segment sent after most of the data in flight had been acknowledged: whether it
-    /// refills a buffer.
+    /// Records a full segment sent after most of the data in flight had been acknowledged: whether
+    /// it refills a buffer.
     pub(crate) fn see_refill(&mut self, holds: bool) {
         self.refills.see(holds);
     }
@@ -242,12 +243,12 @@ impl Pattern {
         self.refills.seen >= REFILLS && self.refills.holds(12)
     }
 
-    /// Takes a wait: whether the segment before or after it ends a write.
+    /// Records a wait: whether the segment before or after it ends a write.
     pub(crate) fn see_end(&mut self, ends: bool) {
         self.ends.see(ends);
     }
 
-    /// Takes a segment that is not full, which ends a write at `end`.
+    /// Records a segment that is not full, which ends a write at `end`.
     pub(crate) fn see_write(&mut self, end: i64) {
         if end > self.end {
             self.write = end - self.end;
@@ -273,7 +274,7 @@ impl Pattern {
         self.refills.seen >= REFILLS && self.refills.holds(4)
     }
 
-    /// Takes the time between full segments: the transmission time of a link before the capture
+    /// Records the time between full segments: the transmission time of a link before the capture
     /// point.
     pub(crate) fn see_apart(&mut self, time: Nanos) {
         self.apart = self.apart.min(time);
@@ -311,7 +312,7 @@ impl Pattern {
         self.stale.see(stale);
     }
 
-    /// Takes the timestamp of a segment after a pause, and when it passed the capture point.
+    /// Records the timestamp of a segment after a pause, and when it passed the capture point.
     pub(crate) fn see_stamp(&mut self, stamp: u32, time: Nanos) {
         let stamps = self.stamps.get_or_insert(Stamps {
             first: (stamp, time),
@@ -354,7 +355,7 @@ impl Pattern {
         self.peak = 0;
     }
 
-    /// Takes the amount in flight after a segment. Returns whether another level begins.
+    /// Records the amount in flight after a segment. Returns whether another level begins.
     pub(crate) fn see_flight(&mut self, next: i64, una: i64, mss: i64) -> bool {
         self.peak = self.peak.max(next - una);
         self.highest = self.highest.max(self.peak);

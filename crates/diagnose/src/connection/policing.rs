@@ -28,7 +28,7 @@ pub(crate) struct Policing {
 }
 
 impl Policing {
-    /// Takes the beginning of a recovery. `is_queued`: the round-trip time was longer than the
+    /// Records the beginning of a recovery. `is_queued`: the round-trip time was longer than the
     /// minimum.
     pub(crate) fn lose(&mut self, sent: Nanos, passed: i64, is_queued: bool) {
         if self.losses.len() < MOST {

@@ -1,5 +1,5 @@
-//! The time from a separate acknowledgment to the next data: at a capture point near the host, its
-//! response time.
+//! The time from an isolated acknowledgment to the next data, which is the host's response time if
+//! the capture point is near it.
 
 use super::{delays::Delays, view::TOGETHER};
 use crate::time::Nanos;
@@ -25,7 +25,7 @@ impl Default for Acks {
 }
 
 impl Acks {
-    /// Takes an acknowledgment of new data.
+    /// Records an acknowledgment of new data.
     pub(crate) fn see(&mut self, time: Nanos) {
         if time - self.first > TOGETHER {
             (self.first, self.before) = (time, self.last);

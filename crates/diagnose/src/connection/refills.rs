@@ -23,7 +23,7 @@ pub(crate) struct Refills {
 }
 
 impl Refills {
-    /// Takes a wait. `may_be` says whether it may have been for the send buffer.
+    /// Records a wait. `may_be` says whether it may have been for the send buffer.
     pub(crate) fn see(&mut self, wait: Refill, may_be: bool) {
         self.goes_on = may_be && self.waits.len() < MOST;
         if self.goes_on {
@@ -31,7 +31,7 @@ impl Refills {
         }
     }
 
-    /// Takes a segment that leaves with the previous one, and whose time is attributed to `limit`
+    /// Records a segment that leaves with the previous one, and whose time is attributed to `limit`
     /// as well.
     pub(crate) fn follow(&mut self, until: Nanos, limit: Limit) {
         if let Some(wait) = self.waits.last_mut().filter(|_| self.goes_on)

@@ -62,9 +62,9 @@ pub(crate) struct Leaving<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refill {
     No,
-    /// It looks so, but the sender has not done it often enough.
+    /// It looks like a refill, but the sender has not refilled often enough.
     Perhaps,
-    /// Some of the sender's waits look so, others do not.
+    /// Some of the sender's waits look like refills, others do not.
     Unclear,
     Yes,
 }
@@ -196,8 +196,8 @@ impl Releases {
     }
 
     /// Whether a segment refills a send buffer: most of the data in flight had been acknowledged,
-    /// to which a congestion window would have responded, and an acknowledgment woke the writer
-    /// when as much was left as at earlier refills. An application that writes late does so at
+    /// to which a congestion window would have responded, and an acknowledgment woke the writer at
+    /// the same amount in flight as at earlier refills. An application that writes late does so at
     /// other times.
     pub(crate) fn refill(&mut self, leaving: &Leaving<'_>, view: &View) -> Refill {
         let (Some(last), Some(round_trip)) = (self.last, leaving.round_trip) else {

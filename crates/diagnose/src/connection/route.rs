@@ -51,7 +51,7 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Takes a sample. `least` is a round-trip time of the whole path.
+    /// Records a sample. `least` is a round-trip time of the whole path.
     pub(crate) fn see(&mut self, sample: Sample, least: Nanos) {
         let block = self.open.get_or_insert(Block {
             time: sample.time,

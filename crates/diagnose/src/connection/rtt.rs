@@ -56,7 +56,7 @@ impl Rtt {
             .record(u64::try_from(whole / MICROSECOND).unwrap_or_default());
     }
 
-    /// Takes an acknowledgment at `time` without data that covered two full segments, so that the
+    /// Records an acknowledgment at `time` without data that covered two full segments, so that the
     /// receiver did not delay it (RFC 9293 §3.8.6.3).
     pub(crate) fn see_prompt(&mut self, time: Nanos, rtt: Nanos) {
         self.prompt = Some((time, rtt));
@@ -70,8 +70,8 @@ impl Rtt {
             .map_or(0, |((_, rtt), min)| (rtt - min).max(0))
     }
 
-    /// Takes the sender's response time to an acknowledgment, including the path there and back.
-    /// `counts` says whether a round trip has passed since the last one that counted.
+    /// Records the sender's response time to an acknowledgment, including the path there and back.
+    /// `counts`: a round trip has passed since the last response that counted.
     pub(crate) fn answer(&mut self, took: Nanos, counts: bool) {
         let took = took.clamp(0, LONGEST);
         self.latest_answer = took;

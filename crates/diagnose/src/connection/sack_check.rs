@@ -18,7 +18,7 @@ pub(crate) struct Block {
     pub(crate) next: i64,
     /// A D-SACK block by its position.
     pub(crate) is_duplicate: bool,
-    /// The capture has data of this direction.
+    /// Data of this direction was captured.
     pub(crate) has_data: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct SackCheck {
 }
 
 impl SackCheck {
-    /// Takes a window of the receiver.
+    /// Records a window of the receiver.
     pub(crate) fn announce(&mut self, edge: i64) {
         self.edge = Some(self.edge.map_or(edge, |known| known.max(edge)));
     }
@@ -71,7 +71,7 @@ impl SackCheck {
         true
     }
 
-    /// Takes data that is sent for the first time: a block that reported it earlier was wrong.
+    /// Processes data that is sent for the first time: a block that reported it earlier was wrong.
     pub(crate) fn send(&mut self, start: i64, end: i64) {
         let Some((from, to)) = self.claimed else {
             return;

@@ -143,7 +143,7 @@ impl Scoreboard {
         self.ids.share();
     }
 
-    /// Takes the identification of a packet of the sender.
+    /// Records the identification of a packet of the sender.
     pub(crate) fn see(&mut self, segment: &Segment) {
         self.ids.see(segment);
     }
@@ -206,8 +206,8 @@ impl Scoreboard {
         self.sent_at(at).or(self.gaps.at(at).map(|gap| gap.time))
     }
 
-    /// Takes a packet without data: it has the number of the next octet (RFC 9293 §3.10.7.4), so
-    /// that all data below had been sent.
+    /// Processes a packet without data: it has the number of the next octet (RFC 9293 §3.10.7.4),
+    /// so that all data below had been sent.
     pub(crate) fn see_bare(&mut self, sent: &Transmission<'_>) {
         if sent.start > self.next {
             self.gaps.note(self.next, sent.start, &sent.copy(), true);
@@ -501,7 +501,7 @@ impl Scoreboard {
         is_plausible.then_some(una)
     }
 
-    /// Takes a segment of the receiver that acknowledges data.
+    /// Processes a segment of the receiver that acknowledges data.
     pub(crate) fn acknowledge(&mut self, incoming: &Incoming<'_>) -> News {
         let Some(sequence) = self.sequence else {
             return News::default();

@@ -29,7 +29,7 @@ impl SegmentSize {
         self.mss = self.find();
     }
 
-    /// Takes a segment with data.
+    /// Records a segment with data.
     pub(crate) fn see(&mut self, segment: &Segment) {
         let octets = whole(segment);
         self.largest = self.largest.max(octets);

@@ -117,7 +117,7 @@ impl Sender {
         self.releases.last.is_some_and(|last| last.is_small)
     }
 
-    /// Takes the segment size that the receiver permits.
+    /// Records the segment size that the receiver permits.
     pub(crate) fn permit(&mut self, octets: i64) {
         self.size.permit(octets);
     }
@@ -133,7 +133,7 @@ impl Sender {
         self.releases.train.is_released || self.has_more()
     }
 
-    /// Takes an acknowledgment that passed the capture point.
+    /// Records an acknowledgment that passed the capture point.
     pub(crate) fn expect(&mut self, arrival: Arrival) {
         self.view.push(arrival);
     }
@@ -165,7 +165,7 @@ impl Sender {
         self.view.was_drained = self.view.una >= next;
     }
 
-    /// Takes a segment with data.
+    /// Records a segment with data.
     pub(crate) fn see_data(&mut self, segment: &Segment) {
         self.size.see(segment);
     }

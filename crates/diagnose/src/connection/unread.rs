@@ -6,7 +6,7 @@ use crate::time::{Nanos, SECOND};
 /// Longest time from a full window to a shrunk one.
 const PATIENCE: Nanos = 4 * SECOND;
 
-/// At least one window in this number must have shrunk.
+/// At least one in this number of windows must have shrunk.
 const RARE: u32 = 32;
 
 /// Time in which the window was full.
@@ -16,7 +16,7 @@ pub(crate) struct Unread {
     /// The number of windows, and of windows that had shrunk to less than half.
     seen: u32,
     shrunk: u32,
-    /// Total time of a full window so far.
+    /// Total time of a full window.
     sum: Nanos,
     /// Time with a full window since the window last shrank, and its start.
     pending: Nanos,
@@ -26,7 +26,7 @@ pub(crate) struct Unread {
 }
 
 impl Unread {
-    /// Takes a window that reaches the sender.
+    /// Records a window that reaches the sender.
     pub(crate) fn see_window(&mut self, window: i64) {
         self.largest = self.largest.max(window);
         self.seen = self.seen.saturating_add(1);
@@ -46,7 +46,7 @@ impl Unread {
         }
     }
 
-    /// Takes the total time for which the window was full.
+    /// Records the total time for which the window was full.
     pub(crate) fn wait(&mut self, now: Nanos, sum: Nanos) {
         let time = sum - std::mem::replace(&mut self.sum, sum);
         if self.pending == 0 || now - self.since > PATIENCE {

@@ -42,7 +42,7 @@ pub(crate) struct Arrival {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Due {
     pub(crate) now: Nanos,
-    /// Acknowledgments expected until this time have arrived.
+    /// Acknowledgments due by this time have arrived.
     pub(crate) latest: Nanos,
     /// The timestamp that the segment echoes.
     pub(crate) echo: Option<u32>,
@@ -54,8 +54,8 @@ pub(crate) struct Due {
 #[derive(Debug)]
 pub(crate) struct View {
     coming: VecDeque<Arrival>,
-    /// Acknowledgments so far; unacknowledged ones with data; and the last one whose data was
-    /// acknowledged.
+    /// The number of acknowledgments; the ones with data that the sender has not acknowledged; and
+    /// the last one whose data it has.
     pushed: u64,
     messages: VecDeque<(u64, u32)>,
     proved: u64,

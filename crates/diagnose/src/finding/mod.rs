@@ -1,5 +1,5 @@
-//! Findings about a connection, each a sentence: one file per kind, and the limits that took much
-//! of the time.
+//! Findings about a connection: one file per kind, and `time.rs` for the limits that took much of
+//! the time.
 
 mod bufferbloat;
 mod burst_loss;
@@ -35,8 +35,8 @@ pub use crate::limit::Meta;
 
 /// Maximum number of frames that a finding names.
 const MOST_PACKETS: usize = 8;
-/// Times below this share are not reported; nor are short times, unless they are a large share of
-/// the connection.
+/// Minimum share of the time that is reported, and minimum time in seconds unless the share is
+/// large.
 const LEAST_SHARE: f64 = 0.05;
 const LEAST_SECONDS: f64 = 0.25;
 const MUCH: f64 = 0.2;

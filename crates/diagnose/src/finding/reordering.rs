@@ -23,7 +23,7 @@ fn place(before: u64, after: u64, receiver: &str) -> String {
 }
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
-    // A capture with gaps may lack the retransmission that filled one.
+    // In a capture with gaps, the retransmission that filled one may be missing.
     let after = case.data.reordered_after_packets;
     let after = if case.data.capture_gaps > 0 { 0 } else { after };
     let before = case.data.reordered_packets;

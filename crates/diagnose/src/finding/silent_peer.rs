@@ -11,12 +11,12 @@ pub(super) const META: Meta = Meta {
     confusion: "An outage of the path that outlasts the capture; a capture that lacks the answers.",
 };
 
-/// This many timeouts of one segment indicate that the path may have failed (RFC 1122 §4.2.3.5,
-/// R1).
+/// Minimum number of timeouts of one segment, after which the path may have failed (RFC 1122
+/// §4.2.3.5, R1).
 const LEAST_TIMEOUTS: usize = 3;
 /// Evidence that no copy was acknowledged.
 const NEVER: [&str; 2] = ["left-out", "never-acknowledged"];
-/// NATs and firewalls keep the state of an idle connection for at least seconds.
+/// Minimum idle time: NATs and firewalls keep the state of an idle connection for at least seconds.
 const LEAST_IDLE_S: f64 = 1.0;
 
 /// The timeouts of the segment with the most timeouts.
@@ -45,7 +45,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let [first, .., last] = timeouts.as_slice() else {
         return None;
     };
-    // A host whose packets the capture lacks is not silent.
+    // A host is not silent if its packets were not captured.
     let has_spoken = case.connection.handshake == "seen";
     // If the segment is acknowledged in the end, the path had an outage.
     let is_answered = !NEVER.contains(&last.evidence);

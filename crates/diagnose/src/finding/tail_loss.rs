@@ -13,8 +13,8 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let (runs, _) = case.runs();
     let losses = runs.concat();
-    // The sender ignores duplicate acknowledgments with wrong SACK blocks, so that a timer detects
-    // any loss.
+    // The sender ignores duplicate acknowledgments with wrong SACK blocks, so that only a timer
+    // detects a loss.
     let has_other_cause =
         large_segments_lost::is_stuck(case) || sequence_randomiser::is_found(case.data);
     if losses.is_empty() || has_other_cause {

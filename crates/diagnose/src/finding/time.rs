@@ -109,7 +109,7 @@ fn unscaled(case: &Case<'_>, limit: Limit) -> String {
 }
 
 pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Finding> + 'a {
-    // Other findings cover these two.
+    // Separate findings report these two.
     let others = |limit: &Limit| !matches!(limit, Limit::CaptureGap | Limit::Reordering);
     let limits = Limit::ALL.into_iter().filter(others);
     limits.filter_map(|limit| {

@@ -63,7 +63,7 @@ pub(crate) struct Wait {
     pub(crate) is_last: bool,
     /// An acknowledgment released the segment that ends the interval.
     pub(crate) is_blocked: bool,
-    /// The segment before was smaller than the MSS.
+    /// The previous segment was smaller than the MSS.
     pub(crate) is_small: bool,
     pub(crate) is_next_small: bool,
     /// The interval ends with a retransmission that no acknowledgment released.
@@ -84,11 +84,11 @@ pub(crate) struct Wait {
     /// The interval looks like a refill, but the sender's waits as a whole indicate neither a
     /// refill nor the application.
     pub(crate) is_unclear: bool,
-    /// The constant amount is about the receiver's window.
+    /// The constant amount is near the receiver's window.
     pub(crate) fills_window: bool,
     /// Less is in flight than any congestion window holds.
     pub(crate) is_unfilled: bool,
-    /// The round trip is longer than the least one.
+    /// The round-trip time is longer than the minimum.
     pub(crate) is_queued: bool,
 }
 

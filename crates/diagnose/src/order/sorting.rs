@@ -44,7 +44,7 @@ impl Sorting {
         }
     }
 
-    /// Takes a segment.
+    /// Adds a segment.
     ///
     /// # Errors
     /// If the temporary file cannot be written.

@@ -43,7 +43,7 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// Takes the next segment in the order of the file.
+    /// Processes the next segment in the order of the file.
     pub(crate) fn see(&mut self, segment: &Segment) {
         let key = (segment.source, segment.target);
         let progress = Progress {

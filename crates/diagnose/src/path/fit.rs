@@ -15,7 +15,7 @@ use crate::time::{MILLISECOND, Nanos, millis, seconds};
 pub(crate) const LEAST_SEGMENTS: u64 = 10;
 /// Times in captures are rounded to microseconds at worst.
 const RESOLUTION: f64 = 1_000.0;
-/// The bottleneck must be busy for more than one part of the time in this number.
+/// The bottleneck must be busy for more than 1/`SELDOM` of the time.
 const SELDOM: Nanos = 100;
 /// Minimum variation of the sender's rate that tests for a policer.
 const UNEVEN: f64 = 0.1;
@@ -199,8 +199,8 @@ impl Observer {
         let below: f64 = sides.iter().map(|side| side.full.below()).sum();
         let (value, below) = match (by_data, by_handshake) {
             (Some(data), Some(handshake)) => {
-                // Two samples that agree: 0.95 ÷ 0.05 of their distance, if both are draws near the
-                // minimum.
+                // Two samples that agree: the minimum is within 0.95 ÷ 0.05 times their distance
+                // below them, if both are draws near it.
                 let apart = (data - handshake).abs();
                 (data.min(handshake), below.min(19.0 * apart))
             }

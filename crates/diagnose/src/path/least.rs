@@ -4,12 +4,12 @@ use crate::time::Nanos;
 
 /// Samples that are stored.
 const KEPT: usize = 8;
-/// The distance of the true minimum below the least sample at 95 % probability, as a multiple of
-/// the distance from the least to the last stored sample: 0.05^(-1 / (KEPT - 1)) - 1, if samples
-/// are spread evenly near their minimum.
+/// The distance of the true minimum below the smallest sample at 95 % probability, as a multiple of
+/// the distance from the smallest to the largest stored sample: 0.05^(-1 / (KEPT - 1)) - 1, if
+/// samples are spread evenly near their minimum.
 const BELOW: f64 = 0.534;
 
-/// The least samples, in ascending order.
+/// The smallest samples, in ascending order.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Least {
     kept: [Nanos; KEPT],
@@ -35,7 +35,7 @@ impl Least {
         (self.count > 0).then_some(self.kept[0])
     }
 
-    /// The distance by which the true minimum may lie below the least sample; a quarter of the
+    /// The distance by which the true minimum may lie below the smallest sample; a quarter of that
     /// sample if there are few.
     pub(super) fn below(&self) -> f64 {
         let (least, most) = (self.kept[0], self.kept[KEPT - 1]);

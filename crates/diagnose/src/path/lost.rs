@@ -43,7 +43,7 @@ pub(super) struct Lost {
     /// Originals without a verdict, by their first octets.
     pending: BTreeMap<i64, Pending>,
     runs: Vec<Run>,
-    /// One run in this number is stored.
+    /// One in this number of runs is stored.
     every: u32,
     seen: u32,
     /// One past the last lost original, and whether its run is stored.

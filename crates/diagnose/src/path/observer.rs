@@ -31,8 +31,7 @@ const MOST_APART: Nanos = 13 * MILLISECOND;
 
 /// Maximum number of packets without data that are examined.
 const MOST_BARE: u8 = 4;
-/// A host whose share of the round trip is below one in this number has no queue before the capture
-/// point.
+/// A host whose share of the round trip is below 1/`NEAR` has no queue before the capture point.
 const NEAR: Nanos = 32;
 
 /// Whether the capture point is so close to a host that a queue between them does not matter.
@@ -101,7 +100,7 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Takes the MSS of the receiver's SYN.
+    /// Records the MSS of the receiver's SYN.
     pub(crate) fn announce(&mut self, mss: Option<u16>) {
         self.announced = mss.map(i64::from);
     }
@@ -136,7 +135,7 @@ impl Observer {
         move |octets| octets + segments(octets, mss) * headers
     }
 
-    /// Takes an acknowledgment, whose timestamp the sender of the data will echo.
+    /// Records an acknowledgment, whose timestamp the sender of the data will echo.
     pub(crate) fn ask(&mut self, segment: &Segment) {
         if self.bare >= MOST_BARE && self.largest == 0 {
             return;
@@ -146,14 +145,14 @@ impl Observer {
         }
     }
 
-    /// Takes a packet of the sender of the data.
+    /// Processes a packet of the sender of the data.
     pub(crate) fn see_sender(&mut self, segment: &Segment) {
         self.is_v6 = segment.source.0.is_ipv6();
         if segment.payload > 0 {
             self.has_stamps = segment.stamps.is_some();
             self.largest = self.largest.max(i64::from(segment.payload));
         }
-        // The handshake shows the least time. Later on, only data meets the queue.
+        // The handshake gives the minimum time. Later on, only data waits in the queue.
         if segment.payload == 0 && self.bare >= MOST_BARE {
             return;
         }
@@ -181,7 +180,7 @@ impl Observer {
             .sample(segment.time, sample.time, is_full, 1, Prompt::Yes);
     }
 
-    /// Takes data that is not a retransmission.
+    /// Processes data that is not a retransmission.
     pub(crate) fn data(&mut self, sent: Sent) {
         self.first.get_or_insert(sent.time);
         self.reductions.see(
@@ -205,8 +204,8 @@ impl Observer {
         self.before.hold(sent.time, sent.end, octets, wire);
     }
 
-    /// Takes an acknowledgment: the highest octet that has arrived, the number of octets that have,
-    /// and a round-trip sample.
+    /// Processes an acknowledgment: the highest octet that has arrived, the number of octets that
+    /// have, and a round-trip sample.
     ///
     /// If it covers all outstanding data, the receiver may have waited for more.
     pub(crate) fn acknowledge(
@@ -256,7 +255,7 @@ impl Observer {
         }
     }
 
-    /// Takes the acknowledgment of a SYN.
+    /// Records the acknowledgment of a SYN.
     pub(crate) fn opened(&mut self, sample: Nanos) {
         self.after.least.see(sample);
     }

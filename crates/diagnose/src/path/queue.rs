@@ -73,7 +73,7 @@ impl Queue {
         let at_top = beyond(threshold);
         let seldom = (all_runs - top_runs + 1) as f64 / (1.0 - at_top + 1.0 / all);
         let by_chance = seldom * at_top;
-        // The longest wait is at a loss by definition.
+        // The threshold is relative to the longest wait at a loss, so one run always reaches it.
         let is_often = top_runs as f64 - 1.0 > by_chance + DEVIATIONS * by_chance.sqrt();
         if top_runs < LEAST_RUNS || !is_often || longest_loss < FULL * longest {
             return Self {

@@ -15,8 +15,8 @@ pub(super) struct Reductions {
 }
 
 impl Reductions {
-    /// Takes a segment that was sent: its end, the cumulative acknowledgment, and whether a loss is
-    /// being repaired.
+    /// Processes a segment that was sent: its end, the cumulative acknowledgment, and whether a
+    /// loss is being repaired.
     pub(super) fn see(&mut self, next: i64, una: i64, is_recovering: bool, by_timer: bool) {
         let flight = next - una;
         if by_timer {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::time::Nanos;
 
-/// Pairs without holes that suffice.
+/// Number of pairs without holes that is sufficient.
 const CLEAN_PAIRS: u64 = 64;
 
 /// Whether a packet was answered at once.
@@ -58,7 +58,7 @@ struct Pending {
 }
 
 impl Side {
-    /// Takes a sample: the segment that passed at `sent` was answered after `sample`.
+    /// Records a sample: the segment that passed at `sent` was answered after `sample`.
     pub(super) fn sample(
         &mut self,
         sent: Nanos,
@@ -143,7 +143,7 @@ impl Side {
         batches.add(start, time, octets);
     }
 
-    /// Takes packets up to `top`. [`Side::settle`] decides later whether the server was busy.
+    /// Records packets up to `top`. [`Side::settle`] decides later whether the server was busy.
     pub(super) fn hold(&mut self, time: Nanos, top: i64, octets: i64, wire: impl Fn(i64) -> i64) {
         if let Some(mark) = self.mark {
             let (apart, new) = (time - mark.time, octets - mark.octets);
@@ -158,7 +158,7 @@ impl Side {
         self.mark = Some(Mark { time, top, octets });
     }
 
-    /// Takes the sample of the current packet: the server was busy since the last sample if the
+    /// Processes the sample of the current packet: the server was busy since the last sample if the
     /// packet waited that long.
     pub(super) fn settle(&mut self, now: Nanos, sample: Nanos, packet: i64) {
         let pending = std::mem::take(&mut self.pending);
@@ -200,7 +200,7 @@ impl Side {
         }
     }
 
-    /// The longest wait beyond the least time.
+    /// The longest excess over the minimum time.
     pub(super) fn swing(&self) -> Nanos {
         self.least.min().map_or(0, |least| self.longest - least)
     }

@@ -54,7 +54,7 @@ struct Open {
     pieces: u32,
     is_needed: bool,
     is_unknown: bool,
-    /// Where data was lost, if it was.
+    /// The side on which data was lost, if any.
     place: Place,
 }
 
@@ -126,7 +126,7 @@ impl Ledger {
                 if piece.is_original_late
                     && let Some(open) = self.open_at(number)
                 {
-                    // Nothing was lost.
+                    // No data was lost.
                     open.place = Place::Unknown;
                 }
                 self.decide(number, verdict, budget);

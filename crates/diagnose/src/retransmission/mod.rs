@@ -1,7 +1,7 @@
 //! Retransmissions: their recognition ([`recognition`]), need ([`need`]) and trigger ([`trigger`]).
 //!
-//! A segment is a retransmission if any of its octets had been sent before, whether or not the
-//! original was captured.
+//! A segment is a retransmission if any of its octets had been sent before, even if the original
+//! was not captured.
 
 pub(crate) mod ledger;
 pub(crate) mod need;

@@ -40,7 +40,7 @@ pub(crate) struct Cover {
 pub(crate) struct Piece {
     pub(crate) start: i64,
     pub(crate) end: i64,
-    /// The original, if the capture has it.
+    /// The original, if it was captured.
     pub(crate) first: Option<Copy>,
     /// Retransmissions, and an original that passed after one of them.
     pub(crate) again: Vec<Copy>,
@@ -49,7 +49,7 @@ pub(crate) struct Piece {
     /// The original passed after a retransmission: it was not lost.
     pub(crate) is_original_late: bool,
     pub(crate) cover: Option<Cover>,
-    /// Duplicate SACKs that named it.
+    /// The number of D-SACK blocks that covered it.
     pub(crate) duplicates: u32,
     /// Data sent after the original had arrived when the piece was first retransmitted.
     pub(crate) overtaken: bool,
