@@ -40,11 +40,12 @@ impl Cover {
 
 /// An erasure code.
 pub trait Code {
-    /// The most packets that one redundant packet can cover.
+    /// Maximum number of packets that one redundant packet can cover.
     fn most_sources(&self) -> u32;
-    /// The most redundant packets of the same packets.
+    /// Maximum number of redundant packets of the same packets.
     fn most_redundant(&self) -> u32;
     /// Encodes `n` redundant packets for `sources`, with consecutive keys from `key`.
+    ///
     /// # Panics
     /// If there are more sources or redundant packets than the code allows, or none.
     fn encode(&self, sources: &[&[u8]], key: u16, n: u16) -> Vec<Vec<u8>>;

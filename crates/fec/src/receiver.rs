@@ -277,8 +277,9 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Handles data at `start`, after all earlier data: uncontradicted data that redundancy
-    /// reported before it was sent indeed. Returns one past the highest octet known then.
+    /// Handles data at `start`, after all earlier data. It confirms the data that redundancy
+    /// reported as sent, unless that was contradicted. Returns one past the highest octet then
+    /// known.
     fn confirm(&mut self, start: Seq) -> Seq {
         let top = self.top.unwrap_or(start);
         let Some(shown) = self.shown.filter(|shown| shown.end <= start) else {

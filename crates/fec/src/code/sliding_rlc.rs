@@ -85,7 +85,7 @@ impl System {
 }
 
 impl SlidingRlc {
-    /// The most packets of a window.
+    /// Maximum number of packets of a window.
     pub const MOST: usize = 255;
 }
 
