@@ -175,9 +175,8 @@ fn a_second_loss_needs_a_second_redundant_packet() {
     }
 }
 
-/// A group's last packet and its redundancy are lost, or a whole group is: acknowledgments are not
-/// held until the sender's timeout. Detects receivers that attribute all missing data to the
-/// arriving group.
+/// A group's last packet and its redundancy are lost, or a whole group: the hold ends before the
+/// sender's timeout. Detects receivers that attribute all missing data to the arriving group.
 #[test]
 fn data_older_than_the_next_redundancy_is_unrecoverable() {
     for (code, size, lost) in [
@@ -203,10 +202,9 @@ fn data_older_than_the_next_redundancy_is_unrecoverable() {
     }
 }
 
-/// The last two packets of a group are lost, which its redundancy shows before later data arrives,
-/// and later a single packet is lost. Acknowledgments are not held for that one, because the
-/// sender's recovery needs them. Detects receivers that find missing data only between received
-/// packets.
+/// The last two packets of a group are lost, as its redundancy shows, and later a single one, for
+/// which acknowledgments are not held: the sender's recovery needs them. Detects receivers that
+/// find missing data only between received packets.
 #[test]
 fn acknowledgments_are_not_held_after_an_unrecoverable_group() {
     let fate = Fate {
@@ -222,9 +220,8 @@ fn acknowledgments_are_not_held_after_an_unrecoverable_group() {
     assert_eq!(net.ends[1].stats().holds, 0);
 }
 
-/// The same with acknowledgments held during a recovery: the single loss is recovered, and the
-/// acknowledgments held for it do not report it as missing. Detects receivers that release them
-/// unchanged.
+/// The same with acknowledgments held during a recovery: after the single loss is recovered, they
+/// do not report it as missing. Detects receivers that release them unchanged.
 #[test]
 fn packets_repaired_in_a_recovery_are_not_retransmitted() {
     for hold_in_recovery in [InRecovery::NewData, InRecovery::All] {
@@ -286,9 +283,8 @@ fn most_at_once(net: &Net<Length>) -> u32 {
     at_once.into_values().max().expect("it acknowledges")
 }
 
-/// After a repair, paced acknowledgments are sent separately, which costs the flow at most a few
-/// per cent of its time. Detects receivers that release all at once, and receivers that never catch
-/// up.
+/// After a repair, paced acknowledgments are sent separately, at a cost of at most 5 % of the time.
+/// Detects receivers that release all at once, and receivers that never catch up.
 #[test]
 fn paced_acknowledgments_are_sent_apart() {
     let run = |release| {
@@ -347,9 +343,8 @@ fn unrecoverable_losses_use_the_same_release() {
     }
 }
 
-/// More packets are lost than the redundancy permitted by the congestion window recovers: the
-/// timer's retransmission ends the hold. Detects receivers that continue to wait for redundancy, so
-/// that the timer expires repeatedly.
+/// The congestion window permits too little redundancy for the losses: the timer's retransmission
+/// ends the hold. Detects receivers that wait for redundancy, so that the timer expires repeatedly.
 #[test]
 fn a_retransmission_by_the_timer_ends_a_hold() {
     let params = Params {
@@ -373,7 +368,7 @@ fn a_retransmission_by_the_timer_ends_a_hold() {
     );
 }
 
-/// By default, a sliding window is no longer than the data that may be sent while a packet of it is
+/// By default, a sliding window is limited to the data that may be sent while its packets are
 /// waited for.
 #[test]
 fn windows_follow_the_congestion_window() {
@@ -391,8 +386,7 @@ fn windows_follow_the_congestion_window() {
 }
 
 /// Data that arrives with the acknowledgment of the handshake is recorded. Detects receivers that
-/// record data only after the connection is established: redundancy would then recover it, and
-/// report a loss.
+/// do so only once the connection is established: redundancy would recover it and report a loss.
 #[test]
 fn data_that_was_not_lost_is_not_recovered() {
     for code in 0..3 {
@@ -412,8 +406,8 @@ fn data_that_was_not_lost_is_not_recovered() {
     }
 }
 
-/// Without holding, duplicates start a recovery although the loss is repaired, if the group is long
-/// enough.
+/// Without holding, duplicates start a recovery although the loss is repaired, if the group is
+/// long.
 #[test]
 fn without_holding_a_recovery_begins() {
     for (hold_acks, recoveries) in [(true, 0), (false, 1)] {
@@ -432,8 +426,7 @@ fn without_holding_a_recovery_begins() {
     }
 }
 
-/// RFC 9265 §3: the congestion control is notified of a repaired loss, and of a lost redundant
-/// packet.
+/// RFC 9265 §3: the congestion control is notified of repaired losses and lost redundant packets.
 #[test]
 fn hidden_losses_reduce_the_window_if_configured() {
     for (recovered_is_loss, reductions) in [(false, 0), (true, 1)] {
@@ -478,8 +471,7 @@ fn overtaken_redundancy_does_not_affect_the_next_group() {
 }
 
 /// The first of a block's two redundant packets arrives twice, and two data packets are lost.
-/// Detects receivers that count duplicates and end the block before the second redundant packet
-/// arrives.
+/// Detects receivers that count duplicates and so end the block too early.
 #[test]
 fn duplicated_redundancy_counts_once() {
     let params = Params {
@@ -696,9 +688,8 @@ fn a_plain_receiver_drops_redundancy() {
     );
 }
 
-/// A packet that covers only missing data verifies itself: it has a count of 1, its body is the
-/// content, and its checksum is right except for the ends' secret. Detects a checksum without the
-/// secret.
+/// A packet that covers only missing data verifies itself: its count is 1, its body the content,
+/// and its checksum right except for the ends' secret. Detects a checksum without it.
 #[test]
 fn redundancy_of_missing_data_cannot_be_forged_from_outside() {
     let body = stream(40_000, 5);
