@@ -45,6 +45,7 @@ study: setup ## Run the studies that ship, in quick mode (three minutes); write 
 test: ## Run the tests, of studies and live runs those marked brief
 	@tools/bootstrap test
 	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --cargo-profile release --no-fail-fast --test-threads $$((4 * $$(getconf _NPROCESSORS_ONLN))) --workspace --locked
+	$(RUN) python tools/rust_skips.py
 	$(RUN) cargo test --profile release --workspace --locked --doc
 	$(RUN) python -m pytest -rs -n auto --dist loadfile -m 'not slow and not long' tests/python tests/tools validation/tests
 	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies
@@ -77,6 +78,7 @@ test-cluster: ## Run the tests of Ray clusters (six minutes; installs Ray)
 # `make test` uses the engine's own build, in which overflow wraps.
 test-checked: dev ## Run the Rust tests with checks of overflow and assertions (builds all of it again)
 	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --no-fail-fast --test-threads $$((4 * $$(getconf _NPROCESSORS_ONLN))) --workspace --locked
+	$(RUN) python tools/rust_skips.py
 
 test-all: ## Run all tests but those marked slow, one kind after the other
 	$(MAKE) test

@@ -1,8 +1,8 @@
-//! Anabranch as a library: what TCP does on a path that reorders, loses, delays, splits or changes
-//! its capacity.
+//! Anabranch as a library: TCP on paths that reorder, lose, delay or split packets, or change their
+//! capacity.
 //!
 //! A scenario file describes the network and its flows; [`Simulation`] runs it in virtual time. A
-//! run is a function of (scenario, seed): the same on every machine and any number of cores.
+//! run is a function of (scenario, seed): identical on every machine and on any number of cores.
 //!
 //! ```
 //! use anabranch::{Extensions, Scenario, Simulation};
@@ -27,9 +27,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Congestion controls, queues, impairments and whole hosts of one's own take the place of the
-//! built-in ones: see [`Extensions`] and [`Simulation::hosts`]. Networks without a scenario file
-//! are built with [`network::Builder`].
+//! Users can replace the built-in congestion controls, queues, impairments and whole hosts: see
+//! [`Extensions`] and [`Simulation::hosts`]. [`network::Builder`] builds networks without a
+//! scenario file.
 #![forbid(unsafe_code)]
 
 pub use anabranch_congestion::{self as cc, CongestionControl};
@@ -64,5 +64,6 @@ pub use anabranch_scenario::{
     workload,
 };
 pub use anabranch_tcp::{self as tcp, wire};
-/// What scenario files and summaries hold: parameters reach a factory of [`Extensions`] as this.
+/// A value in scenario files and summaries; factories of [`Extensions`] receive their parameters in
+/// this form.
 pub use serde_json::Value;

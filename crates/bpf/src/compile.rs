@@ -1,7 +1,8 @@
-//! Compiling a control's file with a compiler of the system's, in a folder that goes away.
+//! Compilation of a control's file with the system's compiler, in a temporary folder.
 //!
-//! [`child`] bounds what the compiler may take: time, memory, output. The folder's name says which process it belongs
-//! to ([`owner`]), so that a later command can remove it where that process was killed.
+//! [`child`] bounds the time, memory and output of the compiler. The folder's name identifies the
+//! process that owns it ([`owner`]), so that a later command can remove it if that process was
+//! killed.
 
 mod child;
 mod owner;
@@ -16,11 +17,11 @@ use tempfile::TempDir;
 
 use crate::{Error, Source, shipped};
 
-/// The name under which a control's file is compiled.
+/// The name of a control's file in the folder.
 const FILE: &str = "control.bpf.c";
-/// Where compilers come from.
+/// Packages that contain the compilers.
 const PACKAGES: &str = "(Debian's packages: build-essential, clang)";
-/// So many of the compiler's errors are shown.
+/// Number of compiler errors that are shown.
 const SHOWN: usize = 3;
 
 /// A folder with a control's file and the headers it includes.
@@ -62,8 +63,7 @@ impl<'a> Workshop<'a> {
         self.folder.path().join(file)
     }
 
-    /// Runs `compiler` with the folders to look for headers in, then `arguments`; what `file!` stands for
-    /// is the control.
+    /// Runs `compiler` with the include folders, then `arguments`, in which `FILE` is the control.
     pub(crate) fn run(&self, compiler: &str, arguments: &[&str]) -> Result<(), Error> {
         let mut command = child::bounded(compiler);
         command.current_dir(self.folder.path());
@@ -89,7 +89,8 @@ impl<'a> Workshop<'a> {
         })
     }
 
-    /// Of what a compiler or linker says the errors, with the control's own name.
+    /// Extracts the errors from the output of a compiler or linker, with the control's own file
+    /// name.
     fn shortened(&self, said: &str) -> String {
         let own = Path::new(&self.source.name).file_name().map_or_else(
             || self.source.name.clone(),
@@ -127,7 +128,7 @@ impl<'a> Workshop<'a> {
     }
 }
 
-/// What a compiler has written.
+/// Reads the output of a compiler.
 fn read(file: &Path) -> Result<Vec<u8>, Error> {
     fs::read(file).map_err(|error| {
         let why = system::words(&error);
@@ -135,7 +136,7 @@ fn read(file: &Path) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// The error where a compiler cannot be started.
+/// The error for a compiler that cannot be started.
 fn missing(compiler: &str, reason: &dyn std::fmt::Display) -> Error {
     let reason = system::words(reason);
     Error::System(format!(
@@ -143,15 +144,15 @@ fn missing(compiler: &str, reason: &dyn std::fmt::Display) -> Error {
     ))
 }
 
-/// The control's own object file and the shared object made of it, for the machine we run on.
+/// The control's object file and the shared object built from it, for the local machine.
 pub(crate) struct Native {
     pub object: Vec<u8>,
     pub shared: PathBuf,
-    /// The shared object is in it.
+    /// Contains the shared object.
     _folder: TempDir,
 }
 
-/// The control with what it includes, as [`native`] compiles it.
+/// The preprocessed control, as [`native`] compiles it.
 pub(crate) fn preprocessed(source: &Source, interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
     let workshop = Workshop::new(source, interrupt)?;
     workshop.run(
@@ -164,7 +165,7 @@ pub(crate) fn preprocessed(source: &Source, interrupt: &Interrupt) -> Result<Vec
 pub(crate) fn native(source: &Source, interrupt: &Interrupt) -> Result<Native, Error> {
     let workshop = Workshop::new(source, interrupt)?;
     let mut compile = vec!["-std=gnu11", "-O2", "-fPIC", "-fno-common"];
-    // Newer compilers have these as errors anyway.
+    // Errors by default in newer compilers.
     compile.extend([
         "-Werror=implicit-function-declaration",
         "-Werror=incompatible-pointer-types",
@@ -193,7 +194,7 @@ pub(crate) fn native(source: &Source, interrupt: &Interrupt) -> Result<Native, E
     })
 }
 
-/// What clang is told for the kernel.
+/// Options of clang for the kernel.
 const FOR_KERNEL: [&str; 6] = [
     "-target",
     "bpf",
@@ -203,8 +204,8 @@ const FOR_KERNEL: [&str; 6] = [
     "-Werror=implicit-function-declaration",
 ];
 
-/// The object file for the kernel of a program that includes nothing but headers of ours, which are put where they are
-/// included. No file is written, so that none can stay.
+/// The object file for the kernel of a program that includes only our headers, which are inserted
+/// in its text. No file is written, so that none can remain.
 pub(crate) fn kernel_alone(
     name: &str,
     text: &str,

@@ -1,50 +1,50 @@
-//! What can be wrong with a control, or with the machine it is for.
+//! Errors of a control, or of the machine that it is for.
 
-/// Why a control cannot be had. Text after the first `"; "` of a message is help.
+/// Error of compiling or loading a control. The text after the first `"; "` of a message is help.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No control of that name ships.
+    /// No control of that name is shipped.
     #[error(
         "no eBPF control `{name}` ships; there are {}",
         crate::shipped::names()
     )]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// The file cannot be read.
     #[error("cannot read `{file}`: {reason}")]
     Unreadable {
-        /// As it was named.
+        /// The file's name, as given.
         file: String,
         /// The system's reason.
         reason: String,
     },
-    /// A compiler, or something else of the system's, is missing or failed.
+    /// A compiler, or another part of the system, is missing or failed.
     #[error("{0}")]
     System(String),
-    /// The compiler refused the file.
+    /// The compiler rejected the file.
     #[error("`{file}` does not compile: {message}")]
     Compile {
         /// The file's name.
         file: String,
-        /// Of the compiler's words what matters.
+        /// The relevant part of the compiler's messages.
         message: String,
     },
-    /// It compiles, but is not a control that can run here.
+    /// The file compiles, but is not a control that can run here.
     #[error("`{file}` {what}")]
     Unfit {
         /// The file's name.
         file: String,
-        /// What is the matter.
+        /// Description of the error.
         what: String,
     },
-    /// The kernel refused it.
+    /// The kernel rejected the control.
     #[error("the kernel refuses `{file}`: {message}")]
     Refused {
         /// The file's name.
         file: String,
-        /// Of the verifier's words what matters.
+        /// The relevant part of the verifier's messages.
         message: String,
     },
 }

@@ -1,8 +1,8 @@
-//! A control's file in the Linux kernel: compiled by clang, checked by the kernel's verifier, and from
-//! then on a congestion control like any other that any program on the machine can choose.
+//! A control's file in the Linux kernel: compiled by clang, checked by the kernel's verifier, and
+//! then available to any program on the machine like any other congestion control.
 //!
-//! [`attach`] keeps it there as long as the value lives; [`pinned`] beyond the life of the process.
-//! Connections that use a control keep it when it goes.
+//! [`attach`] keeps it loaded for the lifetime of the value; [`pinned`] beyond the lifetime of the
+//! process. Connections that use a control keep it when it is removed.
 
 pub mod pinned;
 
@@ -16,16 +16,16 @@ use crate::{
     privilege::advice,
 };
 
-/// The kernel's own description of itself, without which no control is loaded.
+/// The kernel's type information (BTF), which is required to load a control.
 pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// `TCP_CA_NAME_MAX`.
 pub(crate) const NAME_MAX: usize = 16;
-/// What loading takes (capabilities(7)).
+/// Privileges required for loading (capabilities(7)).
 const PRIVILEGE: &str =
     "loading a control into the kernel needs root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN";
 const CAPABILITIES: [&str; 3] = ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"];
 
-/// A control in the kernel, as long as this lives.
+/// A control in the kernel, for the lifetime of this value.
 #[derive(Debug)]
 pub struct Attached {
     name: String,
@@ -33,30 +33,31 @@ pub struct Attached {
     loader: &'static Loader,
 }
 
-// SAFETY: a link is a file descriptor and its owner's memory; the loader's functions are called from one thread at a time.
+// SAFETY: a link is a file descriptor and its owner's memory; the loader's functions are called
+// from one thread at a time.
 unsafe impl Send for Attached {}
-// SAFETY: behind a shared reference nothing of the link is used.
+// SAFETY: no part of the link is used through a shared reference.
 unsafe impl Sync for Attached {}
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // SAFETY: `attach` has made it, and this is the last use.
+        // SAFETY: `attach` created the link, and this is its last use.
         unsafe { (self.loader.detach)(self.link) }
     }
 }
 
 impl Attached {
-    /// The name that programs choose it by (`TCP_CONGESTION`).
+    /// The name by which programs select it (`TCP_CONGESTION`).
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Lets a file in a BPF file system hold it.
+    /// Pins it to a file in a BPF file system.
     fn pin(&mut self, path: &Path) -> Result<(), String> {
         let path = Octets::of(path.as_os_str().as_bytes());
         let pinned = told(|report| {
-            // SAFETY: `attach` has made the link; path and report are valid until the call returns.
+            // SAFETY: `attach` created the link; path and report are valid until the call returns.
             unsafe { (self.loader.pin)(self.link, path, report) }
         });
         match pinned.status {
@@ -66,7 +67,7 @@ impl Attached {
     }
 }
 
-/// What a call of the loader's tells.
+/// Result of a loader call.
 pub(crate) struct Told {
     pub status: Status,
     /// libbpf's messages.
@@ -75,18 +76,18 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Whether the kernel denies it without having looked at the program.
+    /// Whether the kernel denied it before it examined the program.
     pub fn is_denied(&self) -> bool {
         self.status == loader::DENIED && !self.said.contains(LOG)
     }
 
-    /// Why it is refused: the verifier's words, or the error's.
+    /// The reason of a rejection: the verifier's message, or the error's.
     pub fn reason(&self) -> String {
         shortened(&self.said).unwrap_or_else(|| system::words(&self.error))
     }
 }
 
-/// Calls a function of the loader and collects its output.
+/// Calls a loader function and collects its output.
 pub(crate) fn told(call: impl FnOnce(Report) -> Status) -> Told {
     let (mut said, mut error) = (Vec::new(), Vec::new());
     let mut hear = |piece: &[u8]| said.extend_from_slice(piece);
@@ -102,11 +103,12 @@ pub(crate) fn told(call: impl FnOnce(Report) -> Status) -> Told {
     }
 }
 
-/// Compiles a control, loads it and makes it known to the kernel. Raising `interrupt` ends the compiler.
+/// Compiles a control, loads it and registers it with the kernel. Raising `interrupt` ends the
+/// compiler.
 ///
 /// # Errors
-/// There is no clang, the file does not compile, the verifier refuses it, the privilege is missing, or a
-/// control of its name is there already.
+/// There is no clang, the file does not compile, the verifier rejects it, the privilege is missing,
+/// or a control of its name is already registered.
 pub fn attach(source: &Source, interrupt: &Interrupt) -> Result<Attached, Error> {
     check_machine()?;
     let object = compile::kernel(source, interrupt)?;
@@ -114,7 +116,7 @@ pub fn attach(source: &Source, interrupt: &Interrupt) -> Result<Attached, Error>
     attach_object(source, &object, &name)
 }
 
-/// Whether the kernel can take controls at all.
+/// Checks whether the kernel supports eBPF controls.
 pub(crate) fn check_machine() -> Result<(), Error> {
     if !Path::new(BTF).exists() {
         return Err(Error::System(format!(
@@ -124,7 +126,7 @@ pub(crate) fn check_machine() -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes a control that is compiled known to the kernel, by another name than its own if need be.
+/// Registers a compiled control with the kernel, under `name`.
 pub(crate) fn attach_object(source: &Source, object: &[u8], name: &str) -> Result<Attached, Error> {
     let name = name.to_owned();
     if available().contains(&name) {
@@ -161,7 +163,7 @@ fn without_control(source: &Source) -> Error {
     }
 }
 
-/// The name in the control's `struct tcp_congestion_ops`, wherever its own headers have it there.
+/// The name in the control's `struct tcp_congestion_ops`, at the offset given by its own headers.
 pub(crate) fn name_of(source: &Source, object: &[u8]) -> Result<String, Error> {
     let mut found = Vec::new();
     let mut take = |piece: &[u8]| found.extend_from_slice(piece);
@@ -188,11 +190,11 @@ pub(crate) fn name_of(source: &Source, object: &[u8]) -> Result<String, Error> {
     }
 }
 
-/// Where the verifier's words begin in libbpf's.
+/// The line of libbpf's output after which the verifier's log begins.
 const LOG: &str = "-- BEGIN PROG LOAD LOG --";
 
-/// Of the verifier's words the reason, which is the last of them, the instruction's line in the file, and
-/// the function that they are about.
+/// Extracts from the verifier's log the reason, which is its last message, the instruction's line
+/// in the file, and the function.
 fn shortened(said: &str) -> Option<String> {
     let Some((before, log)) = said.split_once(LOG) else {
         let lines: Vec<&str> = said
@@ -215,7 +217,7 @@ fn shortened(said: &str) -> Option<String> {
             && !line.starts_with("libbpf: ")
     };
     let reason = log.lines().map(str::trim).rfind(tells)?;
-    // Lines of the source are set off by a semicolon: `; text @ file:line`.
+    // Source lines have the form `; text @ file:line`.
     let place = log
         .lines()
         .rev()
@@ -228,13 +230,13 @@ fn shortened(said: &str) -> Option<String> {
     })
 }
 
-/// The congestion controls that the kernel has.
+/// The congestion controls available in the kernel.
 #[must_use]
 pub fn available() -> Vec<String> {
     words("/proc/sys/net/ipv4/tcp_available_congestion_control")
 }
 
-/// Those that any user may choose.
+/// The congestion controls that any user may select.
 #[must_use]
 pub fn allowed() -> Vec<String> {
     words("/proc/sys/net/ipv4/tcp_allowed_congestion_control")

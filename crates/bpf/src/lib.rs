@@ -1,13 +1,13 @@
 //! Congestion controls as eBPF programs: one file runs in the simulator and in the Linux kernel.
 //!
-//! A control is a C file in the style of the kernel's own examples, a `struct tcp_congestion_ops`
-//! and its functions. [`native`] compiles it with the system's compiler against headers of our own and
-//! runs it as a [`CongestionControl`](anabranch_congestion::CongestionControl); [`kernel`] compiles it
-//! with clang and gives it to the kernel, where any program can choose it.
+//! A control is a C file in the style of the kernel's own examples: a `struct tcp_congestion_ops`
+//! and its functions. [`native`] compiles it with the system's compiler against our headers and
+//! runs it as a [`CongestionControl`](anabranch_congestion::CongestionControl). [`kernel`] compiles
+//! it with clang and loads it into the kernel, where any program can select it.
 //!
-//! [`shipped`] lists those that come along, twins of the simulator's own controls.
+//! [`shipped`] lists the shipped controls, which are twins of the simulator's own controls.
 //!
-//! [`trace`] is another kind of program: one that tells what the kernel's TCP does.
+//! [`trace`] is a different kind of program, which traces the kernel's TCP.
 
 pub mod compile;
 mod error;

@@ -1,6 +1,7 @@
 //! The library that loads programs into the kernel (`crates/loader`), opened at its first use.
 //!
-//! The engine links neither libbpf nor its dependencies, libelf and zlib: one build serves every machine.
+//! The engine does not link libbpf or its dependencies, libelf and zlib: one build works on every
+//! machine.
 
 #[expect(dead_code, reason = "the library uses the other half")]
 mod abi;
@@ -16,10 +17,10 @@ pub use abi::{DENIED, DONE, Loader, NO_CONTROL, Octets, PLACE, Report, Sink, Sta
 
 use crate::{Error, privilege::BUILD};
 
-/// Its name in the Python package, and in cargo's folder.
+/// Names of the library: in the Python package, and in cargo's folder.
 const NAMES: [&str; 2] = ["_loader.so", "libanabranch_loader.so"];
 
-// SAFETY: the table is a constant of the library's.
+// SAFETY: the table is a constant of the library.
 unsafe impl Send for Loader {}
 // SAFETY: as above.
 unsafe impl Sync for Loader {}
@@ -27,7 +28,7 @@ unsafe impl Sync for Loader {}
 /// The loader's functions.
 ///
 /// # Errors
-/// The library is not there, or of another version of the engine.
+/// The library is missing, or belongs to another version of the engine.
 pub fn loader() -> Result<&'static Loader, Error> {
     static OPENED: OnceLock<Result<&'static Loader, Error>> = OnceLock::new();
     let opened = OPENED.get_or_init(|| match own_file().as_deref().and_then(beside) {
@@ -48,7 +49,7 @@ fn open(path: &Path) -> Result<&'static Loader, Error> {
     let library = unsafe { libloading::Library::new(path) }.map_err(|error| unable(&error))?;
     // Never unloaded: links and traces call into it when they are dropped.
     let library: &'static libloading::Library = Box::leak(Box::new(library));
-    // SAFETY: the symbol is a `Loader`, of which any version begins with its number.
+    // SAFETY: the symbol is a `Loader`; every version of it begins with the version number.
     let table: *const Loader = *unsafe { library.get::<*const Loader>(b"ANABRANCH_LOADER") }
         .map_err(|error| unable(&error))?;
     // SAFETY: as above.
@@ -59,11 +60,12 @@ fn open(path: &Path) -> Result<&'static Loader, Error> {
             abi::VERSION
         )));
     }
-    // SAFETY: the table is of this version, and the library stays.
+    // SAFETY: the table is of this version, and the library is never unloaded.
     Ok(unsafe { &*table })
 }
 
-/// The library in the folder of `own`, or for tests in the profile's folder above `deps`.
+/// The library in the folder of `own`, or in its parent for tests (the profile's folder above
+/// `deps`).
 fn beside(own: &Path) -> Option<PathBuf> {
     let folder = own.parent()?;
     [Some(folder), folder.parent()]
@@ -73,7 +75,7 @@ fn beside(own: &Path) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The program or library that this code is in, by the address of this function (proc(5)).
+/// The program or library that contains this code, found by the address of this function (proc(5)).
 fn own_file() -> Option<PathBuf> {
     let own = own_file as fn() -> Option<PathBuf> as usize;
     let maps = fs::read("/proc/self/maps").ok()?;
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_lies_beside_the_engine_or_above_the_tests() {
+    fn the_library_is_found_beside_the_engine_or_above_the_tests() {
         let folder = tempfile::tempdir().expect("a folder");
         let deps = folder.path().join("deps");
         fs::create_dir(&deps).expect("a folder");
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_library_is_refused_with_what_to_do() {
+    fn a_file_that_is_no_library_is_rejected_with_advice() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("_loader.so");
         fs::write(&path, "not a library").expect("a file");

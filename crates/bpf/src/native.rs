@@ -1,21 +1,21 @@
-//! A control's file in the simulator: compiled by the system's `cc`, loaded into this process, called
-//! as the kernel calls it.
+//! A control's file in the simulator: compiled by the system's `cc`, loaded into this process, and
+//! called as by the kernel.
 //!
-//! What runs is native code of whoever wrote the file. It is as trusted as a program.
+//! The file runs as native code, with the trust of any program.
 //!
 //! # Differs from the kernel
-//! - The simulator's endpoint decides what is lost, when a recovery begins and ends and when a
-//!   window may grow; its stack profile stands for the kernel's habits.
-//! - During a recovery snd_cwnd is what the reduction left: proportional rate reduction is the
-//!   endpoint's and does not show in it.
-//! - Octets become packets of a full segment each, a remainder carried over to the next
-//!   acknowledgment; the kernel counts the packets, full or not.
-//! - `max_packets_out` is zero: whether the window was used is the endpoint's to say.
+//! - The simulator's endpoint decides about losses, about the start and end of a recovery and about
+//!   the growth of a window; its stack profile replaces the kernel's behaviour.
+//! - During a recovery snd_cwnd is the reduced window: proportional rate reduction belongs to the
+//!   endpoint and does not show in it.
+//! - Octets are counted as packets of a full segment each, with the remainder carried over to the
+//!   next acknowledgment; the kernel counts the packets, full or not.
+//! - `max_packets_out` is zero: the endpoint decides whether the window was used.
 //! - A control that sets no pacing rate leaves pacing to the stack.
 //!
 //! # Not implemented
 //! - `min_tso_segs`, `sndbuf_expand` and `get_info` are never called.
-//! - Maps, variables of the file's own, and helpers other than the time.
+//! - Maps, variables of the file, and helpers other than the time.
 
 mod abi;
 mod adapter;
@@ -29,10 +29,11 @@ use anabranch_core::interrupt::Interrupt;
 use self::adapter::Adapter;
 use crate::{Error, Source};
 
-/// Makes the controls of connections from a file, which is compiled now. Raising `interrupt` ends the compiler.
+/// Compiles a file, and returns a factory of its controls for connections. Raising `interrupt` ends
+/// the compiler.
 ///
 /// # Errors
-/// The file does not compile, is no control, or uses what the simulator does not have.
+/// The file does not compile, is not a control, or uses features that the simulator lacks.
 pub fn factory(source: &Source, interrupt: &Interrupt) -> Result<cc::Factory, Error> {
     if !cfg!(all(target_os = "linux", target_pointer_width = "64")) {
         return Err(Error::System(

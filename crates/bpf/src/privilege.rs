@@ -1,4 +1,4 @@
-//! What this process may do, and what would let it do more: advice that is true where it is given.
+//! The privileges of this process, and advice on missing ones that fits its environment.
 
 use std::{fs, sync::OnceLock};
 
@@ -14,30 +14,30 @@ const CAPABILITIES: [(&str, u32); 5] = [
 /// The privileges of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Privileges {
-    /// The user that it is for the machine, or for the user namespace around its own.
+    /// The user ID outside the process's user namespace.
     pub user: u32,
-    /// It is in a user namespace of its own (user_namespaces(7)).
+    /// The process is in a separate user namespace (user_namespaces(7)).
     pub is_in_user_namespace: bool,
-    /// Its effective capabilities, a bit each.
+    /// Effective capabilities, one bit each.
     pub capabilities: u64,
 }
 
 impl Privileges {
-    /// Those of this process.
+    /// The privileges of this process.
     #[must_use]
     pub fn own() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self::of(&read("/proc/self/status"), &read("/proc/self/uid_map"))
     }
 
-    /// As `/proc/PID/status` and `/proc/PID/uid_map` have them.
+    /// The privileges in `/proc/PID/status` and `/proc/PID/uid_map`.
     #[must_use]
     pub fn of(status: &str, uid_map: &str) -> Self {
         let field = |name: &str| {
             let mut lines = status.lines();
             lines.find_map(|line| line.strip_prefix(name)?.split_whitespace().nth(1))
         };
-        // Real, effective, …; the kernel tells them as this namespace has them.
+        // Real, effective, …; as seen in this namespace.
         let user = field("Uid:").and_then(|user| user.parse().ok());
         let user: u32 = user.unwrap_or(u32::MAX);
         let capabilities = status
@@ -64,15 +64,15 @@ impl Privileges {
         }
     }
 
-    /// Whether it has a capability.
+    /// Whether the process has a capability.
     #[must_use]
     pub fn has(&self, capability: &str) -> bool {
         let number = CAPABILITIES.iter().find(|(name, _)| *name == capability);
         number.is_some_and(|(_, number)| self.capabilities & (1 << number) != 0)
     }
 
-    /// What would let it do what the kernel has refused, which takes these capabilities; `everywhere`: those of a user namespace
-    /// are enough.
+    /// Advice for an operation that the kernel has denied and that needs these capabilities.
+    /// `everywhere`: the capabilities of a user namespace are sufficient.
     #[must_use]
     pub fn advice(&self, needed: &[&str], everywhere: bool) -> String {
         if self.user != 0 {
@@ -102,7 +102,8 @@ impl Privileges {
         )
     }
 
-    /// The same for a process that has moved into a user namespace to make hosts: it has to do without the move.
+    /// Advice for a process that has moved into a user namespace to create hosts: the operation
+    /// requires that it does not move.
     fn advice_to_stay(&self, needed: &[&str]) -> String {
         let more = needed.iter().filter(|one| !HOSTS.contains(one));
         let all: Vec<&str> = HOSTS.iter().chain(more).copied().collect();
@@ -110,18 +111,18 @@ impl Privileges {
     }
 }
 
-/// What this process was before it moved into a user namespace of its own.
+/// The privileges of this process before it moved into a user namespace.
 static OUTSIDE: OnceLock<Privileges> = OnceLock::new();
 
-/// What it takes to make hosts without such a move.
+/// Capabilities required to create hosts without such a move.
 const HOSTS: [&str; 2] = ["CAP_SYS_ADMIN", "CAP_NET_ADMIN"];
 
-/// This process is about to move into a user namespace of its own: [`advice`] is about what it was before.
+/// Records the privileges before this process moves into a user namespace, for [`advice`].
 pub fn about_to_move() {
     OUTSIDE.get_or_init(Privileges::own);
 }
 
-/// The same of this process, for what takes these capabilities outside of user namespaces.
+/// Advice for this process, for an operation that needs these capabilities outside user namespaces.
 #[must_use]
 pub fn advice(needed: &[&str]) -> String {
     match OUTSIDE.get() {
@@ -130,7 +131,7 @@ pub fn advice(needed: &[&str]) -> String {
     }
 }
 
-/// What to do where a build cannot load BPF programs.
+/// Advice for a build that cannot load BPF programs.
 pub const BUILD: &str =
     "a checkout has it where clang, libelf-dev and zlib1g-dev (Debian's names) are installed";
 
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_names_what_is_missing() {
+    fn advice_names_the_missing_privilege() {
         let needed = ["CAP_SYS_ADMIN", "CAP_NET_ADMIN"];
         let all = "000001ffffffffff";
         for (status, map, everywhere, expected) in [
@@ -155,7 +156,7 @@ mod tests {
                 false,
                 "run as root",
             ),
-            // Root of a namespace of its own is somebody else outside.
+            // Root in a separate namespace is another user outside.
             (status(0, all), "0 1000 1\n", false, "run as root"),
             (
                 status(0, all),
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_moved_by_himself_lacks_capabilities() {
+    fn a_process_that_moved_into_a_namespace_lacks_capabilities() {
         let outside = Privileges::of(&status(0, "000001ffffdfefff"), WHOLE);
         assert!(!outside.has("CAP_SYS_ADMIN") && !outside.has("CAP_NET_ADMIN"));
         let advice = outside.advice_to_stay(&["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"]);

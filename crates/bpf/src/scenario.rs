@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use crate::{Source, native, shipped};
 
-/// Makes controls from what stands beside `kind = "bpf"`: `file`, a path beside the scenario's own file
-/// in `folder`, which `files` reads, or `name`, a control that ships. Raising `interrupt` ends the compiler.
+/// Creates controls from the parameters beside `kind = "bpf"`: `file`, a path relative to the
+/// scenario's `folder`, which `files` reads, or `name`, a shipped control. Raising `interrupt` ends
+/// the compiler.
 ///
 /// For `Extensions::congestion_control` of the crate `anabranch-scenario`.
 pub fn extension(
@@ -42,14 +43,14 @@ pub fn schema() -> Value {
             "name": { "enum": names, "description": "One that ships, instead of a file." },
         },
         "required": ["kind"],
-        // `kind`, and one of the others.
+        // `kind`, and one other key.
         "minProperties": 2,
         "maxProperties": 2,
         "additionalProperties": false,
     })
 }
 
-/// What `anabranch_engine::catalog` has of the controls that are built in, of `bpf`.
+/// The entry of `bpf` in the form that `anabranch_engine::catalog` has for built-in controls.
 #[must_use]
 pub fn entry() -> Value {
     let schema = schema();
@@ -82,10 +83,11 @@ pub fn entry() -> Value {
 
 const EXPECTED: &str = "write `file = \"my.bpf.c\"`, or `name = \"reno\"` for a control that ships";
 
-/// What stands beside `kind = "bpf"`: a control that ships, or a file beside the scenario's own in `folder`.
+/// The control of the parameters beside `kind = "bpf"`: a shipped one, or a file relative to the
+/// scenario's `folder`.
 ///
 /// # Errors
-/// There is neither, or both; the message has what was expected after a `"; "`.
+/// There is neither, or both; the message contains the expected form after a `"; "`.
 pub fn source_of(params: &Value, folder: &Path, files: &Files) -> Result<Source, String> {
     let mut found = None;
     for (key, value) in params.as_object().into_iter().flatten() {

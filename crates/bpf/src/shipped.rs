@@ -1,12 +1,12 @@
-//! The controls that come along, and the headers that files are compiled against, as text in the
-//! program: an installed one needs no checkout.
+//! The shipped controls, and the headers that files are compiled against, as text in the program:
+//! an installed program needs no checkout.
 
-/// A control that comes along.
+/// A shipped control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shipped {
-    /// Its name here, the same as the simulator's control that it is a twin of.
+    /// Name, which is that of the twin in the simulator.
     pub name: &'static str,
-    /// Its name in the kernel, at most 15 characters.
+    /// Name in the kernel, at most 15 characters.
     pub kernel_name: &'static str,
     /// The C file.
     pub text: &'static str,
@@ -14,7 +14,7 @@ pub struct Shipped {
 
 macro_rules! shipped {
     ($($name:literal as $kernel_name:literal,)*) => {
-        /// All of them.
+        /// All shipped controls.
         pub const ALL: &[Shipped] = &[$(Shipped {
             name: $name,
             kernel_name: $kernel_name,
@@ -32,13 +32,13 @@ shipped! {
     "bic" as "ab_bic",
 }
 
-/// By its name.
+/// The shipped control of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Shipped> {
     ALL.iter().find(|shipped| shipped.name == name)
 }
 
-/// Their names, for a message.
+/// Names of all shipped controls, for a message.
 pub(crate) fn names() -> String {
     let names: Vec<String> = ALL.iter().map(|one| format!("`{}`", one.name)).collect();
     names.join(", ")
@@ -50,7 +50,8 @@ macro_rules! headers {
     };
 }
 
-/// What files are compiled against, by the path that they include it by, and what a native one is linked with.
+/// Headers that files are compiled against, by their include path, and the shim that is linked with
+/// a native control.
 pub(crate) const HEADERS: &[(&str, &str)] = headers! {
     "vmlinux.h",
     "bpf/bpf_helpers.h",

@@ -9,22 +9,22 @@ use crate::{Error, shipped};
 /// The largest C file of a control, in bytes: 4 MiB.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// A control's C file, shipped or a user's.
+/// A control's C file, shipped or supplied by a user.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
-    /// As messages name it.
+    /// Name in messages.
     pub name: String,
-    /// Its text.
+    /// Text of the file.
     pub text: String,
-    /// Where files are that it includes by `"…"`; none for a shipped one.
+    /// Folder of the files that it includes with `"…"`; `None` for a shipped control.
     pub folder: Option<PathBuf>,
 }
 
 impl Source {
-    /// A control that ships, by name.
+    /// A shipped control, by name.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no control of that name.
     pub fn shipped(name: &str) -> Result<Self, Error> {
         let shipped = shipped::find(name).ok_or_else(|| Error::Unknown {
             name: name.to_owned(),
@@ -39,7 +39,7 @@ impl Source {
     /// A user's file.
     ///
     /// # Errors
-    /// It cannot be read, or is no text.
+    /// The file cannot be read, or is not text.
     pub fn file(path: &Path, files: &Files) -> Result<Self, Error> {
         let unreadable = |reason: String| Error::Unreadable {
             file: path.display().to_string(),

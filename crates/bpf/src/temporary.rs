@@ -1,9 +1,9 @@
-//! Controls that are in the kernel as long as a run uses them, under a name of this process's own.
+//! Controls that are in the kernel while a run uses them, under a name specific to this process.
 //!
-//! A control's name is the whole machine's, and there is one of each. So that two programs can each have
-//! their own copy of a file, and neither takes the other's away, the copy's name ends in the number of
-//! the process. Runs of one process share it. What holds it is a file descriptor: however the process
-//! ends, the kernel drops the control with it, and nothing is pinned anywhere.
+//! A control's name is valid for the whole machine, and is unique. The name of a copy ends in the
+//! number of the process, so that two programs can each load a copy of a file, and neither removes
+//! the other's. Runs of one process share the copy. A file descriptor holds it: the kernel removes
+//! the control when the process ends in any way, and nothing is pinned.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use anabranch_core::interrupt::Interrupt;
 
 use crate::{Error, Source, compile, kernel};
 
-/// A control in the kernel, as long as this lives.
+/// A control in the kernel, for the lifetime of this value.
 #[derive(Debug)]
 pub struct Temporary {
     name: String,
@@ -22,24 +22,25 @@ pub struct Temporary {
 }
 
 impl Temporary {
-    /// What sockets of this machine choose it by (`TCP_CONGESTION`).
+    /// The name by which sockets of this machine select it (`TCP_CONGESTION`).
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// Compiles a control and makes it known to the kernel, or shares what this process has loaded already. Raising `interrupt`
-/// ends the compiler.
+/// Compiles a control and registers it with the kernel, or shares the copy that this process has
+/// already loaded. Raising `interrupt` ends the compiler.
 ///
 /// # Errors
-/// As of `kernel::attach`; a name that is taken is no reason.
+/// Those of `kernel::attach`, except a name already in use.
 pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Arc<Temporary>, Error> {
     static LOADED: Mutex<BTreeMap<Source, Weak<Temporary>>> = Mutex::new(BTreeMap::new());
-    // Compiling takes longer than many a run. What a file includes may change; what ships does not.
+    // Compilation takes longer than many runs. Included files of a user may change; a shipped
+    // control does not.
     static COMPILED: Mutex<BTreeMap<Source, Vec<u8>>> = Mutex::new(BTreeMap::new());
 
-    // Held until it is loaded: two runs that begin at once want one copy.
+    // Held until the control is loaded, so that two runs that begin together share one copy.
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(there) = loaded.get(source).and_then(Weak::upgrade) {
         return Ok(there);
@@ -58,7 +59,8 @@ pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Arc<Temporary>, Er
     let attached = loop {
         let name = name_here(&own, std::process::id(), attempt);
         match kernel::attach_object(source, &object, &name) {
-            // Of another file of ours, or of a process that has this number in another container.
+            // The name belongs to another file of this process, or to a process with this number in
+            // another container.
             Err(_) if kernel::available().contains(&name) && attempt + 1 < ATTEMPTS => attempt += 1,
             other => break other?,
         }
@@ -72,14 +74,14 @@ pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Arc<Temporary>, Er
     Ok(made)
 }
 
-/// Names that are tried.
+/// Number of names that are tried.
 const ATTEMPTS: u32 = 12;
 
-/// A name for a process's own copy of a control: as much of its own as fits, `_`, and five characters of
-/// process and attempt.
+/// The name of a process's copy of a control: the start of the control's name, `_`, and five
+/// characters for process and attempt.
 fn name_here(own: &str, process: u32, attempt: u32) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-    /// Linux numbers processes below 2²²; a dozen times as many fit into five digits of 36.
+    /// Linux numbers processes below 2²²; five digits of base 36 hold twelve times as many.
     const PROCESSES: u32 = 1 << 22;
     const PLACES: usize = 5;
     let mut rest = (process % PROCESSES) + attempt * PROCESSES;
@@ -89,7 +91,7 @@ fn name_here(own: &str, process: u32, attempt: u32) -> String {
         rest /= 36;
     }
     let room = crate::kernel::NAME_MAX - 1 - PLACES - 1;
-    // A control's name is checked to be ASCII.
+    // A control's name is ASCII, as checked before.
     let kept = own.get(..room.min(own.len())).unwrap_or(own);
     format!("{kept}_{}", String::from_utf8_lossy(&suffix))
 }

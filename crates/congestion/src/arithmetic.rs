@@ -1,4 +1,4 @@
-//! Whose arithmetic the window-based controls follow where their parameters leave it to the stack.
+//! Arithmetic of the window-based controls, for parameters that are left to the stack.
 
 use anabranch_core::units::Duration;
 use schemars::JsonSchema;
@@ -9,25 +9,27 @@ use super::{
     params::{Form, RenoFriendly, Share, WindowCount},
 };
 
-/// In what windows are counted, and how CUBIC computes its function.
+/// The unit of windows, and how CUBIC evaluates its function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Arithmetic {
     /// Windows in octets, CUBIC as in RFC 9438.
     #[serde(rename = "rfc")]
     Rfc,
-    /// Windows in whole segments; CUBIC as published (Ha, Rhee and Xu 2008, Algorithm 1) with the Reno-friendly region of RFC
-    /// 8312, its function looked up every 32nd of a second while the window stands.
+    /// Windows in whole segments; CUBIC as published (Ha, Rhee and Xu 2008, Algorithm 1) with the
+    /// Reno-friendly region of RFC 8312. CUBIC evaluates its function every 1/32 s while the window
+    /// is unchanged.
     #[serde(rename = "linux-2.6")]
     Linux26,
-    /// As `linux-2.6`; besides, CUBIC grows by one segment for twenty acknowledged at least until the first loss, counts
-    /// acknowledged segments anew after a reduction, and keeps the `W_max` of a spurious reduction. Vegas, Westwood+ and BIC
-    /// have the form of Linux's modules.
+    /// Same as `linux-2.6`, with three changes to CUBIC: until the first loss it grows by at least
+    /// one segment for every twenty acknowledged, it resets its count of acknowledged segments
+    /// after a reduction, and it keeps the `W_max` of a spurious reduction. Vegas, Westwood+ and
+    /// BIC have the form of Linux's modules.
     #[serde(rename = "linux")]
     Linux,
 }
 
 impl Arithmetic {
-    /// `habits` with this arithmetic.
+    /// Returns `habits` with this arithmetic.
     #[must_use]
     pub const fn in_habits(self, habits: StackHabits) -> StackHabits {
         match self {
@@ -44,7 +46,8 @@ impl Arithmetic {
             Self::Linux26 => StackHabits {
                 window_count: WindowCount::Segments,
                 reno_friendly: RenoFriendly::Rfc8312,
-                // At a round-trip time of 10 ms a small window stands for three to five of them, then grows by two.
+                // At a round-trip time of 10 ms a small window is constant for three to five round
+                // trips, then grows by two segments.
                 cubic_interval: Duration::from_micros(31_250),
                 ..Self::Rfc.in_habits(habits)
             },

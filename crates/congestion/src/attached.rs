@@ -1,4 +1,4 @@
-//! A control at work for a connection, which asks for the window more often than the window changes.
+//! A control attached to a connection, which reads the window more often than it changes.
 
 use anabranch_core::units::{Bytes, Instant, Rate};
 
@@ -7,7 +7,8 @@ use super::{
     TimerLoss, Unvalidated, Wants,
 };
 
-/// A [`Control`] with its window and its timer as of the last event: a control changes by events alone.
+/// A [`Control`] with its window and timer cached after each event; a control changes only by
+/// events.
 #[derive(Debug)]
 pub struct Attached {
     cwnd: Bytes,
@@ -35,7 +36,7 @@ impl Attached {
         &self.control
     }
 
-    /// As [`CongestionControl::timer`]; [`Instant::NEVER`] for none.
+    /// Same as [`CongestionControl::timer`], with [`Instant::NEVER`] for none.
     #[must_use]
     #[inline]
     pub const fn deadline(&self) -> Instant {

@@ -1,38 +1,41 @@
-//! BBR, version 1: sends at the bandwidth that it measures and keeps about twice the
-//! bandwidth-delay product in flight, whatever is lost or marked.
+//! BBR, version 1: sends at the measured bandwidth and keeps about twice the bandwidth-delay
+//! product in flight, independent of losses and marks.
 //!
 //! Cardwell, Cheng, Gunn, Yeganeh and Jacobson, "BBR: Congestion-based congestion control", ACM
 //! Queue 14 (2016) and CACM 60 (2017); draft-cardwell-iccrg-bbr-congestion-control-00. The model of
 //! the path is the largest delivery rate of the last ten round trips (BtlBw) and the smallest
 //! round-trip time of the last ten seconds (RTprop). *Startup* doubles the rate every round trip
-//! until the bandwidth stops growing, *Drain* takes away the queue that this has made, *ProbeBW*
-//! runs a cycle of eight phases (a quarter more, a quarter less, six at the bandwidth), and
-//! *ProbeRTT* empties the pipe for 200 ms when the smallest round-trip time has grown old. In the
-//! first round trip of a recovery what leaves is what arrives (packet conservation).
+//! until the bandwidth stops growing. *Drain* empties the resulting queue. *ProbeBW* runs a cycle
+//! of eight phases (a quarter more, a quarter less, six at the bandwidth). *ProbeRTT* empties the
+//! pipe for 200 ms when the smallest round-trip time is old. In the first round trip of a recovery,
+//! as much data is sent as is delivered (packet conservation).
 //!
 //! # Differs from draft 00
-//! - Two additions of draft 02 that Linux has too: the rate stays one percent below the bandwidth,
-//!   and the window has room for aggregated ACKs (`pacing_margin`, `extra_acked_gain`).
-//! - The phase in which ProbeBW begins comes from the time at which it begins, not from a generator
-//!   of random numbers.
+//! - It includes two additions of draft 02, which Linux also has: the rate is one percent below the
+//!   bandwidth, and the window has room for aggregated ACKs (`pacing_margin`, `extra_acked_gain`).
+//! - The first phase of ProbeBW is derived from the time at which it begins, not from a random
+//!   number generator.
 //!
 //! # As in Linux
-//! Measured with `scenarios/live/bbr-deep.toml` and `--trace acks`, where RTprop is the handshake's 40.21 ms and a
-//! bandwidth-delay product 67.1 packets:
-//! - What is to be in flight is rounded up to pairs of packets: the phase that drains ended with 74 in flight, where one
-//!   product and three bursts are 73.1.
-//! - A burst that is more than two packets is as many as leave whole in a 1,024th of a second: a bandwidth of 0.92 packets a millisecond in
-//!   Startup and 40.2 ms make a window of 114, with bursts of two; three bursts of a millisecond, 2.6 packets each, would make 116 (captures of
+//! Measured with `scenarios/live/bbr-deep.toml` and `--trace acks`, where RTprop is the handshake's
+//! 40.21 ms and a bandwidth-delay product is 67.1 packets:
+//! - The target for data in flight is rounded up to pairs of packets: the phase that drains ended
+//!   with 74 in flight, while one product and three bursts are 73.1.
+//! - A burst of more than two packets is the number of whole packets in 1/1024 s. At a bandwidth of
+//!   0.92 packets per millisecond in Startup and 40.2 ms the window is 114, with bursts of two;
+//!   three bursts of a millisecond, 2.6 packets each, would make it 116 (captures of
 //!   `scenarios/live/bbr-beside-cubic.toml`).
-//! - Where ProbeBW asks whether it has found more to put in flight, the burst that is about to leave counts: with 92 asked
-//!   for, its first phase ended at an acknowledgment that found 90 in 23 of 26 cycles, and 92 in three.
-//! - A recovery that begins with the acknowledgment that ends another one goes on with it: the window is neither given back nor
-//!   reduced. In `scenarios/live/lossy-bbr.toml` it was 178 packets before and after one of these, with 91 in flight, and grew from
-//!   141 to 142 in another; where a recovery began from any other state it was 85 to 115, what was in flight.
+//! - The burst that is about to be sent counts when ProbeBW checks whether its target is in flight.
+//!   With a target of 92, its first phase ended at an acknowledgment with 90 in flight in 23 of 26
+//!   cycles, and with 92 in three.
+//! - A recovery that begins with the acknowledgment that ends another continues that recovery: the
+//!   window is neither restored nor reduced. In `scenarios/live/lossy-bbr.toml` it was 178 packets
+//!   before and after one of these, with 91 in flight, and grew from 141 to 142 in another. If a
+//!   recovery began from any other state it was 85 to 115, the number in flight.
 //!
 //! # Differs from Linux
-//! - The maximum filters are exact; Linux keeps the three best values.
-//! - RTTs of delayed ACKs may renew an expired RTprop, too.
+//! - The maximum filters are exact; Linux stores the three best values.
+//! - RTTs of delayed ACKs may also renew an expired RTprop.
 //!
 //! # Not implemented
 //! - Detection of policers (long-term bandwidth sampling).
@@ -78,7 +81,7 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// BBR at work. Boxed: it is large, and every endpoint has room for the largest control.
+/// State of BBR. Boxed, because it is large and every endpoint has room for the largest control.
 #[derive(Debug)]
 pub struct Bbr(Box<Model>);
 
@@ -91,28 +94,29 @@ struct Model {
     mode: Mode,
     /// BtlBw
     btl_bw: MaxFilter,
-    /// RTprop; none before the first sample.
+    /// RTprop; `None` before the first sample.
     rt_prop: Option<Duration>,
     rt_prop_stamp: Instant,
-    /// Round trips by the count of what was delivered (draft 00 §4.1.1.3).
+    /// Round trips by the count of delivered data (draft 00 §4.1.1.3).
     round_count: u64,
     next_round_delivered: f64,
     delivered: f64,
-    /// Samples of what was sent before so much was delivered are lower bounds (ProbeRTT).
+    /// Samples of data sent before this much was delivered are lower bounds (ProbeRTT).
     app_limited_until: f64,
-    /// The largest bandwidth when it last grew, and round trips since.
+    /// The largest bandwidth when it last grew, and the number of round trips since.
     full_bw: f64,
     full_bw_count: u32,
     filled_pipe: bool,
     pacing_rate: f64,
-    /// An RTT has been seen, and the initial rate was set from it.
+    /// The initial rate was set from a measured RTT.
     rate_from_rtt: bool,
     cwnd: f64,
     prior_cwnd: f64,
     repair: Repair,
-    /// A recovery that the acknowledgment at hand has ended, and the window then.
+    /// The recovery that the current acknowledgment has ended, and its window.
     ended: Option<(Repair, f64)>,
-    /// Where the round trip of packet conservation, or the timeout's outstanding data, ends.
+    /// The delivered count at which the round trip of packet conservation ends, or at which the
+    /// data outstanding at a timeout is delivered.
     repair_delivered: f64,
     idle_restart: bool,
     extra: ExtraAcked,
@@ -232,7 +236,7 @@ impl CongestionControl for Bbr {
         self.0.cwnd = self.0.smss;
     }
     fn on_idle(&mut self, _event: &Idle) {
-        // Draft 00 §4.3.4.4: at the bandwidth at once, without looking for more.
+        // Draft 00 §4.3.4.4: resumes at the bandwidth, without probing for more.
         let model = &mut *self.0;
         model.idle_restart = true;
         let bw = model.btl_bw.max();

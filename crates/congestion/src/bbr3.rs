@@ -1,51 +1,51 @@
-//! BBR, version 3: sends at the bandwidth that it measures, keeps as much in flight as a model of
-//! the path allows, and lets losses bound both.
+//! BBR, version 3: sends at the measured bandwidth, keeps as much data in flight as a model of the
+//! path allows, and bounds both by losses.
 //!
 //! draft-ietf-ccwg-bbr-06 (July 2026; work in progress). The model has a long and a short term.
 //! *Long*: the largest delivery rate of the last two cycles (`max_bw`), the smallest round-trip
-//! time of the last ten seconds (`min_rtt`), and the volume in flight beyond which too much was
-//! lost when it was last tried (`inflight_longterm`). *Short*: what losses since the last probe
-//! have left (`bw_shortterm`, `inflight_shortterm`).
+//! time of the last ten seconds (`min_rtt`), and the volume in flight above which the last probe
+//! lost too much (`inflight_longterm`). *Short*: the bounds that result from losses since the last
+//! probe (`bw_shortterm`, `inflight_shortterm`).
 //!
 //! - **Startup** doubles the rate every round trip until the delivery rate stops growing, or until
-//!   more than 2 % of a round trip's data is lost in six places; **Drain** takes the queue away.
-//! - **ProbeBW** runs a cycle: *DOWN* at 90 % until the queue is gone, *CRUISE* at the bandwidth with
-//!   15 % of `inflight_longterm` left to others, *REFILL* for a round trip without the short-term
-//!   bounds, *UP* at 125 % until the rate no longer grows or more than 2 % is lost. Probes are two to
-//!   three seconds apart, or 62 to 63 round trips, or as many as the window has segments, whichever
-//!   is least.
-//! - **ProbeRTT** halves what is in flight for 200 ms when the round-trip time has had no new minimum
-//!   for five seconds.
+//!   more than 2 % of a round trip's data is lost in six places; **Drain** empties the queue.
+//! - **ProbeBW** runs a cycle: *DOWN* at 90 % until the queue is empty, *CRUISE* at the bandwidth
+//!   with 15 % of `inflight_longterm` left to other flows, *REFILL* for a round trip without the
+//!   short-term bounds, *UP* at 125 % until the rate no longer grows or more than 2 % is lost. The
+//!   interval between probes is two to three seconds, 62 to 63 round trips, or as many round trips
+//!   as the window has segments, whichever is least.
+//! - **ProbeRTT** halves the data in flight for 200 ms if the round-trip time has had no new
+//!   minimum for five seconds.
 //!
-//! After a probe that lost too much the next one only touches the bound, and a full one follows at
-//! once if that does no harm (precautionary probing, §5.3.3.6). Reductions that prove spurious are
-//! taken back with the state that they ended (§5.5.11).
+//! After a probe that lost too much, the next one goes only up to the bound; a full probe follows
+//! at once if that one does no harm (precautionary probing, §5.3.3.6). A spurious reduction is
+//! undone together with the change of state that it caused (§5.5.11).
 //!
 //! Version 1 is [`bbr`](super::bbr).
 //!
 //! # Differs from draft 06
-//! - The random parts of the wait come from the time and the data delivered so far, not from a
-//!   generator, so that a run can be repeated.
-//! - A mark (Congestion Experienced) is answered like a loss on a connection without SACK: it ends
-//!   Startup or the probe under way, or enters the short-term model. §3.7 asks for an answer and
-//!   leaves open which.
-//! - A timeout leaves a window of one segment, also where the draft's `C.inflight + 1` is more
-//!   because RACK has not taken all for lost.
-//! - An acknowledgment whose sample spans less than the smallest round-trip time counts for neither
-//!   round trips nor deliveries; the draft drops its rate only.
-//! - What a spurious recovery takes back is noted when the recovery begins. The draft notes it anew
-//!   with the first loss of every round trip (NoteLoss), when it may be reduced already.
-//! - The window to return to is noted before ProbeRTT is entered, not after.
+//! - The random parts of the wait are derived from the time and the data delivered so far, not from
+//!   a generator, so that a run is reproducible.
+//! - A mark (Congestion Experienced) counts as a loss on a connection without SACK: it ends Startup
+//!   or the current probe, or enters the short-term model. §3.7 requires a response and does not
+//!   specify it.
+//! - A timeout reduces the window to one segment, even if the draft's `C.inflight + 1` is more
+//!   because RACK has not marked all data lost.
+//! - An acknowledgment whose sample spans less than the smallest round-trip time counts neither for
+//!   round trips nor for deliveries; the draft drops only its rate.
+//! - The state that a spurious recovery restores is saved when the recovery begins. The draft saves
+//!   it again with the first loss of every round trip (NoteLoss), when it may already be reduced.
+//! - The window to be restored after ProbeRTT is saved before ProbeRTT is entered, not after.
 //! - `inflight_longterm` is never below `min_window` when Startup ends by losses.
 //!
 //! # Differs from Linux
-//! - Mainline Linux has version 1 only. The authors' branch has constants and an answer to ECN of its
-//!   own, which this does not follow.
+//! - Mainline Linux has only version 1. The authors' branch has its own constants and response to
+//!   ECN, which this control does not follow.
 //!
 //! # Not implemented
-//! - Offload: `send_quantum` sets the least window (three quanta, §5.5.8.1); how data leaves in
-//!   bursts is the stack's matter (`pacing_burst`).
-//! - Asking the receiver for more or fewer acknowledgments (§4.1.3.3).
+//! - Offload: `send_quantum` determines the smallest window (three quanta, §5.5.8.1); the stack
+//!   determines the size of bursts (`pacing_burst`).
+//! - Requests to the receiver for more or fewer acknowledgments (§4.1.3.3).
 
 mod congestion;
 mod control;
@@ -93,18 +93,18 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// A loss recovery under way.
+/// The current loss recovery.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Repair {
     /// None.
     No,
-    /// Fast recovery: what was delivered when it began, and whether the model has been told.
+    /// Fast recovery: the amount delivered when it began, and whether the model has noted its loss.
     Fast { began: f64, noted: bool },
-    /// After a timeout, until so much is delivered: all that was out then.
+    /// After a timeout, until this much is delivered: all data outstanding at the timeout.
     Timeout { until: f64 },
 }
 
-/// BBRv3 at work. Boxed: it is large, and every endpoint has room for the largest control.
+/// State of BBRv3. Boxed, because it is large and every endpoint has room for the largest control.
 #[derive(Debug)]
 pub struct Bbr3(Box<Model>);
 
@@ -117,36 +117,36 @@ struct Model {
     state: State,
     /// BBR.max_bw
     max_bw: MaxFilter,
-    /// BBR.min_rtt and BBR.min_rtt_stamp; none before the first sample.
+    /// BBR.min_rtt and BBR.min_rtt_stamp; `None` before the first sample.
     min_rtt: Option<(Duration, Instant)>,
     /// BBR.probe_rtt_min_delay and BBR.probe_rtt_min_stamp
     probe_rtt_min: Option<(Duration, Instant)>,
-    /// BBR.inflight_longterm; infinite before a probe has gone too high.
+    /// BBR.inflight_longterm; infinite before a probe has lost too much.
     inflight_longterm: f64,
     short_term: ShortTerm,
     latest: Latest,
     losses: Losses,
     undo: Undo,
-    /// C.delivered, and as it was at the last acknowledgment.
+    /// C.delivered, and its value at the last acknowledgment.
     delivered: f64,
     delivered_before: f64,
     rounds: Rounds,
     full: FullPipe,
     cycle: Cycle,
     extra: ExtraAcked,
-    /// Samples of what was sent before so much was delivered are lower bounds (ProbeRTT).
+    /// Samples of data sent before this much was delivered are lower bounds (ProbeRTT).
     app_limited_until: f64,
     pacing_rate: f64,
-    /// An RTT has been seen, and the initial rate was set from it.
+    /// The initial rate was set from a measured RTT.
     rate_from_rtt: bool,
     cwnd: f64,
     /// BBR.prior_cwnd
     prior_cwnd: f64,
-    /// The latest round trip in which the window was full.
+    /// The latest round trip with a full window.
     cwnd_full_in: Option<u64>,
     repair: Repair,
     idle_restart: bool,
-    /// C.has_selective_acks, as far as losses have told.
+    /// C.has_selective_acks, as of the last loss.
     selective: bool,
 }
 
@@ -190,7 +190,7 @@ impl Bbr3 {
 }
 
 impl Model {
-    /// What was delivered in all, from the sample or else from what the acknowledgment counts.
+    /// Updates the total delivered, from the sample or else from the count of the acknowledgment.
     fn update_delivered(&mut self, ack: &Ack) {
         self.delivered = match &ack.rate {
             Some(rate) => (rate.prior_delivered + rate.delivered).get() as f64,
@@ -201,7 +201,7 @@ impl Model {
         self.delivered_before = self.delivered;
     }
 
-    /// A recovery that has ended gives its window back (§5.6.4.4).
+    /// Restores the window after a recovery (§5.6.4.4).
     fn check_recovery_done(&mut self, ack: &Ack) {
         let over = match self.repair {
             Repair::No => false,
@@ -299,10 +299,10 @@ impl CongestionControl for Bbr3 {
         model.handle_spurious_loss_detection();
     }
 
-    /// HandleRestartFromIdle
     fn on_lost_syns(&mut self) {
         self.0.cwnd = self.0.smss;
     }
+    /// HandleRestartFromIdle
     fn on_idle(&mut self, event: &Idle) {
         let model = &mut *self.0;
         model.idle_restart = true;
@@ -334,9 +334,9 @@ impl CongestionControl for Bbr3 {
     }
 
     /// `mode` (0 Startup, 1 Drain, 2 DOWN, 3 CRUISE, 4 REFILL, 5 UP, 6 ProbeRTT), `btl_bw` (max_bw)
-    /// in Mbit/s, `pacing_gain`; once known `rt_prop` (min_rtt) in milliseconds, `inflight_longterm`
-    /// and `inflight_shortterm` in segments, and `bw_shortterm` in Mbit/s. Names as in version 1
-    /// where the meaning is the same.
+    /// in Mbit/s, `pacing_gain`; once known `rt_prop` (min_rtt) in milliseconds,
+    /// `inflight_longterm` and `inflight_shortterm` in segments, and `bw_shortterm` in Mbit/s.
+    /// Names are those of version 1 if the meaning is the same.
     fn state(&self) -> Vec<(&'static str, f64)> {
         let model = &self.0;
         let mbit_per_s = |rate: f64| rate * 8.0 / 1e6;

@@ -1,23 +1,26 @@
-//! BIC (Xu, Harfoush and Rhee, INFOCOM 2004): a binary search for the window that the path bears.
+//! BIC (Xu, Harfoush and Rhee, INFOCOM 2004): a binary search for the capacity of the path.
 //!
-//! The window at the last loss is the maximum, the window of now the minimum; the window moves
-//! towards the middle between them, per round trip by `s_max` segments at most (additive increase)
-//! and `s_min` at least (the search is over). Beyond the maximum the search for a new one begins slowly and doubles its
-//! steps up to `s_max` (max probing). Where a loss comes before the old maximum is reached, others
-//! want their share, and the new maximum is lowered (fast convergence). Below `low_window` it is Reno.
+//! The window at the last loss is the maximum, and the current window is the minimum. The window
+//! moves towards the middle between them, per round trip by at most `s_max` segments (additive
+//! increase) and at least `s_min` (end of the search). Beyond the maximum, the search for a new one
+//! starts slowly and doubles its steps up to `s_max` (max probing). If a loss occurs below the old
+//! maximum, the new maximum is lowered to leave capacity to other flows (fast convergence). Below
+//! `low_window` BIC is Reno.
 //!
-//! `beta` is what a reduction leaves, as everywhere here: 0.875, where the paper takes 0.125 away.
+//! `beta` is the share that remains after a reduction, as in all controls here: 0.875, where the
+//! paper reduces by 0.125.
 //!
 //! # Linux
 //! `form = "linux"`, the default of `stack = "linux"`, is Linux's module; see [`linux`].
 //!
 //! # Differs from the paper
-//! - An ACK counts by the segments that it acknowledges, so that delayed ACKs do not slow the window
-//!   down, and adds no more than these: less than `s_max` where the window is not larger than that.
-//! - Fast convergence compares with a maximum that was seen, not with the pseudocode's placeholder
-//!   for an unknown one, which every window is below.
-//! - A timeout reduces ssthresh as a loss does and leaves the search's bounds as they are; the paper
-//!   speaks of fast recovery alone.
+//! - An ACK counts by the number of segments that it acknowledges, so that delayed ACKs do not slow
+//!   the growth of the window. It adds at most this number, which is less than `s_max` if the
+//!   window is no larger than `s_max`.
+//! - Fast convergence compares with a maximum that was observed, not with the pseudocode's
+//!   placeholder for an unknown one, which exceeds every window.
+//! - A timeout reduces ssthresh as a loss does and keeps the bounds of the search; the paper covers
+//!   only fast recovery.
 //!
 //! # Not implemented
 //! - Nothing of §III.
@@ -60,19 +63,22 @@ pub const META: Meta = Meta {
 pub struct Params {
     /// As published, or as in Linux.
     pub form: OrStack<Form>,
-    /// `S_max`: the most that a round trip adds (§III: 32; Linux: 16).
+    /// `S_max`: largest growth per round trip (§III: 32; Linux: 16).
     pub s_max: OrStack<Packets>,
-    /// `S_min`: the least that a round trip adds, in segments (§III: 0.01; Linux: 0.2).
+    /// `S_min`: smallest growth per round trip, in segments (§III: 0.01; Linux: 0.2).
     pub s_min: SearchStepOrStack,
-    /// The share of the window that a loss leaves (§III: 0.875, the paper's `1 - beta`; Linux: 819 of 1024).
+    /// The share of the window that remains after a loss (§III: 0.875, the paper's `1 - beta`;
+    /// Linux: 819 of 1024).
     pub beta: DecreaseFactorOrStack,
     /// The window below which BIC is Reno (§III: 14).
     pub low_window: Packets,
-    /// A loss before the old maximum is reached lowers the new one to the middle of the window before and after it (§III).
+    /// A loss below the old maximum lowers the new one to the middle of the window before and after
+    /// the reduction (§III).
     pub fast_convergence: bool,
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
+    /// Largest growth by one ACK in slow start (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has
+    /// 1).
     pub slow_start_limit: SlowStartLimit,
-    /// What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
+    /// The base of a reduction: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
     pub reduce_from: OrStack<ReductionBase>,
 }
 
@@ -118,9 +124,9 @@ pub struct BicLaw {
 /// State of the search.
 #[derive(Debug, Clone, Copy)]
 pub struct Search {
-    /// Infinite while it is unknown.
+    /// Infinite while unknown.
     max_win: f64,
-    /// Max probing is under way.
+    /// Max probing is in progress.
     probing: Option<Probing>,
     /// [`Form::Linux`] only.
     linux: Linux,
@@ -129,14 +135,14 @@ pub struct Search {
 /// Slow start beyond the old maximum.
 #[derive(Debug, Clone, Copy)]
 struct Probing {
-    /// What a round trip adds.
+    /// Growth per round trip.
     step: f64,
     /// The window at which the step doubles.
     target: f64,
 }
 
 impl BicLaw {
-    /// What `flight` segments are reduced to.
+    /// The window after a reduction from `flight` segments.
     fn reduced(&self, cwnd: f64, flight: f64) -> f64 {
         let is_low = match self.form {
             Form::Published => cwnd < self.low_window,
@@ -220,7 +226,8 @@ impl Law for BicLaw {
         }
         let step = match search.probing {
             Some(probing) => probing.step,
-            // Every ACK makes the window the new minimum, so the target is always halfway on.
+            // Every ACK makes the window the new minimum, so the target is always halfway to the
+            // maximum.
             None => ((search.max_win - cwnd) / 2.0).min(s_max).max(s_min),
         };
         window.cwnd += acked * (step / cwnd).min(1.0);
@@ -278,7 +285,7 @@ impl Law for BicLaw {
             self.search = search;
         }
     }
-    /// `max_win` in segments, while a maximum is known, and `probing`, the step of max probing.
+    /// `max_win` in segments, if a maximum is known, and `probing`, the step of max probing.
     fn state(&self) -> Vec<(&'static str, f64)> {
         let mut state = Vec::new();
         if self.search.max_win.is_finite() {

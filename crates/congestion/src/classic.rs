@@ -1,9 +1,10 @@
 //! The frame of the window-based controls.
 //!
-//! [`Classic`] owns cwnd, ssthresh, slow start with HyStart, the undo of a spurious reduction, the timeout, the end of a
-//! recovery, the restart after an idle time and window validation. A control is its [`Law`]: how the window grows in
-//! congestion avoidance, what a reduction leaves and what a timeout leaves. The frame counts the window as the law does
-//! ([`Count`]): in whole octets or in segments.
+//! [`Classic`] owns cwnd, ssthresh, slow start with HyStart, the undo of a spurious reduction, the
+//! timeout, the end of a recovery, the restart after an idle time and window validation. A control
+//! is its [`Law`]: the growth of the window in congestion avoidance, its reduction, and its value
+//! after a timeout. The frame counts the window as the law does ([`Count`]): in whole octets or in
+//! segments.
 
 use std::fmt;
 
@@ -17,7 +18,7 @@ use super::{
     params::{OrStack, ReductionBase, SlowStartLimit},
 };
 
-/// What a window-based control decides itself.
+/// The part of a window-based control that differs between controls.
 pub trait Law: fmt::Debug + Send + Sized {
     /// Parameters of the control.
     type Params;
@@ -25,18 +26,18 @@ pub trait Law: fmt::Debug + Send + Sized {
     type Count: Count;
     /// State of the law that the undo of a spurious reduction restores.
     type Saved: Copy + fmt::Debug + Send;
-    /// HyStart belongs to the law (CUBIC): it reads SACKs, outlives a reduction, and begins anew with every slow start.
-    /// Otherwise it ends with the first reduction.
+    /// HyStart belongs to the law (CUBIC): it reads SACKs, survives a reduction, and restarts with
+    /// every slow start. Otherwise the first reduction ends it.
     const OWNS_HYSTART: bool = false;
 
     /// The law and its frame before the first acknowledgment.
     fn new(params: &Self::Params, init: &Init) -> (Self, Setup);
 
-    /// `window` as the law counts it, where it counts whole segments.
+    /// Rounds `window` down to whole segments, if the law counts in whole segments.
     fn whole(&self, window: Self::Count) -> Self::Count {
         window
     }
-    /// What an acknowledgment of `acked` counts for.
+    /// The amount that an acknowledgment of `acked` counts for.
     #[inline]
     fn counted(&self, acked: Self::Count) -> Self::Count {
         acked
@@ -45,50 +46,52 @@ pub trait Law: fmt::Debug + Send + Sized {
     /// Measures the path. Called for every acknowledgment.
     #[inline]
     fn measure(&mut self, _ack: &Ack) {}
-    /// The window grows while something else than cwnd limits the sender, too.
+    /// The window also grows while the sender is not limited by cwnd.
     fn grows_unused(&self) -> bool {
         false
     }
-    /// New data is acknowledged outside of a recovery while something else than cwnd limits the sender.
+    /// New data is acknowledged outside a recovery while the sender is not limited by cwnd.
     #[inline]
     fn on_unused(&mut self, _ack: &Ack) {}
-    /// Whether this acknowledgment, which may grow the window, does so by slow start.
+    /// Whether this acknowledgment, which may grow the window, grows it by slow start.
     #[inline]
     fn slow_starts(&mut self, window: &mut Window<Self::Count>, _ack: &Ack) -> bool {
         window.in_slow_start()
     }
-    /// Slow start has grown the window or ended.
+    /// Slow start grew the window or ended.
     #[inline]
     fn on_slow_start(&mut self, _window: &Window<Self::Count>) {}
-    /// HyStart has ended slow start. Whether the acknowledgment counts in congestion avoidance as well.
+    /// HyStart ended slow start. Returns whether the acknowledgment also counts in congestion
+    /// avoidance.
     fn on_hystart_exit(&mut self, _window: &Window<Self::Count>) -> bool {
         false
     }
     /// Congestion avoidance.
     fn avoid_congestion(&mut self, window: &mut Window<Self::Count>, ack: &Ack, acked: Self::Count);
 
-    /// The window and ssthresh that a reduction leaves. `flight` is what it is taken from.
+    /// Returns the window and ssthresh after a reduction. `flight` is the base of the reduction.
     fn reduce(
         &mut self,
         window: &Window<Self::Count>,
         flight: Self::Count,
         signal: Signal,
     ) -> Window<Self::Count>;
-    /// The ssthresh that a timeout leaves. `flight` is what it is taken from.
+    /// Returns ssthresh after a timeout. `flight` is the base of the reduction.
     fn ssthresh_at_timeout(
         &mut self,
         window: &Window<Self::Count>,
         flight: Self::Count,
     ) -> Self::Count;
-    /// A timeout has left one segment.
+    /// A timeout reduced the window to one segment.
     fn on_timeout(&mut self) {}
-    /// The stage of congestion avoidance is over: by a reduction, a timeout, a restart or window validation.
+    /// The stage of congestion avoidance ended, by a reduction, a timeout, a restart or window
+    /// validation.
     fn end_stage(&mut self) {}
-    /// The frame has lowered the window to `window.cwnd`, if it was larger.
+    /// The frame lowered the window to `window.cwnd`, if it was larger.
     fn on_limited(&mut self, _window: &Window<Self::Count>) {}
     /// Recovery ended.
     fn on_recovered(&mut self, _window: &mut Window<Self::Count>) {}
-    /// Sending starts again.
+    /// Sending resumes.
     fn on_idle(&mut self, _event: &Idle) {}
 
     /// See [`CongestionControl::wants`].
@@ -98,7 +101,8 @@ pub trait Law: fmt::Debug + Send + Sized {
 
     /// State of the law before a reduction.
     fn saved(&self) -> Self::Saved;
-    /// The reduction was spurious. `restored`: the window has not outgrown the old one, so that it and ssthresh are restored.
+    /// The reduction was spurious. `restored`: cwnd and ssthresh are restored, because the window
+    /// has not outgrown the old one.
     fn restore(&mut self, _saved: Self::Saved, _restored: bool) {}
 
     /// ssthresh as reported.
@@ -112,19 +116,20 @@ pub trait Law: fmt::Debug + Send + Sized {
     }
 }
 
-/// What a law asks of its frame.
+/// Settings of the frame that a law requests.
 #[derive(Debug)]
 pub struct Setup {
-    /// What one acknowledgment adds in slow start at most, in segments.
+    /// Largest growth by one acknowledgment in slow start, in segments.
     pub slow_start_limit: f64,
-    /// What a reduction is taken from.
+    /// The base of a reduction.
     pub reduce_from: ReductionBase,
     /// Early end of slow start. Boxed: most runs have none, and slow start is short.
     pub hystart: Option<Box<Exit>>,
 }
 
 impl Setup {
-    /// Slow start of RFC 5681 with the stack's habits. `exits_early`: the stack's HyStart++ applies.
+    /// Slow start of RFC 5681 with the stack's defaults. `exits_early`: the stack's HyStart++
+    /// applies.
     #[must_use]
     pub fn new(
         limit: SlowStartLimit,
@@ -132,7 +137,7 @@ impl Setup {
         exits_early: bool,
         init: &Init,
     ) -> Self {
-        // Linux's variant is CUBIC's alone.
+        // Only CUBIC has Linux's variant.
         let hystart = match init.stack.hystart {
             Kind::Rfc9406 if exits_early => Kind::Rfc9406,
             _ => Kind::Off,
@@ -153,7 +158,8 @@ type Before<L> = (Window<<L as Law>::Count>, <L as Law>::Saved);
 pub struct Classic<L: Law> {
     pub(super) law: L,
     window: Window<L::Count>,
-    /// Window and state of the law before the last reduction (RFC 4015 §3). Boxed: a control on a path without losses has none.
+    /// Window and state of the law before the last reduction (RFC 4015 §3). Boxed, because a
+    /// control on a path without losses has none.
     undo: Option<Box<Before<L>>>,
     smss: Bytes,
     initial_cwnd: L::Count,
@@ -216,7 +222,8 @@ impl<L: Law> Classic<L> {
         verdict
     }
 
-    /// RFC 5681 §3.1 equation 2. Whether the acknowledgment counts in congestion avoidance as well.
+    /// RFC 5681 §3.1 equation 2. Returns whether the acknowledgment also counts in congestion
+    /// avoidance.
     #[inline]
     fn slow_start(&mut self, ack: &Ack, acked: L::Count) -> bool {
         let growth = acked.real().min(self.slow_start_limit);
@@ -232,7 +239,7 @@ impl<L: Law> Classic<L> {
         counts
     }
 
-    /// SACKed data measures the round-trip time as acknowledged data does.
+    /// Takes a round-trip time sample of SACKed data, as of acknowledged data.
     #[cold]
     fn measure_sacked(&mut self, ack: &Ack) {
         if ack.rtt.is_some() && self.window.in_slow_start() && self.hystart(ack) == Verdict::End {
@@ -240,12 +247,13 @@ impl<L: Law> Classic<L> {
         }
     }
 
-    /// What a reduction by a timer is taken from.
+    /// The base of a reduction by a timer.
     pub(super) fn flight_at_timeout(&self, in_flight: Bytes) -> L::Count {
         L::Count::of(self.reduce_from.on_rto(in_flight, self.cwnd()), self.smss)
     }
 
-    /// `to` is left and slow start begins. `flight` is what ssthresh is taken from; `None` keeps ssthresh.
+    /// Lowers the window to `to` and starts slow start. `flight` is the base of ssthresh; `None`
+    /// keeps ssthresh.
     pub(super) fn collapse(&mut self, to: L::Count, flight: Option<L::Count>) {
         if let Some(flight) = flight {
             self.save();

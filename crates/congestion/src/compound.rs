@@ -1,34 +1,36 @@
-//! Compound TCP (draft-sridharan-tcpm-ctcp-02): Reno, and beside it a window that grows fast while
-//! no queue is seen and gives way to one.
+//! Compound TCP (draft-sridharan-tcpm-ctcp-02): Reno, and in addition a delay window that grows
+//! fast without a queue and shrinks with one.
 //!
-//! What may be in flight is `cwnd + dwnd`. The loss window `cwnd` is Reno's. The delay window `dwnd`
-//! is looked at once per round trip, outside slow start: where fewer than `gamma` packets of ours
-//! seem to be queued it grows by `alpha · wnd^k - 1`, else it shrinks by `zeta` times what is
-//! queued. So a path with room is filled at the pace of HighSpeed TCP, and on a full one Compound
-//! is Reno.
+//! The congestion window is `cwnd + dwnd`. The loss window `cwnd` is Reno's. The delay window
+//! `dwnd` is updated once per round trip, outside slow start. If fewer than `gamma` packets of this
+//! flow are estimated to be queued it grows by `alpha · wnd^k - 1`, otherwise it shrinks by `zeta`
+//! times the number of packets queued. A path with spare capacity is thus filled at the pace of
+//! HighSpeed TCP, and on a full path Compound is Reno.
 //!
-//! `gamma` tunes itself (§5): the backlog that the loss window alone would have had just before a
-//! loss is what a Reno flow holds in that queue; three quarters of it are a sample.
+//! `gamma` tunes itself (§5). The backlog of the loss window just before a loss estimates the
+//! packets that a Reno flow has in that queue; three quarters of it are a sample.
 //!
 //! # Where the sources differ
-//! - Equations 3 and 5 of the draft raise and reduce `dwnd` alone, which would never leave zero. The
-//!   draft's own text, and Tan et al., INFOCOM 2006 §III, take both from the whole window; so here:
-//!   a loss leaves `beta` of it, `cwnd` gets its half and `dwnd` the rest.
+//! - Equations 3 and 5 of the draft raise and reduce only `dwnd`, which would then never grow from
+//!   zero. The draft's text, and Tan et al., INFOCOM 2006 §III, apply both to the whole window, as
+//!   here. After a loss `beta` of the window remains; `cwnd` is halved and `dwnd` is the rest.
 //! - INFOCOM 2006 has a fixed `gamma` of 30 packets and leaves windows up to 41 packets to Reno
 //!   (`gamma_tuning = false`, `low_window = "41 packets"`); the draft has 38.
-//! - The draft names `lambda` and gives no value: 0.8 is a choice, not the source's.
-//! - `beta` is what a loss leaves, as everywhere here; the sources' is what it takes.
-//! - Whether "the current RTT" is the smoothed one or the mean of a round trip's samples, they leave open: `rtt`. The smoothed one is
-//!   that of the last eight acknowledgments or so. One of them delayed by the receiver's timer looks like a queue of an eighth of
-//!   its delay, so that the delay window gives way, and stays small, where no queue is.
+//! - The draft names `lambda` without a value; 0.8 is our choice.
+//! - `beta` is the share that remains after a loss, as in all controls here; in the sources it is
+//!   the share removed.
+//! - The sources do not say whether "the current RTT" is the smoothed one or the mean of a round
+//!   trip's samples: `rtt`. The smoothed round-trip time covers about the last eight
+//!   acknowledgments. If the receiver's timer delays one of them, this looks like a queue of an
+//!   eighth of the delay, so that the delay window shrinks and stays small without a queue.
 //!
 //! # Differs from Linux
-//! - Linux has no Compound TCP; Windows had it from Vista on. What Windows does beyond the draft is
-//!   not public.
+//! - Linux has no Compound TCP; Windows had it since Vista. Deviations of Windows from the draft
+//!   are not public.
 //! - See [`super::reno`] for slow start.
 //!
 //! # Not implemented
-//! - A limit on the samples of the round-trip time per window (§6): every ACK gives one.
+//! - A limit on the round-trip time samples per window (§6): every ACK yields a sample.
 
 use anabranch_core::{
     math::powf,
@@ -66,12 +68,12 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// What the delay window takes for the round-trip time.
+/// The round-trip time that the delay window uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum RttEstimate {
-    /// RFC 6298's, at the end of a round trip.
+    /// The smoothed round-trip time of RFC 6298, at the end of a round trip.
     #[default]
     Smoothed,
     /// The mean of the round trip's samples.
@@ -86,31 +88,32 @@ pub struct Params {
     pub alpha: Share,
     /// Exponent of the window in the delay window's growth (§3: 0.75).
     pub k: Share,
-    /// The share of the window that a loss leaves (§3: half, the draft's `1 - beta`).
+    /// The share of the window that remains after a loss (§3: half, the draft's `1 - beta`).
     pub beta: DecreaseFactor,
-    /// What the delay window gives up for each packet queued (`eta` in §3: 1).
+    /// Reduction of the delay window per queued packet (`eta` in §3: 1).
     pub zeta: Gain,
-    /// Queued packets from which on the delay window shrinks, before the first loss (§5: 30). Where
-    /// `gamma_tuning` is on, from `gamma_low` to `gamma_high`.
+    /// Number of queued packets from which the delay window shrinks, before the first loss (§5:
+    /// 30). With `gamma_tuning`, from `gamma_low` to `gamma_high`.
     pub gamma: Packets,
-    /// Whether losses tune `gamma` (§5).
+    /// Losses tune `gamma` (§5).
     pub gamma_tuning: bool,
-    /// The least that tuning makes of `gamma` (§5: 5).
+    /// Lower bound of a tuned `gamma` (§5: 5).
     pub gamma_low: Packets,
-    /// The most that tuning makes of `gamma` (§5: 30).
+    /// Upper bound of a tuned `gamma` (§5: 30).
     pub gamma_high: Packets,
     /// Weight of the newest sample of `gamma`. The draft (§5) gives no value.
     pub lambda: Share,
-    /// The window up to which there is no delay window (§2, §6: 38).
+    /// The largest window without a delay window (§2, §6: 38).
     pub low_window: Packets,
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
+    /// Largest growth by one ACK in slow start (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has
+    /// 1).
     pub slow_start_limit: SlowStartLimit,
-    /// How the loss window counts what is acknowledged in congestion avoidance. `"acks"` is §3's
-    /// equation 2 to the letter, with which delayed acknowledgments halve its growth.
+    /// How the loss window counts acknowledged data in congestion avoidance. `"acks"` is equation 2
+    /// of §3 to the letter, so that delayed acknowledgments halve its growth.
     pub avoidance: Avoidance,
     /// The round-trip time in `diff = (win / baseRTT - win / RTT) · baseRTT` (§3).
     pub rtt: RttEstimate,
-    /// What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
+    /// The base of a reduction: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
     pub reduce_from: OrStack<ReductionBase>,
 }
 
@@ -155,24 +158,25 @@ impl ControlParams for Params {
 /// Compound TCP.
 pub type Compound = Classic<CompoundLaw>;
 
-/// The window law of Compound TCP. Windows are in segments, as the draft's equations have them. The frame's window is the
-/// sum of both.
+/// The window law of Compound TCP. Windows are in segments, as in the draft's equations. The
+/// frame's window is the sum of both windows.
 #[derive(Debug)]
 pub struct CompoundLaw {
     params: Params,
     windows: Windows,
     path: Learned,
     round: u64,
-    /// The round trip under way began in congestion avoidance, outside a recovery.
+    /// The current round trip began in congestion avoidance, outside a recovery.
     whole_round: bool,
     samples: RttSamples,
 }
 
-/// What is known of the path.
+/// Measured properties of the path.
 #[derive(Debug, Clone, Copy)]
 struct Learned {
     gamma: f64,
-    /// The loss window's own backlog at the end of the last round trip; none where it would be old.
+    /// Backlog of the loss window alone at the end of the last round trip; `None` if it would be
+    /// outdated.
     diff_reno: Option<f64>,
     base_rtt: Option<Duration>,
 }
@@ -185,7 +189,7 @@ struct Windows {
     slow_start: bool,
 }
 
-/// All that a reduction changes.
+/// State that a reduction changes.
 #[derive(Debug, Clone, Copy)]
 pub struct Before {
     windows: Windows,
@@ -197,7 +201,8 @@ impl Windows {
         self.loss + self.delay
     }
 
-    /// The loss window alone makes up `window`; below ssthresh that is slow start.
+    /// The loss window becomes the whole `window`, and the delay window zero. Below ssthresh this
+    /// is slow start.
     fn restart(&mut self, window: &Window<f64>) {
         self.loss = window.cwnd;
         self.delay = 0.0;
@@ -273,7 +278,7 @@ impl Law for CompoundLaw {
 
     #[inline]
     fn measure(&mut self, ack: &Ack) {
-        // §6: neither samples nor changes of the delay window in a recovery.
+        // §6: no samples and no changes of the delay window in a recovery.
         if ack.in_recovery {
             self.whole_round = false;
             return;
@@ -287,7 +292,7 @@ impl Law for CompoundLaw {
         }
     }
 
-    /// A sum below ssthresh is no slow start where the delay window has given way.
+    /// A sum below ssthresh is not slow start if it results from a smaller delay window.
     #[inline]
     fn slow_starts(&mut self, _window: &mut Window<f64>, ack: &Ack) -> bool {
         if self.windows.slow_start {
@@ -342,7 +347,7 @@ impl Law for CompoundLaw {
         (flight * self.params.beta.get()).max(2.0)
     }
     fn on_timeout(&mut self) {
-        // §3: the path may be another one.
+        // §3: the path may have changed.
         self.path.base_rtt = None;
         self.path.diff_reno = None;
     }
@@ -376,7 +381,7 @@ impl Law for CompoundLaw {
             self.windows = saved.windows;
             self.whole_round = false;
         } else {
-            // The backlog of the window that stays.
+            // The backlog belongs to the window that is kept.
             self.path.diff_reno = since.diff_reno;
         }
     }
@@ -385,12 +390,12 @@ impl Law for CompoundLaw {
         let ssthresh = if self.windows.slow_start {
             window.ssthresh
         } else {
-            // Where the delay window gives way, that is no slow start.
+            // A smaller delay window does not start slow start.
             window.ssthresh.min(window.cwnd)
         };
         ssthresh.max(2.0)
     }
-    /// `loss_window`, `delay_window`, `gamma` in packets; `diff_reno` once it is known.
+    /// `loss_window`, `delay_window`, `gamma` in packets; `diff_reno` if known.
     fn state(&self) -> Vec<(&'static str, f64)> {
         let mut state = vec![
             ("loss_window", self.windows.loss),

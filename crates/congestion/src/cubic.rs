@@ -1,39 +1,41 @@
-//! CUBIC (RFC 9438): the window follows a cubic function of the time since the last reduction,
-//! and never falls behind what Reno would reach.
+//! CUBIC (RFC 9438): the window follows a cubic function of the time since the last reduction, and
+//! is never below the window of Reno.
 //!
-//! The older forms are parameters. Ha, Rhee and Xu (SIGOPS 2008) and early kernels take 0.2 of the
-//! window away and call that β; here, as in the RFC, `beta` is what is left, so write
-//! `beta = 0.8`. `tcp_friendly = false` leaves out the Reno-friendly region, as in ns-3 up to 3.37
-//! (with `beta = 0.7`).
+//! The older forms are parameters. Ha, Rhee and Xu (SIGOPS 2008) and early kernels reduce the
+//! window by 0.2 and call that β. Here, as in the RFC, `beta` is the share that remains, so the
+//! equivalent is `beta = 0.8`. `tcp_friendly = false` disables the Reno-friendly region, as in ns-3
+//! up to 3.37 (with `beta = 0.7`).
 //!
 //! # Differs from Linux
-//! The stack profile `linux-6.18` sets what the defaults, which are the RFC's, do differently:
+//! The defaults are those of the RFC. The stack profile `linux-6.18` changes these:
 //! - The reduction is taken from FlightSize (§4.6); Linux takes it from cwnd
 //!   (`reduce_from = "cwnd"`).
-//! - Before the first loss the window follows the cubic function alone; Linux adds 5 % per round
-//!   trip at least (`first_epoch_growth = 0.05`).
-//! - Slow start adds one segment per ACK at most; Linux adds all that was acknowledged
+//! - Before the first loss only the cubic function determines the window; Linux adds at least 5 %
+//!   per round trip (`first_epoch_growth = 0.05`).
+//! - Slow start adds at most one segment per ACK; Linux adds all data that was acknowledged
 //!   (`slow_start_limit`).
-//! - The Reno-friendly region is RFC 9438's; Linux has RFC 8312's (`reno_friendly = "rfc8312"`).
-//! - A reduction that proves spurious is forgotten (§4.9); Linux gives window and ssthresh back, but W_max
-//!   stays that of the reduction, and it counts as the first loss (`undo_restores_w_max`).
-//! - The window is counted in bytes; Linux counts whole segments (`count = "segments"`, see
-//!   [`segments`]), and looks its function up every 32nd of a second (`cubic_interval`).
+//! - The Reno-friendly region is that of RFC 9438; Linux has that of RFC 8312
+//!   (`reno_friendly = "rfc8312"`).
+//! - A spurious reduction is undone completely (§4.9). Linux restores window and ssthresh, but
+//!   keeps the W_max of the reduction, which also counts as the first loss (`undo_restores_w_max`).
+//! - The window is counted in bytes. Linux counts whole segments (`count = "segments"`, see
+//!   [`segments`]), and evaluates its function every 1/32 s (`cubic_interval`).
 //!
-//! Else:
-//! - Where the cubic function stands still the window counted in bytes does, too; Linux adds 1 %
+//! Other differences:
+//! - At the plateau of the cubic function, a window counted in bytes does not grow; Linux adds 1 %
 //!   per round trip.
 //! - Times are real numbers; Linux counts milliseconds.
-//! - A congestion avoidance stage begins at the first ACK that may grow the window; so in Linux.
+//! - A congestion avoidance stage begins at the first ACK that may grow the window, as in Linux.
 //!
 //! # Differs from RFC 9438
-//! - §4.4, §4.5: an ACK counts by the segments that it acknowledges, so that delayed ACKs do not
-//!   slow the window down; §4.3 counts so in any case.
-//! - §4.3: where W_est is below cwnd in the Reno-friendly region, cwnd is kept.
+//! - §4.4, §4.5: an ACK counts by the number of segments that it acknowledges, so that delayed ACKs
+//!   do not slow the growth of the window; §4.3 always counts in this way.
+//! - §4.3: if W_est is below cwnd in the Reno-friendly region, cwnd is kept.
 //!
 //! # Differs from RFC 8511
-//! - `beta_ecn` is the share that a mark leaves in congestion avoidance. Fast convergence (§4.7) and the Reno-friendly region
-//!   (§4.3) keep `beta`: RFC 8511 does not mention them.
+//! - `beta_ecn` is the share of the window that remains after a mark in congestion avoidance. Fast
+//!   convergence (§4.7) and the Reno-friendly region (§4.3) keep `beta`: RFC 8511 does not mention
+//!   them.
 //!
 //! # Not implemented
 //! - Nothing of §4.
@@ -82,22 +84,22 @@ pub const META: Meta = Meta {
 /// CUBIC.
 pub type Cubic = Classic<CubicLaw>;
 
-/// The window law of CUBIC. Windows are in segments, as the RFC's equations have them.
+/// The window law of CUBIC. Windows are in segments, as in the RFC's equations.
 #[derive(Debug)]
 pub struct CubicLaw {
     constants: Constants,
     state: State,
 }
 
-/// All that a reduction changes besides the window, and that §4.9 therefore restores.
+/// State that a reduction changes in addition to the window, and that §4.9 therefore restores.
 #[derive(Debug, Clone, Copy)]
 pub struct State {
-    /// Where the cubic function has its plateau. `None`: wherever the next stage of congestion
-    /// avoidance begins (§4.8, §4.10).
+    /// Plateau of the cubic function. `None`: the window at the start of the next stage of
+    /// congestion avoidance (§4.8, §4.10).
     w_max: Option<f64>,
     /// cwnd before the last reduction.
     cwnd_prior: f64,
-    /// The stage of congestion avoidance under way.
+    /// The current stage of congestion avoidance.
     epoch: Option<Epoch>,
     /// No loss and no mark so far.
     first_epoch: bool,
@@ -106,7 +108,7 @@ pub struct State {
 }
 
 impl State {
-    /// §4.6, and what a timeout shares with it.
+    /// §4.6, and the part of it that also applies to a timeout.
     fn on_reduction(&mut self, law: &Constants, cwnd: f64) {
         self.cwnd_prior = cwnd;
         if !law.count_outlives {
@@ -130,7 +132,7 @@ impl CubicLaw {
         }
     }
 
-    /// The plateau, which a restart that keeps W_max puts back.
+    /// The plateau, which is restored by a restart that keeps W_max.
     pub(super) const fn w_max(&mut self) -> &mut Option<f64> {
         &mut self.state.w_max
     }
@@ -147,7 +149,7 @@ impl CubicLaw {
         epoch.resume(ack.now);
 
         let t = epoch.elapsed(ack.now);
-        // §4.2: neither shrinks nor grows faster than slow start would.
+        // §4.2: the window neither shrinks nor grows faster than in slow start.
         let target = law
             .w_cubic(epoch, t + ack.srtt.as_secs_f64())
             .max(cwnd)
@@ -182,7 +184,7 @@ impl Law for CubicLaw {
     fn counted(&self, acked: f64) -> f64 {
         match self.constants.count {
             WindowCount::Bytes => acked,
-            // A segment that is not full is one, too.
+            // A segment that is not full counts as one.
             WindowCount::Segments => rounded_up(acked),
         }
     }
@@ -221,7 +223,7 @@ impl Law for CubicLaw {
         state.on_reduction(law, cwnd);
         state.first_epoch = false;
         let beta = match law.beta_ecn {
-            // RFC 8511 §3: in congestion avoidance alone.
+            // RFC 8511 §3: only in congestion avoidance.
             Some(beta) if signal == Signal::EcnCe && !window.in_slow_start() => beta,
             _ => law.beta,
         };
@@ -270,7 +272,7 @@ impl Law for CubicLaw {
         }
     }
 
-    /// `w_max`, `w_est` in segments, `k` in seconds; those that are undefined are left out.
+    /// `w_max`, `w_est` in segments, `k` in seconds; undefined values are omitted.
     fn state(&self) -> Vec<(&'static str, f64)> {
         let mut state = Vec::new();
         state.extend(self.state.w_max.map(|w_max| ("w_max", w_max)));

@@ -1,19 +1,20 @@
-//! Cubic+: CUBIC that starts over where a timer finds losses during a recovery.
+//! Cubic+: CUBIC that restarts with slow start if a timer finds losses during a recovery.
 //!
-//! Fukuda, KAKENHI 16K00129, final report (2019). Reordering makes fast recoveries follow one
-//! another, each a reduction, and the window withers. Cubic+ finds losses by send time as well,
-//! after draft-ietf-tcpm-rack-02; where that timer fires during a fast recovery it takes the path
-//! for good again and goes to slow start. Everything else is [`super::cubic`].
+//! Fukuda, KAKENHI 16K00129, final report (2019). Reordering causes consecutive fast recoveries,
+//! and each of them reduces the window. Cubic+ also detects losses by send time, after
+//! draft-ietf-tcpm-rack-02. If that timer fires during a fast recovery, Cubic+ assumes that the
+//! path is good again and restarts with slow start. Everything else is [`super::cubic`].
 //!
-//! The report leaves open what the window and ssthresh are then. By default ssthresh is reduced
-//! as at a timeout, W_max is forgotten as there (RFC 9438 §4.8), and one segment is left.
+//! The report does not specify the window and ssthresh of the restart. By default ssthresh is
+//! reduced and W_max is discarded, as at a timeout (RFC 9438 §4.8), and the window is one segment.
 //!
 //! # Differs from Linux
-//! - Linux has RACK-TLP (RFC 8985) beside CUBIC, never starts over at it, and adapts the grace
-//!   time to the reordering it sees; see [`super::cubic`] for the window.
+//! - Linux has RACK-TLP (RFC 8985) beside CUBIC, does not restart when its timer fires, and adapts
+//!   the grace time to the reordering observed; see [`super::cubic`] for the window.
 //!
 //! # Not implemented
-//! - The rule itself: it is a loss detection, and the endpoint's. [`Params::timer_rule`] asks for it.
+//! - The timer rule itself: it is a loss detection and belongs to the endpoint.
+//!   [`Params::timer_rule`] requests it.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -51,32 +52,32 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// What ssthresh becomes where Cubic+ starts over.
+/// The value of ssthresh after a restart of Cubic+.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum RestartSsthresh {
-    /// It is reduced once more, as at a timeout (RFC 9438 §4.8).
+    /// Reduced once more, as at a timeout (RFC 9438 §4.8).
     #[default]
     Reduce,
-    /// It stays as the recovery has set it.
+    /// The value that the recovery has set.
     Keep,
 }
 
 cubic_params! {
-    /// Parameters of Cubic+: those of CUBIC, and its own.
+    /// Parameters of Cubic+, including all parameters of CUBIC.
     pub struct Params {
-        /// The window after starting over. Open in the report.
+        /// The window after a restart. Not specified in the report.
         pub restart_cwnd: Packets = Packets::new(1),
-        /// ssthresh after starting over. Open in the report.
+        /// ssthresh after a restart. Not specified in the report.
         pub restart_ssthresh: RestartSsthresh = RestartSsthresh::Reduce,
-        /// Whether W_max outlives starting over; otherwise it is forgotten as at a timeout. Open
-        /// in the report.
-        pub restart_keeps_w_max: bool = false,
-        /// Grace time of the timer rule before any reordering has been seen: 1 ms in the report.
-        pub initial_reo_wnd: Duration = Duration::from_millis(1),
-        /// Grace time once reordering has been seen, as a share of the smallest RTT: a quarter in
+        /// Keeps W_max at a restart; otherwise it is discarded as at a timeout. Not specified in
         /// the report.
+        pub restart_keeps_w_max: bool = false,
+        /// Grace time of the timer rule before reordering has been observed: 1 ms in the report.
+        pub initial_reo_wnd: Duration = Duration::from_millis(1),
+        /// Grace time once reordering has been observed, as a share of the smallest RTT: a quarter
+        /// in the report.
         pub reo_wnd_share: Share = Share::new(0.25),
     }
 }
@@ -100,15 +101,15 @@ impl ControlParams for Params {
     }
 }
 
-/// Cubic+ at work.
+/// State of Cubic+.
 #[derive(Debug)]
 pub struct CubicPlus {
     cubic: Cubic,
     restart_cwnd: f64,
     restart_ssthresh: RestartSsthresh,
     restart_keeps_w_max: bool,
-    /// Started over, and the recovery in which that happened is not over: the window grows
-    /// although the endpoint is still repairing, and the timer's next losses belong to the same
+    /// A restart has occurred in a recovery that is still in progress. The window grows although
+    /// the endpoint is still retransmitting, and further losses by the timer belong to the same
     /// restart.
     restarted: bool,
 }
@@ -191,7 +192,7 @@ impl CongestionControl for CubicPlus {
     fn ssthresh(&self) -> Option<Bytes> {
         self.cubic.ssthresh()
     }
-    /// CUBIC's, and `restarted`: 1 from starting over to the recovery's end.
+    /// The state of CUBIC, and `restarted`: 1 from a restart to the end of the recovery.
     fn state(&self) -> Vec<(&'static str, f64)> {
         let mut state = self.cubic.state();
         state.push(("restarted", f64::from(u8::from(self.restarted))));

@@ -1,19 +1,23 @@
-//! Data Center TCP (RFC 8257): Reno that gives up only as much of its window as was marked.
+//! Data Center TCP (RFC 8257): Reno that reduces its window in proportion to the share of marked
+//! bytes.
 //!
-//! Switches mark what finds more than a few packets in their queue; `alpha` estimates the share of
-//! bytes that were marked, once per window, and a window with marks is reduced by half of that
-//! share. The exact echo that this needs is the stack's: `transport.ecn = "dctcp"` (RFC 8257 §3.2,
-//! chosen where nothing else is written) or `"accecn"`. With the first, every packet of the connection is ECN-capable,
-//! SYN, SYN-ACK, RST, pure acknowledgments and retransmissions too (§3.5). Losses halve the window as in Reno (§3.4).
+//! Switches mark packets that find more than a few packets in their queue. `alpha` estimates the
+//! share of marked bytes, once per window, and a window with marks is reduced by half of that
+//! share. This requires an exact echo by the stack: `transport.ecn = "dctcp"` (RFC 8257 §3.2, the
+//! default for this control) or `"accecn"`. With the first, every packet of the connection is
+//! ECN-capable, including SYN, SYN-ACK, RST, pure acknowledgments and retransmissions (§3.5).
+//! Losses halve the window as in Reno (§3.4).
 //!
-//! The queue to run it with is [`threshold-mark`](anabranch_path::queue::threshold_mark).
+//! The matching queue is [`threshold-mark`](anabranch_path::queue::threshold_mark).
 //!
-//! Where the stack counts windows in whole segments (`window_count`), as Linux does, a mark gives up whole segments, rounded down.
+//! If the stack counts windows in whole segments (`window_count`), as Linux does, the reduction by
+//! a mark is whole segments, rounded down.
 //!
-//! In the form of Linux, the default of `stack = "linux"`, `alpha` counts in 1/1024. What each window takes from it and adds to it is
-//! rounded down, and a value below 1/64 is given up entirely at the next window. So a flow whose marks are few stays at a
-//! small `alpha` and just below the threshold, where the real number would settle at the mean share of marks. Measured with
-//! Linux 6.12 (`TCP_CC_INFO`): 12/1024 after a window with a fifth of it marked, 1/1024 after the next.
+//! In the form of Linux, the default of `stack = "linux"`, `alpha` is counted in 1/1024. Its
+//! decrease and its increase per window are rounded down, and a value below 1/64 becomes zero at
+//! the next window. A flow with few marks therefore has a small `alpha` and operates just below the
+//! threshold, where a real number would converge to the mean share of marks. Measured with Linux
+//! 6.12 (`TCP_CC_INFO`): 12/1024 after a window with a fifth of it marked, 1/1024 after the next.
 //!
 //! # Differs from Linux
 //! - See [`super::reno`] for the window outside of marks.
@@ -58,15 +62,16 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// In what `alpha` counts: a real number, or 1/1024 as in Linux.
+    /// The unit of `alpha`: a real number, or 1/1024 as in Linux.
     pub form: OrStack<Form>,
     /// `g`: the weight of the last window in `alpha` (RFC 8257 §4.2: 1/16).
     pub g: DctcpGain,
-    /// `alpha` before anything is known: 1, so that the first reduction is Reno's (RFC 8257 §3.3).
+    /// Initial `alpha`: 1, so that the first reduction is Reno's (RFC 8257 §3.3).
     pub initial_alpha: Share,
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
+    /// Largest growth by one ACK in slow start (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has
+    /// 1).
     pub slow_start_limit: SlowStartLimit,
-    /// What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
+    /// The base of a reduction: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
     pub reduce_from: OrStack<ReductionBase>,
 }
 
@@ -99,7 +104,7 @@ impl ControlParams for Params {
 /// DCTCP.
 pub type Dctcp = Classic<DctcpLaw>;
 
-/// The window law of DCTCP: Reno's, and `alpha`.
+/// The window law of DCTCP: that of Reno, and `alpha`.
 #[derive(Debug)]
 pub struct DctcpLaw {
     reno: RenoLaw,
@@ -108,10 +113,10 @@ pub struct DctcpLaw {
     g: f64,
     /// DCTCP.Alpha
     alpha: f64,
-    /// DCTCP.BytesAcked and DCTCP.BytesMarked of the window under way.
+    /// DCTCP.BytesAcked and DCTCP.BytesMarked of the current window.
     acked: u64,
     marked: u64,
-    /// The round trip under way.
+    /// The current round trip.
     round: u64,
 }
 
@@ -187,11 +192,11 @@ impl Law for DctcpLaw {
     }
 }
 
-/// Linux counts `alpha` in parts of one.
+/// Linux counts `alpha` in 1/1024.
 const UNITS: f64 = 1024.0;
 
 impl DctcpLaw {
-    /// `alpha` after a window of which the share `m` was marked, in Linux's units.
+    /// `alpha` after a window with the share `m` of marked bytes, in Linux's units.
     fn alpha_in_units(&self, m: f64) -> f64 {
         let alpha = self.alpha * UNITS;
         let taken = (alpha * self.g).floor();

@@ -1,8 +1,8 @@
-//! What happens to a connection, as its congestion control is told.
+//! Events of a connection, as passed to its congestion control.
 
 use anabranch_core::units::{Bytes, Duration, Instant};
 
-/// A segment left.
+/// A segment was sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
     /// When.
@@ -11,13 +11,13 @@ pub struct Sent {
     pub bytes: Bytes,
     /// In flight, this segment included.
     pub in_flight: Bytes,
-    /// Sent before.
+    /// Retransmission of a segment.
     pub retransmission: bool,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Duration,
 }
 
-/// What an acknowledgment told.
+/// Summary of an acknowledgment.
 #[derive(Debug, Clone, Copy)]
 pub struct Ack {
     /// When it arrived.
@@ -26,9 +26,9 @@ pub struct Ack {
     pub acked: Bytes,
     /// Newly acknowledged selectively (RFC 2018).
     pub sacked: Bytes,
-    /// Newly delivered: acknowledged in one way or the other, each byte once.
+    /// Newly delivered: acknowledged cumulatively or selectively, each byte counted once.
     pub delivered: Bytes,
-    /// Newly found lost.
+    /// Newly marked lost.
     pub lost: Bytes,
     /// Newly reported as marked Congestion Experienced.
     pub ce_marked: Bytes,
@@ -36,40 +36,41 @@ pub struct Ack {
     pub prior_in_flight: Bytes,
     /// In flight after it.
     pub in_flight: Bytes,
-    /// The round-trip time that it measured.
+    /// Round-trip time sample of this acknowledgment.
     pub rtt: Option<Duration>,
-    /// The round-trip time by timestamp, in whole milliseconds, if some of what it delivered was retransmitted.
+    /// Round-trip time sample by timestamp, in whole milliseconds, if some of the delivered data
+    /// was retransmitted.
     pub rtt_by_timestamp: Option<Duration>,
     /// Smoothed round-trip time (RFC 6298); zero before the first sample.
     pub srtt: Duration,
-    /// Smallest round-trip time seen; zero before the first sample.
+    /// Smallest round-trip time so far; zero before the first sample.
     pub min_rtt: Duration,
-    /// Delivery-rate sample, if wanted.
+    /// Delivery-rate sample, if requested.
     pub rate: Option<RateSample>,
     /// Round trips completed: counts up when data sent after the last count is acknowledged.
     pub round: u64,
-    /// The window kept the sender from sending more in the last round trip (RFC 7661 §4.2).
+    /// The window limited the sender in the last round trip (RFC 7661 §4.2).
     pub cwnd_limited: bool,
-    /// The application kept the sender from sending more.
+    /// The application limited the sender.
     pub app_limited: bool,
-    /// A recovery is under way; loss-based controls do not grow then.
+    /// A recovery is in progress; loss-based controls do not grow during it.
     pub in_recovery: bool,
 }
 
-/// How fast data was delivered lately (draft-ietf-ccwg-bbr §4.1, delivery rate estimation).
+/// A delivery-rate sample (draft-ietf-ccwg-bbr §4.1, delivery rate estimation).
 #[derive(Debug, Clone, Copy)]
 pub struct RateSample {
-    /// Delivered between the segment's sending and its acknowledgment.
+    /// Delivered between the transmission of the segment and its acknowledgment.
     pub delivered: Bytes,
-    /// In this time.
+    /// Duration of this interval.
     pub interval: Duration,
     /// All delivered on this connection when the segment was sent.
     pub prior_delivered: Bytes,
-    /// The sender was application-limited when the segment was sent: a lower bound only.
+    /// The sender was application-limited when the segment was sent, so the rate is a lower bound.
     pub app_limited: bool,
     /// In flight when the segment was sent, itself included.
     pub tx_in_flight: Bytes,
-    /// Found lost between its sending and its acknowledgment; zero unless
+    /// Marked lost between its transmission and its acknowledgment; zero unless
     /// [`Wants::losses`](super::Wants::losses).
     pub lost: Bytes,
 }
@@ -77,20 +78,20 @@ pub struct RateSample {
 /// A reduction is due.
 #[derive(Debug, Clone, Copy)]
 pub struct Congestion {
-    /// When it was found.
+    /// Time of detection.
     pub now: Instant,
-    /// By what.
+    /// The congestion signal.
     pub signal: Signal,
     /// In flight just before: FlightSize of RFC 5681 §3.1.
     pub in_flight: Bytes,
 }
 
-/// How congestion was signalled.
+/// Type of a congestion signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// By a lost packet.
+    /// A lost packet.
     Loss,
-    /// By a mark (RFC 3168).
+    /// A mark (RFC 3168).
     EcnCe,
 }
 
@@ -101,8 +102,8 @@ pub struct Rto {
     pub now: Instant,
     /// In flight just before.
     pub in_flight: Bytes,
-    /// 1 for the first reduction by an expiry, 2 for the next without progress between them, and so
-    /// on. Where the stack counts a fast recovery under way as the first, it begins at 2
+    /// 1 for the first reduction by an expiry, 2 for the next without progress in between, and so
+    /// on. Starts at 2 if the stack counts a fast recovery in progress as the first
     /// ([`timeout_reduces_again`](anabranch_tcp::Settings::timeout_reduces_again)).
     pub consecutive: u32,
 }
@@ -116,27 +117,25 @@ pub struct TimerLoss {
     pub in_flight: Bytes,
 }
 
-/// A segment was marked lost (draft-ietf-ccwg-bbr §5.2.4). Only who asks is told
+/// A segment was marked lost (draft-ietf-ccwg-bbr §5.2.4). Sent only to controls that request it
 /// ([`Wants::losses`](super::Wants::losses)).
 #[derive(Debug, Clone, Copy)]
 pub struct Lost {
-    /// When this was found.
+    /// Time of detection.
     pub now: Instant,
-    /// Counts segments in the order in which they were sent first: what lies next to each other
-    /// has neighbouring numbers.
+    /// Segment number, in order of first transmission: adjacent segments have consecutive numbers.
     pub number: u64,
-    /// Sequence numbers that it takes.
+    /// Sequence space of the segment.
     pub bytes: Bytes,
-    /// In flight when it was sent last, itself included.
+    /// In flight at its last transmission, itself included.
     pub tx_in_flight: Bytes,
-    /// Found lost since it was sent last, itself included.
+    /// Marked lost since its last transmission, itself included.
     pub lost: Bytes,
-    /// The sender was application-limited when it was sent last.
+    /// The sender was application-limited at its last transmission.
     pub app_limited: bool,
     /// All delivered on this connection so far.
     pub delivered: Bytes,
-    /// The receiver reports selectively what has arrived (RFC 2018), so that more than one loss a
-    /// round trip can be found.
+    /// The receiver sends SACK (RFC 2018), so that more than one loss per round trip can be found.
     pub selective: bool,
 }
 
@@ -147,21 +146,21 @@ pub struct Recovered {
     pub now: Instant,
     /// In flight.
     pub in_flight: Bytes,
-    /// The window is to be no larger from here on, ssthresh stays as it is (RFC 6582 §3.2 step 3,
-    /// the first option of a full acknowledgment); `None` where the stack asks for no such thing.
+    /// Upper bound of the window from here on, with ssthresh unchanged (RFC 6582 §3.2 step 3, the
+    /// first option of a full acknowledgment); `None` if the stack sets no bound.
     pub cwnd_limit: Option<Bytes>,
 }
 
-/// A reduction was for nothing.
+/// A reduction was spurious.
 #[derive(Debug, Clone, Copy)]
 pub struct Spurious {
-    /// When this was found out.
+    /// Time of detection.
     pub now: Instant,
-    /// It was a timeout, not a fast recovery.
+    /// The reduction was by a timeout, not by a fast recovery.
     pub timeout: bool,
 }
 
-/// Sending starts again after a pause.
+/// Sending resumes after a pause.
 #[derive(Debug, Clone, Copy)]
 pub struct Idle {
     /// Now.
@@ -170,13 +169,13 @@ pub struct Idle {
     pub idle: Duration,
     /// The retransmission timeout, the usual measure of a long pause (RFC 5681 §4.1).
     pub rto: Duration,
-    /// What the stack makes of a long pause.
+    /// The stack's rule for a long pause.
     pub rule: IdleRestart,
 }
 
 impl Idle {
-    /// The window with which sending starts again, for controls that take a pause as RFC 5681 has
-    /// it; in the same unit as `cwnd` and the initial window `initial`.
+    /// The window with which sending resumes, for controls that follow RFC 5681 after a pause. Its
+    /// unit is that of `cwnd` and of the initial window `initial`.
     #[must_use]
     pub fn restart_window(&self, cwnd: f64, initial: f64) -> f64 {
         let restart = initial.min(cwnd);
@@ -197,9 +196,9 @@ impl Idle {
         }
     }
 
-    /// The slow start threshold with which sending starts again, in segments, as `cwnd`, the window before the
-    /// pause. By RFC 2861 (§3.2) what the path took then is remembered, three quarters of it; Linux takes a half and a
-    /// quarter in whole segments, as measured.
+    /// The slow start threshold with which sending resumes, in segments; `cwnd` is the window
+    /// before the pause. RFC 2861 §3.2 keeps three quarters of that window. Linux adds a half and a
+    /// quarter, each in whole segments, as measured.
     #[must_use]
     pub fn restart_ssthresh(&self, cwnd: f64, ssthresh: f64) -> f64 {
         if self.rule == IdleRestart::Rfc2861 && self.idle > self.rto {
@@ -210,21 +209,21 @@ impl Idle {
     }
 }
 
-/// What becomes of a window that was not in use (RFC 7661 §4.4).
+/// Treatment of a window that was not in use (RFC 7661 §4.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unvalidated {
-    /// For a non-validated period (§4.4.3): ssthresh is three quarters of the window at least, the
-    /// window half of it, or the initial one if that is more.
+    /// After a non-validated period (§4.4.3): ssthresh becomes at least three quarters of the
+    /// window. The window becomes half of it, or the initial window if that is more.
     PeriodOver,
-    /// When a loss was found whose recovery is over now (§4.4.1).
+    /// After the recovery from a loss (§4.4.1).
     Recovered {
-        /// The window and ssthresh are no larger from here on; two segments are left in any case (RFC
+        /// Upper bound of the window and of ssthresh from here on, but at least two segments (RFC
         /// 5681 §3.1 equation 4).
         window: Bytes,
     },
 }
 
-/// What a pause longer than the retransmission timeout does to the window.
+/// Effect on the window of a pause longer than the retransmission timeout.
 #[derive(
     Debug,
     Clone,
@@ -238,16 +237,17 @@ pub enum Unvalidated {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum IdleRestart {
-    /// Nothing.
+    /// No effect.
     Off,
-    /// The initial window is left, if that is less (RFC 5681 §4.1).
+    /// Reduces the window to the initial window, if that is less (RFC 5681 §4.1).
     #[default]
     Rfc5681,
-    /// It is halved for every timeout that has passed, down to the initial window, and ssthresh becomes three
-    /// quarters of what it was before that at least (RFC 2861 §3.2; Linux: `tcp_slow_start_after_idle`).
+    /// Halves the window for every timeout that has passed, down to the initial window. ssthresh
+    /// becomes at least three quarters of the window before the pause (RFC 2861 §3.2; Linux:
+    /// `tcp_slow_start_after_idle`).
     Rfc2861,
-    /// It is kept, as long as five minutes, while pipeACK tells whether it is still valid; one that is
-    /// not grows only where it is what limits the sender, and a loss reduces what was in use (RFC 7661).
-    /// Needs `cwnd_validation`. For controls that reduce from what is in flight (`reduce_from`).
+    /// Keeps the window for up to five minutes (RFC 7661). pipeACK decides whether it is validated.
+    /// A non-validated window grows only if it limits the sender, and a loss reduces the window in
+    /// use. Needs `cwnd_validation`. For controls that reduce from FlightSize (`reduce_from`).
     Rfc7661,
 }

@@ -1,26 +1,28 @@
-//! H-TCP (draft-leith-tcp-htcp-06; Leith and Shorten, PFLDnet 2004): Reno whose growth depends on the time since the last
-//! congestion event, and whose reduction depends on the round-trip times.
+//! H-TCP (draft-leith-tcp-htcp-06; Leith and Shorten, PFLDnet 2004): Reno with growth that depends
+//! on the time since the last congestion event, and with a reduction that depends on the round-trip
+//! times.
 //!
-//! For `delta_l` after a congestion event the window grows by one segment per round trip. From then on it grows by
-//! `1 + 10 (Δ - delta_l) + ((Δ - delta_l) / 2)²` segments, so that a long path is filled in seconds and a short one, on which
-//! losses are frequent, is shared as with Reno.
+//! For `delta_l` after a congestion event the window grows by one segment per round trip. After
+//! that it grows by `1 + 10 (Δ - delta_l) + ((Δ - delta_l) / 2)²` segments per round trip. A long
+//! path is thus filled in seconds, while a short path with frequent losses is shared as with Reno.
 //!
-//! Adaptive backoff leaves the share `RTT_min / RTT_max` of the window, between 0.5 and 0.8, so that a queue that a loss found full is
-//! empty afterwards, and no more than that. If the throughput has changed by more than `delta_b` since the congestion event before
-//! (bandwidth switch), half of the window is left. Growth is scaled by `2 (1 - β)`: the mean window at a given loss rate
-//! stays Reno's.
+//! Adaptive backoff reduces the window to the share `RTT_min / RTT_max`, between 0.5 and 0.8, which
+//! just empties a queue that was full at the loss. If the throughput has changed by more than
+//! `delta_b` since the previous congestion event (bandwidth switch), the window is halved. Growth
+//! is scaled by `2 (1 - β)`, so that the mean window at a given loss rate is Reno's.
 //!
-//! RTT scaling multiplies growth in the high-speed regime by `RTT_min / rtt_ref`, and leaves one segment at least: flows of
-//! different round-trip times then gain the same in a second, not in a round trip.
+//! RTT scaling multiplies growth in the high-speed regime by `RTT_min / rtt_ref`, with a minimum of
+//! one segment. Flows of different round-trip times then grow equally per second, not per round
+//! trip.
 //!
 //! # Linux
 //! `form = "linux"`, the default of `stack = "linux"`, is Linux's module; see [`linux`].
 //!
 //! # Choices that the sources leave open
-//! - `RTT_max` is the largest round-trip time since the last congestion event. The throughput of a congestion epoch is the largest
-//!   of its round trips; recoveries are left out.
-//! - An ACK counts by the segments that it acknowledges, so that delayed ACKs do not slow the window down, and adds no more than
-//!   these.
+//! - `RTT_max` is the largest round-trip time since the last congestion event. The throughput of a
+//!   congestion epoch is the largest of its round trips, without those in a recovery.
+//! - An ACK counts by the number of segments that it acknowledges, so that delayed ACKs do not slow
+//!   the growth of the window. It adds at most this number.
 //! - The time since a timeout counts from the first acknowledgment after it.
 //!
 //! # Not implemented
@@ -61,9 +63,10 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// The least and the most that adaptive backoff leaves of the window.
+/// Bounds of the share of the window that remains after adaptive backoff.
 const BETA: (f64, f64) = (0.5, 0.8);
-/// Coefficients of `α(Δ) = 1 + 10 (Δ - Δ_L) + ((Δ - Δ_L) / 2)²`, in segments per second and segments per second squared.
+/// Coefficients of `α(Δ) = 1 + 10 (Δ - Δ_L) + ((Δ - Δ_L) / 2)²`, in segments per second and
+/// segments per second squared.
 const LINEAR: f64 = 10.0;
 const QUADRATIC: f64 = 0.25;
 
@@ -73,20 +76,22 @@ const QUADRATIC: f64 = 0.25;
 pub struct Params {
     /// As published, or as in Linux.
     pub form: OrStack<Form>,
-    /// `Δ_L`: the time after a congestion event in which growth is that of Reno (draft: 1 s).
+    /// `Δ_L`: the time after a congestion event with the growth of Reno (draft: 1 s).
     pub delta_l: Duration,
-    /// Adaptive backoff: a reduction leaves `RTT_min / RTT_max` of the window, from 0.5 to 0.8. Without it, half.
+    /// Adaptive backoff: a reduction leaves `RTT_min / RTT_max` of the window, from 0.5 to 0.8.
+    /// Otherwise it leaves half.
     pub adaptive_backoff: bool,
-    /// `Δ_B`: the change of throughput between two congestion events, as a share, above which adaptive backoff leaves
-    /// half of the window (draft: 0.2).
+    /// `Δ_B`: the relative change of throughput between two congestion events above which adaptive
+    /// backoff leaves half of the window (draft: 0.2).
     pub delta_b: Share,
     /// RTT scaling: growth in the high-speed regime is multiplied by `RTT_min / rtt_ref`.
     pub rtt_scaling: bool,
     /// The round-trip time at which RTT scaling does not change growth (100 ms).
     pub rtt_ref: VirtualRtt,
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
+    /// Largest growth by one ACK in slow start (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has
+    /// 1).
     pub slow_start_limit: SlowStartLimit,
-    /// What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
+    /// The base of a reduction: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
     pub reduce_from: OrStack<ReductionBase>,
 }
 
@@ -149,13 +154,13 @@ pub struct Epoch {
     /// `RTT_max`.
     max_rtt: Duration,
     throughput: Throughput,
-    /// `B(k)`: the largest throughput of the epoch before, if it had one.
+    /// `B(k)`: the largest throughput of the previous epoch, if it was measured.
     throughput_before: Option<f64>,
-    /// The event before found the throughput unchanged ([`Form::Linux`]).
+    /// The throughput was unchanged at the previous event ([`Form::Linux`]).
     is_steady: bool,
 }
 
-/// Throughput of an epoch, in bytes per second; `None` before the end of a round trip.
+/// Throughput of an epoch, in bytes per second; `None` before the end of its first round trip.
 #[derive(Debug, Clone, Copy, Default)]
 struct Throughput {
     /// Mean of its round trips ([`Form::Linux`]).
@@ -164,11 +169,12 @@ struct Throughput {
     largest: Option<f64>,
 }
 
-/// The round trip under way.
+/// The current round trip.
 #[derive(Debug, Clone, Copy, Default)]
 struct Round {
     number: u64,
-    /// `None` if its throughput is not measured: the first one, a recovery, or a pause.
+    /// `None` if its throughput is not measured: in the first round trip, in a recovery, or with a
+    /// pause.
     began: Option<Instant>,
     delivered: Bytes,
 }
@@ -203,7 +209,7 @@ impl HtcpLaw {
         }
     }
 
-    /// A round-trip time by the clock of the form.
+    /// Rounds a round-trip time to the clock of the form.
     fn rounded(&self, rtt: Duration) -> Duration {
         ticks::rounded_up(rtt, self.tick)
     }
@@ -239,7 +245,7 @@ impl HtcpLaw {
         (beta, !changed)
     }
 
-    /// A congestion event: the share of the window that it leaves.
+    /// Handles a congestion event and returns the share of the window that remains.
     fn back_off(&mut self) -> f64 {
         let (beta, is_steady) = self.beta();
         let Epoch {
@@ -265,7 +271,7 @@ impl HtcpLaw {
         self.whole(reduced).max(2.0)
     }
 
-    /// A round trip has ended.
+    /// A round trip ended.
     fn measure_throughput(&mut self, took: Duration) {
         if took.is_zero() {
             return;

@@ -1,27 +1,28 @@
-//! HyStart: leaves slow start before it overshoots, by two signs that the path is full. HyStart++
-//! is in [`plus_plus`].
+//! HyStart: ends slow start before it overshoots, by two signs of a full path. HyStart++ is in
+//! [`plus_plus`].
 //!
 //! Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55 (2011). *ACK
-//! train*: closely spaced ACKs that keep coming for the forward one-way delay, taken as half the
-//! smallest RTT, mean that the window fills the pipe. *Delay increase*: the first few RTTs of a
-//! round exceed the smallest RTT by more than `eta`, so a queue has begun to grow.
+//! train*: closely spaced ACKs that continue for the forward one-way delay, taken as half the
+//! smallest RTT, mean that the window fills the pipe. *Delay increase*: if the first few RTTs of a
+//! round exceed the smallest RTT by more than `eta`, a queue has begun to grow.
 //!
-//! Linux 6.18 has become more patient, as measured on it (`docs/design/008-stack-habits.md`):
+//! Linux 6.18 ends slow start later, as measured on it (`docs/design/008-stack-habits.md`):
 //!
 //! - A train has to last for half of the sum of the smallest RTT and a millisecond.
-//! - The smallest RTT is that of data: the handshake's does not count.
-//! - The delay of a round is the smallest of all its RTTs so far, not of the first few (RFC 9406
-//!   §4.2 has it so, too), and as many precede the one that is looked at: a round that begins with
-//!   an empty queue is not ended by it.
+//! - The smallest RTT is that of data, without the handshake.
+//! - As in RFC 9406 §4.2, the delay of a round is the smallest of all its RTTs so far, not of the
+//!   first few. The minimum number of samples must precede the current one: a round that begins
+//!   with an empty queue does not end slow start.
 //!
 //! # Differs from the paper
 //! - `eta` is measured from the connection's smallest RTT, as in Linux; the paper measures it from
-//!   the last round's.
-//! - A sign seen below the low window counts only if it is still there when the window has grown
-//!   to it; the paper remembers it.
+//!   that of the last round.
+//! - A sign seen below the low window counts only if it persists when the window has grown to it;
+//!   the paper stores it.
 //!
 //! # Differs from Linux
-//! - Signs are looked for below the low window, too, but not acted on; Linux does not look.
+//! - Signs are also evaluated below the low window, but have no effect; Linux does not evaluate
+//!   them.
 //!
 //! # Not implemented
 //! - The paper's estimate of the one-way delay by the gaps of the ACKs.
@@ -35,33 +36,33 @@ use serde::{Deserialize, Serialize};
 pub use self::plus_plus::PlusPlus;
 use super::Ack;
 
-/// Variants of an early end of slow start, as a stack names them.
+/// Variants of an early end of slow start, by the names of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "HyStart")]
 pub enum Kind {
-    /// Slow start ends by loss, mark or ssthresh alone.
+    /// Slow start ends only by loss, mark or ssthresh.
     #[default]
     Off,
-    /// By ACK trains and delay increase, as Linux does it in CUBIC.
+    /// ACK trains and delay increase, as in Linux's CUBIC.
     Linux,
-    /// The same as it was published, and as Linux had it at first: less patient.
+    /// The same as published, and as in early Linux: ends slow start earlier.
     #[serde(rename = "ha-rhee")]
     HaRhee,
     /// HyStart++ (RFC 9406).
     Rfc9406,
 }
 
-/// What slow start does at an ACK.
+/// Effect of an ACK on slow start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict {
-    /// Grows, by this share of what it would grow by otherwise.
+    /// The window grows by this share of the usual growth.
     Grow(f64),
-    /// Ends: ssthresh becomes the window.
+    /// Slow start ends: ssthresh becomes the window.
     End,
 }
 
-/// Either variant at work; belongs beside any slow start.
+/// State of either variant, for use with any slow start.
 #[derive(Debug, Clone)]
 pub enum Exit {
     /// See [`HyStart`]: [`Kind::Linux`] and [`Kind::HaRhee`].
@@ -71,8 +72,8 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The variant of that kind; none if it is off. Where the sender paces, an ACK train must be
-    /// as long as the whole RTT, for pacing alone makes one of half of it.
+    /// The variant of that kind; `None` if it is off. If the sender paces, an ACK train must be as
+    /// long as the whole RTT, because pacing alone produces a train of half the RTT.
     #[must_use]
     pub fn new(kind: Kind, settings: Settings, paced: bool) -> Option<Box<Self>> {
         let exit = match kind {
@@ -116,7 +117,7 @@ impl Exit {
 /// The constants of HyStart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// Nothing happens below this window, in segments.
+    /// HyStart has no effect below this window, in segments.
     pub low_window: f64,
     /// ACKs at most this far apart belong to one train.
     pub ack_delta: Duration,
@@ -126,14 +127,14 @@ pub struct Settings {
     pub delay_share: f64,
     /// Smallest `eta`.
     pub delay_min: Duration,
-    /// Largest `eta`; `delay_min` wins over it.
+    /// Largest `eta`; `delay_min` takes precedence over it.
     pub delay_max: Duration,
     /// RTT samples taken at the start of each round.
     pub min_samples: u32,
 }
 
 impl Settings {
-    /// Those of Linux.
+    /// The constants of Linux.
     pub const LINUX: Self = Self {
         low_window: 16.0,
         ack_delta: Duration::from_millis(2),
@@ -148,11 +149,11 @@ impl Settings {
 /// Added to the smallest RTT before an ACK train's share is taken ([`Kind::Linux`]).
 const ALLOWANCE: Duration = Duration::from_millis(1);
 
-/// HyStart at work; belongs beside any slow start.
+/// State of HyStart, for use with any slow start.
 #[derive(Debug, Clone)]
 pub struct HyStart {
     settings: Settings,
-    /// As [`Kind::Linux`] has it, not as it was published.
+    /// The variant of [`Kind::Linux`], not the published one.
     patient: bool,
     /// The smallest RTT of data so far.
     min_rtt: Duration,
@@ -164,7 +165,7 @@ pub struct HyStart {
 struct Round {
     number: u64,
     start: Instant,
-    /// The last ACK that belongs to the train which began with the round.
+    /// The last ACK of the train that began with the round.
     last_ack: Instant,
     samples: u32,
     min_rtt: Duration,
@@ -182,12 +183,12 @@ impl HyStart {
         }
     }
 
-    /// Forgets the round: slow start begins anew.
+    /// Discards the round, because slow start restarts.
     pub fn reset(&mut self) {
         self.round = None;
     }
 
-    /// Takes an ACK of slow start and says whether slow start ends here. `cwnd` is in segments.
+    /// Takes an ACK of slow start and returns whether slow start ends. `cwnd` is in segments.
     #[must_use]
     pub fn ends_slow_start(&mut self, ack: &Ack, cwnd: f64) -> bool {
         if self.round.is_none_or(|round| round.number != ack.round) {
@@ -218,7 +219,7 @@ impl HyStart {
         } else {
             min_rtt
         };
-        // Both look at every ACK, so that a round's evidence is whole once the window is large.
+        // Both evaluate every ACK, so that a round's evidence is complete once the window is large.
         let train = round.ack_train(ack, &self.settings, least);
         let delay = round.delay_increase(ack, &self.settings, min_rtt, self.patient);
         cwnd >= self.settings.low_window && (train || delay)
@@ -226,7 +227,7 @@ impl HyStart {
 }
 
 impl Round {
-    /// Whether the train has lasted for its share of this.
+    /// Whether the train has lasted for its share of `least`.
     fn ack_train(&mut self, ack: &Ack, settings: &Settings, least: Duration) -> bool {
         if ack.now.saturating_since(self.last_ack) > settings.ack_delta {
             return false;
@@ -235,7 +236,7 @@ impl Round {
         ack.now.saturating_since(self.start) >= least.mul_f64(settings.ack_train_share)
     }
 
-    /// Whether the RTTs of the round, the first few or all so far, are above the smallest.
+    /// Whether the RTTs of the round, the first few or all so far, exceed the smallest by `eta`.
     fn delay_increase(
         &mut self,
         ack: &Ack,

@@ -1,4 +1,4 @@
-//! What a control is made from.
+//! Inputs for creating a control.
 
 use std::{
     any::Any,
@@ -10,37 +10,38 @@ use anabranch_core::units::{Bytes, Duration};
 
 use super::{hystart, params};
 
-/// What the stack asks of controls that do not say otherwise themselves.
+/// Defaults of the stack, for controls whose parameters do not override them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StackHabits {
     /// Early end of slow start.
     pub hystart: hystart::Kind,
-    /// What one acknowledgment adds in slow start at most, in segments: `L` of RFC 3465 §2.3.
+    /// Largest growth by one acknowledgment in slow start, in segments: `L` of RFC 3465 §2.3.
     pub slow_start_limit: f64,
-    /// What a reduction is taken from.
+    /// The base of a reduction.
     pub reduce_from: params::ReductionBase,
-    /// Data leaves paced.
+    /// Transmission is paced.
     pub paced: bool,
-    /// In what windows are counted.
+    /// The unit in which windows are counted.
     pub window_count: params::WindowCount,
-    /// Growth per round trip until the first loss at least, as a share of the window.
+    /// Minimum growth per round trip until the first loss, as a share of the window.
     pub first_epoch_growth: params::Share,
     /// Growth in CUBIC's Reno-friendly region.
     pub reno_friendly: params::RenoFriendly,
-    /// How often CUBIC counted in segments looks its function up while the window stands.
+    /// Interval at which segment-counted CUBIC evaluates its function while the window is
+    /// unchanged.
     pub cubic_interval: Duration,
-    /// CUBIC counted in segments goes on counting after a reduction.
+    /// Segment-counted CUBIC keeps its count of acknowledged segments after a reduction.
     pub cubic_count_outlives: bool,
-    /// What CUBIC counted in segments counts time in; zero if in nothing.
+    /// Clock tick of segment-counted CUBIC; zero for a clock without ticks.
     pub clock_tick: Duration,
-    /// CUBIC forgets a reduction that proves spurious altogether.
+    /// The undo of a spurious reduction also restores CUBIC's `W_max`.
     pub undo_restores_w_max: bool,
-    /// Form of the controls that Linux has changed.
+    /// Form of the controls that Linux modified.
     pub form: params::Form,
 }
 
 impl Default for StackHabits {
-    /// Those of RFC 5681.
+    /// The defaults of RFC 5681.
     fn default() -> Self {
         Self {
             hystart: hystart::Kind::Off,
@@ -59,21 +60,21 @@ impl Default for StackHabits {
     }
 }
 
-/// What a control is made from, besides its own parameters.
+/// Inputs for creating a control, in addition to its own parameters.
 #[derive(Debug, Clone)]
 pub struct Init {
     /// Payload bytes of a full segment.
     pub smss: Bytes,
     /// Initial window.
     pub initial_cwnd: Bytes,
-    /// What the stack asks for.
+    /// Defaults of the stack.
     pub stack: StackHabits,
-    /// State shared by flows that are coupled (LIA and its like).
+    /// State shared by coupled flows (LIA and similar controls).
     pub shared: Shared,
 }
 
 impl Init {
-    /// For a lone flow.
+    /// For an uncoupled flow.
     #[must_use]
     pub fn new(smss: Bytes, initial_cwnd: Bytes) -> Self {
         Self {
@@ -85,12 +86,12 @@ impl Init {
     }
 }
 
-/// State that several controls of one run hold together, by name.
+/// State shared by several controls of a run, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Shared(Arc<Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>>);
 
 impl Shared {
-    /// The value called `key`, made by `make` at the first call.
+    /// Returns the value named `key`; the first call creates it with `make`.
     ///
     /// # Panics
     /// If `key` already names a value of another type.

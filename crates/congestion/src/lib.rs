@@ -1,8 +1,8 @@
-//! Congestion control: how much may be in flight, and how fast it may leave.
+//! Congestion control: how much data may be in flight, and how fast it may be sent.
 //!
 //! A control is pure state driven by events; it has no clock and never touches the endpoint. Adding
-//! one is a file in `src/` and a line in the registry at the end of this file. A control of a
-//! user's own, outside this workspace, implements [`CongestionControl`] and travels as
+//! a control takes a file in `src/` and a line in the registry at the end of this file. A user's
+//! control, outside this workspace, implements [`CongestionControl`] and is passed as
 //! [`Control::Boxed`].
 #![forbid(unsafe_code)]
 
@@ -37,43 +37,43 @@ pub use self::{
     properties::{ControlParams, Family, HyStartUse, TimerRule},
 };
 
-/// A congestion control. Only acknowledgments, congestion and timeouts must be handled; the other
-/// events have defaults that ignore them.
+/// A congestion control. Only acknowledgments, congestion and timeouts must be handled. The default
+/// handlers ignore the other events.
 pub trait CongestionControl: fmt::Debug + Send {
-    /// A segment left. Called for first transmissions and retransmissions.
+    /// A segment was sent. Called for first transmissions and retransmissions.
     fn on_sent(&mut self, _sent: &Sent) {}
-    /// An acknowledgment that tells something new: data acknowledged or sacked, losses found.
+    /// An acknowledgment with new information: data acknowledged or SACKed, or losses found.
     fn on_ack(&mut self, ack: &Ack);
-    /// A reduction is due: loss was detected or Congestion Experienced was reported. At most once
-    /// per round trip; the endpoint decides when an event is a new one.
+    /// A reduction is due: loss was detected, or Congestion Experienced was reported. Called at
+    /// most once per round trip; the endpoint decides whether an event is new.
     fn on_congestion(&mut self, event: &Congestion);
     /// The retransmission timer expired (RFC 6298 §5.4).
     fn on_rto(&mut self, event: &Rto);
-    /// A timer rule found losses while a recovery was already under way (`recovery = timer rule`
+    /// A timer rule found losses while a recovery was already in progress (`recovery = timer rule`
     /// only, see [`TimerRule`]). The default treats them as part of that recovery.
     fn on_timer_loss(&mut self, _event: &TimerLoss) {}
-    /// A segment was marked lost, if [`Wants::losses`]. Comes after [`Self::on_congestion`] or
-    /// [`Self::on_rto`], where that comes, and before the [`Self::on_ack`] that shows it.
+    /// A segment was marked lost, if [`Wants::losses`]. Called after [`Self::on_congestion`] or
+    /// [`Self::on_rto`], if any, and before the [`Self::on_ack`] that includes the loss.
     fn on_lost(&mut self, _event: &Lost) {}
     /// Recovery ended: everything outstanding when it began is acknowledged.
     fn on_recovered(&mut self, _event: &Recovered) {}
     /// The last [`Self::on_congestion`] or [`Self::on_rto`] proved spurious. The default keeps the
     /// reduction.
     fn on_spurious(&mut self, _event: &Spurious) {}
-    /// The connection opens, and its SYN or the answer to it was lost more than once: the window is one segment (RFC
-    /// 5681 §3.1, RFC 6928 §2). The default keeps the initial window.
+    /// The connection opens after more than one loss of its SYN or SYN-ACK: the window is one
+    /// segment (RFC 5681 §3.1, RFC 6928 §2). The default keeps the initial window.
     fn on_lost_syns(&mut self) {}
-    /// Sending starts again after an idle time.
+    /// Sending resumes after an idle time.
     fn on_idle(&mut self, _event: &Idle) {}
     /// The window was not in use (RFC 7661). The default keeps it.
     fn on_unvalidated(&mut self, _event: &Unvalidated) {}
-    /// The time asked for with [`Self::timer`] has come.
+    /// The time returned by [`Self::timer`] has come.
     fn on_timer(&mut self, _now: Instant) {}
     /// When to call [`Self::on_timer`].
     fn timer(&self) -> Option<Instant> {
         None
     }
-    /// The congestion window, without any inflation that a recovery adds for a while.
+    /// The congestion window, without temporary inflation by a recovery.
     fn cwnd(&self) -> Bytes;
     /// The slow start threshold; `None` before the first reduction.
     fn ssthresh(&self) -> Option<Bytes>;
@@ -81,7 +81,7 @@ pub trait CongestionControl: fmt::Debug + Send {
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
-    /// Which parts of [`Ack`] cost work and are wanted.
+    /// The optional events and parts of [`Ack`] that the control needs; each costs work.
     fn wants(&self) -> Wants {
         Wants::default()
     }
@@ -91,7 +91,7 @@ pub trait CongestionControl: fmt::Debug + Send {
     }
 }
 
-/// What a control wants computed for it, or wants to hear.
+/// Optional events and values that a control requests.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each asks for one thing, and none excludes another"
@@ -104,9 +104,9 @@ pub struct Wants {
     pub rate_samples: bool,
     /// [`CongestionControl::on_lost`], which needs `rate_samples` as well.
     pub losses: bool,
-    /// A reduction by marks is done at once, without a recovery in which the window stands still.
+    /// A reduction by marks takes effect at once, without a recovery that freezes the window.
     pub grows_under_marks: bool,
-    /// What a paced burst takes at the rate at most in microseconds, where that is not the stack's choice.
+    /// Longest paced burst, in microseconds at the pacing rate; `None` leaves it to the stack.
     pub burst_us: Option<u16>,
 }
 
@@ -125,7 +125,7 @@ impl Default for Wants {
 /// Makes a control from outside the workspace.
 pub type Factory = Arc<dyn Fn(&Init) -> Box<dyn CongestionControl> + Send + Sync>;
 
-/// A control from outside the workspace, as a scenario carries it.
+/// A control from outside the workspace, as part of a scenario.
 pub type Custom = component::Custom<Factory>;
 
 components! {
@@ -147,22 +147,22 @@ components! {
 }
 
 impl Config {
-    /// What the control takes for congestion; unknown where it is a user's own.
+    /// The congestion signal of the control; `None` for a user's control.
     #[must_use]
     pub fn family(&self) -> Option<Family> {
         each!(self, params => Some(params.family()), custom => None)
     }
-    /// The share of the window that a loss leaves, where the control has such a factor.
+    /// The share of the window that remains after a loss, if the control has such a factor.
     #[must_use]
     pub fn decrease_factor(&self) -> Option<f64> {
         each!(self, params => params.decrease_factor(), custom => None)
     }
-    /// The loss detection that the control brings along.
+    /// The loss detection that is part of the control.
     #[must_use]
     pub fn timer_rule(&self) -> Option<TimerRule> {
         each!(self, params => params.timer_rule(), custom => None)
     }
-    /// Which early ends of slow start the control knows; unknown where it is a user's own.
+    /// The early ends of slow start that the control supports; `None` for a user's control.
     #[must_use]
     pub fn hystart(&self) -> Option<HyStartUse> {
         each!(self, params => Some(params.hystart()), custom => None)
@@ -190,7 +190,7 @@ impl Control {
         let (cwnd, timer) = each!(self, c => (c.cwnd(), c.timer()));
         (cwnd, timer.unwrap_or(Instant::NEVER))
     }
-    /// The same after an acknowledgment.
+    /// Handles an acknowledgment and returns the window and the timer.
     #[inline]
     fn answers_after(&mut self, ack: &Ack) -> (Bytes, Instant) {
         let (cwnd, timer) = each!(self, c => {

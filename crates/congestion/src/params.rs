@@ -1,4 +1,4 @@
-//! Types of parameters: what is outside its bounds cannot be built, from a file or from code.
+//! Parameter types. A value out of bounds cannot be built, from a file or from code.
 
 mod choice;
 mod count;

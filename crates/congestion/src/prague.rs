@@ -1,25 +1,31 @@
-//! Prague (draft-briscoe-iccrg-prague-congestion-control-04): DCTCP made fit for the Internet.
+//! Prague (draft-briscoe-iccrg-prague-congestion-control-04): DCTCP adapted to the Internet.
 //!
-//! The share of marked bytes is averaged as in DCTCP, and a window with marks is reduced by half of that average. Unlike
-//! DCTCP it grows under marks, by the unmarked bytes only (§2.4.3), so that in equilibrium it has 2/p segments at a marking
-//! probability p, two marks a round trip, at any rate. Data leaves paced, in bursts of 250 µs at most.
+//! The share of marked bytes is averaged as in DCTCP, and a window with marks is reduced by half of
+//! that average. Unlike DCTCP it grows under marks, by the unmarked bytes only (§2.4.3), so that in
+//! equilibrium it has 2/p segments at a marking probability p: two marks per round trip, at any
+//! rate. Transmission is paced, in bursts of at most 250 µs.
 //!
-//! **RTT independence** (§2.4.4). A connection that has lasted for `rtt_independent_after` round trips behaves as if its
-//! round trip took `rtt_virtual` at least: it averages and reduces once per virtual round trip, and grows by the square of
-//! the ratio of both per real one. Its rate is then that of a flow whose round trip takes `rtt_virtual`.
+//! **RTT independence** (§2.4.4). After `rtt_independent_after` round trips a connection behaves as
+//! if its round-trip time were at least `rtt_virtual`: it averages and reduces once per virtual
+//! round trip, and its growth per real round trip is scaled by the square of the ratio of real to
+//! virtual round-trip time. Its rate is then that of a flow with a round-trip time of
+//! `rtt_virtual`.
 //!
-//! It needs an exact echo, and ECT(1) to get into the queues made for it: `transport.ecn = "l4s"`, which is chosen where
-//! nothing else is written. A loss halves the window (§2.4.6), whatever was marked before.
+//! Prague requires an exact echo, and ECT(1) to be classified as L4S: `transport.ecn = "l4s"`, the
+//! default for this control. A loss halves the window (§2.4.6), independent of earlier marks.
 //!
 //! # Differs from the draft
-//! - Windows are real numbers of segments, and never less than two after a reduction; the draft goes below by pacing.
-//! - A loss in the round trip of a reduction by marks halves what that has left.
+//! - Windows are real numbers of segments, and never less than two after a reduction; the draft
+//!   allows smaller windows by pacing.
+//! - A loss in the round trip of a reduction by marks halves the window that remains after that
+//!   reduction.
 //!
 //! # Differs from Linux
-//! - `alpha` is a real number. The reference implementation is outside the kernel and is not compared.
+//! - `alpha` is a real number. The reference implementation is outside the kernel and is not
+//!   compared.
 //!
 //! # Not implemented
-//! - Detection of a Classic ECN queue and the fallback to Reno behind it (§3.1); CUBIC's increase.
+//! - Detection of a Classic ECN queue and the fallback to Reno (§3.1); CUBIC's increase.
 
 use anabranch_core::{
     parameters::Count,
@@ -63,15 +69,16 @@ pub const META: Meta = Meta {
 pub struct Params {
     /// `g`: the weight of the last virtual round trip in `alpha` (1/16).
     pub g: DctcpGain,
-    /// `alpha` up to the first mark: 1, so that the first reduction is Reno's.
+    /// `alpha` before the first mark: 1, so that the first reduction is Reno's.
     pub initial_alpha: Share,
-    /// The least round-trip time that a connection behaves as if it had (25 ms).
+    /// The smallest round-trip time that a connection assumes (25 ms).
     pub rtt_virtual: VirtualRtt,
-    /// From so many round trips on (500).
+    /// Number of round trips before RTT independence begins (500).
     pub rtt_independent_after: Count<1_000_000>,
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
+    /// Largest growth by one ACK in slow start (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has
+    /// 1).
     pub slow_start_limit: SlowStartLimit,
-    /// What a reduction is taken from: cwnd, or FlightSize (RFC 5681 §3.1 equation 4).
+    /// The base of a reduction: cwnd, or FlightSize (RFC 5681 §3.1 equation 4).
     pub reduce_from: OrStack<ReductionBase>,
 }
 
@@ -111,7 +118,7 @@ impl ControlParams for Params {
 /// Prague.
 pub type Prague = Classic<PragueLaw>;
 
-/// What a paced burst takes at the rate, in microseconds (§2.4.5).
+/// Duration of a paced burst at the pacing rate, in microseconds (§2.4.5).
 const BURST_US: u16 = 250;
 
 /// The window law of Prague, in segments.
@@ -121,25 +128,26 @@ pub struct PragueLaw {
     rtt_virtual: Duration,
     independent_after: u64,
     alpha: f64,
-    /// Something was marked.
+    /// A mark has been received.
     known: bool,
     /// Octets delivered and marked since `alpha` was last updated.
     delivered: u64,
     marked: u64,
-    /// When and in which round trip that was.
+    /// Time and round trip of that update.
     updated: Instant,
     round: u64,
-    /// The last acknowledgment, and the round trip as it counts then.
+    /// Time of the last acknowledgment, and the virtual round-trip time at that time.
     now: Instant,
     virtual_rtt: Duration,
-    /// The square of real over virtual round-trip time.
+    /// The square of the ratio of real to virtual round-trip time.
     growth: f64,
-    /// No reduction by marks before then.
+    /// No reduction by marks before this time.
     next_reduction: Instant,
 }
 
 impl PragueLaw {
-    /// The round-trip time that counts from `round` on.
+    /// Updates the virtual round-trip time, which differs from the real one from
+    /// `independent_after` rounds on.
     fn measure_rtt(&mut self, srtt: Duration, round: u64) {
         self.virtual_rtt = srtt;
         self.growth = 1.0;
@@ -182,7 +190,8 @@ impl Law for PragueLaw {
         self.marked += ack.ce_marked.get().min(ack.delivered.get());
         self.measure_rtt(ack.srtt, ack.round);
         if !self.known {
-            // Before the first mark nothing is known: `alpha` is as it was, and what came before does not count.
+            // Before the first mark `alpha` keeps its initial value, and earlier data does not
+            // count.
             self.known = self.marked > 0;
             self.delivered = ack.delivered.get();
             (self.round, self.updated) = (ack.round, ack.now);

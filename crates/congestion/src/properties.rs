@@ -1,41 +1,41 @@
-//! What the parameters of a built-in control say about it, before one is made.
+//! Properties of a built-in control, derived from its parameters before the control is created.
 
 use anabranch_core::units::Duration;
 
 use super::{hystart, params};
 
-/// What a control takes for congestion. The law suite asks every family its own questions.
+/// Congestion signal that a control reacts to. The law suite has separate checks for each family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// Losses and marks.
     LossBased,
-    /// Growing delay, besides losses.
+    /// Growing delay, in addition to losses.
     DelayBased,
     /// A model of the path: its rate and its propagation delay.
     ModelBased,
 }
 
-/// What the parameters of every built-in control can say.
+/// Properties of every built-in control, by its parameters.
 pub trait ControlParams: Default {
-    /// What the control takes for congestion.
+    /// The congestion signal of the control.
     const FAMILY: Family;
-    /// [`Self::FAMILY`], of a value.
+    /// [`Self::FAMILY`], callable on a value.
     fn family(&self) -> Family {
         Self::FAMILY
     }
-    /// The share of the window that a loss leaves; `None` where that is not a constant.
+    /// The share of the window that remains after a loss; `None` if it is not a constant.
     fn decrease_factor(&self) -> Option<f64> {
         None
     }
-    /// The loss detection that the control brings along, if any.
+    /// The loss detection that is part of the control, if any.
     fn timer_rule(&self) -> Option<TimerRule> {
         None
     }
-    /// Which early ends of slow start the control knows.
+    /// The early ends of slow start that the control supports.
     fn hystart(&self) -> HyStartUse {
         HyStartUse::None
     }
-    /// The control gives a rate of its own, so that its data is paced whatever the stack does.
+    /// The control computes a pacing rate, so that its data is paced whatever the stack does.
     fn sets_its_rate(&self) -> bool {
         false
     }
@@ -43,25 +43,25 @@ pub trait ControlParams: Default {
     fn is_l4s(&self) -> bool {
         false
     }
-    /// The control needs to know which bytes were marked, not only that some were.
+    /// The control needs the number of marked bytes, not only the presence of marks.
     fn needs_exact_marks(&self) -> bool {
         false
     }
 }
 
-/// Which early ends of slow start a control knows.
+/// The early ends of slow start that a control supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HyStartUse {
-    /// It has no slow start to end, or ends it by a rule of its own.
+    /// None: the control has no slow start, or ends it by its own rule.
     None,
-    /// HyStart++ only, as the stack has it.
+    /// Only HyStart++, if the stack enables it.
     Rfc9406,
-    /// All, with this parameter of its own.
+    /// All, selected by this parameter of the control.
     Any(params::OrStack<hystart::Kind>),
 }
 
-/// Loss detection by send time that a control brings along and that replaces the stack's recovery
-/// (the reordering study's RACK-like rule).
+/// Loss detection by send time that is part of a control and replaces the stack's recovery (the
+/// RACK-like rule of the reordering study).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimerRule {
     /// Grace time before any reordering has been seen.

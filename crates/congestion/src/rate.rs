@@ -1,7 +1,7 @@
-//! Delivery-rate samples (draft-ietf-ccwg-bbr §4.1), for the controls that want them.
+//! Delivery-rate samples (draft-ietf-ccwg-bbr §4.1), for the controls that request them.
 //!
 //! # Differs from Linux
-//! - A sample that spans less than the smallest round-trip time is left out here; Linux marks it.
+//! - A sample over less than the smallest round-trip time is discarded; Linux marks it.
 //!
 //! # Not implemented
 //! - Nothing of §4.1.
@@ -12,7 +12,7 @@ use anabranch_core::units::{Bytes, Duration, Instant};
 
 use crate::{Lost, RateSample};
 
-/// What is noted of a segment when it leaves.
+/// State recorded when a segment is sent.
 #[derive(Debug, Clone, Copy)]
 struct Stamp {
     /// P.delivered
@@ -31,8 +31,8 @@ struct Stamp {
     lost: u64,
 }
 
-/// The connection's part of the estimator. Segments go by the number of their record in the
-/// [scoreboard](super::scoreboard).
+/// Connection state of the estimator. Segments are identified by the number of their record in the
+/// scoreboard.
 #[derive(Debug)]
 pub struct RateSampler {
     /// C.delivered
@@ -41,23 +41,23 @@ pub struct RateSampler {
     delivered_at: Instant,
     /// C.first_send_time
     first_sent_at: Instant,
-    /// C.app_limited: samples are lower bounds until so much is delivered; zero for not at all.
+    /// C.app_limited: samples are lower bounds until this much is delivered; zero if not limited.
     app_limited: u64,
-    /// C.lost; counted for those who ask for losses only.
+    /// C.lost; counted only for controls that request losses.
     lost: u64,
     stamps: VecDeque<Stamp>,
-    /// Stamps that have left at the front.
+    /// Number of stamps removed at the front.
     gone: u64,
 }
 
-/// What an acknowledgment delivered.
+/// Data delivered by an acknowledgment.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery {
     /// When it arrived.
     pub now: Instant,
     /// Octets delivered.
     pub octets: u64,
-    /// The number of the latest sent of their segments.
+    /// The number of the most recently sent segment among them.
     pub latest: Option<u64>,
     /// Segments before this number are acknowledged.
     pub gone: u64,
@@ -66,7 +66,7 @@ pub struct Delivery {
 }
 
 impl RateSampler {
-    /// Before anything is sent.
+    /// The estimator before the first transmission.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -80,8 +80,8 @@ impl RateSampler {
         }
     }
 
-    /// Segment `number` leaves, for the first time or again; with it, `in_flight`
-    /// octets are in flight. `idle`: nothing was outstanding.
+    /// Segment `number` is sent or retransmitted. `in_flight` octets are in flight, this segment
+    /// included. `idle`: nothing was outstanding.
     pub fn on_sent(&mut self, number: u64, now: Instant, idle: bool, in_flight: u64) {
         if idle {
             self.first_sent_at = now;
@@ -107,7 +107,8 @@ impl RateSampler {
         }
     }
 
-    /// The application leaves `in_flight` octets in flight and the window open.
+    /// The application has no more data to send, with `in_flight` octets in flight and the window
+    /// open.
     pub const fn on_app_limited(&mut self, in_flight: u64) {
         self.app_limited = self.delivered + in_flight;
         if self.app_limited == 0 {
@@ -115,7 +116,7 @@ impl RateSampler {
         }
     }
 
-    /// An acknowledgment delivered something.
+    /// An acknowledgment delivered data.
     pub fn on_delivered(&mut self, delivery: &Delivery) -> Option<RateSample> {
         let Delivery {
             now,
@@ -148,7 +149,7 @@ impl RateSampler {
         })
     }
 
-    /// Segment `number` is `pieces` from here on; those behind it have later numbers.
+    /// Segment `number` is split into `pieces`; the numbers of later segments increase.
     pub fn split(&mut self, number: u64, pieces: usize) {
         let index = number.checked_sub(self.gone).map(usize::try_from);
         if let Some(Ok(index)) = index
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_after_an_idle_application_is_a_lower_bound() {
+    fn samples_after_an_application_pause_are_lower_bounds() {
         let mut rate = RateSampler::new();
         rate.on_sent(0, Instant::START, true, 1000);
         rate.on_app_limited(1000);
@@ -244,12 +245,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_counts_from_the_sending_of_each_segment() {
+    fn losses_count_from_the_transmission_of_each_segment() {
         let mut rate = RateSampler::new();
         for n in 0..4 {
             rate.on_sent(n, Instant::from_millis(n), n == 0, 1000 * (n + 1));
         }
-        // Of four, 2 arrives; 0 and 1 are lost.
+        // Segment 2 of four arrives; segments 0 and 1 are lost.
         let delivered = |rate: &mut RateSampler, at, number, gone| {
             rate.on_delivered(&Delivery {
                 now: Instant::from_millis(at),
@@ -271,7 +272,7 @@ mod tests {
                 (Bytes::new(lost), Bytes::new(1000))
             );
         }
-        // Retransmitted after that, the first has seen no loss; the last has seen both.
+        // Segment 0, retransmitted after the losses, counts none of them. Segment 3 counts both.
         rate.on_sent(0, Instant::from_millis(13), false, 2000);
         let last = delivered(&mut rate, 14, 3, 0);
         assert_eq!(
@@ -283,7 +284,7 @@ mod tests {
             (again.lost, again.tx_in_flight),
             (Bytes::ZERO, Bytes::new(2000))
         );
-        // What is gone tells nothing.
+        // An acknowledged segment yields no loss event.
         assert!(
             rate.on_lost(Instant::from_millis(24), (0, 1000), true)
                 .is_none()

@@ -1,26 +1,26 @@
 //! Reno (RFC 5681): slow start, congestion avoidance, and half the window at a loss.
 //!
-//! NewReno (RFC 6582) has the same window law; what differs is the recovery, and that is the
-//! stack's (`transport.recovery`), so `new-reno` names this file too.
+//! NewReno (RFC 6582) has the same window law. It differs in the recovery, which belongs to the
+//! stack (`transport.recovery`), so `new-reno` also names this file.
 //!
-//! With delayed ACKs the defaults grow the window by half in a round trip of slow start and by one
-//! segment in one of congestion avoidance. `avoidance = "acks"` is the other form that the RFC
-//! allows (equation 3), and ns-3's: half a segment per round trip with an ACK for every second
-//! segment.
+//! With delayed ACKs, the defaults grow the window by half per round trip in slow start and by one
+//! segment per round trip in congestion avoidance. `avoidance = "acks"` is the other form that the
+//! RFC allows (equation 3), and the form of ns-3: half a segment per round trip if every second
+//! segment is acknowledged.
 //!
-//! `beta_ecn` is Alternative Backoff with ECN (ABE, RFC 8511): a mark in congestion avoidance leaves that share of the window.
-//! In slow start a mark counts as a loss (RFC 8511 §3).
+//! `beta_ecn` is Alternative Backoff with ECN (ABE, RFC 8511): the share of the window that remains
+//! after a mark in congestion avoidance. In slow start a mark counts as a loss (RFC 8511 §3).
 //!
 //! # Differs from Linux
 //! - The reduction is taken from FlightSize (RFC 5681 §3.1 equation 4); Linux takes it from cwnd
 //!   (`reduce_from = "cwnd"`).
-//! - Slow start adds one segment per ACK at most; Linux adds all that was acknowledged
+//! - Slow start adds at most one segment per ACK; Linux adds all data that was acknowledged
 //!   (`slow_start_limit`).
-//! - Half of the window is rounded down to whole segments only where the stack counts so
+//! - Half of the window is rounded down to whole segments only if the stack counts in segments
 //!   (`window_count`), as Linux does.
 //!
 //! # Not implemented
-//! - Nothing of RFC 5681 §3.1 and §4.1; the recoveries of §3.2 and RFC 6582 are the endpoint's.
+//! - Nothing of RFC 5681 §3.1 and §4.1; the recoveries of §3.2 and RFC 6582 belong to the endpoint.
 
 use anabranch_core::registry::{Meta, Source};
 use schemars::JsonSchema;
@@ -57,15 +57,15 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// How congestion avoidance counts what is acknowledged.
+/// How congestion avoidance counts acknowledged data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Avoidance {
-    /// One segment more whenever a window's worth of bytes has been acknowledged (RFC 3465 §2.1).
+    /// Adds one segment when a window's worth of bytes has been acknowledged (RFC 3465 §2.1).
     #[default]
     Bytes,
-    /// `smss² / cwnd` more with every ACK, whatever it acknowledges (RFC 5681 §3.1 equation 3).
+    /// Adds `smss² / cwnd` with every ACK, however much it acknowledges (RFC 5681 §3.1 equation 3).
     Acks,
 }
 
@@ -73,16 +73,19 @@ pub enum Avoidance {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
+    /// Largest growth by one ACK in slow start (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has
+    /// 1).
     pub slow_start_limit: SlowStartLimit,
-    /// How congestion avoidance counts: `SMSS` per window of octets (RFC 3465 §2.1), or `SMSS² / cwnd` per ACK (RFC 5681
-    /// §3.1 equation 3).
+    /// How congestion avoidance counts: `SMSS` per window of octets (RFC 3465 §2.1), or
+    /// `SMSS² / cwnd` per ACK (RFC 5681 §3.1 equation 3).
     pub avoidance: Avoidance,
-    /// In congestion avoidance every ACK adds an eighth of a segment besides, as 4.4BSD did (RFC 2525 §2.6).
+    /// In congestion avoidance every ACK adds another eighth of a segment, as in 4.4BSD (RFC 2525
+    /// §2.6).
     pub extra_eighth: bool,
-    /// The share of the window that a mark leaves in congestion avoidance: that of a loss, or a number (ABE, RFC 8511 §3.1: 0.8).
+    /// The share of the window that remains after a mark in congestion avoidance: that of a loss,
+    /// or a number (ABE, RFC 8511 §3.1: 0.8).
     pub beta_ecn: EcnFactorOrLoss,
-    /// What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
+    /// The base of a reduction: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
     pub reduce_from: OrStack<ReductionBase>,
 }
 
@@ -116,7 +119,7 @@ pub type Reno = Classic<RenoLaw>;
 #[derive(Debug)]
 pub struct RenoLaw {
     avoidance: Avoidance,
-    /// Bytes that every ACK adds in congestion avoidance besides.
+    /// Additional bytes per ACK in congestion avoidance (`extra_eighth`).
     extra: u64,
     /// `beta_ecn` (RFC 8511 §3); `None` for the factor of a loss.
     beta_ecn: Option<f64>,
@@ -127,7 +130,7 @@ pub struct RenoLaw {
 }
 
 impl RenoLaw {
-    /// With this form of congestion avoidance.
+    /// The law with this form of congestion avoidance.
     pub(super) const fn with(avoidance: Avoidance, init: &Init) -> Self {
         Self {
             avoidance,
@@ -144,7 +147,7 @@ impl RenoLaw {
         self.rounded(flight / 2)
     }
 
-    /// A reduced window of `bytes` in the stack's count: two segments at least.
+    /// A reduced window of `bytes` in the stack's count, at least two segments.
     pub(super) fn rounded(&self, bytes: u64) -> u64 {
         self.whole(bytes).max(2 * self.smss)
     }
@@ -191,7 +194,7 @@ impl Law for RenoLaw {
 
     fn reduce(&mut self, window: &Window<u64>, flight: u64, signal: Signal) -> Window<u64> {
         Window::of(match self.beta_ecn {
-            // RFC 8511 §3: in congestion avoidance alone.
+            // RFC 8511 §3: only in congestion avoidance.
             Some(beta) if signal == Signal::EcnCe && !window.in_slow_start() => {
                 // 0.8 × 14,480 may be a little below 11,584.
                 self.rounded(u64::from_real(flight.real() * beta + 1e-3))

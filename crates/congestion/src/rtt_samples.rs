@@ -1,8 +1,8 @@
-//! The round-trip times of a round trip: their mean and their least.
+//! Round-trip time samples of one round trip: mean and minimum.
 
 use anabranch_core::units::Duration;
 
-/// The samples of the round-trip time that a round trip has brought so far.
+/// The round-trip time samples of the current round trip.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RttSamples {
     sum: Duration,
@@ -21,12 +21,12 @@ impl RttSamples {
         self.count += 1;
     }
 
-    /// Their mean; none without a sample.
+    /// Mean of the samples; `None` without a sample.
     pub(super) fn mean(self) -> Option<Duration> {
         (self.count > 0).then(|| self.sum / u64::from(self.count))
     }
 
-    /// The smallest; none without a sample.
+    /// Smallest sample; `None` without a sample.
     pub(super) fn least(self) -> Option<Duration> {
         (self.count > 0).then_some(self.least)
     }

@@ -1,8 +1,8 @@
-//! Time by a kernel's clock, which counts ticks. A tick of zero stands for a clock without ticks.
+//! Time on a kernel clock that counts ticks. A tick of zero means a clock without ticks.
 
 use anabranch_core::units::{Duration, Instant};
 
-/// The ticks that the clock shows between two moments.
+/// Time between two moments on a clock with this tick.
 #[inline]
 pub(super) fn between(then: Instant, now: Instant, tick: Duration) -> Duration {
     if tick.is_zero() {

@@ -1,32 +1,36 @@
-//! TCP Vegas (Brakmo and Peterson 1995): the window follows how many of its packets wait in queues.
+//! TCP Vegas (Brakmo and Peterson 1995): the window follows the number of its packets in queues.
 //!
-//! Once per round trip, what the window would give without any queue, `cwnd / BaseRTT`, is compared
-//! with what it gives, `cwnd / RTT`. The difference times `BaseRTT` is the number of packets queued:
-//! below `alpha` the window grows by one in the next round trip, above `beta` it shrinks by one.
-//! Slow start doubles the window every other round trip, holds it in between, and ends where more
-//! than `gamma` packets are queued. A lone flow so stays without loss; beside loss-based flows it
-//! yields.
+//! Once per round trip the expected rate `cwnd / BaseRTT`, without any queue, is compared with the
+//! actual rate `cwnd / RTT`. The difference times `BaseRTT` is the number of packets queued: below
+//! `alpha` the window grows by one in the next round trip, above `beta` it shrinks by one. Slow
+//! start doubles the window every other round trip, keeps it constant in between, and ends when
+//! more than `gamma` packets are queued. A single flow thus remains without loss; beside loss-based
+//! flows it yields.
 //!
 //! # Differs from the paper
-//! - Thresholds are packets, as in §III-B's reading of them as buffers; there they are rates.
-//! - `BaseRTT` is the smallest round-trip time of data segments, without the handshake's.
-//! - `RTT` is the mean of the round trip's samples, as ns-2's Vegas takes it; with `rtt = "segment"` that of the segment whose
-//!   acknowledgment ends the round trip, the paper's distinguished one. That segment leads the burst
-//!   that a doubled window is, so it meets no queue: slow start then ends by losses. The actual rate is taken from the window, not from the bytes sent meanwhile: a round trip
-//!   in which the window was not used is not looked at.
-//! - The window moves at once when a round trip ends, and by one segment; the paper spreads that over
-//!   the next round trip.
-//! - §III-A leaves open how much a loss takes: `beta_loss` is half as in RFC 5681. It is the
-//!   endpoint's rule that only a loss of what was sent after the last reduction reduces again.
+//! - Thresholds are packets, following the paper's interpretation as buffers in §III-B; in the
+//!   paper they are rates.
+//! - `BaseRTT` is the smallest round-trip time of data segments, without the handshake.
+//! - `RTT` is the mean of the round trip's samples, as in ns-2's Vegas. With `rtt = "segment"` it
+//!   is that of the segment whose acknowledgment ends the round trip, the paper's distinguished
+//!   segment. That segment is the first of the burst that a doubled window sends, so it encounters
+//!   no queue, and slow start then ends by losses.
+//! - The actual rate is computed from the window, not from the bytes sent in the round trip. A
+//!   round trip in which the window was not used is not evaluated.
+//! - The window changes at once at the end of a round trip, by one segment; the paper spreads the
+//!   change over the next round trip.
+//! - §III-A does not specify the reduction by a loss: `beta_loss` is half as in RFC 5681. By the
+//!   endpoint's rule, only a loss of data sent after the last reduction reduces the window again.
 //!
 //! # Linux
-//! `form = "linux"`, the default of `stack = "linux"`, is Linux's module as measured on Linux 6.12; see [`linux`].
+//! `form = "linux"`, the default of `stack = "linux"`, is Linux's module as measured on Linux 6.12;
+//! see [`linux`].
 //!
 //! # Not implemented
-//! - The retransmission rules of §III-A: a segment is not retransmitted at the first duplicate ACK, nor
-//!   at the first two ACKs after a retransmission, because its fine-grained timeout is over. Losses
-//!   are found by the stack (`transport.recovery`).
-//! - The spike suppression and the paced slow start that later versions have.
+//! - The retransmission rules of §III-A: no segment is retransmitted at the first duplicate ACK, or
+//!   at the first two ACKs after a retransmission, because its fine-grained timeout has expired.
+//!   The stack detects losses (`transport.recovery`).
+//! - The spike suppression and the paced slow start of later versions.
 
 mod linux;
 
@@ -58,7 +62,7 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// What Vegas takes for the round-trip time of a round trip.
+/// The round-trip time that Vegas uses for a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -66,9 +70,10 @@ pub enum RttEstimate {
     /// The mean of its samples.
     #[default]
     Mean,
-    /// The least of its samples.
+    /// Smallest sample.
     Least,
-    /// That of the segment whose acknowledgment ends it (§III-B's distinguished segment).
+    /// The sample of the segment whose acknowledgment ends the round trip (§III-B's distinguished
+    /// segment).
     Segment,
 }
 
@@ -84,13 +89,15 @@ pub struct Params {
     pub beta: OrStack<Packets>,
     /// Packets queued above which slow start ends (§III-C: 1).
     pub gamma: Packets,
-    /// The share of the window that a loss leaves (RFC 5681 §3.1: half).
+    /// The share of the window that remains after a loss (RFC 5681 §3.1: half).
     pub beta_loss: DecreaseFactor,
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
+    /// Largest growth by one ACK in slow start (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has
+    /// 1).
     pub slow_start_limit: SlowStartLimit,
-    /// The round-trip time from which the queue is counted (§III-B): the mean of a round trip, or its least in Linux.
+    /// The round-trip time for the estimate of the queue (§III-B): the mean of a round trip, or its
+    /// minimum in Linux.
     pub rtt: OrStack<RttEstimate>,
-    /// What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
+    /// The base of a reduction: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
     pub reduce_from: OrStack<ReductionBase>,
 }
 
@@ -110,7 +117,7 @@ impl Default for Params {
 }
 
 impl Params {
-    /// `alpha` and `beta` in this form. A default does not pass the bound that is written.
+    /// `alpha` and `beta` in this form. A default of `alpha` is limited to an explicit `beta`.
     fn thresholds(&self, form: Form) -> (Packets, Packets) {
         let (alpha, beta) = match form {
             Form::Published => (1, 3),
@@ -167,14 +174,15 @@ pub struct VegasLaw {
     beta_loss: f64,
     estimate: RttEstimate,
     round: u64,
-    /// The round trip under way is outside a recovery, and the window was used all along.
+    /// The current round trip is outside a recovery, and the window was used throughout.
     whole_round: bool,
-    /// Slow start grows in this round trip; it holds the window in the next.
+    /// Slow start grows the window in this round trip and keeps it constant in the next.
     doubling: bool,
-    /// Packets queued, as last looked at.
+    /// Packets queued, by the last estimate.
     queued: f64,
-    /// The smallest round-trip time of a data segment. That of the SYN is left out: it is shorter by
-    /// what serializing a full segment takes, which a window of hundreds of segments would read as a queue.
+    /// The smallest round-trip time of a data segment. The SYN does not count: its round-trip time
+    /// lacks the serialization time of a full segment, which a window of hundreds of segments would
+    /// interpret as a queue.
     base_rtt: Option<Duration>,
     samples: RttSamples,
     /// Round trips of [`Form::Linux`].
@@ -187,7 +195,7 @@ impl VegasLaw {
         let share = 1.0 - base.as_secs_f64() / rtt.as_secs_f64();
         self.queued = window.cwnd * share.max(0.0);
         if window.in_slow_start() {
-            // Only a window that stood still for a round trip tells.
+            // Only a window that was constant for a round trip yields a valid estimate.
             if !self.doubling && self.queued > self.gamma {
                 window.ssthresh = window.cwnd.max(2.0);
             }
@@ -195,12 +203,12 @@ impl VegasLaw {
             window.cwnd += 1.0;
         } else if self.queued > self.beta {
             window.cwnd = (window.cwnd - 1.0).max(2.0);
-            // Or slow start would begin again.
+            // Otherwise slow start would begin again.
             window.ssthresh = window.ssthresh.min(window.cwnd);
         }
     }
 
-    /// The round-trip time of a round trip that ends with `ack`, and the least so far.
+    /// The smallest round-trip time so far, and that of the round trip that ends with `ack`.
     fn base_and_rtt(&self, samples: RttSamples, ack: &Ack) -> Option<(Duration, Duration)> {
         let rtt = match self.estimate {
             RttEstimate::Mean => samples.mean(),
@@ -283,7 +291,8 @@ impl Law for VegasLaw {
         }
     }
 
-    /// The window moves where a round trip ends. Slow start grows it in every other round trip.
+    /// The window changes at the end of a round trip. Slow start grows it in every other round
+    /// trip.
     #[inline]
     fn slow_starts(&mut self, window: &mut Window<f64>, ack: &Ack) -> bool {
         if self.form == Form::Linux {
@@ -303,7 +312,7 @@ impl Law for VegasLaw {
         window.in_slow_start() && self.doubling
     }
 
-    /// The window holds until the round trip ends.
+    /// The window is constant until the round trip ends.
     #[inline]
     fn avoid_congestion(&mut self, window: &mut Window<f64>, ack: &Ack, acked: f64) {
         if self.form == Form::Linux {
@@ -336,7 +345,7 @@ impl Law for VegasLaw {
             self.end_stage();
         }
     }
-    /// `queued`: the packets in queues, as last looked at.
+    /// `queued`: the packets in queues, by the last estimate.
     fn state(&self) -> Vec<(&'static str, f64)> {
         vec![("queued", self.queued)]
     }

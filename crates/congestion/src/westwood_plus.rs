@@ -1,30 +1,31 @@
 //! Westwood+ (Grieco and Mascolo, CCR 2004): Reno that measures the rate at which its data is
-//! acknowledged, and reduces its window to what the path carried at that rate without a queue.
+//! acknowledged, and reduces its window to the bandwidth-delay product at that rate.
 //!
-//! A low-pass filter makes the estimate `BWE` from samples `d / Δ`: the bytes acknowledged in a time,
-//! and that time. The window after a loss is `BWE · RTT_min`, so that random loss on a path that is
-//! not full costs little. Growth is [`super::reno`]'s. Before the first sample a loss leaves half of
-//! the window, as in Reno.
+//! The estimate `BWE` is the output of a low-pass filter. Each sample `d / Δ` is the number of
+//! bytes acknowledged in a time, divided by this time. The window after a loss is `BWE · RTT_min`,
+//! so that random loss on a path that is not full costs little. The window grows as in
+//! [`super::reno`]. Before the first sample a loss halves the window, as in Reno.
 //!
-//! [`Form`] selects one of two controls that both bear the name:
+//! [`Form`] selects one of two controls with this name:
 //!
 //! | | `published` | `linux` |
 //! | --- | --- | --- |
-//! | the first sample begins | with the first acknowledgment | with the data that it acknowledges |
-//! | a sample ends | with the round trip | after more than a round-trip time, 50 ms at least |
+//! | start of the first sample | the first acknowledgment | the data that it acknowledges |
+//! | end of a sample | end of the round trip | after more than a round-trip time, at least 50 ms |
 //! | times | real numbers | ticks of the stack's clock |
-//! | a duplicate ACK counts | all that it reports | a segment; the rest counts with the next cumulative one |
+//! | duplicate ACK counts | reported data | one segment; the rest with the next cumulative ACK |
 //! | filter | one stage | two stages |
-//! | a loss leaves | `BWE · RTT_min` (§2) | half of the window |
-//! | the recovery's end leaves | what the loss left | `BWE · RTT_min` |
+//! | window after a loss | `BWE · RTT_min` (§2) | half of the window |
+//! | window after the recovery | the window after the loss | `BWE · RTT_min` |
 //! | after a timeout | `RTT_min` is kept | `RTT_min` is measured again |
 //!
-//! In the form of Linux, the default of `stack = "linux"`, the second acknowledgment ends the first sample, which is a
-//! segment or two in a round-trip time: the estimate begins low.
+//! In the form of Linux, the default of `stack = "linux"`, the second acknowledgment ends the first
+//! sample, which is one or two segments per round-trip time: the estimate starts low.
 //!
-//! The estimate lags behind a window that has doubled every round trip. Where slow start overflows the
-//! queue of a long path, both forms leave a small window. The Westwood of ns-2's TCP/Linux agent does
-//! not, because that agent never applies the estimate: its windows are Reno's (docs/validation/westwood.md).
+//! The estimate lags the window of slow start, which doubles every round trip. If slow start
+//! overflows the queue of a long path, both forms reduce the window to a small value. The Westwood
+//! of ns-2's TCP/Linux agent does not, because that agent never applies the estimate: its windows
+//! are Reno's (docs/validation/westwood.md).
 //!
 //! # Differs from Linux
 //! - With `form = "linux"`: see [`super::reno`] for the window between losses.
@@ -32,11 +33,11 @@
 //! # Differs from the paper
 //! - SACKed data is counted when it is SACKed. The paper, without SACK, counts a segment for each
 //!   duplicate ACK.
-//! - A round trip with a pause in it gives no sample: the application limited it.
+//! - A round trip with a pause yields no sample, because the application limited it.
 //!
 //! # Not implemented
-//! - Nothing of §2. The samples per ACK of the first Westwood (2001), and its filter, are another
-//!   control.
+//! - Nothing of §2. The first Westwood (2001), with its samples per ACK and its filter, is a
+//!   different control.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -69,7 +70,7 @@ pub const META: Meta = Meta {
 /// The shortest sample of [`Form::Linux`].
 const SHORTEST_SAMPLE: Duration = Duration::from_millis(50);
 
-/// What of the acknowledged data a sample counts.
+/// Acknowledged data that a sample counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -77,9 +78,9 @@ pub enum Counting {
     /// Each byte once, when it is first reported (§2).
     #[default]
     Once,
-    /// What was reported selectively is counted again when it is acknowledged cumulatively, so that
-    /// every loss raises the estimate. ns-3's figures under random loss are met so, and only so; that
-    /// it counts in this way is inferred from them.
+    /// SACKed data is counted again when it is acknowledged cumulatively, so that every loss raises
+    /// the estimate. Only this counting reproduces ns-3's figures under random loss; that ns-3
+    /// counts in this way is inferred from them.
     Twice,
 }
 
@@ -87,18 +88,19 @@ pub enum Counting {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// When the estimate is sampled and applied: as published, or as in Linux.
+    /// How the estimate is sampled and applied: as published, or as in Linux.
     pub form: OrStack<Form>,
-    /// Share of the old estimate in the new one: the low-pass filter's coefficient (§2: 7/8).
+    /// Weight of the old estimate in the new one: the coefficient of the low-pass filter (§2: 7/8).
     pub filter: Share,
-    /// What of the acknowledged data a sample counts (§2).
+    /// Acknowledged data that a sample counts (§2).
     pub counting: Counting,
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
+    /// Largest growth by one ACK in slow start (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has
+    /// 1).
     pub slow_start_limit: SlowStartLimit,
-    /// How congestion avoidance counts: `SMSS` per window of octets (RFC 3465 §2.1), or `SMSS² / cwnd` per ACK (RFC 5681
-    /// §3.1 equation 3).
+    /// How congestion avoidance counts: `SMSS` per window of octets (RFC 3465 §2.1), or
+    /// `SMSS² / cwnd` per ACK (RFC 5681 §3.1 equation 3).
     pub avoidance: Avoidance,
-    /// What a loss before the first sample is taken from.
+    /// The base of a reduction by a loss before the first sample.
     pub reduce_from: OrStack<ReductionBase>,
 }
 
@@ -126,7 +128,7 @@ impl ControlParams for Params {
 /// Westwood+.
 pub type WestwoodPlus = Classic<WestwoodLaw>;
 
-/// The window law of Westwood+: Reno's, and the estimate.
+/// The window law of Westwood+: that of Reno, and the estimate.
 #[derive(Debug)]
 pub struct WestwoodLaw {
     form: Form,
@@ -138,19 +140,19 @@ pub struct WestwoodLaw {
     tick: Duration,
     /// Both stages of the filter; `None` before the first sample.
     estimate: Option<Estimate>,
-    /// Zero before the first.
+    /// Zero before the first sample.
     min_rtt: Duration,
     /// The latest round-trip time.
     rtt: Duration,
-    /// The sample under way: its round trip, its beginning and what was acknowledged in it.
+    /// The current sample: its round trip, its start and the data acknowledged in it.
     round: u64,
     began: Option<Instant>,
     delivered: Bytes,
-    /// Reported by duplicate ACKs and not counted yet ([`Form::Linux`]).
+    /// Reported by duplicate ACKs and not yet counted ([`Form::Linux`]).
     deferred: Bytes,
-    /// The estimate is due at the end of the recovery under way.
+    /// The estimate is to be applied at the end of the current recovery.
     due: bool,
-    /// The next round-trip time replaces the smallest.
+    /// The next round-trip time sample replaces the smallest.
     forgets_min_rtt: bool,
 }
 
@@ -185,14 +187,14 @@ impl WestwoodLaw {
         });
     }
 
-    /// Ends the sample under way.
+    /// Ends the current sample.
     fn end_sample(&mut self, now: Instant, interval: Duration) {
         self.began = Some(now);
         let delivered = std::mem::replace(&mut self.delivered, Bytes::ZERO);
         self.sample(delivered, interval);
     }
 
-    /// The sample ends with the round trip (§2).
+    /// Ends the sample with the round trip (§2).
     fn measure_as_published(&mut self, ack: &Ack, delivered: Bytes) {
         self.min_rtt = ack.min_rtt;
         self.delivered += delivered;
@@ -207,7 +209,8 @@ impl WestwoodLaw {
         self.round = ack.round;
     }
 
-    /// The sample ends when the clock shows more than a round-trip time, as known before this acknowledgment.
+    /// Ends the sample once the clock shows more than a round-trip time, as known before this
+    /// acknowledgment.
     fn measure_as_linux(&mut self, ack: &Ack, delivered: Bytes) {
         let rtt = ack.rtt.or(ack.rtt_by_timestamp);
         let rtt = rtt.map(|rtt| ticks::rounded_up(rtt, self.tick));
@@ -271,7 +274,7 @@ impl Law for WestwoodLaw {
         (law, setup)
     }
 
-    /// Counts what is acknowledged, and ends the sample under way if it is time.
+    /// Counts acknowledged data, and ends the current sample if it is due.
     #[inline]
     fn measure(&mut self, ack: &Ack) {
         let delivered = match self.counting {
@@ -291,7 +294,8 @@ impl Law for WestwoodLaw {
 
     fn reduce(&mut self, window: &Window<u64>, flight: u64, signal: Signal) -> Window<u64> {
         if let Some(pipe) = self.pipe().filter(|_| self.form == Form::Published) {
-            // §2: a window below what the path carried stays, and slow start takes it there.
+            // §2: a window below the measured product is kept, and slow start grows it to that
+            // value.
             return Window {
                 cwnd: window.cwnd.min(pipe),
                 ssthresh: pipe,
@@ -328,7 +332,7 @@ impl Law for WestwoodLaw {
         self.due = false;
         self.reno.restore(saved, restored);
     }
-    /// `bwe` in Mbit/s, once there is one, and `min_rtt` in milliseconds.
+    /// `bwe` in Mbit/s, after the first sample, and `min_rtt` in milliseconds.
     fn state(&self) -> Vec<(&'static str, f64)> {
         let estimate = self
             .estimate

@@ -1,10 +1,11 @@
-//! How controls count a window: in whole octets, in segments, or in floating-point octets (model-based controls).
+//! Units of a window: whole octets, segments, or floating-point octets (model-based controls).
 
 use std::{fmt, ops::Add};
 
 use anabranch_core::units::{Bytes, Rate};
 
-/// As `ceil`, which the compiler calls for windows counted in octets, too, where the processor need not have it.
+/// Same as `f64::ceil`, which is a library call on processors without the instruction. The compiler
+/// would make the call for windows counted in octets, too.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -16,18 +17,18 @@ pub(super) fn rounded_up(segments: f64) -> f64 {
     if whole < segments { whole + 1.0 } else { whole }
 }
 
-/// The whole segments of a window that an equation yields: 0.7 × 90 is a little below 63.
+/// The whole segments of a window that results from an equation: 0.7 × 90 is slightly below 63.
 pub(super) fn whole_segments(cwnd: f64) -> f64 {
     (cwnd + 1e-6).floor()
 }
 
-/// Counts acknowledged segments towards the window's next one, where windows are whole segments.
+/// Count of acknowledged segments towards the next growth of a window of whole segments.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SegmentCount(u32);
 
 impl SegmentCount {
-    /// Counts `acked` segments; each `cnt` grow the window by one. Segments counted before, perhaps when `cnt` was large, bring
-    /// one at most.
+    /// Counts `acked` segments and grows the window by one for every `cnt`. Segments counted
+    /// earlier, possibly with a larger `cnt`, add at most one segment.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -51,7 +52,7 @@ impl SegmentCount {
     }
 }
 
-/// What a model-based control counts in octets, cut to whole ones.
+/// A quantity of a model-based control in octets, rounded down.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -62,7 +63,7 @@ pub(super) const fn whole_bytes(octets: f64) -> Bytes {
     Bytes::new(octets as u64)
 }
 
-/// What a model-based control paces at, in octets per second; at least a bit per second.
+/// Pacing rate of a model-based control from octets per second; at least one bit per second.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,

@@ -1,4 +1,4 @@
-//! What a packet carries: a length in the simulator, bytes in the live engine and the gateway.
+//! Content of a packet: a length in the simulator, bytes in the live engine and the gateway.
 
 use std::{borrow::Cow, fmt};
 
@@ -6,9 +6,9 @@ use crate::packet::{ConnectionId, Ecn};
 
 /// The content of a segment or datagram.
 ///
-/// TCP, splitters, resequencers and FEC are written once over this trait and run on both kinds.
+/// TCP, splitters, resequencers and FEC are generic over this trait and run on both kinds.
 pub trait Body: Clone + Default + PartialEq + fmt::Debug + Send + 'static {
-    /// Two bodies of one length are always equal, so that any of that length will do.
+    /// Two bodies of equal length are always equal, so that any body of that length is equivalent.
     const LENGTH_IS_ALL: bool = false;
     /// Octets carried.
     fn len(&self) -> u32;
@@ -16,38 +16,38 @@ pub trait Body: Clone + Default + PartialEq + fmt::Debug + Send + 'static {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// The part from `start` on, `len` octets long.
+    /// The part that starts at `start` and is `len` octets long.
     ///
     /// # Panics
-    /// If the part is not inside.
+    /// If the part is not inside the body.
     #[must_use]
     fn slice(&self, start: u32, len: u32) -> Self;
-    /// Content for an application that does not care which: `len` octets.
+    /// Arbitrary content of `len` octets, for an application.
     #[must_use]
     fn filler(len: u32) -> Self;
-    /// Content with these octets; `len` of whatever where content is only a length.
+    /// Content with these octets; arbitrary content of `len` octets if the body is only a length.
     #[must_use]
     fn from_octets(octets: &[u8], len: u32) -> Self;
-    /// Puts `next` behind `self`.
+    /// Appends `next` to `self`.
     fn append(&mut self, next: &Self);
-    /// The octets themselves; `None` where only their number is known.
+    /// The octets; `None` if only their number is known.
     fn octets(&self) -> Option<&[u8]> {
         None
     }
-    /// Which connection the packet is of, where its place in the network does not say so: packets from outside of several
-    /// connections of one flow.
+    /// The connection of the packet, for a packet from outside in a flow with several connections.
+    /// `None` if the position in the network determines it.
     #[inline]
     fn connection(&self) -> Option<ConnectionId> {
         None
     }
-    /// The whole IP packet, with `ecn` in its header, where the body has come as one: nothing, if it was something else
-    /// than IP. `None` where a packet has still to be made of it.
+    /// The whole IP packet, with `ecn` in its header, if the body arrived as a packet; empty if
+    /// that packet was not IP. `None` if a packet must still be built from the body.
     fn ip_packet(&self, _ecn: Ecn) -> Option<Cow<'_, [u8]>> {
         None
     }
 }
 
-/// A body of which only the length matters.
+/// A body that is only a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Length(pub u32);
 
@@ -76,7 +76,7 @@ impl Body for Length {
     }
 }
 
-/// A body of real octets.
+/// A body of octets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Octets(pub Vec<u8>);
 
@@ -88,7 +88,7 @@ impl Body for Octets {
         Self(self.0[start as usize..][..len as usize].to_vec())
     }
     fn filler(len: u32) -> Self {
-        // A period that is no power of two, so that a shifted copy does not look right.
+        // The period is not a power of two, so that a shifted copy differs.
         Self((0..=250).cycle().take(len as usize).collect())
     }
     fn from_octets(octets: &[u8], _len: u32) -> Self {

@@ -1,16 +1,16 @@
-//! What congestion controls, queues and impairments have in common: each family is a list of
-//! built-in entries, one file and one line each, beside which stands one from outside the workspace.
+//! Common frame of congestion controls, queues and impairments. Each family is a list of built-in
+//! entries, one file and one line each, and an entry from outside the workspace.
 
 use std::fmt;
 
-/// A component from outside the workspace, as a scenario carries it.
+/// A component from outside the workspace, as part of a scenario.
 #[derive(Clone)]
 pub struct Custom<F> {
-    /// The name it goes by.
+    /// The name of the component.
     pub name: String,
     /// The parameters written beside `kind`, for the resolved scenario.
     pub params: serde_json::Value,
-    /// Makes one.
+    /// Builds an instance.
     pub build: F,
 }
 
@@ -22,18 +22,19 @@ impl<F> fmt::Debug for Custom<F> {
             .finish_non_exhaustive()
     }
 }
-/// Factories cannot be compared: two of one name and the same parameters count as one.
+/// Factories cannot be compared: two with equal names and parameters are equal.
 impl<F> PartialEq for Custom<F> {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && self.params == other.params
     }
 }
 
-/// Writes out a family: its modules, `Config` (the parameters of any of them), the enum of those at
-/// work, and `registry`. After it, `each!` matches on either enum, every built-in entry treated alike.
+/// Declares a family: its modules, `Config` (the parameters of any entry), the enum of instances,
+/// and `registry`. The macro also defines `each!`, which matches on either enum and treats all
+/// built-in entries alike.
 ///
-/// The parentheses hold what an entry is made from besides its parameters. The calling module has
-/// a `Custom` whose factory takes the same.
+/// The parentheses contain the inputs of an entry in addition to its parameters. The calling module
+/// has a `Custom` whose factory takes the same inputs.
 #[macro_export]
 macro_rules! components {
     (enum $Any:ident: $Trait:ident($($arg:ident: $Arg:ty)?); $($entries:tt)*) => {
@@ -41,26 +42,27 @@ macro_rules! components {
             @write $Any $Trait ($($arg)?) ($($arg: $Arg)?) $($entries)*
         }
     };
-    // The arguments once more as a whole, because they are needed inside a repetition over the entries.
+    // The arguments are also passed as a whole, because they are needed inside a repetition over
+    // the entries.
     (
         @write $Any:ident $Trait:ident $arguments:tt ($($parameter:tt)*)
         $($(#[$attr:meta])* $file:ident :: $Type:ident,)*
     ) => {
         $(pub mod $file;)*
 
-        /// Any of them with its parameters, as a scenario file names it.
+        /// Any entry with its parameters, as named in a scenario file.
         #[derive(
             Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
         )]
         #[serde(rename_all = "kebab-case")]
         pub enum Config {
             $(#[doc = concat!("See [`", stringify!($file), "`].")] $(#[$attr])* $Type($file::Params),)*
-            /// One from outside the workspace.
+            /// An entry from outside the workspace.
             #[serde(skip)]
             Custom(Custom),
         }
 
-        /// One of them at work. Built-in ones are dispatched without indirection.
+        /// An instance of any entry. Built-in entries are dispatched without indirection.
         #[derive(Debug)]
         #[expect(missing_docs, reason = "each is documented at its type")]
         pub enum $Any {
@@ -69,7 +71,7 @@ macro_rules! components {
         }
 
         impl Config {
-            /// Makes one.
+            /// Builds an instance.
             #[must_use]
             pub fn build(&self, $($parameter)*) -> $Any {
                 match self {
@@ -89,7 +91,7 @@ macro_rules! components {
             }
         }
 
-        /// Every built-in one's self-description and defaults, in registry order.
+        /// The self-description and defaults of every built-in entry, in registry order.
         #[must_use]
         pub fn registry() -> Vec<(&'static $crate::registry::Meta, Config, schemars::Schema)> {
             vec![$((&$file::META, Config::$Type($file::Params::default()), schemars::schema_for!($file::Params)),)*]

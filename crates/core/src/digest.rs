@@ -1,9 +1,9 @@
-//! A hash over packet observations that does not depend on the order in which they are met.
+//! A hash over packet observations that is independent of their order.
 //!
-//! Folding links into arithmetic changes when the engine computes an observation, never the
-//! observation. What is observed of one packet adds up in its [`Trail`], and the trails of all packets,
-//! each hashed with the packet's name, add up in the [`Digest`]. Both sums wrap, so the digest is a function
-//! of what was observed of each packet.
+//! Folding links into arithmetic changes when the engine computes an observation, but not the
+//! observation. The observations of one packet are summed in its [`Trail`]. The trails of all
+//! packets, each hashed with the packet's name, are summed in the [`Digest`]. Both sums wrap, so
+//! the digest is a function of the observations of each packet.
 
 use crate::{
     packet::{ConnectionId, Direction},
@@ -15,14 +15,14 @@ use crate::{
 pub struct Digest(u128);
 
 impl Digest {
-    /// Adds the trail of the packet `index` of a connection and direction.
+    /// Adds the trail of packet `index` of a connection and direction.
     #[inline]
     pub fn add(
         &mut self,
         (connection, direction, index): (ConnectionId, Direction, u32),
         trail: Trail,
     ) {
-        // There are fewer than 2^31 connections, and one number for what is of none.
+        // There are fewer than 2^31 connections, and one number for packets without a connection.
         let name =
             ((u64::from(connection.0) << 32) | u64::from(index)) ^ ((direction as u64) << 63);
         let hash = fold(
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trail_knows_time_element_and_fate_but_no_order() {
+    fn a_trail_depends_on_time_element_and_outcome_but_not_on_order() {
         let (a, b) = ((1, 3, Fate::Passed), (2, 3, Fate::Dropped));
         assert_eq!(trail(&[a, b]), trail(&[b, a]));
         for other in [
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_knows_whose_trail_it_is_but_no_order() {
+    fn a_digest_depends_on_the_packet_of_a_trail_but_not_on_order() {
         let (one, two) = (
             trail(&[(1, 1, Fate::Passed)]),
             trail(&[(2, 1, Fate::Passed)]),

@@ -1,24 +1,23 @@
 //! A compact log-linear histogram of `u64` values: delays, extents, sizes.
 //!
-//! Every octave `[2^k, 2^(k+1))` is cut into `2^BITS` buckets of equal width, so that a bucket is
-//! never wider than `1 / 2^BITS` of the values in it; values below `2^(BITS + 1)` have a bucket of
-//! their own. A percentile is the middle of its bucket, hence off by at most `1 / 2^(BITS + 1)` of
-//! the true sample: 1.6 % with the default of 5 bits, and exact below 64.
+//! Every octave `[2^k, 2^(k+1))` is divided into `2^BITS` buckets of equal width, so that the width
+//! of a bucket is at most `1 / 2^BITS` of its values; values below `2^(BITS + 1)` have one bucket
+//! each. A percentile is the middle of its bucket. Its error is at most `1 / 2^(BITS + 1)` of the
+//! true sample: 1.6 % with the default of 5 bits, and none below 64.
 //!
-//! Memory: one pointer while empty, then the octaves between the smallest and the largest value
-//! seen, each at `4 × 2^BITS` bytes (128 by default), plus a fixed part below 100 bytes.
+//! Memory: one pointer while empty, then the octaves from the smallest to the largest value
+//! recorded, each of `4 × 2^BITS` bytes (128 by default), plus a fixed part below 100 bytes.
 //!
-//! Source: the bucket layout is the one that G. Tene's HdrHistogram made common; the percentile is
-//! the nearest-rank one (RFC 2330 §11.3: the smallest value whose empirical distribution function
-//! reaches p).
+//! Source: the bucket layout of G. Tene's HdrHistogram; the nearest-rank percentile (RFC 2330
+//! §11.3: the smallest value whose empirical distribution function reaches p).
 //!
 //! # Not implemented
-//! Sums and means (keep them beside it: a histogram would only approximate them).
+//! Sums and means; store them separately, because a histogram would only approximate them.
 
 /// Counts of values, with a relative error of at most `1 / 2^(BITS + 1)`; `BITS` is 1 to 16.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram<const BITS: u32 = 5> {
-    /// Absent until the first value.
+    /// `None` before the first value.
     inner: Option<Box<Inner>>,
 }
 
@@ -27,10 +26,10 @@ struct Inner {
     count: u64,
     min: u64,
     max: u64,
-    /// The number of the first bucket in `counts`: a whole number of octaves.
+    /// The number of the first bucket in `counts`; always at the start of an octave.
     offset: usize,
     counts: Vec<u32>,
-    /// Multiples of 2^32 that did not fit a counter: (bucket, multiple).
+    /// Counter overflows, as multiples of 2^32: (bucket, multiple).
     carried: Vec<(usize, u32)>,
 }
 
@@ -78,7 +77,7 @@ impl<const BITS: u32> Histogram<BITS> {
         inner.add(bucket, times);
     }
 
-    /// Adds everything another histogram has counted.
+    /// Adds all counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         let Some(other) = &other.inner else {
             return;
@@ -97,13 +96,13 @@ impl<const BITS: u32> Histogram<BITS> {
         }
     }
 
-    /// How many values were counted.
+    /// The number of values counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.inner.as_ref().map_or(0, |inner| inner.count)
     }
 
-    /// Whether nothing was counted.
+    /// Whether no value was counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inner.is_none()
@@ -121,9 +120,9 @@ impl<const BITS: u32> Histogram<BITS> {
         self.inner.as_ref().map(|inner| inner.max)
     }
 
-    /// The `p`-th percentile, `p` in percent from 0 to 100 (what lies outside counts as the nearer
-    /// end): the smallest value that at least `p` percent of the values do not exceed, within the
-    /// error of the buckets. `None` while empty.
+    /// The `p`-th percentile, with `p` in percent; values outside 0 to 100 are clamped. It is the
+    /// smallest value that at least `p` percent of the values do not exceed, within the error of
+    /// the buckets. `None` while empty.
     #[must_use]
     pub fn percentile(&self, p: f64) -> Option<u64> {
         let inner = self.inner.as_ref()?;
@@ -133,7 +132,7 @@ impl<const BITS: u32> Histogram<BITS> {
             reason = "the conversion saturates, and the rank is clamped to what exists"
         )]
         let rank = ((p * inner.count as f64 / 100.0).ceil() as u64).clamp(1, inner.count);
-        // The ends are known better than their buckets are.
+        // The minimum and maximum are known exactly.
         if rank == inner.count {
             return Some(inner.max);
         }
@@ -158,7 +157,7 @@ impl<const BITS: u32> Histogram<BITS> {
         })
     }
 
-    /// The bucket of a value: its octave above the exact ones, then its leading bits.
+    /// The bucket of a value: its octave above those with exact buckets, then its leading bits.
     #[inline]
     fn bucket(value: u64) -> usize {
         let shift = 63 - BITS - (value | 1 << BITS).leading_zeros();
@@ -177,7 +176,7 @@ impl<const BITS: u32> Histogram<BITS> {
         (leading << shift) + ((1_u64 << shift) - 1) / 2
     }
 
-    /// Makes the octaves of these two buckets, and those between, part of the histogram.
+    /// Extends the histogram to the octaves of these two buckets and all between them.
     fn cover(&mut self, low: usize, high: usize) -> &mut Inner {
         let start = low & !(Self::PER_OCTAVE - 1);
         let end = (high | (Self::PER_OCTAVE - 1)) + 1;
@@ -206,7 +205,7 @@ impl<const BITS: u32> Histogram<BITS> {
 }
 
 impl Inner {
-    /// Adds to one bucket, which is covered.
+    /// Adds to one bucket that is covered.
     fn add(&mut self, bucket: usize, times: u64) {
         let counter = &mut self.counts[bucket - self.offset];
         let total = u64::from(*counter) + (times & u64::from(u32::MAX));
@@ -246,7 +245,7 @@ mod tests {
         sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1]
     }
 
-    /// A value of any magnitude, small ones as often as large ones.
+    /// A value of any magnitude; all magnitudes are equally likely.
     fn any_value(draw: &mut crate::rng::Draw) -> u64 {
         let wide = (u64::from(draw.bits()) << 32) | u64::from(draw.bits());
         wide >> (draw.bits() % 64)
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bucket_holds_its_middle_and_they_are_in_order() {
+    fn every_bucket_contains_its_middle_and_buckets_are_in_order() {
         let last = Histogram::<5>::bucket(u64::MAX);
         for bucket in 0..=last {
             assert_eq!(
@@ -347,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_outside_the_range_are_the_ends() {
+    fn percentiles_outside_the_range_are_clamped() {
         let mut histogram = Histogram::<5>::new();
         for value in [10, 20, 30] {
             histogram.record(value);

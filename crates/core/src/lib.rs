@@ -1,5 +1,5 @@
-//! What every layer of Anabranch shares: units, time, packets, random streams, self-description
-//! of components, and the digest of observations. No clock, no I/O, no threads.
+//! Shared foundation of all layers of Anabranch: units, time, packets, random streams,
+//! self-description of components, and the digest of observations. No clock, no I/O, no threads.
 #![forbid(unsafe_code)]
 
 pub mod body;

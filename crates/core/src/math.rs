@@ -1,8 +1,9 @@
-//! Transcendental functions that give the same bits on every platform.
+//! Transcendental functions with identical results on every platform.
 //!
-//! The standard library hands these to the platform's C library, and those differ in the last
-//! bits; a run would then depend on the machine. All of them come from one pinned pure-Rust crate
-//! (`libm`). `f64::sqrt` is correctly rounded everywhere (IEEE 754) and may be used as it is.
+//! The standard library uses the platform's C library for them, and these libraries differ in the
+//! last bits, so that a run would depend on the machine. All functions here come from one pinned
+//! pure-Rust crate (`libm`). `f64::sqrt` is correctly rounded everywhere (IEEE 754) and needs no
+//! replacement.
 
 pub use libm::{cbrt, cos, exp, expm1, log as ln, log1p, log2, log10, pow as powf, sin};
 

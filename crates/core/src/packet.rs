@@ -1,44 +1,43 @@
-//! Packets in flight: a small header that queues and links look at, and a payload that they
-//! do not.
+//! Packets in flight: a small header that queues and links read, and a payload that they do not.
 
 use crate::{trail::Trail, tunnel::Header};
 
-/// A flow of the scenario: one copy of one `[flow.NAME]`, in file order.
+/// A flow of the scenario: one instance of one `[flow.NAME]`, in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
 
-/// A connection: most flows have one; a flow of short transfers has one for each of them.
+/// A connection. Most flows have one; a flow of short transfers has one per transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u32);
 
 impl ConnectionId {
-    /// Of packets that belong to no connection: those that a gateway sends for itself.
+    /// The connection of packets without one, which a gateway generates.
     pub const NONE: Self = Self(u32::MAX);
 }
 
-/// Where the log of packets counts the time that one copy of a packet waits in queues.
+/// Entry of the packet log that accumulates the queueing time of one copy of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitAccount(pub u32);
 
 impl WaitAccount {
-    /// That of packets whose waiting time is not counted.
+    /// The account of packets whose queueing time is not logged.
     pub const NONE: Self = Self(u32::MAX);
 }
 
-/// Which way along a link (first to second name of `between`) or a flow (`from` to `to`).
+/// Direction along a link (first to second name of `between`) or a flow (`from` to `to`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Direction {
-    /// As written.
+    /// As written in the scenario.
     Forward,
-    /// The other way.
+    /// The opposite direction.
     Reverse,
 }
 
 impl Direction {
-    /// Both, forward first.
+    /// Both directions, forward first.
     pub const BOTH: [Self; 2] = [Self::Forward, Self::Reverse];
-    /// The other one.
+    /// The opposite direction.
     #[must_use]
     pub const fn opposite(self) -> Self {
         match self {
@@ -89,47 +88,47 @@ impl Ecn {
     }
 }
 
-/// What travels in a packet besides the header: lengths in the simulator, bytes in the live engine
-/// and the gateway. Elements in the middle never look at it, except those that code over it.
+/// Content of a packet after its header: lengths in the simulator, bytes in the live engine and the
+/// gateway. Only FEC elements on the path read it.
 pub trait Payload: Clone + std::fmt::Debug + 'static {}
 impl<T: Clone + std::fmt::Debug + 'static> Payload for T {}
 
 /// A packet of the network under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<P> {
-    /// Whose it is.
+    /// The connection of the packet.
     pub connection: ConnectionId,
-    /// Its number within the connection and direction, in order of sending, from 0.
+    /// Packet number within the connection and direction, in order of transmission, from 0.
     pub index: u32,
     /// Size of the IP packet in bytes, headers included.
     pub size: u32,
-    /// Where it stands on its route: an index into the network's table of routes.
+    /// Position on the route: an index into the network's table of routes.
     pub hop: u32,
-    /// Which way along its flow.
+    /// Direction along the flow.
     pub direction: Direction,
-    /// Whether its payload was sent before. Known to the sender alone; no element acts on it.
+    /// Retransmission of an earlier payload. Only the sender uses this; no element acts on it.
     pub retransmission: bool,
     /// ECN field.
     pub ecn: Ecn,
     /// Differentiated services code point (RFC 2474).
     pub dscp: u8,
-    /// What was observed of it; read where a digest is kept.
+    /// Observations of the packet, for the digest.
     pub trail: Trail,
-    /// Its waiting time in queues; read where a log is kept.
+    /// Queueing time of the packet, for the log.
     pub waits: WaitAccount,
-    /// What a gateway's tunnel says of it; means something between the two ends of a gateway alone, and
-    /// elsewhere is what an earlier packet left.
+    /// Tunnel header of a gateway. Valid only between the two ends of a gateway; elsewhere it
+    /// contains data of an earlier packet.
     pub tunnel: Header,
-    /// What it carries.
+    /// Content of the packet.
     pub payload: P,
 }
 
-/// A packet's place in the [`Pool`].
+/// Index of a packet in the [`Pool`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PacketId(pub u32);
 
-/// The packets in flight. A handle is 32 bits; a freed place is used again at once, so the steady
-/// state allocates nothing.
+/// The packets in flight. A handle is 32 bits. A freed slot is reused at once, so the steady state
+/// allocates nothing.
 #[derive(Debug, Clone)]
 pub struct Pool<P> {
     slots: Vec<Packet<P>>,
@@ -146,7 +145,7 @@ impl<P> Default for Pool<P> {
 }
 
 impl<P> Pool<P> {
-    /// Packets now in flight.
+    /// Number of packets in flight.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -156,7 +155,7 @@ impl<P> Pool<P> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Puts a packet in.
+    /// Inserts a packet.
     ///
     /// # Panics
     /// If 2^32 packets are in flight.
@@ -173,7 +172,8 @@ impl<P> Pool<P> {
             id
         }
     }
-    /// A place for a packet that the caller writes there: what was in it last, or what `make` makes.
+    /// Reserves a slot for a packet that the caller writes. It contains the previous packet, or the
+    /// result of `make`.
     ///
     /// # Panics
     /// If 2^32 packets are in flight.
@@ -184,7 +184,7 @@ impl<P> Pool<P> {
             None => self.insert(make()),
         }
     }
-    /// Takes a packet out whole; `left` stays in its payload's stead until the place is used again.
+    /// Removes and returns a packet. `left` replaces its payload until the slot is reused.
     #[inline]
     pub fn take(&mut self, id: PacketId, left: P) -> Packet<P> {
         let slot = &mut self.slots[id.0 as usize];
@@ -193,12 +193,12 @@ impl<P> Pool<P> {
         self.free(id);
         packet
     }
-    /// Gives a place back. The payload stays until the place is used again.
+    /// Frees a slot. The payload remains until the slot is reused.
     #[inline]
     pub fn free(&mut self, id: PacketId) {
         self.free.push(id);
     }
-    /// All places, those of packets in flight and those that are free.
+    /// All slots, of packets in flight and free.
     #[must_use]
     pub fn places(&self) -> &[Packet<P>] {
         &self.slots

@@ -1,21 +1,21 @@
-//! Types of parameters: what is outside its bounds cannot be built, from a file or from code.
+//! Parameter types. A value out of bounds cannot be built, from a file or from code.
 
 mod count;
 
 pub use self::count::Count;
 
-/// Parameters that do not go together.
+/// A contradiction between parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contradiction {
-    /// Where the one to change stands, from the component's table on.
+    /// Path of the key to change, relative to the component's table.
     pub key: &'static [&'static str],
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What was expected.
+    /// The expected value.
     pub expected: String,
 }
 
-/// A number within bounds: type, bounds, and what the number is.
+/// Declares a number within bounds: type, bounds, and its meaning.
 #[macro_export]
 macro_rules! bounded {
     ($(#[$meta:meta])* $Name:ident, $min:literal ..= $max:literal, $hint:literal) => {
@@ -70,7 +70,7 @@ macro_rules! bounded {
     };
 }
 
-/// A quantity with its unit, within bounds.
+/// Declares a quantity with a unit, within bounds.
 #[macro_export]
 macro_rules! quantity {
     ($(#[$meta:meta])* $Name:ident, $Of:ty, $min:expr, $max:expr) => {
@@ -80,9 +80,9 @@ macro_rules! quantity {
         pub struct $Name($Of);
 
         impl $Name {
-            /// The least.
+            /// Lower bound.
             pub const MIN: $Of = $min;
-            /// The most.
+            /// Upper bound.
             pub const MAX: $Of = $max;
 
             /// The quantity.
@@ -131,7 +131,7 @@ macro_rules! quantity {
     };
 }
 
-/// A quantity with its unit, or a word for none.
+/// Declares a quantity with a unit that a word can replace.
 #[macro_export]
 macro_rules! optional {
     ($(#[$meta:meta])* $Name:ident, $Of:ty, $word:literal, $example:literal) => {

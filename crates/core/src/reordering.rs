@@ -1,43 +1,43 @@
-//! Packet reordering as a receiver sees it, measured while the packets arrive.
+//! Packet reordering at a receiver, measured while the packets arrive.
 //!
-//! Packets are named by their *sending index*: 0, 1, 2 … per flow and direction in the order of
-//! sending; a retransmission is a new packet with a new index. Measured are
+//! Packets are identified by their *sending index*: 0, 1, 2 … per flow and direction in the order
+//! of transmission; a retransmission is a new packet with a new index. The metrics are
 //! - reordered packets and their ratio (RFC 4737 §3.3, §4.1): a packet below the next expected
 //!   index, which is one above the largest that arrived;
-//! - reordering extent (RFC 4737 §4.2): `i − j` for the `i`-th arrival, `j` being the earliest
+//! - reordering extent (RFC 4737 §4.2): `i − j` for the `i`-th arrival, where `j` is the earliest
 //!   arrival with a larger index;
 //! - n-reordering (RFC 4737 §5): a packet is n-reordered if each of the n arrivals just before it
-//!   has a larger index; the degree of n-reordering is the share of such packets. With n = 3 it
-//!   tells which packets look lost to a sender that takes three duplicate ACKs for a loss;
+//!   has a larger index; the degree of n-reordering is the share of such packets. With n = 3 these
+//!   are the packets that a sender with a threshold of three duplicate ACKs marks lost;
 //! - reorder density (RFC 5236): the distribution of displacements (receive index − index; negative
-//!   is early, positive late) of packets displaced by no more than a threshold DT.
+//!   is early, positive late) of packets displaced by at most a threshold DT.
 //!
-//! Of duplicates only the first arrival counts (RFC 4737, RFC 5236): they take no position in the
-//! order of arrival. Arrivals outside the measured interval are not to be passed in; the first
-//! one passed in, whatever its index, is where expectation starts.
+//! Only the first arrival of a duplicated packet counts (RFC 4737, RFC 5236); duplicates take no
+//! position in the order of arrival. The caller passes only arrivals within the measured interval.
+//! The first of them, whatever its index, sets the next expected index.
 //!
 //! # Method and memory
-//! Only what has *not* arrived is remembered. The earliest arrival with a larger index than a late
-//! packet is the arrival that jumped over it, so each gap of missing packets keeps the position of
-//! the arrival that opened it, and the extent is a binary search and a subtraction. The latest
-//! arrival with a smaller index, which ends a packet's n-reordering, is either the one before that
-//! jump or a late packet since; of those, only the ones that still separate gaps are kept.
+//! Only packets that have *not* arrived are stored. The earliest arrival with a larger index than a
+//! late packet is the arrival that skipped it. Each gap of missing packets therefore stores the
+//! position of the arrival that opened it, and the extent is a binary search and a subtraction. The
+//! latest arrival with a smaller index, which ends a packet's n-reordering, is either the one
+//! before that skip or a later late packet; only late packets that still separate gaps are stored.
 //!
-//! A flow in order costs [`Reordering`] itself (at most 64 bytes) and two increments a packet.
-//! From the first gap on: at most `max_gaps` gaps of 24 bytes and `max_gaps + 2` late packets of
-//! 16 bytes, 2·DT + 1 counters of 8 bytes and up to DT + 1 runs and DT early packets of the density,
-//! `max_n` counters of 8 bytes, and the [`Histogram`] of extents.
-//! (Growing containers may hold twice what they need.)
+//! A flow in order costs [`Reordering`] itself (at most 64 bytes) and two increments per packet.
+//! After the first gap: at most `max_gaps` gaps of 24 bytes and `max_gaps + 2` late packets of 16
+//! bytes, 2·DT + 1 counters of 8 bytes and up to DT + 1 runs and DT early packets of the density,
+//! `max_n` counters of 8 bytes, and the [`Histogram`] of extents. (The capacity of growing
+//! containers may be twice the need.)
 //!
-//! Lost packets leave their gap for ever. When there are more than `max_gaps`, the one with the
-//! lowest indices is forgotten: a packet that still arrives from there, or a duplicate of one from
-//! below, is counted as reordered and as [`uncertain`](Summary::uncertain): its extent is a lower
+//! The gap of a lost packet remains for ever. If there are more than `max_gaps`, the gap with the
+//! lowest indices is discarded. A packet that still arrives in it, or a duplicate of a packet below
+//! it, is counted as reordered and as [`uncertain`](Summary::uncertain): its extent is a lower
 //! bound and it is not counted as n-reordered.
 //!
 //! # Differs from the sources
-//! RFC 4737 §5 lets duplicates take a position; here they do not, as for the document's other metrics.
-//! RFC 5236 starts at the first packet sent; here, if that never arrived, at DT before the first
-//! arrival.
+//! In RFC 4737 §5 duplicates take a position; here they do not, as for the document's other
+//! metrics. RFC 5236 starts at the first packet sent; here, if that packet never arrived, at DT
+//! before the first arrival.
 //!
 //! # Not implemented
 //! Late-time and byte offset, gaps between discontinuities, reordering-free runs (RFC 4737
@@ -50,17 +50,17 @@ use std::collections::VecDeque;
 use self::density::Density;
 use crate::histogram::Histogram;
 
-/// What bounds a measurement.
+/// Bounds of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// DT, packets: a packet displaced by more counts as lost for the density (RFC 5236 leaves the
+    /// DT, packets: for the density, a packet displaced by more counts as lost (RFC 5236 leaves the
     /// choice to the application). Default 128, which covers queues and reorderings of the studies.
     pub displacement_threshold: u32,
-    /// The largest n of n-reordering that is told apart; larger degrees count as this one.
+    /// The largest n of n-reordering that is distinguished; larger degrees count as this one.
     /// Default 100.
     pub max_n: u32,
-    /// How many gaps of missing packets are remembered. Default 4096: about 100 KiB, reached only
-    /// by flows that lost as often.
+    /// Largest number of gaps of missing packets that are stored. Default 4096: about 100 KiB,
+    /// reached only by flows with that number of losses.
     pub max_gaps: u32,
 }
 
@@ -74,14 +74,14 @@ impl Default for Params {
     }
 }
 
-/// What one arrival was.
+/// Classification of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Arrival {
     /// A packet with a larger index arrived before (RFC 4737 §3.3).
     pub reordered: bool,
     /// Reordering extent, packets (RFC 4737 §4.2); 0 if not reordered.
     pub extent: u64,
-    /// It had arrived before, and counts for nothing.
+    /// Duplicate of an earlier arrival, which does not count.
     pub duplicate: bool,
 }
 
@@ -100,9 +100,9 @@ pub struct Extent {
 /// The measurement so far.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
-    /// Packets that arrived, duplicates not counted.
+    /// Packets that arrived, without duplicates.
     pub arrived: u64,
-    /// Arrivals of packets that had arrived before.
+    /// Duplicate arrivals.
     pub duplicates: u64,
     /// Reordered packets.
     pub reordered: u64,
@@ -110,12 +110,12 @@ pub struct Summary {
     pub reordered_ratio: f64,
     /// `None` if nothing was reordered.
     pub extent: Option<Extent>,
-    /// (n, share of the arrived packets that are n-reordered), for n from 1 to the largest seen or
-    /// `max_n`.
+    /// (n, share of the arrived packets that are n-reordered), for n from 1 to the largest degree
+    /// found or `max_n`.
     pub n_reordering: Vec<(u32, f64)>,
-    /// (displacement, share of the packets within DT), ascending, zero shares left out.
+    /// (displacement, share of the packets within DT), ascending, without zero shares.
     pub density: Vec<(i64, f64)>,
-    /// Reordered packets older than what is remembered.
+    /// Reordered packets in discarded gaps.
     pub uncertain: u64,
 }
 
@@ -124,26 +124,26 @@ pub struct Summary {
 pub struct Reordering {
     /// NextExp (RFC 4737 §3.3).
     next_expected: u64,
-    /// Arrivals without duplicates: the position of the latest.
+    /// Number of arrivals without duplicates, which is the position of the latest.
     arrived: u64,
     /// The index of the first arrival.
     first: u64,
-    /// Absent while all arrived in order and without a gap.
+    /// `None` while all packets arrived in order and without a gap.
     detail: Option<Box<Detail>>,
     params: Params,
 }
 
-/// Packets that did not arrive while the one at `end` did.
+/// Missing packets below the packet at `end`, which arrived.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     first: u64,
     /// One past the last.
     end: u64,
-    /// The position of the arrival that jumped over them.
+    /// The position of the arrival that skipped them.
     jumped_at: u64,
 }
 
-/// A late packet: the latest arrival below everything above it.
+/// A late packet: the latest arrival below all packets above it.
 #[derive(Debug, Clone, Copy)]
 struct Late {
     index: u64,
@@ -152,25 +152,25 @@ struct Late {
 
 #[derive(Debug, Clone)]
 struct Detail {
-    /// Ascending, apart by at least one packet that arrived.
+    /// Ascending, separated by at least one packet that arrived.
     gaps: VecDeque<Gap>,
     /// Ascending in index and in position.
     late: VecDeque<Late>,
-    /// The newest of the forgotten gaps; everything below its end is uncertain.
+    /// The newest of the discarded gaps; everything below its end is uncertain.
     forgotten: Option<Gap>,
-    /// Arrivals in order from this index on are not in `density` yet.
+    /// Arrivals in order from this index on are not yet in `density`.
     synced: u64,
     density: Density,
     reordered: u64,
     duplicates: u64,
     uncertain: u64,
     extents: Histogram<7>,
-    /// Packets by degree − 1, those above `max_n` with `max_n`.
+    /// Packets by degree − 1; those above `max_n` count as `max_n`.
     degrees: Vec<u64>,
 }
 
 impl Reordering {
-    /// Nothing arrived yet.
+    /// A measurement before the first arrival.
     #[must_use]
     pub const fn new(params: &Params) -> Self {
         Self {
@@ -225,7 +225,7 @@ impl Reordering {
         summary
     }
 
-    /// An arrival that is not the next expected one.
+    /// Handles an arrival other than the next expected packet.
     #[cold]
     fn on_other_arrival(&mut self, index: u64) -> Arrival {
         debug_assert!(index != u64::MAX, "indices count packets from 0");
@@ -264,7 +264,7 @@ impl Reordering {
 }
 
 impl Detail {
-    /// After arrivals in order from index `first` on.
+    /// State after arrivals in order from index `first` on.
     fn new(params: &Params, first: u64) -> Self {
         let mut detail = Self {
             gaps: VecDeque::new(),
@@ -308,14 +308,14 @@ impl Detail {
         }
         if let Some((at, gap)) = gap {
             let below = self.late.back().map_or(0, |late| late.position);
-            // Everything before the jump was below the gap.
+            // Everything before the skip was below the gap.
             let below = below.max(jumped_at - 1);
             self.count_degree(position - below - 1, params.max_n);
             self.fill(at, gap, index);
         } else {
             self.uncertain += 1;
         }
-        // The late packets from which no gap separates this one end no n-reordering any more.
+        // Late packets without a gap between them and this one no longer end an n-reordering.
         let separated_from = self.gaps.partition_point(|gap| gap.first < index);
         let separated_from = separated_from
             .checked_sub(1)
@@ -351,7 +351,7 @@ impl Detail {
         self.degrees[degree - 1] += 1;
     }
 
-    /// Takes one packet out of the gap at `at`.
+    /// Removes one packet from the gap at `at`.
     fn fill(&mut self, at: usize, gap: Gap, index: u64) {
         match (gap.first == index, gap.end == index + 1) {
             (true, true) => {
@@ -370,7 +370,7 @@ impl Detail {
         }
     }
 
-    /// Forgets the lowest gaps beyond the bound, and the late packets that only they needed.
+    /// Discards the lowest gaps beyond the bound, and the late packets that only they needed.
     fn forget(&mut self, params: &Params) {
         while self.gaps.len() > params.max_gaps as usize {
             self.forgotten = self.gaps.pop_front();
@@ -410,7 +410,7 @@ mod tests {
         assert!(reordering.detail.is_none());
     }
 
-    /// Losses for ever, with late packets between them: what is kept stays within the bound.
+    /// Endless losses, with late packets between them: the memory stays within the bound.
     #[test]
     fn memory_is_bounded() {
         let params = Params {
@@ -421,7 +421,8 @@ mod tests {
         let mut reordering = Reordering::new(&params);
         for block in 0..10_000 {
             let start = 10 * block;
-            // Of ten, 4 and 7 are lost and 2 is late by one; sometimes 7 comes a block later.
+            // In every ten packets, 4 and 7 are lost and 2 is late by one; sometimes 7 arrives a
+            // block later.
             for offset in [0, 1, 3, 2, 5, 6, 8, 9] {
                 reordering.on_arrival(start + offset);
             }

@@ -1,16 +1,17 @@
-//! A queue of small values in a ring of memory.
+//! A queue of small values in a ring buffer.
 //!
-//! What propagates, waits or is not yet acknowledged stands in such rings, and every packet goes through
-//! several: they hold plain values, and their size is a power of two, so that a place is a mask away.
+//! Packets in propagation, in queues and unacknowledged are in such rings, and every packet passes
+//! through several. They contain plain values, and their size is a power of two, so that an index
+//! is computed with a mask.
 
 /// A first-in, first-out queue.
 ///
-/// It grows by doubling and keeps what it has.
+/// It grows by doubling and never shrinks.
 #[derive(Debug, Clone)]
 pub struct Ring<T> {
-    /// None, or a power of two of them.
+    /// Empty, or a power of two of slots.
     slots: Vec<T>,
-    /// Values taken and values put in so far; both wrap.
+    /// Number of values removed and inserted so far; both wrap.
     head: u32,
     tail: u32,
 }
@@ -26,7 +27,7 @@ impl<T> Default for Ring<T> {
 }
 
 impl<T: Copy + Default> Ring<T> {
-    /// An empty ring, without memory.
+    /// An empty ring without memory.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -35,13 +36,13 @@ impl<T: Copy + Default> Ring<T> {
             tail: 0,
         }
     }
-    /// Values held.
+    /// Number of values.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         self.tail.wrapping_sub(self.head) as usize
     }
-    /// Whether nothing is held.
+    /// Whether the ring is empty.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -51,7 +52,7 @@ impl<T: Copy + Default> Ring<T> {
     fn place(&self, count: u32) -> usize {
         count as usize & self.slots.len().wrapping_sub(1)
     }
-    /// The first.
+    /// The first value.
     #[must_use]
     #[inline]
     pub fn front(&self) -> Option<&T> {
@@ -61,7 +62,7 @@ impl<T: Copy + Default> Ring<T> {
             self.slots.get(self.place(self.head))
         }
     }
-    /// The last.
+    /// The last value.
     #[must_use]
     #[inline]
     pub fn back(&self) -> Option<&T> {
@@ -71,7 +72,7 @@ impl<T: Copy + Default> Ring<T> {
             self.slots.get(self.place(self.tail.wrapping_sub(1)))
         }
     }
-    /// The `index`-th from the front.
+    /// The `index`-th value from the front.
     #[must_use]
     #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
@@ -82,7 +83,7 @@ impl<T: Copy + Default> Ring<T> {
         self.slots
             .get(self.place(self.head.wrapping_add(index as u32)))
     }
-    /// Puts a value behind the last.
+    /// Appends a value.
     #[inline]
     pub fn push_back(&mut self, value: T) {
         if self.len() == self.slots.len() {
@@ -94,20 +95,20 @@ impl<T: Copy + Default> Ring<T> {
             self.tail = self.tail.wrapping_add(1);
         }
     }
-    /// Takes the first.
+    /// Removes the first value.
     #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
         let first = *self.front()?;
         self.head = self.head.wrapping_add(1);
         Some(first)
     }
-    /// From the first to the last.
+    /// All values, from first to last.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
     /// # Panics
-    /// If 2^31 values are held.
+    /// If there are 2^31 values.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {

@@ -1,10 +1,10 @@
 //! Random streams: one per element, with random access.
 //!
-//! Every element has a stream of its own, keyed by the run's seed and the element's name, so that
-//! adding a flow or a link changes nobody else's luck. A draw is a pure function of (seed,
-//! name, index): the fate of the n-th packet is the same whichever engine asks, and in whatever
-//! order. The generator is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
-//! 1, 2, 3", SC 2011, §2.2 and §4.3).
+//! Every element has a separate stream, keyed by the run's seed and the element's name, so that
+//! adding a flow or a link does not change the draws of other elements. A draw is a pure function
+//! of (seed, name, index): the outcome for the n-th packet is the same in every engine and in any
+//! order. The generator is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2,
+//! 3", SC 2011, §2.2 and §4.3).
 
 use crate::units::Duration;
 
@@ -14,8 +14,8 @@ pub struct Stream {
     key: [u32; 2],
 }
 
-/// The draws that belong to one index of a stream (one packet, one time slot). Draws are taken in
-/// order; taking more or fewer of them does not touch the next index.
+/// The draws of one index of a stream (one packet, one time slot). Draws are taken in order; their
+/// number does not affect the next index.
 #[derive(Debug, Clone, Copy)]
 pub struct Draw {
     key: [u32; 2],
@@ -26,7 +26,7 @@ pub struct Draw {
     domain: Domain,
 }
 
-/// What an index counts: draws for packet 7 and for slot 7 of one stream have nothing in common.
+/// The meaning of an index: draws for packet 7 and for slot 7 of one stream are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Domain {
@@ -38,8 +38,8 @@ impl Stream {
     /// The stream of the element called `name` in the run with this `seed`.
     #[must_use]
     pub fn new(seed: u64, name: &str) -> Self {
-        // FNV-1a over the name, then a finalizer with the seed: any fixed injective-enough map
-        // will do, since Philox takes every key.
+        // FNV-1a over the name, then a finalizer with the seed. Any fixed, sufficiently injective
+        // map would do, because Philox accepts every key.
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in name.bytes() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -64,8 +64,8 @@ impl Stream {
 }
 
 impl Draw {
-    /// The draws of a time slot of the same stream, for what is drawn once for all packets of that
-    /// time.
+    /// The draws of a time slot of the same stream, for outcomes shared by all packets of that
+    /// slot.
     #[must_use]
     pub const fn of_slot(&self, slot: u64) -> Self {
         Self {
@@ -111,8 +111,8 @@ impl Draw {
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * crate::math::log1p(-self.uniform())
     }
-    /// Normal with mean 0 and standard deviation 1 (Box and Muller, "A note on the generation of random
-    /// normal deviates", 1958).
+    /// Normal with mean 0 and standard deviation 1 (Box and Muller, "A note on the generation of
+    /// random normal deviates", 1958).
     pub fn standard_normal(&mut self) -> f64 {
         let radius = (-2.0 * crate::math::log1p(-self.uniform())).sqrt();
         radius * crate::math::cos(std::f64::consts::TAU * self.uniform())
@@ -127,7 +127,7 @@ const fn split(x: u64) -> [u32; 2] {
     [x as u32, (x >> 32) as u32]
 }
 
-/// A bijective finalizer: every input bit reaches every output bit.
+/// A bijective finalizer: every input bit affects every output bit.
 pub(crate) const fn mix(mut x: u64) -> u64 {
     x ^= x >> 32;
     x = x.wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -159,7 +159,7 @@ fn philox4x32_10(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 mod tests {
     use super::*;
 
-    /// The known answers that the authors publish with the algorithm.
+    /// The known answers published with the algorithm.
     #[test]
     fn known_answers() {
         assert_eq!(

@@ -1,16 +1,17 @@
-//! Names, file names and messages of others as data, wherever a terminal shows them.
+//! Escaping of names, file names and messages from outside, for output on a terminal.
 //!
 //! The same characters as in `python/anabranch/shown.py`.
 
 use std::fmt::Write;
 
-/// `text` without a character that controls anything: each becomes one that can be seen.
+/// Returns `text` with every control character replaced by a visible one.
 #[must_use]
 pub fn plain(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
-/// Text for a terminal. It may have several lines and tabs; nothing in it moves the cursor or changes a colour.
+/// Returns `text` for a terminal. Line ends and tabs remain; other control characters become
+/// visible.
 #[must_use]
 pub fn terminal(text: &str) -> String {
     let shown = |c| match c {
@@ -20,8 +21,8 @@ pub fn terminal(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// The same JSON document without characters that a terminal obeys: they are only inside its texts. Control characters
-/// below U+0020 are escaped in any JSON.
+/// Returns an equivalent JSON document without control characters, which occur only inside its
+/// strings. JSON already escapes those below U+0020.
 #[must_use]
 pub fn printable_json(document: &str) -> String {
     let mut text = String::with_capacity(document.len());
@@ -38,7 +39,8 @@ pub fn printable_json(document: &str) -> String {
     text
 }
 
-/// C0, DEL and C1; ends of lines and directions, which reorder the text around them; marks that cannot be seen.
+/// C0, DEL and C1; line separators and direction marks, which reorder the text around them;
+/// invisible marks.
 fn is_control(c: char) -> bool {
     matches!(
         c,
@@ -75,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_document_stays_the_same() {
+    fn an_escaped_json_document_reads_the_same() {
         let document = serde_json::json!({ "name": NAME, "tag": "\u{e0041}" }).to_string();
         let shown = printable_json(&document);
         assert_eq!(terminal(&shown), shown);

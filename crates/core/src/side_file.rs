@@ -1,19 +1,20 @@
-//! Text files beside a scenario: lists of numbers and quantities, one or more to a line, `#` before comments.
+//! Text files beside a scenario: lists of numbers and quantities, one or more per line, with `#`
+//! before comments.
 //!
-//! Reading the file is the caller's; here its text becomes values, and what is wrong with it gets a place.
+//! The caller reads the file. This module locates the values and the errors in its text.
 
 use std::{borrow::Cow, ops::Range};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-/// What is wrong in a file, and where.
+/// An error in a file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misread {
-    /// The bytes of the text that are wrong; empty at its end if something is missing.
+    /// The erroneous bytes of the text; empty at its end if something is missing.
     pub at: Range<usize>,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What was expected.
+    /// The expected value.
     pub expected: String,
 }
 
@@ -43,7 +44,7 @@ impl JsonSchema for FileName {
     }
 }
 
-/// The lines that say something, without comments and the blanks around, each with its place.
+/// The non-empty lines, without comments and surrounding blanks, each with its position.
 pub fn lines(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     let mut start = 0;
     text.split_inclusive('\n').filter_map(move |line| {
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_have_their_place() {
+    fn lines_have_their_position() {
         let text = "# head\n 12\r\n\n\t3 4  # why\nlast";
         let all: Vec<_> = lines(text).collect();
         assert_eq!(

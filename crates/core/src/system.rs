@@ -1,8 +1,8 @@
-//! What the operating system says.
+//! Messages of the operating system.
 
 use std::fmt::Display;
 
-/// The system's words of an error, wherever they stand in its text, without the number that Rust puts behind them.
+/// Returns the system's error messages within a text, without the error number that Rust appends.
 #[must_use]
 pub fn words(error: &(impl Display + ?Sized)) -> String {
     const BEFORE: &str = " (os error ";
@@ -24,7 +24,7 @@ mod tests {
     use super::words;
 
     #[test]
-    fn the_number_of_an_error_is_left_out() {
+    fn the_number_of_an_error_is_removed() {
         let inner = "No such file or directory (os error 2)";
         assert_eq!(words(inner), "No such file or directory");
         assert_eq!(
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_of_an_error_stays() {
+    fn text_other_than_an_error_number_remains() {
         for text in [
             "a (b)",
             "a (os error )",

@@ -1,11 +1,11 @@
-//! What is observed of a packet, and where.
+//! Observations of a packet: the element and the outcome.
 
-/// An element of the compiled network (a queue, an impairment, an endpoint), numbered in the
-/// order of the scenario file, whatever the engine folds.
+/// An element of the compiled network (a queue, an impairment, an endpoint). The number is its
+/// position in the scenario file, independent of the links that the engine folds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ElementId(pub u32);
 
-/// What happened to the packet at that element.
+/// Outcome for the packet at that element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Fate {
@@ -13,7 +13,7 @@ pub enum Fate {
     Sent,
     /// An endpoint received it.
     Received,
-    /// The element accepted it, or let it pass.
+    /// The element accepted it or forwarded it.
     Passed,
     /// A queue dropped it.
     Dropped,
@@ -23,18 +23,18 @@ pub enum Fate {
     Lost,
     /// An impairment delayed it.
     Delayed,
-    /// An impairment doubled it.
+    /// An impairment duplicated it.
     Duplicated,
-    /// An impairment damaged it.
+    /// An impairment corrupted it.
     Corrupted,
-    /// A queue moved it behind others.
+    /// A queue moved it back, after later packets.
     Moved,
-    /// An element made it (redundancy, a link-layer copy).
+    /// An element generated it (redundancy, a link-layer copy).
     Injected,
-    /// An element rebuilt it from others.
+    /// An element rebuilt it from other packets.
     Rebuilt,
-    /// A link sent it again by itself.
+    /// A link retransmitted it.
     Resent,
-    /// A link did not take it, because it is larger than the MTU.
+    /// A link rejected it, because it exceeds the MTU.
     TooBig,
 }

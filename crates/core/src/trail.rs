@@ -1,11 +1,11 @@
-//! What has been observed of one packet: the part of the [digest](crate::digest) that travels with it.
+//! Observations of one packet: the part of the [digest](crate::digest) that the packet carries.
 
 use crate::{
     trace::{ElementId, Fate},
     units::Instant,
 };
 
-/// What has been observed of one packet and is not in the digest yet.
+/// Observations of one packet that are not yet in the digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trail(pub(crate) u64);
 
@@ -20,7 +20,7 @@ impl Trail {
         );
         self.0 = self.0.wrapping_add(term);
     }
-    /// Whether nothing has been added.
+    /// Whether there is no observation.
     #[must_use]
     #[inline]
     pub const fn is_empty(self) -> bool {
@@ -28,7 +28,7 @@ impl Trail {
     }
 }
 
-/// The two halves of a 128-bit product, folded.
+/// Both halves of a 128-bit product, combined by XOR.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
 pub(crate) fn fold(a: u64, b: u64) -> u64 {

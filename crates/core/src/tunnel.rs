@@ -1,54 +1,55 @@
-//! What a gateway's tunnel says of a packet, as the packet carries it. The octets of it are the business of
-//! the elements.
+//! Tunnel header of a gateway, as part of a packet. The elements define its encoding.
 
-/// What is behind the header.
+/// Content after the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Content {
-    /// A packet that the gateway carries.
+    /// A packet that the gateway forwards.
     #[default]
     Packet,
-    /// Nothing: the header was sent for its report, and needs no answer.
+    /// Empty: the header carries only its report, and requires no answer.
     Report,
-    /// Nothing: the other end is to report its arrival.
+    /// Empty: the other end is to report its arrival.
     Probe,
-    /// Nothing: the sender has given up the route whose number stands in [`Header::flow`]. What it sent there and has not
-    /// retransmitted until now it will not.
+    /// Empty: the sender has abandoned the route whose number is in [`Header::flow`]. It will not
+    /// retransmit any more packets of that route.
     GivenUp,
 }
 
-/// What stands in the header of the tunnel.
+/// Fields of the tunnel header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Header {
-    /// Which of the gateway's routes the packet takes, from 0.
+    /// Route of the gateway that the packet takes, from 0.
     pub route: u8,
-    /// Whose it is: packets of one flow keep their order among themselves.
+    /// Flow of the packet; packets of one flow keep their order.
     pub flow: u16,
-    /// Its number within the flow, in the order in which packets came to the gateway, from 0, modulo 2^32.
+    /// Packet number within the flow, in the order of arrival at the gateway, from 0, modulo 2^32.
     pub number: u32,
-    /// Its number on its route, from 0, modulo 2^16.
+    /// Packet number on its route, from 0, modulo 2^16.
     pub route_number: u16,
-    /// When it left, by the sender's own clock: microseconds, modulo 2^32.
+    /// Transmission time on the sender's clock: microseconds, modulo 2^32.
     pub sent: u32,
-    /// The sender keeps what it sends on the route just now, and sends it again where it is asked to.
+    /// The sender currently stores the packets that it sends on the route, and retransmits them
+    /// when a report requests it.
     pub kept: bool,
-    /// What is behind it.
+    /// Content after the header.
     pub content: Content,
-    /// What the sender has seen of a route that leads to it.
+    /// The sender's observations of a route in the opposite direction.
     pub report: Option<Report>,
 }
 
-/// What the end of a route has seen of it.
+/// Observations of a route by its receiving end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Which route, from 0.
+    /// The route, from 0.
     pub route: u8,
-    /// Share of its packets lost lately, in units of 2^-16.
+    /// Recent loss rate of the route, in units of 2^-16.
     pub loss: u16,
     /// [`Header::route_number`] of the packet that arrived last.
     pub route_number: u16,
-    /// How many numbers just before that one have not arrived and are asked for again.
+    /// Number of missing packets just before that one whose retransmission is requested.
     pub missing: u8,
-    /// How long that packet took: the time of its arrival by the clock of the one end less [`Header::sent`] by
-    /// that of the other, in microseconds, modulo 2^32. The clocks' offset is in it, the same for all routes.
+    /// Delay of that packet: its arrival time on the receiver's clock minus [`Header::sent`] on the
+    /// sender's clock, in microseconds, modulo 2^32. It contains the clocks' offset, which is the
+    /// same for all routes.
     pub delay: u32,
 }

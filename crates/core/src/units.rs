@@ -1,11 +1,11 @@
-//! Quantities of the field. Every public number in the engine has one of these types.
+//! Quantities. Every public number in the engine has one of these types.
 //!
 //! Time is counted in picoseconds: 1,500 bytes at 100 Gbit/s take 120,000 of them, and a run may
-//! last 106 days. [`text`] reads and writes quantities as scenario files spell them.
+//! last 106 days. [`text`] reads and writes quantities in the spelling of scenario files.
 //!
-//! `+` and `*` do not saturate: they are for times of a run, of which [`text::MAX_DURATION`] is the longest that a file
-//! can give, so that two of them fit the clock of 213 days. What may be later, or added up without an end, takes
-//! `saturating_add`.
+//! `+` and `*` do not saturate. They are for times of a run: [`text::MAX_DURATION`] is the longest
+//! duration in a file, and the sum of two fits the clock of 213 days. Times that may be later, and
+//! unbounded sums, use `saturating_add`.
 
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
@@ -27,7 +27,7 @@ pub struct Rate(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(u64);
 
-/// What a device draws, in microwatts.
+/// Power consumption of a device, in microwatts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Power(u64);
 
@@ -40,7 +40,7 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 impl Instant {
     /// The clock's start.
     pub const START: Self = Self(0);
-    /// Later than any instant of a run: "no deadline" where an `Option` would cost a branch.
+    /// Later than any instant of a run. Means "no deadline" where an `Option` would cost a branch.
     pub const NEVER: Self = Self(u64::MAX);
 
     /// From picoseconds since the start.
@@ -73,7 +73,7 @@ impl Instant {
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
-    /// `self + d`, [`Instant::NEVER`] at most.
+    /// `self + d`, at most [`Instant::NEVER`].
     #[must_use]
     pub const fn saturating_add(self, d: Duration) -> Self {
         Self(self.0.saturating_add(d.0))
@@ -111,8 +111,8 @@ impl Duration {
     pub const fn from_secs(s: u64) -> Self {
         Self(s * PS_PER_S)
     }
-    /// From seconds, rounded to the nearest picosecond; negative and NaN give zero, too long the
-    /// longest span.
+    /// From seconds, rounded to the nearest picosecond. Negative numbers and NaN become zero;
+    /// larger numbers become the longest span.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -142,17 +142,17 @@ impl Duration {
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// Whether this is no time at all.
+    /// Whether the duration is zero.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
-    /// `self - other`, zero at least.
+    /// `self - other`, at least zero.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
-    /// `self * n`, the longest span at most.
+    /// `self * n`, at most the longest span.
     #[must_use]
     pub const fn saturating_mul(self, n: u64) -> Self {
         Self(self.0.saturating_mul(n))
@@ -170,7 +170,7 @@ impl Duration {
 }
 
 impl Rate {
-    /// From bits per second; `None` for zero, which no link can have.
+    /// From bits per second; `None` for zero, which is not a valid rate.
     #[must_use]
     pub const fn new(bits_per_s: u64) -> Option<Self> {
         if bits_per_s == 0 {
@@ -198,7 +198,7 @@ impl Rate {
     pub fn as_mbit_per_s(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// From an amount and the time it took; `None` where either is zero.
+    /// From an amount and its duration; `None` if either is zero.
     #[must_use]
     pub fn from_bytes_per(bytes: Bytes, time: Duration) -> Option<Self> {
         if time.0 == 0 {
@@ -218,7 +218,7 @@ impl Power {
     /// From milliwatts.
     ///
     /// # Panics
-    /// If there are 2^64 microwatts in it.
+    /// If the result exceeds 64 bits of microwatts.
     #[must_use]
     pub const fn from_milliwatts(mw: u64) -> Self {
         Self(mw * 1_000)
@@ -228,7 +228,7 @@ impl Power {
     pub const fn microwatts(self) -> u64 {
         self.0
     }
-    /// What is drawn in a time, in joules.
+    /// Energy consumed in a time, in joules.
     #[must_use]
     pub fn joules(self, time: Duration) -> f64 {
         self.0 as f64 / 1e6 * time.as_secs_f64()
@@ -236,7 +236,7 @@ impl Power {
 }
 
 impl Bytes {
-    /// Nothing.
+    /// No bytes.
     pub const ZERO: Self = Self(0);
     /// From a count of bytes.
     #[must_use]
@@ -248,7 +248,7 @@ impl Bytes {
     pub const fn get(self) -> u64 {
         self.0
     }
-    /// Size in segments of `smss`, the unit in which most window equations are printed.
+    /// Size in segments of `smss`, the unit of most window equations.
     #[must_use]
     pub fn segments(self, smss: Self) -> f64 {
         self.0 as f64 / smss.0 as f64
@@ -263,7 +263,7 @@ impl Bytes {
     pub fn from_segments(n: f64, smss: Self) -> Self {
         Self((n * smss.0 as f64) as u64)
     }
-    /// `self - other`, zero at least.
+    /// `self - other`, at least zero.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -281,9 +281,9 @@ impl Bytes {
 }
 
 impl Fraction {
-    /// Nothing of it.
+    /// Zero.
     pub const ZERO: Self = Self(0.0);
-    /// All of it.
+    /// One.
     pub const ONE: Self = Self(1.0);
     /// # Panics
     /// If `value` is outside `0.0..=1.0`; in a `const` this is a compile error.
@@ -422,20 +422,20 @@ impl Div<Rate> for Bytes {
     }
 }
 
-/// `bytes / rate` without a division: the same result to the picosecond for packets up to
-/// 4 GiB, for the packet path.
+/// `bytes / rate` without a division, for the packet path: the same result to the picosecond for
+/// packets up to 4 GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SerializationDelay {
-    /// Picoseconds per byte, rounded up: whole ones, and 64 fractional bits.
+    /// Picoseconds per byte, rounded up: an integer part, and 64 fractional bits.
     whole: u64,
     part: u64,
 }
 
 impl SerializationDelay {
-    /// A link with no rate: a packet takes no time.
+    /// A link without a rate: a packet takes no time.
     pub const NONE: Self = Self { whole: 0, part: 0 };
 
-    /// For a link of this rate.
+    /// The delay on a link of this rate.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
     pub fn at(rate: Rate) -> Self {
@@ -447,7 +447,7 @@ impl SerializationDelay {
             part: ps_per_byte as u64,
         }
     }
-    /// The time that `bytes` take.
+    /// The serialization time of `bytes`.
     #[must_use]
     #[inline]
     pub fn of(self, bytes: u32) -> Duration {
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fraction_is_between_nought_and_one() {
+    fn a_fraction_is_between_zero_and_one() {
         assert!(Fraction::try_from(7.0).is_err());
         assert!(Fraction::try_from(f64::NAN).is_err());
         assert_eq!(Fraction::try_from(1.0).map(Fraction::get), Ok(1.0));

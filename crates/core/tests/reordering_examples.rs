@@ -22,7 +22,8 @@ const fn late(extent: u64) -> Arrival {
     }
 }
 
-/// What each arrival was, and the summary, with this displacement threshold.
+/// Measures the arrivals with this displacement threshold; returns their classification, and the
+/// summary.
 fn measure(threshold: u32, indices: &[u64]) -> (Vec<Arrival>, Summary) {
     let mut reordering = Reordering::new(&Params {
         displacement_threshold: threshold,
@@ -35,7 +36,7 @@ fn measure(threshold: u32, indices: &[u64]) -> (Vec<Arrival>, Summary) {
     (arrivals, reordering.summary())
 }
 
-/// The packets among `indices` that were not in order, and what they were.
+/// The packets among `indices` that were not in order, and their classification.
 fn remarkable(indices: &[u64], arrivals: &[Arrival]) -> Vec<(u64, Arrival)> {
     indices
         .iter()
@@ -71,8 +72,8 @@ fn one_packet_late() {
     );
 }
 
-/// RFC 4737 §7.2: packets 5 and 6 arrive after packet 7. Only the first of them follows a larger
-/// one immediately.
+/// RFC 4737 §7.2: packets 5 and 6 arrive after packet 7. Only the first of them immediately follows
+/// a larger index.
 #[test]
 fn two_packets_late() {
     let indices = [1, 2, 3, 4, 7, 5, 6, 8, 9, 10];
@@ -125,9 +126,9 @@ fn density_of_a_permutation() {
     );
 }
 
-/// RFC 5236, packet 4 lost: no receive index 4, so that what follows is in its place.
+/// RFC 5236, packet 4 lost: there is no receive index 4, so that the packets after it are in order.
 #[test]
-fn density_skips_what_is_lost() {
+fn density_skips_lost_packets() {
     let indices = [1, 2, 5, 3, 6, 7, 8];
     let (arrivals, summary) = measure(2, &indices);
     assert_eq!(counts(&summary.density, 7), [(-2, 1.0), (0, 5.0), (2, 1.0)]);
@@ -147,7 +148,7 @@ fn density_ignores_duplicates() {
     assert_eq!((summary.arrived, summary.duplicates), (5, 2));
 }
 
-/// A packet later than the threshold counts as lost for the density, but is reordered all the same.
+/// A packet later than the threshold counts as lost for the density, but is still reordered.
 #[test]
 fn the_threshold_separates_late_from_lost() {
     let indices = [0, 2, 3, 4, 5, 1, 6, 7];
@@ -159,7 +160,7 @@ fn the_threshold_separates_late_from_lost() {
     assert_eq!(beyond.reordered, 1);
 }
 
-/// The periodic reordering of an interval of four: the first packet of every five goes behind the
+/// The periodic reordering of an interval of four: the first packet of every five arrives after the
 /// other four.
 #[test]
 fn interval_reordering() {
@@ -198,7 +199,7 @@ fn without_reordering_there_is_no_extent() {
     }
 }
 
-/// With max_n = 3, what is more than 3-reordered counts as 3-reordered.
+/// With max_n = 3, a larger degree counts as 3-reordered.
 #[test]
 fn degrees_end_at_max_n() {
     let mut reordering = Reordering::new(&Params {

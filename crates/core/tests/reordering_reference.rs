@@ -1,12 +1,12 @@
-//! The streaming measurement against the definitions, spelled out over the whole sequence at once,
-//! on random arrivals with reordering, loss and duplication.
+//! The streaming measurement against the definitions, evaluated over the whole sequence at once, on
+//! random arrivals with reordering, loss and duplication.
 
 use anabranch_core::{
     reordering::{Params, Reordering, Summary},
     rng::{Draw, Stream},
 };
 
-/// What the definitions say of one first arrival.
+/// Result of the definitions for one first arrival.
 struct Judged {
     extent: Option<u64>,
     degree: u64,
@@ -33,8 +33,8 @@ fn judge(first_arrivals: &[u64]) -> Vec<Judged> {
         .collect()
 }
 
-/// RFC 5236's density: for every displacement within the threshold, how many packets have it. One
-/// packet at a time, with plain sets of what is ahead and what was early.
+/// RFC 5236's density: the number of packets for every displacement within the threshold. It
+/// processes one packet at a time, with plain sets of the packets ahead and the early packets.
 fn displacements(arrivals: &[u64], threshold: u64) -> Vec<(i64, u64)> {
     let mut counts = std::collections::BTreeMap::new();
     let mut source = arrivals.iter().copied();
@@ -84,8 +84,8 @@ fn pick<T: Copy>(draw: &mut Draw, choices: &[T]) -> T {
     choices[draw.bits() as usize % choices.len()]
 }
 
-/// Packets sent one a tick, each delayed by its own luck, some lost (singly or in bursts), some
-/// doubled, from some index on.
+/// Packets sent one per tick from some index on, each with an independent delay, some lost
+/// (individually or in bursts), some duplicated.
 fn arrivals(draw: &mut Draw, duplicates: bool) -> Vec<u64> {
     let start = pick(draw, &[0, 0, 3, 1_000_000]);
     let sent = 1 + below(draw, 200);
@@ -110,12 +110,12 @@ fn arrivals(draw: &mut Draw, duplicates: bool) -> Vec<u64> {
             timed.push((index + delay, index));
         }
     }
-    // Stable, so that packets at the same tick stay in the order of sending.
+    // Stable, so that packets of the same tick stay in the order of transmission.
     timed.sort_by_key(|&(time, _)| time);
     timed.into_iter().map(|(_, index)| index).collect()
 }
 
-/// Ratios come from the same division, so they may be compared exactly.
+/// Ratios result from the same division, so they are compared exactly.
 fn check(arrivals: &[u64], params: &Params, summary: &Summary, case: u64) {
     let first_arrivals = without_duplicates(arrivals);
     let judged = judge(&first_arrivals);
@@ -174,7 +174,7 @@ fn the_measurement_agrees_with_the_definitions() {
         let first_arrivals = without_duplicates(&arrivals);
         let mut judged = judge(&first_arrivals).into_iter();
         let mut seen = std::collections::BTreeSet::new();
-        // A summary in between must neither be wrong nor disturb what follows.
+        // A summary in between must be right and must not disturb later results.
         let between = draw.bits() as usize % 200;
         for (n, &index) in arrivals.iter().enumerate() {
             let arrival = reordering.on_arrival(index);
@@ -193,15 +193,15 @@ fn the_measurement_agrees_with_the_definitions() {
         reordered += summary.reordered;
         duplicates += summary.duplicates;
     }
-    // The cases are worth something.
+    // The cases contain enough reordering and duplicates.
     assert!(reordered > 50_000, "{reordered}");
     assert!(duplicates > 5_000, "{duplicates}");
 }
 
-/// With too little memory for the gaps, what is reordered stays exact, and extents and
+/// With too little memory for the gaps, the count of reordered packets stays exact, and extents and
 /// n-reordering are lower bounds.
 #[test]
-fn forgetting_gives_lower_bounds() {
+fn discarded_gaps_give_lower_bounds() {
     let stream = Stream::new(2, "reordering");
     let mut uncertain = 0;
     for case in 0..3_000 {

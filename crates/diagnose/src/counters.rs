@@ -10,14 +10,15 @@ use crate::segment::{End, SYN, Segment};
 )]
 type Hosts = std::collections::HashMap<IpAddr, Host>;
 
-/// Hosts that are kept; beyond it all are discarded.
+/// Maximum number of stored hosts. When the table is full, all of them are discarded.
 const MOST: usize = 1 << 14;
-/// The longest step of a counter from one packet to the next.
+/// The largest step of a counter from one packet to the next.
 const LONGEST: u16 = 64;
-/// Steps from one connection to another that show a shared counter: two counters are this near in one of 1000 cases.
+/// Steps between connections that indicate a shared counter: two separate counters are this close
+/// in one of 1000 cases.
 const FEW: u32 = 2;
 
-/// The last packet of a host, and steps from one connection to another.
+/// The last packet of a host, and the number of steps from one connection to another.
 #[derive(Debug)]
 struct Host {
     id: u16,
@@ -33,7 +34,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Notes a packet; whether its host shares a counter among connections.
+    /// Records a packet. Returns whether its host shares one counter among its connections.
     pub(crate) fn see(&mut self, segment: &Segment) -> bool {
         let Some(id) = segment.id.filter(|id| *id != 0 && !segment.has(SYN)) else {
             return false;

@@ -1,12 +1,14 @@
-//! Finds out from a capture what limits each TCP connection, and why each retransmission was sent.
+//! Diagnoses captures: the limit of each TCP connection over time, and the reason for each
+//! retransmission.
 //!
-//! [`diagnose`] reads a capture once, in order. It rebuilds each direction of a connection as its sender saw it
-//! ([`connection`]), decides for each retransmission whether it was needed ([`retransmission`]), gives each interval
-//! of time to one limit ([`limit`]), names the cause of each pause ([`stall`]), models the path
-//! ([`path`]) and sums up what stands out ([`finding`]). Memory does not grow with the capture: [`Bounds`] says what is kept.
+//! [`diagnose`] reads a capture once, in order. It reconstructs each direction of a connection as
+//! its sender saw it ([`connection`]), decides for each retransmission whether it was needed
+//! ([`retransmission`]), attributes each interval of time to one limit ([`limit`]), names the cause
+//! of each pause ([`stall`]), models the path ([`path`]) and reports findings ([`finding`]). Memory
+//! does not grow with the capture: [`Bounds`] limits the stored data.
 //!
 //! # Not implemented
-//! - Reassembly of IP fragments: later fragments are passed over and counted.
+//! - Reassembly of IP fragments: fragments after the first are skipped and counted.
 //! - Multipath TCP: each subflow is a connection.
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,10 @@
-//! Puts segments of a capture in order of time.
+//! Puts the segments of a capture in order of time.
 //!
-//! Captures of several interfaces or processors are written in batches, so that neighbours change places: [`Nearby`] sorts them
-//! as they are read. Merged, concatenated and multi-queue captures need a sort of the whole file ([`sorting`]). If the clock was set
-//! back during the capture, the order of the file is right and the times are not ([`clock`]); [`Witness`] distinguishes the two.
+//! Captures of several interfaces or processors are written in batches, which swaps neighbouring
+//! packets: [`Nearby`] sorts them while reading. Merged, concatenated and multi-queue captures need
+//! a sort of the whole file ([`sorting`]). If the clock was set back during the capture, the order
+//! of the file is right and the times are wrong ([`clock`]). [`Witness`] distinguishes the two
+//! cases.
 
 mod clock;
 mod record;
@@ -21,32 +23,35 @@ use crate::{
 };
 use witness::advances;
 
-/// The longest time that is accounted to one connection (4.5 years), so that sums and small multiples of times fit into 64 bits.
+/// The longest time that one connection may span (4.5 years), so that sums and small multiples of
+/// times fit in 64 bits.
 pub(crate) const LONGEST: Nanos = 1 << 57;
 
 /// Segments that are held back.
 const HELD: usize = 512;
-/// NTP corrects smaller offsets by slewing the clock, which never sets it back (RFC 5905 §10, STEPT).
+/// NTP corrects smaller offsets by slewing the clock, which never sets it back (RFC 5905 §10,
+/// STEPT).
 const STEP: Nanos = 128 * MILLISECOND;
 
-/// The segments that are held back, sorted.
+/// A reordering buffer: the segments held back, sorted.
 #[derive(Debug, Default)]
 pub(crate) struct Nearby {
     held: VecDeque<Segment>,
-    /// The time of the last one that was given out.
+    /// The time of the last segment returned.
     last: Option<Nanos>,
-    /// Segments that came too late to be put in order.
+    /// Segments that arrived too late to be put in order.
     pub(crate) too_late: u64,
-    /// A sender went on while times went back: the clock may have been set back.
+    /// A sender's data advanced while times went back: the clock may have been set back.
     pub(crate) is_doubtful: bool,
-    /// Segments whose time was years ahead of both neighbours in the file. They stay between these.
+    /// Segments whose time was years ahead of both neighbours in the file. They keep their position
+    /// in the file.
     pub(crate) damaged: u64,
-    /// The last two in the file.
+    /// The last two segments in the file.
     before: [Option<(u64, Nanos)>; 2],
 }
 
 impl Nearby {
-    /// Takes a segment, and gives out the earliest if enough are held.
+    /// Adds a segment. Returns the earliest one if the buffer is full.
     pub(crate) fn push(&mut self, mut segment: Segment) -> Option<Segment> {
         if let Some(last) = self.last.filter(|last| segment.time < *last) {
             self.too_late += 1;
@@ -69,7 +74,7 @@ impl Nearby {
         if end >= HELD { self.pop() } else { None }
     }
 
-    /// Moves the segment before this one to its place in the file, if its time is damaged.
+    /// Moves the previous segment back to its position in the file if its time is damaged.
     fn mend(&mut self, segment: &Segment) {
         if let [former, Some((number, time))] = self.before
             && time.saturating_sub(segment.time) > LONGEST
@@ -86,7 +91,9 @@ impl Nearby {
         }
     }
 
-    /// The sender's last segment in the file is later by more than a step, so is the one before that, and this one continues it.
+    /// Whether the segment's sender advances although times go back: its last segment in the file
+    /// and the one before that are later, the former by more than a step, and this segment
+    /// continues the last.
     fn continues(&self, segment: &Segment) -> bool {
         let later = self.held.iter().rev();
         let later = later.take_while(|one| one.time > segment.time);
@@ -101,7 +108,7 @@ impl Nearby {
             && advances(last, segment)
     }
 
-    /// The earliest that is held.
+    /// Removes and returns the earliest segment.
     pub(crate) fn pop(&mut self) -> Option<Segment> {
         let segment = self.held.pop_front()?;
         self.last = Some(segment.time);

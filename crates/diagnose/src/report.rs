@@ -1,4 +1,4 @@
-//! The result: what the command prints as JSON.
+//! The result, which the command prints as JSON.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::{
     time::{Nanos, seconds},
 };
 
-/// What a capture shows.
+/// The diagnosis of a capture.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// The version of this form.
+    /// The version of this format.
     pub format: u32,
     /// The capture's name.
     pub file: String,
@@ -25,27 +25,29 @@ pub struct Report {
     pub start_s: Option<f64>,
     /// Frames of all kinds.
     pub packets: u64,
-    /// Frames that are no TCP segment, by reason.
+    /// Frames that are not used as TCP segments, by reason.
     pub passed_over: BTreeMap<String, u64>,
-    /// Those of `no-ip`, by reason.
+    /// Frames counted as `no-ip`, by reason.
     pub without_ip: BTreeMap<String, u64>,
-    /// Packets with a time before that of a packet before them.
+    /// Packets whose time is before that of the previous packet.
     pub time_went_back: u64,
-    /// How packets were put in order: `file`, `nearby`, `sorted` or `clock-set-back`.
+    /// The ordering of packets: `file`, `nearby`, `sorted` or `clock-set-back`.
     pub order: Order,
-    /// Packets that could not be put in order: their time is damaged, or the capture cannot be read again.
+    /// Packets that could not be put in order: their time is damaged, or the capture cannot be read
+    /// again.
     pub not_put_in_order: u64,
-    /// How often the clock was set back. The order of the file is kept, and times go on from the packet before.
+    /// How often the clock was set back. The order of the file is kept, and times continue from the
+    /// previous packet.
     pub clock_set_back: u64,
     /// The capture ends within a record.
     pub cut_off: bool,
-    /// Bytes behind the last record.
+    /// Bytes after the last record.
     pub trailing_bytes: u64,
-    /// Why reading ended before the end of the file.
+    /// The reason for which reading ended before the end of the file.
     pub damaged: Option<String>,
     /// Connections, in the order of their first packets.
     pub connections: Vec<Connection>,
-    /// The connections that are not listed.
+    /// Totals of the connections that are not listed.
     pub omitted: Omitted,
     /// Connections that were ended because too many were open.
     pub ended_early: u64,
@@ -55,17 +57,17 @@ pub struct Report {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// They are in order in the file.
+    /// They were in order in the file.
     File,
-    /// Neighbours changed places.
+    /// Neighbouring packets were swapped.
     Nearby,
-    /// All were sorted: files were joined, or queues and interfaces were written in turn.
+    /// All packets were sorted: files were joined, or queues or interfaces were written in turn.
     Sorted,
-    /// They stayed in the order of the file: the clock was set back.
+    /// The packets stayed in the order of the file: the clock was set back.
     ClockSetBack,
 }
 
-/// Connections that are not listed, in sum.
+/// Totals of the connections that are not listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Omitted {
     /// Connections.
@@ -99,25 +101,28 @@ pub struct Connection {
     pub duration_s: f64,
     /// Packets of both directions.
     pub packets: u64,
-    /// Time after the last data of both ends in which neither had more to send. Shares of the time leave it out.
+    /// Time after the last data of both ends, in which neither had more to send. Shares of the time
+    /// exclude it.
     pub quiet_s: f64,
     /// The end that sent the last data: `a` or `b`.
     pub spoke_last: Option<&'static str>,
-    /// How much of the handshake the capture has.
+    /// The part of the handshake that was captured.
     pub handshake: &'static str,
-    /// The end whose packets the capture lacks, although it sent some: `a` or `b`. No limit of either end is decided then.
+    /// The end whose packets were not captured although it sent some: `a` or `b`. No limit is then
+    /// decided for either end.
     pub not_captured: Option<&'static str>,
-    /// The end whose SYN or SYN-ACK lacks window scaling, so that no window exceeds 65,535 octets: `a` or `b`.
+    /// The end whose SYN or SYN-ACK lacks window scaling, so that no window exceeds 65,535 octets:
+    /// `a` or `b`.
     pub unscaled_by: Option<&'static str>,
     /// SYNs beyond the first.
     pub syn_retransmissions: u32,
-    /// Who sent a RST, and its frame.
+    /// The first RST.
     pub reset: Option<Reset>,
-    /// Where the capture was made.
+    /// The place of the capture: `near-a`, `near-b`, `middle` or `unknown`.
     pub capture_point: &'static str,
     /// Both directions of data.
     pub directions: Directions,
-    /// What stands out.
+    /// Findings about the connection.
     pub findings: Vec<Finding>,
     /// The model of the path.
     pub path: Path,
@@ -125,14 +130,15 @@ pub struct Connection {
     pub advice: Vec<Advice>,
 }
 
-/// A cause, the share that it took, and what shows it.
+/// A cause, its share of the time, and the evidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// Its name.
     pub cause: &'static str,
-    /// The direction whose sender and receiver it is about: `a_to_b` or `b_to_a`.
+    /// The direction whose sender and receiver are concerned: `a_to_b` or `b_to_a`.
     pub direction: &'static str,
-    /// Of the connection's time without `quiet_s`; of the segments with data where no time is known.
+    /// Share of the connection's time without `quiet_s`; of the segments with data if no time is
+    /// known.
     pub share: f64,
     /// A sentence.
     pub text: String,
@@ -147,30 +153,31 @@ pub struct Reset {
     pub by: &'static str,
     /// Its frame.
     pub packet: u64,
-    /// Whose it is: `host`, `middlebox` or `unknown`.
+    /// Its origin: `host`, `middlebox` or `unknown`.
     pub origin: &'static str,
-    /// Signs for a device: `hops`, `ip-identification`, `no-timestamps`, `sequence`, `too-soon` or `goes-on`.
+    /// Signs of a device on the path: `hops`, `ip-identification`, `no-timestamps`, `sequence`,
+    /// `too-soon` or `goes-on`.
     pub signs: Vec<&'static str>,
 }
 
-/// The model of the path: empty if there is too little data.
+/// The model of the path; empty if there is too little data.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Path {
-    /// Of the direction with more data.
+    /// The model of the direction with more data.
     #[serde(flatten)]
     pub model: Option<Box<Model>>,
 }
 
-/// A remedy: simulations find them, not this crate.
+/// A remedy. Simulations find remedies; this crate does not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Advice {}
 
 /// Data from `a` to `b`, and back.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Directions {
-    /// What `a` sends.
+    /// Data sent by `a`.
     pub a_to_b: OneWay,
-    /// What `b` sends.
+    /// Data sent by `b`.
     pub b_to_a: OneWay,
 }
 
@@ -183,64 +190,72 @@ impl Directions {
 /// One direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OneWay {
-    /// Octets of data, each counted once: from the first to the last that was captured or acknowledged.
+    /// Octets of data, each counted once: from the first to the last that was captured or
+    /// acknowledged.
     pub bytes: u64,
-    /// Octets of data that the capture has, each counted once.
+    /// Octets of data that were captured, each counted once.
     pub captured_bytes: u64,
-    /// Octets of data that the capture lacks: acknowledgments or later data show that they were sent.
+    /// Octets of data that were not captured: acknowledgments or later data show that they were
+    /// sent.
     pub uncaptured_bytes: u64,
-    /// Packets, those without data included.
+    /// Packets, with data or without.
     pub packets: u64,
     /// Packets with data.
     pub data_packets: u64,
-    /// Octets from the first to the last that was captured ÷ the time from the first to the last segment with data.
+    /// Octets from the first to the last that was captured ÷ the time from the first to the last
+    /// segment with data.
     pub goodput_mbit_s: Option<f64>,
     /// Round trips.
     pub rtt_ms: RoundTrips,
     /// Retransmissions, in the order of the capture.
     pub retransmissions: Vec<Retransmission>,
-    /// How many there are, listed or not.
+    /// Their number, listed or not.
     pub retransmission_counts: Counts,
-    /// How many there are, by trigger.
+    /// Their number, by trigger.
     pub triggers: BTreeMap<&'static str, u64>,
-    /// Packets that came after later ones.
+    /// Packets that passed the capture point after later ones.
     pub reordered_packets: u64,
-    /// Packets that arrived after later ones behind the capture point.
+    /// Packets that arrived at the receiver after later ones, reordered downstream of the capture
+    /// point.
     pub reordered_after_packets: u64,
-    /// Copies that the network or the capture made.
+    /// Copies made by the network or by the capture.
     pub duplicated_packets: u64,
-    /// Holes in the capture.
+    /// Gaps in the capture.
     pub capture_gaps: u64,
-    /// Octets in these holes.
+    /// Octets in these gaps.
     pub capture_gap_bytes: u64,
-    /// Acknowledgments of a closed window.
+    /// Acknowledgments that announced a closed window.
     pub zero_windows: u64,
-    /// SACK blocks that are used.
+    /// SACK blocks that were used.
     pub sack_blocks: u64,
-    /// SACK blocks that are ignored: they lie beyond the data of the capture, or no receiver of it sends them.
+    /// SACK blocks that were ignored: they lie beyond the captured data, or no receiver of it would
+    /// send them.
     pub ignored_sack_blocks: u64,
-    /// SACK blocks that no receiver of this data sends.
+    /// SACK blocks that no receiver of this data would send.
     pub wrong_sack_blocks: u64,
-    /// Segments far outside of any window.
+    /// Segments far outside any window.
     pub implausible_packets: u64,
     /// Time by limit; the sum is the connection's duration.
     pub limits_s: BTreeMap<&'static str, f64>,
-    /// Part of `application` in which the receiver's application had not sent its message: a request.
+    /// Part of `application` in which the receiver's application had not yet sent its message: a
+    /// request.
     pub receiver_application_s: f64,
     /// Part of `application` after the FIN, or after the last data of both ends.
     pub closing_s: f64,
     /// Part of `application` between a message of the receiver and the first segment of the answer.
     pub answering_s: f64,
-    /// Messages of the receiver that this end waited for and answered, each at the cost of a round trip.
+    /// Messages of the receiver that this end waited for and answered, each at the cost of a round
+    /// trip.
     pub turns: u64,
-    /// Part of `round-trips` that these took, each one round trip at most; long requests and answers took the rest.
+    /// Part of `round-trips` that these messages took, at most one round trip each. Long requests
+    /// and answers took the rest.
     pub turns_s: f64,
-    /// Part of `receive-window` in which the window was less than half of what it had been: the receiver's application
-    /// had not read.
+    /// Part of `receive-window` in which the window was less than half of its earlier size: the
+    /// receiver's application had not read.
     pub receiver_unread_s: f64,
     /// Octets of the largest segment that was acknowledged.
     pub largest_acknowledged_bytes: u64,
-    /// Segments by the receiver's window as the header has it, without its scale.
+    /// Segments counted by their position in the receiver's window, taken without its scale.
     pub unscaled_window: Option<UnscaledWindow>,
     /// Changes of the route.
     pub route_changes: Vec<RouteChange>,
@@ -250,35 +265,36 @@ pub struct OneWay {
     pub stalls: Vec<Stall>,
     /// Pauses that are not listed.
     pub stalls_not_listed: u64,
-    /// A queue before the capture point shows in no round trip.
+    /// A queue before the capture point appears in no round trip.
     pub hides_queue: bool,
 }
 
-/// Segments with data by where they ended: within the receiver's window as the header has it, without its scale, or beyond.
+/// Segments with data, by whether they ended within the receiver's window taken without its scale,
+/// or beyond it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct UnscaledWindow {
-    /// Segments within it that arrived at once.
+    /// Segments within it whose first copy arrived.
     pub arrived_within: u64,
-    /// Segments of which a copy beyond it arrived.
+    /// Segments with a copy beyond it that arrived.
     pub arrived_beyond: u64,
     /// Segments within it whose first copy was lost.
     pub lost_within: u64,
-    /// Segments beyond it that were.
+    /// Segments beyond it whose first copy was lost.
     pub lost_beyond: u64,
 }
 
-/// Round trips as the sender measures them.
+/// Round-trip times as the sender measures them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RoundTrips {
-    /// The least.
+    /// Minimum.
     pub min: Option<f64>,
-    /// Half are shorter.
+    /// Median.
     pub median: Option<f64>,
-    /// 95 % are shorter.
+    /// 95th percentile.
     pub p95: Option<f64>,
 }
 
-/// How many retransmissions there are.
+/// Counts of retransmissions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// All.
@@ -287,7 +303,7 @@ pub struct Counts {
     pub needed: u64,
     /// All data had arrived.
     pub spurious: u64,
-    /// It cannot be decided.
+    /// Undecided.
     pub undecided: u64,
     /// Not listed.
     pub not_listed: u64,
@@ -298,60 +314,60 @@ pub struct Counts {
 pub struct Retransmission {
     /// The frame's number in the file, from 1.
     pub packet: u64,
-    /// As in the file.
+    /// Time as in the file.
     pub time_s: f64,
-    /// Its first octet, from the first octet of data.
+    /// Its first octet, relative to the first octet of data.
     pub seq: i64,
     /// Octets of payload.
     pub bytes: u32,
-    /// `None` if it cannot be decided.
+    /// `None` if undecided.
     pub needed: Option<bool>,
-    /// What that rests on.
+    /// The evidence for `needed`.
     pub evidence: &'static str,
-    /// What triggered it.
+    /// Its trigger.
     pub trigger: &'static str,
     /// The queue of the path was about full when it was sent, or when its original was.
     pub queue_full: bool,
-    /// Where the data was lost, from the capture point.
+    /// The side of the capture point on which the data was lost.
     pub lost: &'static str,
-    /// The frame of the copy before.
+    /// The frame of the previous copy.
     pub earlier: Option<u64>,
 }
 
-/// A change of the route: the least round trip of one part of the path steps.
+/// A change of the route: the minimum round-trip time of one part of the path steps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RouteChange {
-    /// As in the file.
+    /// Time as in the file.
     pub time_s: f64,
     /// The end towards which the route changed: `sender` or `receiver`.
     pub towards: &'static str,
-    /// The least round trip from the capture point to that end, before.
+    /// The minimum round-trip time between the capture point and that end before the change.
     pub before_ms: f64,
-    /// The same behind it.
+    /// The same after the change.
     pub after_ms: f64,
 }
 
 /// A pause.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stall {
-    /// When the last segment before it passed.
+    /// Time at which the last segment before it passed.
     pub start_s: f64,
-    /// How long it was.
+    /// Its duration.
     pub duration_s: f64,
-    /// What the sender waited for.
+    /// Its cause.
     pub cause: &'static str,
-    /// Whose application, if it is one: `sender` or `receiver`.
+    /// The end whose application it waited for, if any: `sender` or `receiver`.
     pub side: Option<&'static str>,
-    /// The frames before and behind it.
+    /// The frames before and after it.
     pub packets: Vec<u64>,
 }
 
-/// An address and a port, as in URLs.
+/// Formats an address and a port as in URLs.
 fn end((address, port): End) -> String {
     std::net::SocketAddr::new(address, port).to_string()
 }
 
-/// How far from a host packets are answered at once, as a share of the round trip.
+/// Maximum share of the round trip at which a host is near the capture point.
 const NEAR: f64 = 0.1;
 
 fn capture_point(from: &connection::Connection) -> &'static str {
@@ -446,11 +462,13 @@ impl Connection {
     }
 }
 
-/// What a policer's path carries at once is more than the policer's rate by this factor; a bottleneck's is that rate.
+/// A policer's path carries bursts at least this much faster than the policer's rate; a
+/// bottleneck's path does not.
 const FASTER: f64 = 1.25;
 
 impl OneWay {
-    /// The path carries so much at once: about as much between losses shows a bottleneck that is busy.
+    /// Drops the policer's rate if the path carries bursts at about that rate: then a busy
+    /// bottleneck explains the losses.
     fn compare_rate(&mut self, fastest_mbit_s: Option<f64>) {
         let is_slower = |rate: &f64| fastest_mbit_s.is_none_or(|fastest| fastest >= FASTER * rate);
         self.policed_mbit_s = self.policed_mbit_s.filter(is_slower);
@@ -528,7 +546,8 @@ impl OneWay {
 }
 
 impl RoundTrips {
-    /// A clock that is too coarse shows round trips of 0, which are not known. Percentiles come from bins.
+    /// A coarse clock shows round trips of 0, which are treated as unknown. Percentiles come from
+    /// bins.
     fn of(rtt: &Rtt, back_ms: f64) -> Self {
         let whole = |ms: f64| Some(ms + back_ms).filter(|ms| *ms > 0.0);
         let min = rtt.min().map(crate::time::millis).and_then(whole);

@@ -17,12 +17,13 @@ use crate::{
     trace::{Trace, Watch},
 };
 
-/// What is kept at most. Beyond it things are counted.
+/// Bounds on the stored data. Beyond them, items are only counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Connections that are followed at a time; of more, the one that has been silent longest ends.
+    /// Connections that are open at a time. Beyond it, the connection that has been silent longest
+    /// ends.
     pub open_connections: usize,
-    /// Connections that are reported: those with the most packets.
+    /// Connections that are reported: the ones with the most packets.
     pub connections: usize,
     /// Retransmissions that are listed, over all connections.
     pub retransmissions: u64,
@@ -31,14 +32,14 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds unless set otherwise.
+    /// The default bounds.
     pub const DEFAULT: Self = Self {
         open_connections: 1 << 14,
         connections: 10_000,
         retransmissions: 200_000,
         expansion: Limits::EXPANSION,
     };
-    /// The same for a compressed capture that may expand however much.
+    /// The default bounds without a limit on the expansion of a compressed capture.
     pub const ANY_EXPANSION: Self = Self {
         expansion: u64::MAX,
         ..Self::DEFAULT
@@ -51,13 +52,14 @@ impl Default for Bounds {
     }
 }
 
-/// Diagnoses the TCP connections of a capture; `stop` is called for every 64 KiB and ends the reading if it returns true.
+/// Diagnoses the TCP connections of a capture. `stop` is called once per 64 KiB; reading ends if it
+/// returns true.
 ///
 /// A capture whose packets are far out of order is read again, if `file` can be rewound.
 ///
 /// # Errors
-/// If it is no capture, or reading is interrupted. A capture that is damaged further on is diagnosed up to there, and
-/// [`Report::damaged`] says where that is.
+/// If the file is not a capture, or reading is interrupted. A capture that is damaged further on is
+/// diagnosed up to that point, which [`Report::damaged`] gives.
 pub fn diagnose(
     file: impl Read + Seek,
     name: &str,
@@ -105,10 +107,11 @@ pub fn diagnose(
     })
 }
 
-/// Follows connections of a capture that has been diagnosed within the same bounds, so that their numbers are known.
+/// Traces connections of a capture that [`diagnose`] has read within the same bounds, so that their
+/// numbers are known.
 ///
 /// # Errors
-/// If it is no capture, or reading is interrupted.
+/// If the file is not a capture, or reading is interrupted.
 pub fn trace(
     file: impl Read + Seek,
     bounds: Bounds,
@@ -120,7 +123,7 @@ pub fn trace(
     Ok(reading.table.end_traces())
 }
 
-/// What was counted of a capture.
+/// Counts of a capture.
 struct Account {
     counts: Counts,
     passed_over: BTreeMap<&'static str, u64>,
@@ -133,16 +136,17 @@ struct Account {
     start: Option<i128>,
 }
 
-/// A table that has all segments of a capture.
+/// A table that has received all segments of a capture.
 struct Reading {
     account: Account,
     table: Table,
 }
 
-/// Gives the segments of a capture to a table, in order of time.
+/// Passes the segments of a capture to a table, in order of time.
 ///
-/// Most captures take one pass. It ends at the first segment that [`Nearby`] cannot put in order, or that makes its order doubtful; a
-/// second pass sorts all, and a third one follows if the clock was set back.
+/// Most captures need one pass. It ends at the first segment that [`Nearby`] cannot put in order,
+/// or that makes the order doubtful. A second pass then sorts all segments, and a third one follows
+/// if the clock was set back.
 fn read(
     mut file: impl Read + Seek,
     expansion: u64,
@@ -225,7 +229,7 @@ fn read(
 /// Sorted segments between two calls of `stop`: about as many as 64 KiB of a capture hold.
 const PULSE: u64 = 1024;
 
-/// An error of a sort, or of the temporary file of one.
+/// An error of a sort, or of its temporary file.
 struct Failed(Error);
 
 impl From<io::Error> for Failed {

@@ -6,16 +6,16 @@ use anabranch_capture::{Fragment, Packet};
 
 use crate::time::{Nanos, from_picos};
 
-/// Why an IP packet is no segment that can be used.
+/// Reason for which an IP packet is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Omit {
     /// Another protocol.
     NoTcp,
-    /// A fragment behind the first: it has no TCP header.
+    /// A fragment other than the first: it has no TCP header.
     Fragment,
     /// The capture ends within the fixed part of the header.
     CutShort,
-    /// A header length that cannot be.
+    /// An impossible header length.
     Malformed,
 }
 
@@ -43,10 +43,10 @@ const ACK: u8 = 16;
 const TCP: u8 = 6;
 const HEADER: usize = 20;
 
-/// The blocks of a SACK option; no header has room for more.
+/// Maximum number of blocks of a SACK option: a header has no room for more.
 pub(crate) const MOST_BLOCKS: usize = 4;
 
-/// What is used of a segment.
+/// The fields of a segment that the diagnosis uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// The frame's number in the file.
@@ -55,10 +55,10 @@ pub(crate) struct Segment {
     pub(crate) source: End,
     pub(crate) target: End,
     pub(crate) seq: u32,
-    /// If the ACK bit is set.
+    /// The acknowledgment number, if the ACK bit is set.
     pub(crate) ack: Option<u32>,
     pub(crate) flags: u8,
-    /// As in the header, without scaling.
+    /// The window field of the header, without scaling.
     pub(crate) window: u16,
     pub(crate) payload: u32,
     /// Time to live, or hop limit.
@@ -70,7 +70,7 @@ pub(crate) struct Segment {
     pub(crate) mss: Option<u16>,
     pub(crate) scale: Option<u8>,
     pub(crate) sack_permitted: bool,
-    /// The capture has all options.
+    /// All options were captured.
     pub(crate) has_all_options: bool,
     pub(crate) blocks: [(u32, u32); MOST_BLOCKS],
     pub(crate) block_count: u8,
@@ -130,7 +130,7 @@ impl Segment {
         &self.blocks[..usize::from(self.block_count)]
     }
 
-    /// As far as they were captured and make sense.
+    /// Reads the options that were captured. Stops at the first malformed one.
     fn read_options(&mut self, mut rest: &[u8]) {
         loop {
             rest = match rest {

@@ -1,6 +1,7 @@
-//! Sequence numbers without wrapping: the distance from the first octet of data (RFC 9293 §3.4).
+//! Unwrapped sequence numbers: distances from the first octet of data (RFC 9293 §3.4).
 
-/// The first octet's number; it turns 32 bits into a distance near one that is known.
+/// The number of the first octet. Converts a 32-bit number into the distance nearest to a known
+/// one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sequence {
     first: u32,
@@ -15,7 +16,7 @@ impl Sequence {
         self.first
     }
 
-    /// The distance nearest to `near` that has this number.
+    /// The distance nearest to `near` that corresponds to `number`.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

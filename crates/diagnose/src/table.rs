@@ -1,4 +1,4 @@
-//! The connections of a capture: which are open, and which of the finished ones are kept.
+//! The connections of a capture: the open ones, and the finished ones that are reported.
 
 use std::{
     cmp::Reverse,
@@ -25,10 +25,10 @@ use crate::{
 )]
 type Slots = std::collections::HashMap<(End, End), usize>;
 
-/// How long the ends of a closed connection may retransmit.
+/// Time for which the ends of a closed connection may retransmit.
 const LINGER: Nanos = 120 * SECOND;
 
-/// The smaller end first, so that both directions have one key.
+/// The key of a connection: the smaller end first, so that both directions have the same key.
 fn key(segment: &Segment) -> (End, End) {
     let (one, other): (End, End) = (segment.source, segment.target);
     if rank(&one) <= rank(&other) {
@@ -42,30 +42,30 @@ fn rank(end: &End) -> (IpAddr, u16) {
     *end
 }
 
-/// Open connections, and what is kept of finished ones.
+/// Open connections, and the reports of finished ones.
 pub(crate) struct Table {
     bounds: Bounds,
     budget: Budget,
     slots: Slots,
     open: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
-    /// The slots of open connections, roughly by their last packet, and when that was.
+    /// The slots of open connections, roughly by the time of their last packet, with that time.
     queue: VecDeque<(usize, u64, Nanos)>,
-    /// The last key and its slot: packets of a connection follow each other.
+    /// The last key and its slot: packets of a connection often follow each other.
     recent: Option<((End, End), usize)>,
     next_id: u64,
     counters: Counters,
-    /// The connections that are kept, those with the fewest packets first.
+    /// The connections that are reported, the ones with the fewest packets first.
     kept: BinaryHeap<Reverse<Kept>>,
     pub(crate) omitted: Omitted,
     /// Connections that were ended because too many were open.
     pub(crate) evicted: u64,
-    /// Connections whose packets are noted, and those that have ended.
+    /// Connections to trace, and the traces of finished ones.
     watch: Option<Watch>,
     traces: Vec<Trace>,
 }
 
-/// A connection that is kept, by its packets.
+/// The report of a connection, ranked by its packets.
 struct Kept {
     packets: u64,
     id: u64,
@@ -89,7 +89,7 @@ impl Ord for Kept {
     }
 }
 impl Kept {
-    /// Of two equal ones the later counts less.
+    /// Of two connections with equal packets the later one ranks lower.
     fn rank(&self) -> (u64, Reverse<u64>) {
         (self.packets, Reverse(self.id))
     }
@@ -115,7 +115,7 @@ impl Table {
         }
     }
 
-    /// The same, and notes the packets of some connections.
+    /// Creates a table that also traces some connections.
     pub(crate) fn watching(bounds: Bounds, watch: Watch) -> Self {
         Self {
             watch: Some(watch),
@@ -150,7 +150,7 @@ impl Table {
     fn is_another(&self, slot: usize, segment: &Segment) -> bool {
         let connection = self.open.get(slot).and_then(Option::as_ref);
         connection.is_none_or(|connection| {
-            // No host is silent for years and goes on.
+            // A silence of years ends a connection.
             segment.time.saturating_sub(connection.start) > LONGEST
                 || connection.is_another(segment)
         })
@@ -177,7 +177,8 @@ impl Table {
         slot
     }
 
-    /// Ends connections that are closed, and the one that has been silent longest if too many are open.
+    /// Ends connections that are closed, and the one that has been silent longest if too many are
+    /// open.
     fn make_room(&mut self, now: Nanos) {
         let mut looked = 0;
         loop {
@@ -249,7 +250,7 @@ impl Table {
         }
     }
 
-    /// Ends all, and gives out what was noted of those that are watched, in the order of their first packets.
+    /// Ends all connections. Returns the traces, in the order of the connections' first packets.
     pub(crate) fn end_traces(mut self) -> Vec<Trace> {
         for slot in 0..self.open.len() {
             self.finish(slot);
@@ -258,7 +259,7 @@ impl Table {
         self.traces
     }
 
-    /// Ends all, and gives out those that are kept, in the order of their first packets.
+    /// Ends all connections. Returns the reported ones, in the order of their first packets.
     pub(crate) fn end(mut self) -> (Vec<report::Connection>, Omitted, u64) {
         for slot in 0..self.open.len() {
             self.finish(slot);

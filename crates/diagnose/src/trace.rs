@@ -1,7 +1,8 @@
-//! What a connection's charts are drawn from: segments, acknowledgments, round trips, limits over time.
+//! Data for charts of a connection: segments, acknowledgments, round trips, and limits over time.
 //!
-//! [`trace`](crate::trace()) reads a capture once more and follows the connections of a [`Watch`]. Points are thinned evenly, so that
-//! memory is bounded; packets near the frames of [`Watch::frames`] are kept whole.
+//! [`trace`](crate::trace()) reads a capture once more and follows the connections of a [`Watch`].
+//! Points are thinned evenly, so that memory is bounded. All packets near the frames of
+//! [`Watch::frames`] are kept.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -18,24 +19,24 @@ pub(crate) mod timeline;
 /// Packets that are kept before and after a frame of [`Watch::frames`].
 const AROUND: usize = 6;
 
-/// What is followed.
+/// The connections to trace, and the bounds on the trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watch {
     /// Connections, by their numbers in the report.
     pub connections: Vec<u64>,
     /// Frames whose neighbours are kept.
     pub frames: BTreeSet<u64>,
-    /// Points of one kind and direction that are kept at most.
+    /// Maximum number of points of one kind and direction.
     pub points: usize,
 }
 
-/// A segment with data: frame, time (s), first octet, the octet behind the last.
+/// A segment with data: frame, time (s), first octet, one past the last octet.
 pub type Sent = (u64, f64, i64, i64);
-/// An acknowledgment: time (s), the octet that is expected, the edge of the window if it is known.
+/// An acknowledgment: time (s), the next expected octet, the right edge of the window if known.
 pub type Acknowledged = (f64, i64, Option<i64>);
-/// A SACK block above the acknowledgment: time (s), its octets.
+/// A SACK block above the acknowledgment: time (s), first octet, one past the last octet.
 pub type Sacked = (f64, i64, i64);
-/// A round trip: time (s) of its end, its length (ms).
+/// A round trip: time (s) of its end, duration (ms).
 pub type RoundTrip = (f64, f64);
 /// An interval of time (s), and its limit.
 pub type Span = (f64, f64, &'static str);
@@ -43,9 +44,9 @@ pub type Span = (f64, f64, &'static str);
 /// Points, evenly thinned.
 #[derive(Debug, Serialize)]
 pub struct Thinned<T> {
-    /// Those that are kept.
+    /// The points that are kept.
     pub points: Vec<T>,
-    /// How many there were.
+    /// The number of points before thinning.
     pub of: u64,
     #[serde(skip)]
     every: u64,
@@ -84,7 +85,7 @@ impl<T> Thinned<T> {
 pub struct OneWay {
     /// Segments with data, retransmissions included.
     pub sent: Thinned<Sent>,
-    /// What the other end acknowledged.
+    /// Acknowledgments by the other end.
     pub acknowledged: Thinned<Acknowledged>,
     /// SACK blocks.
     pub sacked: Thinned<Sacked>,
@@ -102,23 +103,23 @@ pub struct OneWay {
 pub struct Near {
     /// The frame.
     pub packet: u64,
-    /// Its place among the packets of the connection, from 0.
+    /// Its index among the packets of the connection, from 0.
     pub index: u64,
     /// When it passed (s).
     pub time_s: f64,
     /// `a` or `b`.
     pub from: &'static str,
-    /// Its first octet; `None` before the sequence is known.
+    /// Its first octet; `None` until the initial sequence number is known.
     pub seq: Option<i64>,
     /// Octets of payload.
     pub bytes: u32,
-    /// The octet that it expects.
+    /// The next octet that it expects.
     pub ack: Option<i64>,
-    /// Room in the receiver's window behind `ack`, if its scale is known.
+    /// The receiver's window, from `ack`, if its scale is known.
     pub window: Option<i64>,
     /// `SYN`, `FIN`, `RST`, `PSH`.
     pub flags: Vec<&'static str>,
-    /// SACK blocks, first and behind the last octet; those of duplicates included.
+    /// SACK blocks, including D-SACK: first octet, one past the last octet.
     pub sacks: Vec<(i64, i64)>,
 }
 
@@ -135,17 +136,17 @@ pub struct Trace {
     pub packets: Vec<Near>,
 }
 
-/// What is noted of a connection while it is followed.
+/// The trace of a connection while it is open.
 #[derive(Debug)]
 pub(crate) struct Tracer {
     trace: Trace,
     frames: BTreeSet<u64>,
-    /// The latest packets, until one near a watched frame comes.
+    /// The latest packets, kept until one near a watched frame arrives.
     ring: VecDeque<Near>,
-    /// So many more packets are kept.
+    /// Number of further packets to keep.
     left: usize,
     index: u64,
-    /// The sequence number and the acknowledgment that each end sent last.
+    /// The last sequence number and acknowledgment of each end.
     near: [(i64, i64); 2],
 }
 
@@ -182,7 +183,8 @@ impl Tracer {
         }
     }
 
-    /// A segment of the end `from`; `sequences` are its own and its peer's, once they are known.
+    /// Adds a segment of the end `from`. `sequences` are the initial sequence numbers of that end
+    /// and of its peer, once known.
     pub(crate) fn add(
         &mut self,
         segment: &Segment,
@@ -255,14 +257,15 @@ impl Tracer {
         self.ring.push_back(packet);
     }
 
-    /// A round trip between the capture point and the receiver of the end `from`.
+    /// Adds a round trip between the capture point and the receiver of the end `from`.
     pub(crate) fn round_trip(&mut self, from: usize, time: Nanos, rtt: Nanos) {
         self.way(from)
             .round_trips
             .push((seconds(time), millis(rtt)));
     }
 
-    /// Ends the account: `back` is the least time from the capture point to each sender and back.
+    /// Ends the trace. `back` is the minimum round-trip time between the capture point and each
+    /// sender.
     pub(crate) fn end(mut self, back: [Nanos; 2], limits: [Vec<Span>; 2]) -> Trace {
         for (from, (back, limits)) in back.into_iter().zip(limits).enumerate() {
             let way = self.way(from);

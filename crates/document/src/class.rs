@@ -1,4 +1,4 @@
-//! Classes of a gateway's packets, alike in scenarios and in configurations of gateways.
+//! Classes of a gateway's packets, common to scenarios and gateway configurations.
 
 use core::{net::IpAddr, ops::RangeInclusive};
 
@@ -11,22 +11,22 @@ use crate::{
     select::{Dscp, Many, Ports, Prefix},
 };
 
-/// Packets that the tunnel treats otherwise. The first class that fits a packet holds.
+/// Packets with a different treatment in the tunnel. The first class that matches a packet applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "GatewayClass")]
 pub struct Class {
-    /// Which packets.
+    /// The packets of the class.
     #[serde(rename = "match")]
     pub matches: ClassMatch,
-    /// How they are treated.
+    /// Treatment of the packets.
     pub mode: Mode,
-    /// With `mode = "pinned"`: the path that they take.
+    /// With `mode = "pinned"`: the path of the packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
 
-/// Which packets a class is for: those that fit each key that is given.
+/// The packets of a class: they match each key that is given.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClassMatch {
@@ -42,7 +42,7 @@ pub struct ClassMatch {
 }
 
 impl ClassMatch {
-    /// Whether no key is given.
+    /// Whether there is no key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.dscp.is_empty() && self.port.is_empty() && self.prefix.is_empty()
@@ -55,41 +55,42 @@ impl ClassMatch {
     pub fn ports(&self) -> impl Iterator<Item = RangeInclusive<u16>> {
         self.port.0.iter().map(|ports| ports.first..=ports.last)
     }
-    /// The networks, each with the length of its prefix.
+    /// The networks, each with its prefix length.
     pub fn networks(&self) -> impl Iterator<Item = (IpAddr, u8)> {
         let networks = self.prefix.0.iter();
         networks.map(|prefix| (prefix.0.network(), prefix.0.prefix_len()))
     }
 }
 
-/// How packets are treated.
+/// Treatment of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ClassMode")]
 pub enum Mode {
     /// For throughput, over all paths.
     Bulk,
-    /// For low delay: the path with the lowest, and copies on others where these have room.
+    /// For low delay: the path with the lowest delay, and copies on other paths if these have spare
+    /// capacity.
     Interactive,
     /// One path while it is alive.
     Pinned,
 }
 
-/// What is wrong with a class, and where in its table.
+/// An error in a class, and its position in the class's table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
     /// The class's name.
     pub class: String,
     /// The key in its table; `None` for the table.
     pub key: Option<&'static str>,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What was expected, and the nearest name.
+    /// The expected value, and the nearest name.
     pub help: Vec<String>,
 }
 
 impl Wrong {
-    /// The place of the class among keys that lead to the classes.
+    /// The path of the class, given the keys that lead to the classes.
     #[must_use]
     pub fn path<'a>(&'a self, classes: &[&'a str]) -> Vec<&'a str> {
         let own = [Some(self.class.as_str()), self.key];
@@ -101,10 +102,11 @@ impl Wrong {
     }
 }
 
-/// Checks what the keys of each class must have in common. `paths` are the names that may be pinned to.
+/// Checks the keys of each class against each other. `paths` are the names to which a class may be
+/// pinned.
 ///
 /// # Errors
-/// With the first class that is wrong.
+/// The first invalid class.
 pub fn check(classes: &Named<Class>, paths: &[&str]) -> Result<(), Wrong> {
     for (name, class) in &classes.0 {
         let wrong = |key, message: String, help: Vec<String>| {

@@ -1,7 +1,7 @@
-//! Reads typed values from the tree, so that every error knows its place.
+//! Reads typed values from the tree, so that every error has its position.
 //!
-//! An enum is a table whose `kind` picks the variant and whose other keys are the variant's
-//! content, or the bare name of a variant whose content is all defaults.
+//! An enum is a table: its `kind` selects the variant, and its other keys are the variant's
+//! content. The bare name selects a variant with default content.
 
 use serde::{Deserializer, Serialize, de::Visitor, forward_to_deserialize_any};
 
@@ -13,25 +13,25 @@ use crate::{
     tree::{Node, Value},
 };
 
-/// Marks a newtype whose content is a kind that other crates may add to: `kind:SEAM`.
+/// Marks a newtype whose content is a kind that other crates may extend: `kind:SEAM`.
 pub const KIND: &str = "kind:";
-/// Marks a newtype that takes one key of a kind's table for itself: `beside:KEY`.
+/// Marks a newtype that takes one key of a kind's table: `beside:KEY`.
 pub const BESIDE: &str = "beside:";
 
-/// Marks a newtype in whose place a word may stand: `or:WORD`.
+/// Marks a newtype that a word may replace: `or:WORD`.
 pub const OR: &str = "or:";
 
-/// Marks a newtype that is a table, or in whose place a plain value may stand: the table arrives as the newtype, the
-/// value as an option that is there.
+/// Marks a newtype that is a table, or that a plain value may replace: the table is passed as the
+/// newtype, the value as `Some`.
 pub const TABLE_OR_VALUE: &str = "table-or-value";
 
-/// The names that exist at each seam besides the built-in ones.
+/// The names at each seam, in addition to the built-in ones.
 pub trait Names {
-    /// Those that other crates added.
+    /// Names added by other crates.
     fn added(&self, seam: &str) -> Vec<&str>;
-    /// Those of the format that this version cannot run.
+    /// Names of the format that this version cannot run.
     fn later(&self, seam: &str) -> &[&str];
-    /// What people call one of them.
+    /// The noun for such a name in messages.
     fn noun(&self, _seam: &str) -> &'static str {
         "name"
     }
@@ -42,7 +42,7 @@ pub trait Names {
 pub struct De<'a> {
     node: &'a Node,
     names: &'a dyn Names,
-    /// Keys of this table that are not for this reader.
+    /// Keys of this table that this reader ignores.
     hidden: Hidden,
 }
 
@@ -62,7 +62,7 @@ impl Hidden {
 }
 
 impl<'a> De<'a> {
-    /// Over this node, with these names.
+    /// A deserializer over this node, with these names.
     pub fn new(node: &'a Node, names: &'a dyn Names) -> Self {
         Self {
             node,
@@ -79,7 +79,7 @@ impl<'a> De<'a> {
         result.map_err(|fault| fault.at(self.node.place))
     }
 
-    /// The name that picks the variant and where it stands.
+    /// The name that selects the variant, and its position.
     fn kind(self) -> Option<(&'a str, Place)> {
         let node = match &self.node.value {
             Value::Table(table) => table.get("kind")?,
@@ -91,7 +91,7 @@ impl<'a> De<'a> {
         }
     }
 
-    /// A kind of a seam: a name that was added arrives as a pair of name and parameters.
+    /// Reads a kind of a seam: an added name is passed as a pair of name and parameters.
     fn read_kind<'de, V: Visitor<'de>>(self, seam: &str, visitor: V) -> Result<V::Value, Fault> {
         let added = self.names.added(seam);
         let kind = self.kind();
@@ -125,7 +125,7 @@ impl<'a> De<'a> {
     }
 }
 
-/// The fault of something in the format that cannot run yet.
+/// The error for a part of the format that this version cannot run.
 #[must_use]
 pub fn later(what: &str) -> Fault {
     Fault::new(format!(
@@ -133,10 +133,10 @@ pub fn later(what: &str) -> Fault {
     ))
 }
 
-/// Wherever a value is read from the tree.
+/// Reads a value from the tree.
 ///
 /// # Errors
-/// If the tree is no such value; the fault has its place.
+/// If the tree does not contain such a value; the fault has its position.
 pub fn read<'de, T: serde::Deserialize<'de>>(node: &Node, names: &dyn Names) -> Result<T, Fault> {
     T::deserialize(De::new(node, names)).map_err(|fault| fault.at(node.place))
 }
@@ -254,10 +254,10 @@ impl<'de> Deserializer<'de> for De<'_> {
     }
 }
 
-/// A value as the table with `kind` that reads back as it.
+/// Converts a value to the table with `kind` that reads back as the same value.
 ///
 /// # Errors
-/// If it has no JSON form.
+/// If the value has no JSON form.
 pub fn tagged<T: Serialize>(value: &T) -> Result<serde_json::Value, serde_json::Error> {
     use serde_json::{Map, Value as Json};
     let mut out = Map::new();

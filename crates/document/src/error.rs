@@ -1,4 +1,4 @@
-//! What is wrong with a document, and where.
+//! Errors in a document, with their positions.
 
 use std::fmt;
 
@@ -13,23 +13,24 @@ pub use self::{
     place::{Place, Sources},
 };
 
-/// The most errors that are reported at once.
+/// Largest number of errors reported at once.
 pub const MOST: usize = 20;
 
-/// Bad input: the place, what was expected, and the nearest valid name; the same of what else is wrong.
+/// Bad input: the position, the expected value, and the nearest valid name; also any further
+/// errors.
 ///
-/// [`Display`](fmt::Display) renders all of it, the source lines with carets included.
+/// [`Display`](fmt::Display) renders all of it, including the source lines with carets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// The file, or `--set 'PATH=VALUE'` for a value given there.
+    /// The file, or `--set 'PATH=VALUE'` for a value from there.
     pub file: String,
     /// The line in the file, from 1; `None` outside a file.
     pub line: Option<u32>,
     /// The column in characters, from 1; `None` outside a file.
     pub column: Option<u32>,
-    /// What is wrong, on one line.
+    /// Description of the error, on one line.
     pub message: String,
-    /// What was expected and the nearest valid name.
+    /// The expected value and the nearest valid name.
     pub help: Vec<String>,
     /// Boxed to keep results small.
     inner: Box<Inner>,
@@ -43,7 +44,7 @@ struct Inner {
 }
 
 impl Error {
-    /// Errors as one, in this order; `None` of none.
+    /// Combines errors into one, in this order; `None` if there are none.
     #[must_use]
     pub fn all(errors: Vec<Self>) -> Option<Self> {
         let mut rest = errors.into_iter();
@@ -52,19 +53,20 @@ impl Error {
         Some(first)
     }
 
-    /// What else is wrong: first values by themselves, then those that do not fit together.
+    /// Further errors: first invalid values, then contradictions between values.
     #[must_use]
     pub fn more(&self) -> &[Self] {
         &self.inner.more
     }
 
-    /// Where it stands in the document; of an error in another file, where the document names that.
+    /// Position in the document; for an error in another file, the position at which the document
+    /// names that file.
     #[must_use]
     pub fn place(&self) -> Place {
         self.inner.place
     }
 
-    /// The same, of a file that the document names at this place.
+    /// Sets the position at which the document names the file of the error.
     #[must_use]
     pub fn in_file_named_at(mut self, place: Place) -> Self {
         self.inner.place = place;

@@ -1,34 +1,36 @@
-//! Every error of a document, not the first alone.
+//! All errors of a document, not only the first.
 //!
-//! Reading stops at an error. What is wrong is cut out of a copy of the tree, and the rest is read again, until nothing is
-//! wrong or a further error could follow from the cut: a key that is missing since, a network without one of its links.
+//! Reading stops at an error. The erroneous value is removed from a copy of the tree, and the rest
+//! is read again. This ends when no error is left, or when a further error could result from a
+//! removal: a key that is now missing, a network without one of its links.
 
 use crate::{
     error::{Error, MOST, Place},
     tree::{Node, Value},
 };
 
-/// An error, and what it is about.
+/// An error and its type.
 #[derive(Debug, Clone)]
 pub struct Wrong {
     /// The error.
     pub error: Error,
     /// A key is missing.
     pub is_missing: bool,
-    /// Each value is right by itself; they do not fit together.
+    /// Each value is valid, but they contradict each other.
     pub is_of_many: bool,
 }
 
-/// What other tables depend on: where one of these has gone, errors of values that do not fit together mean nothing.
+/// Tables and keys that other tables depend on: if one of these was removed, contradictions between
+/// values may be consequences.
 #[derive(Debug, Clone, Copy)]
 pub struct Joints<'a> {
-    /// Sections, whose tables others name.
+    /// Sections whose tables others name.
     pub sections: &'a [&'a str],
-    /// Keys of these that others depend on.
+    /// Keys of these tables that others depend on.
     pub keys: &'a [&'a str],
 }
 
-/// All that is wrong with a document of which `first` is what reading it finds, in the order in which `wrong` finds it.
+/// All errors of a document, in the order in which `wrong` finds them. `first` is the first error.
 pub fn errors(
     root: &Node,
     first: Error,
@@ -48,7 +50,7 @@ pub fn errors(
     while found.len() < MOST && rest.cut(place) {
         let Some(next) = wrong(&rest.root) else { break };
         place = next.error.place();
-        // What stands in two tables because of one line is one error.
+        // An error in two tables that results from one line counts once.
         if !rest.follows(&next) && !found.contains(&next.error) {
             found.push(next.error);
         }
@@ -59,21 +61,21 @@ pub fn errors(
 /// The path of a value, list elements by index.
 type Keys = Vec<String>;
 
-/// What is left of a document.
+/// The rest of a document.
 struct Rest<'a> {
     root: Node,
     joints: Joints<'a>,
-    /// The tables that have lost a value.
+    /// The tables from which a value was removed.
     spoiled: Vec<Keys>,
-    /// The tables that have lost all their keys, none of which was right.
+    /// The tables from which all keys were removed, none of which was valid.
     emptied: Vec<Keys>,
-    /// Tables have gone whole.
+    /// Whole tables were removed.
     has_lost_tables: bool,
     has_all_joints: bool,
 }
 
 impl Rest<'_> {
-    /// Whether an error may be there only because of what was cut.
+    /// Whether an error may be a consequence of the removals.
     fn follows(&self, wrong: &Wrong) -> bool {
         let keys = keys_of(&self.root, wrong.error.place()).unwrap_or_default();
         if wrong.is_missing {
@@ -82,7 +84,7 @@ impl Rest<'_> {
         if !wrong.is_of_many {
             return false;
         }
-        // Nothing but its own table depends on any other value.
+        // Any other value affects only its own table.
         let of_its_table = |spoiled: &Keys| spoiled.iter().zip(&keys).take(2).all(|(a, b)| a == b);
         !self.has_all_joints
             || self.spoiled.iter().any(of_its_table)
@@ -90,7 +92,7 @@ impl Rest<'_> {
             || (self.has_lost_tables && keys.len() < 2)
     }
 
-    /// Takes what stands at this place out; `false` if there is no such thing.
+    /// Removes the value or key at this position; `false` if there is none.
     fn cut(&mut self, place: Place) -> bool {
         let Some(mut keys) = keys_of(&self.root, place) else {
             return false;
@@ -100,7 +102,7 @@ impl Rest<'_> {
             let entry = table.and_then(|table| table.entry(key));
             entry.is_some_and(|entry| entry.key_place == place && entry.node.place != place)
         });
-        // A list of a fixed length has no gaps.
+        // A list of fixed length is removed as a whole, because it cannot have gaps.
         let in_list = keys.len() > 1
             && matches!(
                 find(&self.root, &keys[..keys.len() - 1]).map(|node| &node.value),
@@ -136,7 +138,7 @@ fn find<'a>(root: &'a Node, keys: &[String]) -> Option<&'a Node> {
     root.find(&keys.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// The innermost value, or key, that is written at this place.
+/// The path of the innermost value, or key, at this position.
 fn keys_of(node: &Node, place: Place) -> Option<Keys> {
     let of = |key: String, node: &Node, is_here: bool| {
         let inner = keys_of(node, place);

@@ -1,7 +1,9 @@
-//! TOML documents whose every error names its place, what was expected, and the nearest valid name.
+//! TOML documents in which every error has its position, the expected value, and the nearest valid
+//! name.
 //!
-//! [`tree::parse_document`] reads a text into a tree that knows where each key and value stands; [`de::read`] reads types with
-//! `serde` derives from it; [`every::errors`] finds what else is wrong. Scenarios and configurations are such documents.
+//! [`tree::parse_document`] reads a text into a tree with the position of each key and value.
+//! [`de::read`] reads types with `serde` derives from it. [`every::errors`] finds further errors.
+//! Scenarios and configurations are such documents.
 #![forbid(unsafe_code)]
 
 pub mod class;

@@ -1,4 +1,5 @@
-//! Values that select packets: addresses, ports and code points, alike in scenarios and in configurations of gateways.
+//! Values that select packets: addresses, ports and code points, common to scenarios and gateway
+//! configurations.
 
 use core::net::IpAddr;
 use std::{borrow::Cow, fmt, marker::PhantomData, str::FromStr};
@@ -10,7 +11,7 @@ use serde::{
     de::{self, IntoDeserializer},
 };
 
-/// Reads a text, or a number where that is one, by `FromStr`, whose error says what is wrong with it.
+/// Reads a text, or a number, with `FromStr`, whose error describes the problem.
 #[macro_export]
 macro_rules! from_text {
     ($type:ty, $expecting:literal) => {
@@ -46,7 +47,7 @@ macro_rules! from_text {
     };
 }
 
-/// [`from_text`], and writes it as a text.
+/// [`from_text`], and writing as text.
 #[macro_export]
 macro_rules! as_text {
     ($type:ty, $types:tt, $expecting:literal) => {
@@ -69,13 +70,13 @@ macro_rules! as_text {
     };
 }
 
-/// A list, or the one value by itself.
+/// A list, or a single value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Many<T>(pub Vec<T>);
 
 impl<T> Many<T> {
-    /// Whether it has no value.
+    /// Whether it contains no value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -140,7 +141,7 @@ impl<T: JsonSchema> JsonSchema for Many<T> {
 pub struct Port(u16);
 
 impl Port {
-    /// Its number, from 1.
+    /// The port number, from 1.
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0
@@ -178,14 +179,14 @@ impl JsonSchema for Port {
 /// A range of ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ports {
-    /// The first.
+    /// The first port.
     pub first: u16,
-    /// The last.
+    /// The last port.
     pub last: u16,
 }
 
 impl Ports {
-    /// Whether it holds this port.
+    /// Whether the range contains this port.
     #[must_use]
     pub fn contains(self, port: u16) -> bool {
         (self.first..=self.last).contains(&port)
@@ -220,7 +221,7 @@ as_text!(
     "a port from 1 to 65535, or a range, for example \"5000-5010\""
 );
 
-/// An address and the length of its network's prefix.
+/// An address and the prefix length of its network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefix(pub IpNet);
 
@@ -277,7 +278,7 @@ const NAMES: &[(&str, u8)] = &[
     ("cs7", 56),
 ];
 
-/// Other names of some, which are read.
+/// Synonyms, which are read but not written.
 const SYNONYMS: &[(&str, u8)] = &[("be", 0), ("df", 0), ("default", 0), ("voice-admit", 44)];
 
 impl Dscp {

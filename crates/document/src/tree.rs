@@ -1,15 +1,15 @@
-//! A TOML document as a tree whose every key and value knows where it was written.
+//! A TOML document as a tree with the position of every key and value.
 
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{Fault, MOST, Place};
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// What is written.
+    /// The value.
     pub value: Value,
-    /// Where; of a table its header, or its key.
+    /// Position; that of a table is its header, or its key.
     pub place: Place,
 }
 
@@ -39,7 +39,7 @@ pub struct Table(pub Vec<Entry>);
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// Position of the key.
     pub key_place: Place,
     /// The value.
     pub node: Node,
@@ -56,7 +56,7 @@ impl Table {
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entry(key).map(|entry| &entry.node)
     }
-    /// The same, to be changed.
+    /// The value of this key, mutable.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.0
             .iter_mut()
@@ -74,7 +74,7 @@ impl Node {
             place,
         }
     }
-    /// Itself, if it is a table.
+    /// The table, if the node is one.
     #[must_use]
     pub fn as_table(&self) -> Option<&Table> {
         match &self.value {
@@ -92,7 +92,7 @@ impl Node {
                 _ => None,
             })
     }
-    /// Where `path` is written, or the innermost part of it that is.
+    /// Position of `path`, or of the longest part of it that exists.
     #[must_use]
     pub fn locate(&self, path: &[&str]) -> Place {
         (0..=path.len())
@@ -100,7 +100,7 @@ impl Node {
             .find_map(|length| self.find(&path[..length]))
             .map_or(self.place, |node| node.place)
     }
-    /// Whether two values are written alike, wherever they stand.
+    /// Whether two values are equal, independent of their positions.
     #[must_use]
     pub fn says(&self, other: &Self) -> bool {
         match (&self.value, &other.value) {
@@ -121,7 +121,7 @@ impl Node {
             _ => false,
         }
     }
-    /// What the value is, for messages.
+    /// The noun for the value, for messages.
     #[must_use]
     pub fn noun(&self) -> &'static str {
         match self.value {
@@ -132,7 +132,7 @@ impl Node {
             Value::Table(_) => "a table",
         }
     }
-    /// As JSON; kinds and quantities stay as they are written.
+    /// Converts to JSON; kinds and quantities remain as written.
     ///
     /// # Errors
     /// If a number is not finite.
@@ -159,7 +159,8 @@ impl Node {
     }
 }
 
-/// Reads a whole file, the first of the sources. Of a line that is not TOML the first fault is reported.
+/// Reads a whole file, the first of the sources. For a line that is not TOML, the first fault is
+/// reported.
 ///
 /// # Errors
 /// If it is not TOML, or a number is too large.
@@ -193,7 +194,7 @@ pub fn parse_document(text: &str) -> Result<Node, Vec<Fault>> {
 /// Reads one value that begins at byte `offset` of source `source`.
 ///
 /// # Errors
-/// As [`parse_document`].
+/// Those of [`parse_document`].
 pub fn parse_value(source: u32, offset: usize, text: &str) -> Result<Node, Fault> {
     let value = DeValue::parse(text).map_err(|e| syntax(source, offset, text, &e))?;
     node(source, offset, value.span(), value.get_ref())
@@ -277,11 +278,11 @@ fn node(
     Ok(Node { value, place })
 }
 
-/// Reads `text` as TOML where it is TOML. Anything else is a string, unless it begins like a
-/// table, a list or a quoted text, which is then a mistake.
+/// Reads `text` as TOML if it is TOML. Anything else is a string, unless it begins like a table, a
+/// list or a quoted text, which is an error.
 ///
 /// # Errors
-/// If it begins as TOML that only quotes or brackets can begin, and is none.
+/// If it begins with a quote or bracket of TOML, but is not TOML.
 pub fn parse_set_value(source: u32, offset: usize, text: &str) -> Result<Node, Fault> {
     let trimmed = text.trim();
     let offset = offset + (text.len() - text.trim_start().len());
@@ -294,7 +295,7 @@ pub fn parse_set_value(source: u32, offset: usize, text: &str) -> Result<Node, F
     {
         return Ok(plain);
     }
-    // A whole number that is too large is no text.
+    // A whole number that is too large is not read as a text.
     let is_whole = matches!(DeValue::parse(trimmed), Ok(v) if v.get_ref().is_integer());
     match parse_value(source, offset, trimmed) {
         Err(_) if !is_whole && !trimmed.starts_with(['{', '[', '"', '\'']) => Ok(plain),

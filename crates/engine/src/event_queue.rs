@@ -1,18 +1,18 @@
-//! The order of events: by (time, source), never by the order in which they were pushed.
+//! The order of events: by (time, source), independent of the order in which they were pushed.
 //!
-//! There is one entry per FIFO source that has something to deliver (a link's far end), per
-//! transmission under way, and per timer owner, so the heap stays small however many packets
-//! are in flight. The source's class decides at equal times: transmissions end before
-//! packets arrive, packets arrive before timers fire. Both keys are the scenario's, so
-//! folding links into arithmetic, which removes events, changes no order.
+//! There is one entry per FIFO source with a packet to deliver (a link's far end), per transmission
+//! in progress, and per timer owner, so the heap stays small regardless of the number of packets in
+//! flight. At equal times the source's class decides: transmissions end before packets arrive, and
+//! packets arrive before timers fire. Both keys come from the scenario, so folding links into
+//! arithmetic, which removes events, does not change the order.
 
 use anabranch_core::units::Instant;
 
-/// What kind of source an event comes from, in the order they are served at one instant.
+/// The class of an event's source, in the order of processing at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
-    /// A link group's timer: what it decides at an instant has not seen what arrives then.
+    /// A link group's timer: its decision at an instant precedes the arrivals of that instant.
     GroupTimer = 0,
     /// A served link's transmission (or pause) ends.
     Completion = 1,
@@ -24,7 +24,7 @@ pub enum Class {
     MiddleboxTimer = 4,
     /// An endpoint's timer.
     AgentTimer = 5,
-    /// What a router says of a packet reaches its sender.
+    /// A router's report about a packet reaches its sender.
     PathReport = 6,
 }
 
@@ -37,8 +37,8 @@ const INDEX_BITS: u32 = 28;
 impl Source {
     /// The `index`-th source of a class.
     ///
-    /// There are fewer than 2^28 of a class: a scenario has at most a million flows, and debug builds
-    /// check.
+    /// A class has fewer than 2^28 sources: a scenario has at most a million flows. Debug builds
+    /// check this.
     ///
     /// # Panics
     /// If there are 2^32 sources of a class.
@@ -74,8 +74,8 @@ impl Source {
     }
 }
 
-/// When the next event of a source is due, and where: time, source and place from the highest bits
-/// down. One integer, so that a comparison is one comparison.
+/// Time, source and place of an event, from the highest bits down. All are in one integer, so that
+/// a comparison is a single comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry(u128);
 
@@ -89,27 +89,27 @@ impl Entry {
     pub fn new(time: Instant, source: Source) -> Self {
         Self::placed(time, source, 0)
     }
-    /// The same at a place of the owner's own choosing, which decides between equal sources.
+    /// The same with a place chosen by the owner, which decides between equal sources.
     #[must_use]
     #[inline]
     pub fn placed(time: Instant, source: Source, place: u32) -> Self {
         let low = (u64::from(source.0) << 32) | u64::from(place);
         Self((u128::from(time.as_picos()) << 64) | u128::from(low))
     }
-    /// When.
+    /// The time of the event.
     #[must_use]
     #[inline]
     pub fn time(self) -> Instant {
         Instant::from_picos((self.0 >> 64) as u64)
     }
-    /// Of what.
+    /// The source of the event.
     #[must_use]
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "32 of the lower bits")]
     pub fn source(self) -> Source {
         Source((self.0 >> 32) as u32)
     }
-    /// Where.
+    /// The place given to [`Self::placed`].
     #[must_use]
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the lowest 32 bits")]
@@ -122,13 +122,14 @@ const ARITY: usize = 4;
 
 /// A 4-ary heap of entries, earliest first.
 ///
-/// Taking the earliest leaves a vacancy at the top, which the next push fills with one way down the
-/// heap; most events cause exactly one other, so this saves them the way up.
+/// Removing the earliest entry leaves a vacancy at the top, which the next push fills with one pass
+/// down the heap. Most events cause exactly one other event, so this saves the pass up.
 #[derive(Debug, Default)]
 pub struct EventQueue {
-    /// The entries, then [`Entry::NEVER`] up to whole groups of children: the way down always compares four.
+    /// The entries, followed by [`Entry::NEVER`] up to whole groups of children, so that the pass
+    /// down always compares four.
     heap: Vec<Entry>,
-    /// Entries, a vacant place at the top included.
+    /// The number of entries, including a vacancy at the top.
     len: usize,
     vacant: bool,
 }
@@ -143,7 +144,7 @@ impl EventQueue {
         }
         self.heap.first().copied().unwrap_or(Entry::NEVER)
     }
-    /// The same without touching anything.
+    /// The same without changing the heap.
     #[must_use]
     pub fn earliest(&self) -> Entry {
         let skip = usize::from(self.vacant);
@@ -166,22 +167,22 @@ impl EventQueue {
             self.sift_up(entry);
         }
     }
-    /// Removes the earliest entry, which [`Self::peek`] has just named.
+    /// Removes the earliest entry, which the preceding [`Self::peek`] returned.
     #[inline]
     pub fn pop(&mut self) {
         self.vacant = self.len > 0;
     }
-    /// Puts `entry` in the place of the earliest, which [`Self::peek`] has just named.
+    /// Replaces the earliest entry, which the preceding [`Self::peek`] returned.
     #[inline]
     pub fn replace_top(&mut self, entry: Entry) {
         self.sift_down(entry);
     }
-    /// Entries held.
+    /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len - usize::from(self.vacant)
     }
-    /// Whether nothing is due.
+    /// Whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -191,7 +192,7 @@ impl EventQueue {
         let mut hole = self.len;
         self.len += 1;
         if hole == self.heap.len() {
-            // The root by itself, then four children each.
+            // The root alone, then groups of four children.
             let group = if hole == 0 { 1 } else { ARITY };
             self.heap.resize(hole + group, Entry::NEVER);
         }
@@ -247,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn earliest_first_then_by_source_whatever_the_order_of_pushing() {
+    fn events_are_ordered_by_time_then_source() {
         let mut state = 42_u64;
         let mut entries: Vec<Entry> = (0..1000)
             .map(|_| {
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_after_a_pop_takes_the_vacancy() {
+    fn a_push_after_a_pop_fills_the_vacancy() {
         let entry = |t| Entry::new(Instant::from_nanos(t), Source::new(Class::Arrival, 0));
         let mut queue = EventQueue::default();
         let mut model = std::collections::BTreeSet::new();
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_keeps_class_and_index() {
+    fn a_source_encodes_class_and_index() {
         for class in [
             Class::Completion,
             Class::Arrival,

@@ -1,7 +1,7 @@
-//! A scenario as a network that runs: compile; event queue; topology; records; virtual time.
+//! A scenario as a running network: compilation, event queue, topology, records, virtual time.
 //!
-//! [`network`] is generic over the clock: [`Simulation`] asks for the next event's time and jumps there, the live
-//! engine waits for it.
+//! [`network`] is generic over the clock: [`Simulation`] jumps to the time of the next event, and
+//! the live engine waits for it.
 #![forbid(unsafe_code)]
 
 pub mod event_queue;

@@ -1,4 +1,4 @@
-//! What links and groups are like every so often while a run goes on.
+//! Periodic samples of links and groups during a run.
 
 use anabranch_core::{body::Body, units::Instant};
 
@@ -7,35 +7,35 @@ use crate::network::{GroupId, GroupState, LinkId, Network};
 /// One direction of a link at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkSample {
-    /// When.
+    /// The time of the sample.
     pub at: Instant,
-    /// Which link, as an index into the scenario's links.
+    /// The link, as an index into the scenario's links.
     pub link: usize,
     /// 0 forward, 1 reverse.
     pub direction: usize,
-    /// Packets that wait.
+    /// Packets in the queue.
     pub queue_packets: usize,
-    /// Bytes that wait.
+    /// Bytes in the queue.
     pub queue_bytes: u64,
-    /// Packets sent so far.
+    /// Packets sent until now.
     pub sent_packets: u64,
-    /// Packets dropped so far.
+    /// Packets dropped until now.
     pub dropped_packets: u64,
 }
 
 /// A link group at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupSample {
-    /// When.
+    /// The time of the sample.
     pub at: Instant,
-    /// Which group, as an index into the run's groups.
+    /// The group, as an index into the run's groups.
     pub group: usize,
-    /// How it was.
+    /// Its state.
     pub state: GroupState,
 }
 
 impl LinkSample {
-    /// All links now.
+    /// Samples all links now.
     pub fn of_all<B: Body>(
         network: &Network<B>,
         links: &[(String, [LinkId; 2])],
@@ -59,7 +59,7 @@ impl LinkSample {
 }
 
 impl GroupSample {
-    /// All groups now.
+    /// Samples all groups now.
     pub fn of_all<B: Body>(
         network: &mut Network<B>,
         groups: &[(String, GroupId)],

@@ -1,11 +1,13 @@
-//! The compiled network: links, middleboxes and endpoints, and what moves packets between them.
+//! The compiled network: links, middleboxes and endpoints, and the movement of packets between
+//! them.
 //!
-//! [`Builder`] makes one; a driver asks [`Network::next_event`] when the next event is due and
-//! calls [`Network::run_before`] or [`Network::run_through`] with the time its clock has reached.
+//! [`Builder`] creates it. A driver queries [`Network::next_event`] for the time of the next event
+//! and calls [`Network::run_before`] or [`Network::run_through`] with the time that its clock has
+//! reached.
 //!
 //! Every packet carries its place in the table of routes, so a hop is one look-up. A plain link
-//! whose packets all come from one other plain link is *folded*: since nothing else can touch it,
-//! it is computed as soon as its input is, and costs no event.
+//! that receives packets only from one other plain link is *folded*: no other input can affect it,
+//! so it is computed together with its input, and needs no event.
 
 use std::collections::VecDeque;
 
@@ -64,7 +66,7 @@ use mtu::Mtus;
 use rounds::Round;
 use spawner::Spawner;
 
-/// A host that takes its time, by number.
+/// A host with a processing delay, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u32);
 
@@ -85,16 +87,16 @@ struct MiddleboxSlot<B: Body> {
     middlebox: Box<dyn Middlebox<B>>,
     element: ElementId,
     ports: Vec<u32>,
-    /// Where the packets that it sends for itself go from its ports: a place in the table of routes.
+    /// The route of the packets that it originates: a place in the table of routes.
     onward: Option<u32>,
-    /// Another whose timer depends on what happens here.
+    /// Another middlebox whose timer depends on the packets handled here.
     wakes: Option<usize>,
     armed: Instant,
     /// Bytes that it adds to each packet.
     overhead: u32,
 }
 
-/// A network that runs.
+/// A running network.
 #[derive(Debug)]
 pub struct Network<B: Body> {
     fabric: Fabric<B>,
@@ -113,12 +115,12 @@ pub struct Network<B: Body> {
     interrupt: Interrupt,
 }
 
-/// Events between two looks at the interrupt: a few milliseconds of real time at most.
+/// Events between two checks of the interrupt: a few milliseconds of real time at most.
 const BATCH: u32 = 4096;
 
 impl<B: Body> Network<B> {
-    /// From here on `interrupt` ends every run of events early, however little simulated time passes. What the network
-    /// then holds is no result.
+    /// Lets `interrupt` end every run of events early, independent of the progress of simulated
+    /// time. The state of the network is then not a result.
     pub fn interrupt_by(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
     }
@@ -127,17 +129,17 @@ impl<B: Body> Network<B> {
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.is_raised()
     }
-    /// The time that has been reached.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.fabric.now
     }
-    /// When the run ends.
+    /// The end of the run.
     #[must_use]
     pub fn end(&self) -> Instant {
         self.fabric.window.end()
     }
-    /// When something happens next; [`Instant::NEVER`] if nothing will.
+    /// The time of the next event; [`Instant::NEVER`] if there is none.
     #[must_use]
     pub fn next_event(&self) -> Instant {
         let change = self.changes.front().map_or(Instant::NEVER, |(at, _)| *at);
@@ -152,7 +154,7 @@ impl<B: Body> Network<B> {
             entry.time().min(change)
         }
     }
-    /// Events handled.
+    /// The number of events handled.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.fabric.events
@@ -162,7 +164,7 @@ impl<B: Body> Network<B> {
     pub fn delivered_packets(&self) -> u64 {
         self.delivered_packets
     }
-    /// Packets now in flight.
+    /// Packets currently in flight.
     #[must_use]
     pub fn packets_in_flight(&self) -> usize {
         self.fabric.pool.len()
@@ -178,31 +180,31 @@ impl<B: Body> Network<B> {
     pub fn element_names(&self) -> &[String] {
         &self.element_names
     }
-    /// What an end of a gateway has counted; `None` of any other middlebox.
+    /// The counters of an end of a gateway; `None` for any other middlebox.
     #[must_use]
     pub fn gateway_report(&self, middlebox: MiddleboxId) -> Option<multipath::Report> {
         self.middleboxes[middlebox.0 as usize].middlebox.report()
     }
-    /// The digest of what has been observed, if one is kept.
+    /// The digest of the observations, if one is kept.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         self.fabric.probe.digest(self.fabric.pool.places())
     }
-    /// Captures from here on.
+    /// Begins to capture.
     pub fn tap(&mut self, taps: Taps) {
         self.fabric.probe.tap(taps);
     }
-    /// The log of packets, if one is kept, for whoever knows more of them than was seen.
+    /// The log of packets, if one is kept, for callers that add to it.
     pub fn log_mut(&mut self) -> Option<&mut PacketLog> {
         self.fabric.probe.log_mut()
     }
-    /// What has been observed.
+    /// The observers.
     #[must_use]
     pub fn probe(&self) -> &Probe {
         &self.fabric.probe
     }
 
-    /// Handles all that is due up to and including `until`, but nothing past the end of the run.
+    /// Handles all events up to and including `until`, but none after the end of the run.
     pub fn run_through(&mut self, until: Instant) {
         self.run_before(
             until
@@ -211,7 +213,7 @@ impl<B: Body> Network<B> {
         );
     }
 
-    /// Handles all that is due before `until`.
+    /// Handles all events before `until`.
     pub fn run_before(&mut self, until: Instant) {
         while let Some(at) = self.changes.front().map(|(at, _)| *at)
             && at < until
@@ -223,7 +225,7 @@ impl<B: Body> Network<B> {
             }
         }
         self.run_events_before(until);
-        // Events that a driver asked for exclusively leave the clock just before it.
+        // The last event may precede `until`; the clock advances to `until`.
         self.fabric.now = self.fabric.now.max(until.min(self.fabric.window.end()));
     }
 
@@ -232,7 +234,7 @@ impl<B: Body> Network<B> {
         while !self.is_interrupted() && self.run_batch_before(until) {}
     }
 
-    /// Handles at most [`BATCH`] events; whether there may be more before `until`.
+    /// Handles at most [`BATCH`] events. Returns whether there may be more before `until`.
     fn run_batch_before(&mut self, until: Entry) -> bool {
         for _ in 0..BATCH {
             let (arrival, timer) = (self.fabric.arrivals.peek(), self.fabric.timers.peek());
@@ -270,7 +272,7 @@ impl<B: Body> Network<B> {
         true
     }
 
-    /// A packet arrives at what is next on its route, which is `target`, now.
+    /// Passes a packet to `target`, the next element of its route, now.
     #[expect(
         clippy::inline_always,
         reason = "every packet comes this way at every hop"
@@ -288,7 +290,7 @@ impl<B: Body> Network<B> {
         }
     }
 
-    /// As [`Self::arrive`], from a link where packets may overtake each other.
+    /// Like [`Self::arrive`], for a link on which packets may overtake each other.
     #[inline(never)]
     fn overtaking_arrival(&mut self, link: usize) {
         if let Some((packet, target)) = self.fabric.overtaking_arrival(link) {
@@ -296,7 +298,7 @@ impl<B: Body> Network<B> {
         }
     }
 
-    /// All that is at no link reaches what is next on its route, now.
+    /// Passes all packets that are at no link to the next element of their routes, now.
     #[inline]
     fn reach_all(&mut self) {
         while let Some(packet) = self.fabric.reached.pop_front() {
@@ -304,7 +306,8 @@ impl<B: Body> Network<B> {
         }
     }
 
-    /// A packet reaches the next element of its route, which is `target`, now.
+    /// Passes a packet to `target`, the next element of its route, now; out of line, for the rare
+    /// targets.
     #[inline(never)]
     fn reach(&mut self, packet: PacketId, target: Target) {
         match target {
@@ -354,7 +357,7 @@ impl<B: Body> Network<B> {
         for (port, mut packet, made) in output.drain() {
             let slot = &self.middleboxes[index];
             if packet.connection == ConnectionId::NONE {
-                // A packet of the middlebox's own is on no flow's route.
+                // A packet originated by the middlebox is on no flow's route.
                 let Some(onward) = slot.onward else {
                     continue;
                 };
@@ -377,7 +380,8 @@ impl<B: Body> Network<B> {
                     if self.is_refused_at_port(link, overhead, id) {
                         continue;
                     }
-                    // The route does not name the port's link: step back so that entering it leads on.
+                    // The port's link is not on the route: step back, so that entering the link
+                    // leads on.
                     self.fabric.pool[id].hop -= 1;
                     self.fabric.enter_link(link as usize, id);
                 }
@@ -392,7 +396,7 @@ impl<B: Body> Network<B> {
 
     fn arm_middlebox(&mut self, index: usize) {
         let slot = &mut self.middleboxes[index];
-        // What was due already is due now.
+        // An overdue deadline is due now.
         let due = slot
             .middlebox
             .timer()

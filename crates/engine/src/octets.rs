@@ -1,6 +1,7 @@
-//! Packets of the simulator as octets of IP, for captures and for what carries real octets.
+//! Encoding of the simulator's packets as octets of IP, for captures and for elements that process
+//! octets.
 //!
-//! Connections have ports by their number, so that no two connections share both.
+//! The ports are derived from the connection's number, so that no two connections share both.
 
 use anabranch_core::{
     body::Body,
@@ -11,12 +12,13 @@ use anabranch_tcp::wire::{
     Carried, EncodeError, IpHeader, Ports, Prefix, encode_datagram, encode_prefix,
 };
 
-/// The ports that connections use in turn: those that need no privilege.
+/// The source ports, used in rotation: the unprivileged ones.
 const SOURCE_PORTS: u32 = 65_536 - 1024;
-/// Where the first of them connect to.
+/// The destination port of the first of them.
 const FIRST_DESTINATION: u32 = 5001;
 
-/// The ports of a connection's packets in this direction; `to`: that of the far end, where the scenario gives one.
+/// The ports of a connection's packets in this direction; `to` is the port of the far end, if the
+/// scenario gives one.
 pub(crate) fn ports(connection: ConnectionId, direction: Direction, to: Option<u16>) -> Ports {
     let number = connection.0;
     let own = FIRST_DESTINATION + number / SOURCE_PORTS;
@@ -34,7 +36,8 @@ fn port(number: u32) -> u16 {
     u16::try_from(number).expect("connections are far below 2^31")
 }
 
-/// Appends a packet's first octets; a body of which only the length is known travels as zeros. Gives the octets of the whole.
+/// Appends the first octets of a packet; a body known only by its length is encoded as zeros.
+/// Returns the length of the whole packet.
 ///
 /// # Errors
 /// If the packet does not fit its header.

@@ -1,10 +1,10 @@
 //! Runs that can be stopped.
 
-/// Whether to go on, as a progress report answers.
+/// The answer to a progress report: whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// Go on.
+    /// Continue.
     Continue,
-    /// Stop here; the run has no result.
+    /// Stop; the run has no result.
     Stop,
 }

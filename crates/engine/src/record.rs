@@ -1,4 +1,4 @@
-//! What a run leaves behind: observations, meters of flows, packet logs, captures, samples.
+//! The records of a run: observations, meters of flows, packet logs, captures, samples.
 
 pub mod meter;
 pub mod needed;

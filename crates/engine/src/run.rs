@@ -1,4 +1,4 @@
-//! One run of a scenario.
+//! A run of a scenario.
 
 use std::sync::Arc;
 
@@ -19,23 +19,24 @@ use anabranch_scenario::{Resolved, ResolvedLink};
 
 use crate::samples::Samples;
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Hosts were given for a flow that the scenario does not have.
+    /// Hosts were supplied for a flow that the scenario does not have.
     #[error("hosts were given for the flow `{0}`, which the scenario does not have")]
     NoSuchFlow(String),
-    /// A controller must know what will arrive, and hosts from outside can make only one run.
+    /// A controller requires the arrivals in advance, but hosts supplied by the caller can make
+    /// only one run.
     #[error(
         "a group's `oracle` needs the arrivals beforehand, and the hosts of the flow `{0}` can make one run only"
     )]
     Unforeseeable(String),
-    /// The progress report or the interrupt asked to stop.
+    /// The progress report or the interrupt stopped the run.
     #[error("the run was stopped")]
     Stopped,
 }
 
-/// A run about to be made. `B` is what packets carry: lengths unless hosts need bytes.
+/// A run to be made. `B` is the content of packets: lengths unless hosts need bytes.
 #[derive(Debug)]
 pub struct Simulation<'a, B: Body = Length> {
     resolved: &'a Resolved,
@@ -46,7 +47,7 @@ pub struct Simulation<'a, B: Body = Length> {
     interrupt: Interrupt,
 }
 
-/// What a run left behind.
+/// The results of a run.
 #[derive(Debug)]
 pub struct Finished<B: Body = Length> {
     /// The summary, as in the contract.
@@ -57,11 +58,11 @@ pub struct Finished<B: Body = Length> {
     pub links: Vec<(String, [LinkId; 2])>,
     /// Groups by name.
     pub groups: Vec<(String, GroupId)>,
-    /// What was sampled.
+    /// The samples.
     pub samples: Samples,
 }
 
-/// Operating system and processor that this was compiled for.
+/// The operating system and processor of this build.
 const PLATFORM: &str = if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
     "linux x86_64"
 } else if cfg!(all(target_os = "linux", target_arch = "aarch64")) {
@@ -72,7 +73,7 @@ const PLATFORM: &str = if cfg!(all(target_os = "linux", target_arch = "x86_64"))
     "other"
 };
 
-/// Progress is reported this often per run.
+/// The number of progress reports per run.
 const REPORTS: u64 = 200;
 
 impl<'a, B: Body> Simulation<'a, B> {
@@ -88,53 +89,56 @@ impl<'a, B: Body> Simulation<'a, B> {
             interrupt: Interrupt::default(),
         }
     }
-    /// Another thread may end the run by raising `interrupt`. The run looks at it every few thousand events, so that it
-    /// stops within milliseconds of real time, however slowly simulated time passes.
+    /// Lets another thread end the run by raising `interrupt`. The run checks it every few thousand
+    /// events, so it stops within milliseconds of real time, independent of the progress of
+    /// simulated time.
     #[must_use]
     pub fn interrupt(mut self, interrupt: Interrupt) -> Self {
         self.interrupt = interrupt;
         self
     }
-    /// Plain links as arithmetic, or every packet through every step. Results are the same.
+    /// Computes plain links by arithmetic, or passes every packet through every step. Results are
+    /// the same.
     #[must_use]
     pub fn fast_path(mut self, on: bool) -> Self {
         self.engine.fast_path = on;
         self
     }
-    /// Whether a digest is kept (default: yes).
+    /// Keeps a digest (default: yes).
     #[must_use]
     pub fn digest(mut self, on: bool) -> Self {
         self.engine.digest = on;
         self
     }
-    /// Whether a row per packet is kept (default: no).
+    /// Keeps a row per packet (default: no).
     #[must_use]
     pub fn packet_log(mut self, on: bool) -> Self {
         self.engine.packet_log = on;
         self
     }
-    /// Looks at flows and links this often (default: never). Zero means never.
+    /// The interval of samples of flows and links (default: none). Zero means none.
     #[must_use]
     pub fn samples(mut self, every: Option<Duration>) -> Self {
         self.sample_every = every.filter(|every| !every.is_zero());
-        // A sample shows a link as it is, not what has been computed ahead.
+        // A sample shows the current state of a link, without packets computed ahead.
         self.engine.fold = self.sample_every.is_none();
         self
     }
-    /// Puts a pair of hosts (sender, receiver) in place of a flow's TCP.
+    /// Replaces a flow's TCP by a pair of hosts (sender, receiver).
     #[must_use]
     pub fn hosts(mut self, flow: impl Into<String>, pair: [Box<dyn Host<B>>; 2]) -> Self {
         self.hosts.push((flow.into(), pair));
         self
     }
-    /// Captures what enters these links. [`Finished::network`]'s probe has the captures.
+    /// Captures the packets that enter these links. The captures are in the probe of
+    /// [`Finished::network`].
     #[must_use]
     pub fn tap(mut self, tapping: Option<Tapping>) -> Self {
         self.tapping = tapping;
         self
     }
-    /// What a controller that knows the arrivals has to know: a run before the run, with all of its group's
-    /// members on, in which they are recorded.
+    /// Records the arrivals for a controller that requires them in advance: a preliminary run with
+    /// all members of its group on.
     fn forecast(&self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Option<Resolved>, Error> {
         let wants = |link: &ResolvedLink| {
             let group = link.group.as_ref();
@@ -178,8 +182,9 @@ impl<'a, B: Body> Simulation<'a, B> {
         }
         Ok(Some(known))
     }
-    /// The network, for drivers of one's own. A controller that knows the arrivals records them here
-    /// unless [`ResolvedGroup::arrivals`](anabranch_scenario::ResolvedGroup) says them.
+    /// Compiles the network, for a custom driver. A controller that requires the arrivals in
+    /// advance records them in this run unless
+    /// [`ResolvedGroup::arrivals`](anabranch_scenario::ResolvedGroup) contains them.
     ///
     /// # Errors
     /// [`Error::NoSuchFlow`].
@@ -199,10 +204,10 @@ impl<'a, B: Body> Simulation<'a, B> {
     pub fn run(self) -> Result<Finished<B>, Error> {
         self.run_with(&mut |_| Progress::Continue)
     }
-    /// Makes the run and reports the share that is done, 0 to 1, now and then.
+    /// Makes the run, and reports the completed share, 0 to 1, at intervals.
     ///
     /// # Errors
-    /// [`Error::NoSuchFlow`]; [`Error::Stopped`] if a report was answered so.
+    /// [`Error::NoSuchFlow`]; [`Error::Stopped`] if a report is answered with [`Progress::Stop`].
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished<B>, Error> {
         let (resolved, every) = (self.resolved, self.sample_every);
         let interrupt = self.interrupt.clone();
@@ -251,7 +256,7 @@ impl<'a, B: Body> Simulation<'a, B> {
             return Err(Error::Stopped);
         }
         if every.is_some() {
-            // The last state, whatever the interval.
+            // The last state, regardless of the interval.
             samples.take(&mut network, &links, &groups);
         }
         network.note_windows();

@@ -1,4 +1,4 @@
-//! What is looked at every so often while a run goes on.
+//! Periodic samples during a run.
 
 pub use crate::link_samples::{GroupSample, LinkSample};
 use crate::network::{GroupId, LinkId, Network};
@@ -12,59 +12,60 @@ use anabranch_tcp::{CongestionState, Snapshot};
 /// A flow's sending end at one moment.
 #[derive(Debug, Clone)]
 pub struct FlowSample {
-    /// When.
+    /// The time.
     pub at: Instant,
-    /// Which flow.
+    /// The flow.
     pub flow: FlowId,
     /// Its sending end.
     pub snapshot: Snapshot,
-    /// Bytes delivered in order so far.
+    /// Bytes delivered in order until now.
     pub delivered_bytes: u64,
-    /// Fast recoveries so far, where somebody counts them.
+    /// Fast recoveries until now, if counted.
     pub fast_recoveries: Option<u64>,
-    /// Timeouts so far.
+    /// Timeouts until now.
     pub timeouts: u64,
-    /// Packets retransmitted so far.
+    /// Packets retransmitted until now.
     pub retransmitted_packets: u64,
 }
 
-/// A flow's sending end when a segment came to it, before it was handled. Windows are in segments.
+/// A flow's sending end at the arrival of a segment, before it was processed. Windows are in
+/// segments.
 #[derive(Debug, Clone, Copy)]
 pub struct AckSample {
-    /// When.
+    /// The time.
     pub at: Instant,
-    /// Which flow.
+    /// The flow.
     pub flow: FlowId,
-    /// Which of its connections, from 0.
+    /// The number of its connection, from 0.
     pub connection: u32,
     /// Octets of the stream that the segment acknowledges.
     pub acknowledged_bytes: u64,
     /// cwnd.
     pub cwnd: u32,
-    /// ssthresh; none before the first reduction.
+    /// ssthresh; `None` before the first reduction.
     pub ssthresh: Option<u32>,
-    /// In flight, as a recovery reckons it.
+    /// Packets in flight, as estimated by loss recovery.
     pub in_flight: u32,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Duration,
-    /// Fast recoveries of the connection so far.
+    /// Fast recoveries of the connection until now.
     pub fast_recoveries: u32,
-    /// Expiries of its retransmission timer so far.
+    /// Expiries of its retransmission timer until now.
     pub timeouts: u32,
-    /// Segments that it has retransmitted so far.
+    /// Segments retransmitted until now.
     pub retransmitted_packets: u32,
-    /// As of [`Snapshot`].
+    /// See [`Snapshot`].
     pub state: CongestionState,
     /// The congestion control's name, as an index into [`Samples::controls`].
     pub control: usize,
 }
 
-/// All that was sampled in a run.
+/// All samples of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Samples {
     /// Flows, in order of time, then of the scenario.
     pub flows: Vec<FlowSample>,
-    /// Flows at each segment that came to their sending ends, where these are traced.
+    /// Flows at each segment that arrived at their sending ends, if traced.
     pub acks: Vec<AckSample>,
     /// Names of congestion controls.
     pub controls: Vec<String>,
@@ -75,7 +76,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Looks at everything, now.
+    /// Samples everything now.
     ///
     /// # Panics
     /// Never: flows are counted in 32 bits.

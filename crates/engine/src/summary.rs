@@ -1,6 +1,6 @@
-//! The summary of a run, named as scripts rely on it.
+//! The summary of a run, with the names on which scripts rely.
 //!
-//! A figure that does not apply is `null`, never 0.
+//! A figure that is not applicable is `null`, never 0.
 
 use std::collections::BTreeMap;
 
@@ -29,13 +29,13 @@ use crate::{
     topology::CompiledGateway,
 };
 
-/// The version of the summary's form.
+/// The version of the summary's format.
 pub const FORMAT: u32 = 1;
 
-/// What one run leaves behind.
+/// The results of one run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
-    /// Version of this form.
+    /// Version of the format.
     pub format: u32,
     /// Title of the scenario, or the name of its file.
     pub scenario: String,
@@ -61,29 +61,30 @@ pub struct Summary {
     pub groups: Map<String, Value>,
     /// Gateways by name, then `forward` and `reverse`.
     pub gateways: Map<String, Value>,
-    /// How the flows share.
+    /// The distribution of goodput among the flows.
     pub fairness: Fairness,
-    /// What the engine did.
+    /// The work of the engine.
     pub engine_stats: EngineStats,
-    /// Captures that flows replay, by the flow's table: what was read of each and what was skipped.
+    /// Captures that flows replay, by the flow's table: packets read and packets skipped.
     pub captures: Map<String, Value>,
-    /// Of a live run: `true` where its figures are no result, because the engine was too late or lost packets.
+    /// Only for a live run: `true` if its figures are invalid, because the engine was too late or
+    /// lost packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tainted: Option<bool>,
-    /// Of a live run: what the engine says of itself, and the machine.
+    /// Only for a live run: the report of the engine about itself and the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<Value>,
 }
 
-/// How the flows share.
+/// The distribution of goodput among the flows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Fairness {
     /// Jain's index of the flows' goodputs, 1 / n to 1; `null` without goodput.
     pub jain_index: Option<f64>,
 }
 
-/// What the engine did, and at what cost. The model itself has no clock: times and memory are
-/// filled in by whoever ran it.
+/// The work of the engine, and its cost. The model itself has no clock: the caller fills in times
+/// and memory.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct EngineStats {
     /// Events handled.
@@ -94,11 +95,11 @@ pub struct EngineStats {
     pub cpu_s: Option<f64>,
     /// Elapsed time in seconds.
     pub wall_s: Option<f64>,
-    /// Most memory that the process has held, in bytes.
+    /// The most memory that the process has held, in bytes.
     pub peak_rss_bytes: Option<u64>,
 }
 
-/// What is reported of a flow.
+/// The report of a flow.
 #[derive(Debug, Clone, Serialize)]
 pub struct FlowSummary {
     /// In-order application bytes × 8 ÷ the measured time.
@@ -109,13 +110,13 @@ pub struct FlowSummary {
     pub delivered_bytes: u64,
     /// Packets with data, and every retransmission.
     pub sent_packets: Option<u64>,
-    /// Retransmissions of data, and of a SYN or the answer to one.
+    /// Retransmissions of data, of a SYN and of a SYN-ACK.
     pub retransmitted_packets: Option<u64>,
-    /// Of those, the ones whose data arrived anyway.
+    /// Retransmissions of data that an earlier transmission delivered.
     pub spurious_retransmissions: Option<u64>,
-    /// Times that a fast recovery began.
+    /// The number of fast recoveries begun.
     pub fast_recoveries: Option<u64>,
-    /// Times that the retransmission timer expired.
+    /// The number of expiries of the retransmission timer.
     pub timeouts: Option<u64>,
     /// Time-weighted mean of cwnd ÷ mss, inflation excluded.
     pub mean_cwnd_packets: Option<f64>,
@@ -123,83 +124,85 @@ pub struct FlowSummary {
     pub mean_srtt_ms: Option<f64>,
     /// Smallest round-trip time measured.
     pub min_rtt_ms: Option<f64>,
-    /// Share of the measured time in which the congestion window limited the sender, while nothing was repaired; what is
-    /// left by the four shares is pacing, recovery, and the time before the connection stands and after it ends.
+    /// Share of the measured time in which the congestion window limited the sender, outside of
+    /// recovery. The remainder of the four shares is pacing, recovery, and the time before the
+    /// connection is established and after it ends.
     pub cwnd_limited_share: Option<f64>,
-    /// In which the receive window did.
+    /// Share of the measured time in which the receive window limited the sender.
     pub rwnd_limited_share: Option<f64>,
-    /// In which the send buffer did.
+    /// Share of the measured time in which the send buffer limited the sender.
     pub sndbuf_limited_share: Option<f64>,
-    /// In which the application had nothing more to send.
+    /// Share of the measured time in which the application had no data to send.
     pub application_limited_share: Option<f64>,
-    /// From the start to the last in-order delivery of a file.
+    /// Time from the start to the last in-order delivery of a file.
     pub flow_completion_time_s: Option<f64>,
-    /// How the connection ended; `null` for UDP, for hosts from outside and for workloads of many.
+    /// The outcome of the connection; `null` for UDP, for hosts supplied by the caller and for
+    /// workloads with several connections.
     pub ended: Option<Ended>,
-    /// When, in seconds from the start of the run; `null` while it runs.
+    /// The time of the end in seconds from the start of the run; `null` while it runs.
     pub ended_at_s: Option<f64>,
     /// Share of packets that arrived reordered (RFC 4737 §4.1).
     pub reordered_ratio: Option<f64>,
-    /// 95th percentile of the reordering extent of those (RFC 4737 §4.2).
+    /// 95th percentile of the reordering extent of reordered packets (RFC 4737 §4.2).
     pub reordering_extent_p95_packets: Option<u64>,
     /// Reordering in more detail.
     pub reordering: Option<ReorderingSummary>,
-    /// Segments and SACK blocks that either end received though no correct peer sends them.
+    /// Segments and SACK blocks received by either end that no correct peer sends.
     pub malformed_segments: Option<u64>,
-    /// Reasons to refuse a segment or a block, and how often each was given; those never given are
-    /// left out.
+    /// Reasons for refusing a segment or a block, and the number of times for each; reasons with
+    /// zero are omitted.
     pub refused: Option<BTreeMap<&'static str, u64>>,
-    /// Transfers of a workload of many.
+    /// Transfers of a workload with several connections.
     pub transfers: Option<TransferSummary>,
-    /// Requests and their responses, where the workload is of such.
+    /// Requests and their responses, for workloads of requests.
     pub exchanges: Option<ExchangeSummary>,
     /// Mean time from a datagram's sending to its arrival, over UDP.
     pub mean_one_way_delay_ms: Option<f64>,
-    /// 95th percentile of that.
+    /// 95th percentile of that time.
     pub p95_one_way_delay_ms: Option<f64>,
-    /// Forward error correction, where it is on.
+    /// Forward error correction, if it is on.
     pub fec: Option<FecSummary>,
 }
 
-/// What error correction did for a flow. Everything counts the data that the flow is about, from `from` to `to`.
+/// Error correction of a flow. All counts are of the data direction, from `from` to `to`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FecSummary {
     /// Redundant packets sent.
     pub redundant_packets: u64,
     /// Their IP bytes.
     pub redundant_bytes: u64,
-    /// Data packets that were brought back.
+    /// Data packets that were recovered.
     pub recovered_packets: u64,
-    /// Redundant packets ÷ all packets sent, pure acknowledgments aside.
+    /// Redundant packets ÷ all packets sent, without pure acknowledgments.
     pub redundancy_rate: Option<f64>,
-    /// Redundant packets that brought something back ÷ redundant packets sent.
+    /// Redundant packets that recovered a packet ÷ redundant packets sent.
     pub effective_recovery_rate: Option<f64>,
-    /// Times that the receiver began to hold its acknowledgments.
+    /// The number of times that the receiver began to hold acknowledgments.
     pub holds: u64,
     /// Acknowledgments held.
     pub held_acks: u64,
-    /// Why holds ended.
+    /// The reasons for the end of holds.
     pub releases: FecReleases,
-    /// Losses that only the error correction saw, as the sender has heard of them.
+    /// Losses visible only to the error correction, as reported to the sender.
     pub hidden_losses: u64,
-    /// Reductions of the window for them.
+    /// Reductions of the window for these losses.
     pub hidden_reductions: u64,
-    /// Redundant packets that could not be right.
+    /// Redundant packets that were invalid.
     pub refused_packets: u64,
 }
 
-/// Why the receiver let acknowledgments go that it had held.
+/// The reasons for releasing held acknowledgments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FecReleases {
-    /// What was missing was brought back.
+    /// The missing packet was recovered.
     pub repaired: u64,
-    /// It was retransmitted, or only late.
+    /// The missing packet was retransmitted, or arrived late.
     pub retransmitted: u64,
-    /// More was missing from the group than its redundancy can bring back.
+    /// The group lost more packets than its redundancy can recover.
     pub second_gap: u64,
-    /// The group was over.
+    /// The group ended.
     pub group_over: u64,
-    /// It took too long.
+    /// The hold timed out.
     pub timeout: u64,
 }
 
@@ -234,7 +237,7 @@ impl FecSummary {
 pub struct ReorderingSummary {
     /// Packets that arrived.
     pub arrived_packets: u64,
-    /// Those that were reordered.
+    /// Reordered packets.
     pub reordered_packets: u64,
     /// Largest extent.
     pub extent_max_packets: Option<u64>,
@@ -244,7 +247,7 @@ pub struct ReorderingSummary {
     pub density: BTreeMap<i64, f64>,
 }
 
-/// Transfers of a workload of many.
+/// Transfers of a workload with several connections.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TransferSummary {
     /// Begun in the measured time.
@@ -261,8 +264,8 @@ pub struct TransferSummary {
     pub p99_completion_time_s: Option<f64>,
 }
 
-/// Requests and their responses over one connection. A response time is from the request's writing to
-/// the arrival of the response's last byte.
+/// Requests and their responses over one connection. A response time lasts from the write of the
+/// request to the arrival of the response's last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ExchangeSummary {
     /// Requests in the measured time.
@@ -279,26 +282,26 @@ pub struct ExchangeSummary {
     pub p99_response_time_ms: Option<f64>,
 }
 
-/// What is reported of one direction of a link.
+/// The report of one direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LinkSummary {
     /// Packets sent.
     pub sent_packets: u64,
     /// Packets that the queue dropped.
     pub dropped_packets: u64,
-    /// Packets that were larger than the MTU; `null` without one.
+    /// Packets that exceeded the MTU; `null` without one.
     pub too_big_packets: Option<u64>,
     /// Packets that an impairment lost.
     pub lost_packets: u64,
-    /// Packets that left after one that had come later.
+    /// Packets that left after a packet that had arrived later.
     pub reordered_packets: u64,
     /// Packets marked Congestion Experienced.
     pub marked_packets: u64,
     /// Bits sent ÷ the integral of capacity; `null` without a rate.
     pub utilization: Option<f64>,
-    /// Time-weighted mean of what waits.
+    /// Time-weighted mean of the queue.
     pub mean_queue_packets: Option<f64>,
-    /// Most that ever waited at once.
+    /// The longest queue.
     pub max_queue_packets: u32,
     /// 95th percentile of the waiting time.
     pub p95_queue_delay_ms: Option<f64>,
@@ -306,36 +309,37 @@ pub struct LinkSummary {
     pub p99_queue_delay_ms: Option<f64>,
 }
 
-/// What is reported of a link group.
+/// The report of a link group.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GroupSummary {
-    /// Time-weighted mean of the members that forward packets are given to.
+    /// Time-weighted mean number of members that carry forward packets.
     pub mean_active_members: Option<f64>,
-    /// Seconds that members slept, those of all added up; where one end of a member slept, half.
+    /// Seconds that members slept, summed over all members; a member with one sleeping end counts
+    /// half.
     pub member_seconds_off: f64,
-    /// What the ports of both ends took.
+    /// The energy of the ports of both ends.
     pub energy_joules: f64,
-    /// The same for each gigabit of packets sent, both directions counted.
+    /// The energy per gigabit of packets sent in both directions.
     pub joules_per_gigabit: Option<f64>,
     /// Decisions that changed the number of members.
     pub changes: u64,
-    /// Share of whole milliseconds of the measured time in which more bytes arrived before the forward queue
-    /// than the members that were active in it carry in a millisecond.
+    /// Share of whole milliseconds of the measured time in which the bytes arriving before the
+    /// forward queue exceeded the capacity of the members active in that millisecond.
     pub overloaded_ms_share: Option<f64>,
-    /// Seconds that ports were in each state, those of both ends added up.
+    /// Seconds of ports in each state, summed over both ends.
     pub port_seconds: PortSeconds,
     /// LACPDUs sent.
     pub lacpdus_sent: u64,
-    /// Of these, lost or damaged in flight.
+    /// LACPDUs lost or damaged in flight.
     pub lacpdus_lost: u64,
 }
 
-/// Seconds that ports were in each state.
+/// Seconds of ports in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PortSeconds {
     /// Sending.
     pub active: f64,
-    /// Awake, and not sending.
+    /// Awake, but not sending.
     pub idle: f64,
     /// Asleep, or in low-power idle.
     pub sleeping: f64,
@@ -496,7 +500,8 @@ impl Times {
     fn mean(&self) -> Option<f64> {
         (!self.0.is_empty()).then(|| self.0.iter().sum::<f64>() / self.0.len() as f64)
     }
-    /// The smallest value that is not below the share of all values: no interpolation.
+    /// The smallest value such that at least `p` percent of all values do not exceed it: no
+    /// interpolation.
     fn percentile(&self, p: usize) -> Option<f64> {
         let place = (self.0.len() * p).div_ceil(100).saturating_sub(1);
         self.0.get(place).copied()
@@ -517,7 +522,8 @@ impl From<&LinkReport> for LinkSummary {
             utilization: report
                 .capacity_bits
                 .filter(|bits| *bits > 0.0)
-                // A transmission counts where it ends: one that began before the measured time may be one too many.
+                // A transmission counts at its end: one that began before the measured time can
+                // exceed the capacity.
                 .map(|bits| (counted.sent_bytes as f64 * 8.0 / bits).min(1.0)),
             mean_queue_packets: (time > 0).then(|| counted.queue_time as f64 / time as f64),
             max_queue_packets: counted.max_queue_packets,
@@ -540,7 +546,7 @@ pub fn jain_index(values: &[f64]) -> Option<f64> {
 }
 
 impl Summary {
-    /// The summary of a network that has run. `links` names the pairs of link directions.
+    /// The summary of a network after its run. `links` names the pairs of link directions.
     ///
     /// # Panics
     /// Never: the summary's parts are plain data.
@@ -609,7 +615,7 @@ impl Summary {
     }
 }
 
-/// What a summary says of the scenario it came from.
+/// The scenario's part of a summary.
 #[derive(Debug, Clone)]
 pub struct About {
     /// Title, or the name of the file.
@@ -618,9 +624,9 @@ pub struct About {
     pub seed: u64,
     /// The scenario with every default written out.
     pub resolved_scenario: ResolvedText,
-    /// Operating system and processor, as whoever runs it knows them.
+    /// Operating system and processor.
     pub platform: String,
-    /// What was read of captures that flows replay.
+    /// Statistics of captures that flows replay.
     pub captures: Map<String, Value>,
 }
 
@@ -637,7 +643,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_values_that_occurred() {
+    fn percentiles_are_not_interpolated() {
         let times = (1..=100).map(Duration::from_secs).collect();
         let summary = TransferSummary::from(&Completions {
             started: 120,

@@ -1,4 +1,4 @@
-//! From a resolved scenario to a network.
+//! Compilation of a resolved scenario into a network.
 
 use std::sync::Arc;
 
@@ -33,19 +33,19 @@ use anabranch_scenario::{
     workload::{self, Arrivals, Level, Pace, Paced, Sendings, sendings},
 };
 
-/// The engine's own choices: none of them changes a result.
+/// Options of the engine: none of them changes a result.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Debug, Clone, Copy)]
 pub struct Engine {
-    /// Plain links become arithmetic.
+    /// Computes plain links by arithmetic.
     pub fast_path: bool,
-    /// Plain links behind others are computed ahead.
+    /// Computes plain links fed by others ahead of time.
     pub fold: bool,
-    /// A digest of all observations is kept.
+    /// Keeps a digest of all observations.
     pub digest: bool,
-    /// A row per packet is kept.
+    /// Keeps a row per packet.
     pub packet_log: bool,
-    /// Fates are counted, so that a census can be taken.
+    /// Counts outcomes, for a census.
     pub tally: bool,
 }
 
@@ -61,15 +61,15 @@ impl Default for Engine {
     }
 }
 
-/// A pair of hosts in place of a flow's TCP, by the flow's name.
+/// Pairs of hosts that replace a flow's TCP, by the flow's name.
 pub type Hosts<B> = Vec<(String, [Box<dyn Host<B>>; 2])>;
 
-/// A network and the names of what it is made of.
+/// A network and the names of its parts.
 #[derive(Debug)]
 pub struct Compiled<B: Body> {
     /// The network, before its first event.
     pub network: Network<B>,
-    /// Links by name; forward, then reverse. Groups are among them.
+    /// Links by name; forward, then reverse. They include groups.
     pub links: Vec<(String, [LinkId; 2])>,
     /// Groups by name.
     pub groups: Vec<(String, GroupId)>,
@@ -77,11 +77,10 @@ pub struct Compiled<B: Body> {
     pub gateways: Vec<CompiledGateway>,
 }
 
-/// Compiles a scenario. `hosts` take the place of the TCP of the flows they name; a name that is no
-/// flow's is given back.
+/// Compiles a scenario. `hosts` replace the TCP of the flows that they name.
 ///
 /// # Errors
-/// With the name of a pair of hosts that fits no flow.
+/// The first name in `hosts` that is not a flow's.
 pub fn compile<B: Body>(
     resolved: &Resolved,
     engine: Engine,
@@ -90,7 +89,7 @@ pub fn compile<B: Body>(
     compile_tapped(resolved, engine, hosts, None)
 }
 
-/// What a change in mid-run is to the network.
+/// Converts a change in mid-run for the network.
 fn changed(what: &What, id: LinkId) -> Change {
     match what {
         What::Up(up) => Change::Up(id, *up),
@@ -101,11 +100,11 @@ fn changed(what: &What, id: LinkId) -> Change {
     }
 }
 
-/// Compiles a scenario some of whose links are captured. These are never computed ahead; the
+/// Compiles a scenario with captures of some links. These links are never computed ahead; the
 /// results are the same.
 ///
 /// # Errors
-/// With the name of a pair of hosts that fits no flow.
+/// The first name in `hosts` that is not a flow's.
 pub fn compile_tapped<B: Body>(
     resolved: &Resolved,
     engine: Engine,
@@ -209,12 +208,12 @@ pub fn compile_tapped<B: Body>(
     })
 }
 
-/// A node's number, as the network has it.
+/// The number of a node in the network.
 fn node_number(node: usize) -> u32 {
     u32::try_from(node).unwrap_or(u32::MAX)
 }
 
-/// Where packets wait for the processor, by host.
+/// The processing stop of each host, if it has a processing delay.
 fn processing<B: Body>(builder: &mut Builder<B>, resolved: &Resolved) -> Vec<Option<Stop>> {
     let hosts = resolved.nodes.iter().zip(&resolved.processing_jitter);
     hosts
@@ -225,7 +224,7 @@ fn processing<B: Body>(builder: &mut Builder<B>, resolved: &Resolved) -> Vec<Opt
         .collect()
 }
 
-/// The transfers of a flow whose workload makes them one by one over TCP; `None` of any other.
+/// The transfers of a TCP flow with a Poisson workload; `None` for any other workload.
 #[must_use]
 pub fn arrivals(flow: &ResolvedFlow, seed: u64) -> Option<Arrivals> {
     let workload::Config::Poisson(poisson) = &flow.workload else {
@@ -235,16 +234,16 @@ pub fn arrivals(flow: &ResolvedFlow, seed: u64) -> Option<Arrivals> {
     Some(Arrivals::of_flow(load, seed, &flow.name, flow.start))
 }
 
-/// What a UDP flow sends and when, from its start on, in order of time.
+/// The datagrams of a UDP flow, from its start on, in order of time.
 ///
 /// # Panics
-/// If its workload is one of TCP alone, which resolving refuses.
+/// If its workload is only for TCP, which resolving refuses.
 #[must_use]
 pub fn datagrams(flow: &ResolvedFlow, seed: u64) -> Schedule {
     Schedule::new(timing(flow, seed), flow.start)
 }
 
-/// When UDP sends, and how much.
+/// The times and sizes of datagrams.
 fn timing(flow: &ResolvedFlow, seed: u64) -> Timing {
     let stream = Stream::new(seed, &format!("flow.{}.workload", flow.name));
     let level = |profile| Level::of_flow(profile, seed, &flow.name);
@@ -299,7 +298,7 @@ fn octets(bytes: Option<Bytes>) -> Option<u32> {
     u32::try_from(bytes?.get()).ok()
 }
 
-/// What our TCP sends over a flow.
+/// The traffic of a flow with our TCP.
 fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> {
     let control = flow.cc.clone();
     match &flow.workload {
@@ -337,7 +336,7 @@ fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> 
     }
 }
 
-/// When what leaves of a paced workload.
+/// The times and sizes of the writes of a paced workload.
 ///
 /// # Panics
 /// Never: resolving fills the payload in and checks the times.
@@ -365,11 +364,11 @@ pub struct CompiledGateway {
     pub routes: Vec<String>,
     /// The names of its classes.
     pub classes: Vec<String>,
-    /// By direction: where packets enter and where they come out.
+    /// By direction: the entrance and the exit of packets.
     pub ends: [[MiddleboxId; 2]; 2],
 }
 
-/// The two ends of each gateway.
+/// Adds the two ends of each gateway.
 fn gateways<B: Body>(
     builder: &mut Builder<B>,
     resolved: &Resolved,
@@ -406,7 +405,7 @@ fn gateways<B: Body>(
     all
 }
 
-/// A gateway where it stands.
+/// A gateway with its context.
 struct Place<'a> {
     number: usize,
     gateway: &'a ResolvedGateway,
@@ -415,20 +414,20 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The routes as they are crossed in a direction.
+    /// The routes as crossed in a direction.
     fn routes(&self, direction: Direction) -> impl Iterator<Item = Hop> + '_ {
         let gateway = self.number;
         Step::Gateway { gateway, direction }.hops(&self.resolved.gateways)
     }
 
-    /// The links that a direction's ports lead into.
+    /// The links of a direction's ports.
     fn ports(&self, direction: Direction) -> Vec<LinkId> {
         self.routes(direction)
             .map(|hop| self.links[hop.link].1[hop.direction as usize])
             .collect()
     }
 
-    /// A splitter and a restorer in each direction.
+    /// Adds a splitter and a restorer in each direction.
     fn split<B: Body>(
         &self,
         builder: &mut Builder<B>,
@@ -436,7 +435,7 @@ impl Place<'_> {
     ) -> [[MiddleboxId; 2]; 2] {
         let count = self.gateway.routes.len();
         let has_header = split.needs_header() || restore.needs_header();
-        // At the first end packets enter forward and come out in reverse.
+        // At the first end packets enter forward and leave in reverse.
         let peers = [(); 2].map(|()| has_header.then(|| Peer::new(count)));
         let ends = Direction::BOTH.map(|direction| {
             let rate = |hop: Hop| self.resolved.links[hop.link].total_rate(hop.direction);
@@ -478,7 +477,7 @@ impl Place<'_> {
         ends
     }
 
-    /// One middlebox at each end, for both directions.
+    /// Adds one middlebox at each end, for both directions.
     fn tunnel<B: Body>(
         &self,
         builder: &mut Builder<B>,
@@ -512,10 +511,10 @@ impl Place<'_> {
     }
 }
 
-/// A class as the tunnel's core knows it.
+/// Converts a class for the tunnel's core.
 ///
 /// # Panics
-/// Never: resolving pins to routes alone, of which a tunnel has no more than paths.
+/// Never: resolving pins only to routes, which are at most as many as a tunnel's paths.
 fn rule(class: &ResolvedClass) -> Rule {
     let matches = &class.matches;
     let (dscp, ports) = (matches.code_points(), matches.ports());
@@ -530,7 +529,7 @@ fn rule(class: &ResolvedClass) -> Rule {
     }
 }
 
-/// One direction of a link, which begins at `router`.
+/// The specification of one direction of a link, which begins at `router`.
 fn link_spec(
     name: &str,
     direction: Direction,
@@ -579,7 +578,7 @@ fn group_spec(links: [LinkSpec; 2], group: &ResolvedGroup) -> GroupSpec {
     }
 }
 
-/// One copy of the switches for all flows that have the same.
+/// Shares one copy of the settings between consecutive flows with equal ones.
 fn shared_stacks(flows: &[ResolvedFlow]) -> Vec<Arc<Settings>> {
     let mut stacks: Vec<Arc<Settings>> = Vec::with_capacity(flows.len());
     for flow in flows {

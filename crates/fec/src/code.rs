@@ -1,30 +1,32 @@
-//! Codes: how redundant packets are made of data packets, and what they bring back.
+//! Erasure codes: the encoding of redundant packets, and the recovery of lost data packets from
+//! them.
 //!
-//! Each code has two forms that say the same. On octets ([`Code::encode`], [`Code::decode`]) it
-//! makes redundancy and rebuilds what is missing. On presence alone ([`Code::recoverable`]) it says which
-//! packets would be rebuilt, which is all that a simulation of lengths needs.
+//! Each code has two forms with equal results. On octets, [`Code::encode`] produces redundancy and
+//! [`Code::decode`] recovers missing packets. On presence alone, [`Code::recoverable`] returns the
+//! packets that would be recovered, which is sufficient for a simulation of lengths.
 //!
-//! Packets of different lengths count as padded with zeros to the longest, and come back padded: how long
-//! they were is the business of whoever names them.
+//! Shorter packets are padded with zeros to the longest one, and are recovered with the padding.
+//! The caller knows their lengths.
 //!
-//! Adding one is a file in `code/`, a variant of [`AnyCode`] and one of [`Config`](super::Config) with its description, and what sender
-//! and receiver do differently for it.
+//! A new code is a file in `code/`, a variant of [`AnyCode`], a variant of
+//! [`Config`](super::Config) with its description, and its differences in sender and receiver.
 
 pub mod linear;
 pub mod reed_solomon;
 pub mod sliding_rlc;
 pub mod xor;
 
-/// What a redundant packet covers. Places count the packets of whatever slice the code is given.
+/// The packets that a redundant packet covers. Places index the slice passed to the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cover {
     /// The first packet.
     pub first: usize,
-    /// How many.
+    /// The number of packets.
     pub count: usize,
-    /// Which of the redundant packets that cover them this is, in the code's own terms.
+    /// The key of this redundant packet among all with the same cover; its meaning
+    /// depends on the code.
     pub key: u16,
-    /// How many redundant packets the same packets have, where the code needs to know.
+    /// The number of redundant packets of the same packets, if the code needs it.
     pub of: u16,
 }
 
@@ -36,22 +38,21 @@ impl Cover {
     }
 }
 
-/// A code.
+/// An erasure code.
 pub trait Code {
-    /// The most packets that one redundant packet can cover.
+    /// Maximum number of packets that one redundant packet can cover.
     fn most_sources(&self) -> u32;
-    /// The most redundant packets of the same packets.
+    /// Maximum number of redundant packets of the same packets.
     fn most_redundant(&self) -> u32;
-    /// `n` redundant packets for `sources`, the first of which has this key and each further one the next.
+    /// Encodes `n` redundant packets for `sources`, with consecutive keys from `key`.
     ///
     /// # Panics
     /// If there are more sources or redundant packets than the code allows, or none.
     fn encode(&self, sources: &[&[u8]], key: u16, n: u16) -> Vec<Vec<u8>>;
-    /// The places of the packets that are not `present` and can be rebuilt, in ascending order.
+    /// The places of the packets that are not `present` and can be recovered, in ascending order.
     fn recoverable(&self, present: &[bool], redundant: &[Cover]) -> Vec<usize>;
-    /// The packets that are not there and can be rebuilt, in the order of their places, padded with zeros.
-    /// Whoever made the redundant packets may have lied: then nonsense may come back, or less, but nothing
-    /// panics.
+    /// Recovers missing packets, in the order of their places, padded with zeros. Forged redundant
+    /// packets may yield wrong or fewer packets, but never a panic.
     fn decode(
         &self,
         sources: &[Option<&[u8]>],
@@ -59,7 +60,7 @@ pub trait Code {
     ) -> Vec<(usize, Vec<u8>)>;
 }
 
-/// Any of them.
+/// One of the codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnyCode {
     /// See [`xor`].

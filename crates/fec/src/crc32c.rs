@@ -3,7 +3,7 @@
 /// Castagnoli's polynomial, lowest bit first.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// `TABLES[k][octet]`: what the octet does to the remainder, k octets later.
+/// `TABLES[k][octet]`: the effect of the octet on the remainder, k octets later.
 static TABLES: [[u32; 256]; 8] = tables();
 
 const fn tables() -> [[u32; 256]; 8] {
@@ -33,7 +33,7 @@ const fn tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// A checksum in the making.
+/// An incremental checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crc32c(u32);
 
@@ -44,7 +44,7 @@ impl Default for Crc32c {
 }
 
 impl Crc32c {
-    /// Takes octets in.
+    /// Adds octets.
     pub fn add(&mut self, octets: &[u8]) {
         let mut remainder = self.0;
         let (eights, rest) = octets.as_chunks::<8>();
@@ -62,7 +62,7 @@ impl Crc32c {
         self.0 = remainder;
     }
 
-    /// The checksum of what was taken in.
+    /// The checksum of the octets added.
     #[must_use]
     pub const fn finish(self) -> u32 {
         !self.0
@@ -80,8 +80,8 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_rfc_3720_come_out() {
-        // RFC 3720 appendix B.4, with the octets of the checksum as they travel.
+    fn crc32c_matches_the_examples_of_rfc_3720() {
+        // RFC 3720 appendix B.4, with the octets of the checksum in transmission order.
         let ascending: [u8; 32] = std::array::from_fn(|i| i.to_le_bytes()[0]);
         let descending: [u8; 32] = std::array::from_fn(|i| 31 - i.to_le_bytes()[0]);
         assert_eq!(crc(&[0; 32]).to_le_bytes(), [0xaa, 0x36, 0x91, 0x8a]);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_give_what_the_whole_gives() {
+    fn parts_give_the_checksum_of_the_whole() {
         let octets: Vec<u8> = (0..=255).cycle().take(1_000).collect();
         for cut in [0, 1, 7, 8, 9, 500, 999] {
             let mut parts = Crc32c::default();

@@ -1,12 +1,12 @@
-//! The field of 256 elements, as erasure codes use it (RFC 8681 §3.7.1, RFC 5510 §8.1).
+//! The field GF(2⁸) as erasure codes use it (RFC 8681 §3.7.1, RFC 5510 §8.1).
 //!
-//! Elements are octets; addition is XOR, multiplication is that of polynomials over GF(2) modulo
+//! Elements are octets. Addition is XOR; multiplication is that of polynomials over GF(2) modulo
 //! x⁸ + x⁴ + x³ + x² + 1.
 
 /// The polynomial without its highest term.
 const POLYNOMIAL: u8 = 0x1d;
 
-/// Products, a row for each factor.
+/// Table of products, a row for each factor.
 static PRODUCTS: [[u8; 256]; 256] = products();
 
 #[expect(
@@ -17,7 +17,7 @@ const fn products() -> [[u8; 256]; 256] {
     let mut table = [[0; 256]; 256];
     let mut a = 1;
     while a < 256 {
-        // A row from the row of half the factor: doubling is cheap.
+        // Each row is derived from that of half the factor: doubling is cheap.
         let mut b = 1;
         while b < 256 {
             let half = table[a >> 1][b];
@@ -39,15 +39,15 @@ pub fn multiply(a: u8, b: u8) -> u8 {
     PRODUCTS[usize::from(a)][usize::from(b)]
 }
 
-/// What `a` must be multiplied with to give 1; `None` for 0.
+/// The multiplicative inverse of `a`; `None` for 0.
 #[must_use]
 pub fn inverse(a: u8) -> Option<u8> {
     let row = &PRODUCTS[usize::from(a)];
     (0..=u8::MAX).find(|b| row[usize::from(*b)] == 1)
 }
 
-/// Adds `factor` times each octet of `from` to the octet at the same place of `to`. Octets that one of
-/// them does not have count as 0, and `to` keeps its length.
+/// Adds `factor` times each octet of `from` to the octet at the same index of `to`. Missing octets
+/// count as 0, and the length of `to` does not change.
 #[inline]
 pub fn multiply_add(to: &mut [u8], from: &[u8], factor: u8) {
     match factor {
@@ -62,7 +62,7 @@ pub fn multiply_add(to: &mut [u8], from: &[u8], factor: u8) {
     }
 }
 
-/// Adds each octet of `from` to the octet at the same place of `to`: their XOR.
+/// Adds (XORs) each octet of `from` to the octet at the same index of `to`.
 #[inline]
 pub fn add(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.iter_mut().zip(from) {
@@ -74,7 +74,7 @@ pub fn add(to: &mut [u8], from: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Multiplication as it is defined: a product of polynomials, then the remainder.
+    /// Multiplication by its definition: a product of polynomials, then the remainder.
     fn by_definition(a: u8, b: u8) -> u8 {
         let mut product = 0_u16;
         for bit in 0..8 {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_those_of_polynomials() {
+    fn products_match_polynomial_multiplication() {
         for a in 0..=u8::MAX {
             for b in 0..=u8::MAX {
                 assert_eq!(multiply(a, b), by_definition(a, b), "{a} {b}");

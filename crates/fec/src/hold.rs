@@ -1,15 +1,18 @@
-//! Acknowledgments held back while redundancy may still bring back what is missing (Sato et al. §3.3).
+//! Acknowledgments that the receiver holds while redundancy may still recover missing data (Sato et
+//! al. §3.3).
 //!
-//! They are let go when nothing is missing any more, when it is clear that something will not come back, and
-//! when it takes too long. After a repair each says what it would have said had nothing been lost, or one
-//! speaks for all; otherwise they leave as they are, as the duplicates and reports that the sender's recovery
-//! lives on. As long as something is missing that will not come back, acknowledgments are not held, unless
-//! [`InRecovery`] says so.
+//! Acknowledgments are released when no data is missing any more, when a loss proves unrecoverable,
+//! or at a timeout. After a repair, each of them has the content that it would have had without the
+//! loss, or a single one replaces them all. Otherwise they are sent unchanged, as the duplicates
+//! and SACKs that the sender's loss recovery needs. While an unrecoverable loss is outstanding,
+//! acknowledgments are not held, unless [`InRecovery`] permits it.
 //!
-//! Marks are told as they were when each was ready, whatever number it leaves with: the number is that of the data that called
-//! for it, so an ECE stands where it would have stood without the loss, before the data with the CWR that answers it
-//! (RFC 3168 §6.1.3), and the ACE field grows with the numbers (RFC 9768 §3.2.2). What is left out, because TCP itself speaks
-//! for it, TCP repeats: its echo stays until it is answered, and its counts are of all that came.
+//! Each acknowledgment keeps the ECN marks of the time at which it was ready, even if its number
+//! changes. The number is that of the data that elicited it. An ECE is therefore at the position
+//! that it would have without the loss, before the data with the CWR that answers it (RFC 3168
+//! §6.1.3), and the ACE field grows with the numbers (RFC 9768 §3.2.2). If TCP's own acknowledgment
+//! replaces others, TCP repeats their marks: it repeats an ECE until it is answered, and its counts
+//! include all received packets.
 
 use std::collections::VecDeque;
 
@@ -24,21 +27,22 @@ use super::{
 };
 use anabranch_tcp::{Options, SackBlock, Segment, Seq};
 
-/// What was ready in the first of these times leaves in the second with [`Release::Paced`], so that the delay ends.
+/// [`Release::Paced`] shortens the intervals between acknowledgments by this ratio, so that the
+/// delay ends.
 const SPEED: (u64, u64) = (10, 9);
 
-/// Why a hold ends.
+/// The reason for which a hold ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// What was missing was brought back.
+    /// The missing data was recovered.
     Repaired,
-    /// What was missing was retransmitted, or was only late; or something arrived a second time.
+    /// The missing data was retransmitted or merely late, or data arrived twice.
     Retransmitted,
-    /// More is missing from the group than its redundancy can bring back.
+    /// More packets of the group are missing than its redundancy can recover.
     SecondGap,
-    /// The group's redundancy did not bring it back.
+    /// The group's redundancy did not recover the missing data.
     GroupOver,
-    /// It took too long.
+    /// The hold timed out.
     Timeout,
 }
 
@@ -49,44 +53,45 @@ pub struct Hold<B> {
     timeout: Duration,
     in_recovery: InRecovery,
     release: Release,
-    /// Until when acknowledgments are held; [`Instant::NEVER`] while they are not.
+    /// The end of the hold; [`Instant::NEVER`] while acknowledgments are not held.
     until: Instant,
-    /// Something before this number will not come back.
+    /// The end of data that is missing and unrecoverable.
     hopeless: Option<Seq>,
-    /// The same when the hold began.
+    /// The value of `hopeless` at the beginning of the hold.
     older: Option<Seq>,
     held: VecDeque<Held<B>>,
-    /// What was let go, and when it is to leave.
+    /// Released acknowledgments, and their transmission times.
     released: VecDeque<(Segment<B>, Instant)>,
-    /// When the last of those was ready.
+    /// When the last of them was ready.
     ready: Instant,
 }
 
 /// An acknowledgment that is ready.
 #[derive(Debug)]
 pub struct Held<B> {
-    /// As TCP made it.
+    /// As TCP built it.
     pub ack: Segment<B>,
-    /// Behind the data that called for it.
+    /// One past the data that elicited it.
     pub end: Seq,
     /// When it was ready.
     pub ready: Instant,
-    /// Shift of its window (RFC 7323 §2.2).
+    /// Window scale (RFC 7323 §2.2).
     pub scale: u8,
 }
 
 impl<B> Held<B> {
-    /// It acknowledges up to `to`. The window ends where it ended or, by the scale, a little before: more was not offered.
+    /// Advances the acknowledgment to `to`. The window keeps its right edge or, because of the
+    /// scale, ends slightly before it: no larger window was announced.
     fn acknowledge(&mut self, to: Seq) {
         let more = to.wire().wrapping_sub(self.ack.ack).cast_signed();
         let window = u64::from(self.ack.window) << self.scale;
-        // What came a second time is acknowledged for itself, behind what was acknowledged then.
+        // For duplicate data, `to` is below the acknowledgment, and the window remains.
         let left = window.saturating_sub(u64::try_from(more).unwrap_or(0)) >> self.scale;
         self.ack.window = u16::try_from(left).unwrap_or(u16::MAX);
         self.ack.ack = to.wire();
     }
 
-    /// It says that `start..end` is there.
+    /// Adds the received range `start..end`.
     fn report(&mut self, start: Seq, end: Seq) {
         if self.ack.ack != start.wire() {
             for block in self.blocks() {
@@ -96,7 +101,7 @@ impl<B> Held<B> {
             }
             return;
         }
-        // No report begins where the acknowledgment ends.
+        // A SACK block must not begin at the acknowledgment number.
         let mut to = end;
         while let Some(place) = self.blocks().iter().position(|b| b.left == to.wire()) {
             to = to.near(self.blocks()[place].right);
@@ -112,7 +117,7 @@ impl<B> Held<B> {
         self.acknowledge(to);
     }
 
-    /// Reports of what came behind something that is missing.
+    /// The SACK blocks.
     fn blocks(&mut self) -> &mut [SackBlock] {
         let (n, blocks): (u8, &mut [SackBlock]) = match &mut self.ack.options {
             Options::Sack(n, blocks) => (*n, blocks),
@@ -124,13 +129,13 @@ impl<B> Held<B> {
     }
 }
 
-/// Counts of marked octets stay.
+/// The options without SACK blocks; the counts of marked octets remain.
 fn without_sack(options: &Options) -> Options {
     options.accecn().map_or(Options::None, Options::AccEcn)
 }
 
 impl<B: Body> Hold<B> {
-    /// With nothing held.
+    /// Creates a hold without acknowledgments.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self {
@@ -147,13 +152,13 @@ impl<B: Body> Hold<B> {
         }
     }
 
-    /// When [`Reason::Timeout`] is due, or something that was let go is to leave.
+    /// The time at which the hold expires, or at which a released acknowledgment is to be sent.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         let next = self.released.front().map(|(_, due)| *due);
         self.until.min(next.unwrap_or(Instant::NEVER))
     }
-    /// Whether it has taken too long.
+    /// Whether the hold has expired.
     #[must_use]
     pub fn is_overdue(&self, now: Instant) -> bool {
         self.until <= now
@@ -164,7 +169,7 @@ impl<B: Body> Hold<B> {
         self.until != Instant::NEVER
     }
 
-    /// Something is missing that may come back.
+    /// Begins a hold because recoverable data is missing.
     pub fn begin(&mut self, now: Instant, stats: &mut Stats) {
         let may = self.hopeless.is_none() || self.in_recovery != InRecovery::No;
         if self.enabled && !self.is_on() && may {
@@ -174,10 +179,10 @@ impl<B: Body> Hold<B> {
         }
     }
 
-    /// Whether an acknowledgment is held that the arrival of data up to `end` calls for.
+    /// Whether an acknowledgment elicited by data up to `end` is held.
     #[must_use]
     pub fn holds(&self, end: Seq) -> bool {
-        // What was let go leaves first.
+        // Released acknowledgments are sent first.
         self.waits(end) || !self.released.is_empty()
     }
 
@@ -186,21 +191,22 @@ impl<B: Body> Hold<B> {
         self.is_on() && !(self.in_recovery == InRecovery::NewData && fills_older)
     }
 
-    /// Data has arrived that was there already: the sender goes without acknowledgments that it waits for.
+    /// Handles the arrival of duplicate data: the sender lacks acknowledgments that it waits for.
     pub fn on_duplicate(&mut self, now: Instant, top: Seq, stats: &mut Stats) {
         if self.is_on() && self.in_recovery == InRecovery::All {
             self.give_up(now, Reason::Retransmitted, top, stats);
         }
     }
 
-    /// Something that was missing was retransmitted: the sender has given up waiting for its repair.
+    /// Handles a retransmission of missing data: the sender no longer waits for the repair.
     pub fn on_resent(&mut self, now: Instant, top: Seq, stats: &mut Stats) {
         if self.is_on() && self.in_recovery == InRecovery::No {
             self.give_up(now, Reason::Retransmitted, top, stats);
         }
     }
 
-    /// This was brought back, and something older is missing: what is held does not report it as missing.
+    /// Handles a repair of `start..end` while earlier data is missing: held acknowledgments no
+    /// longer report it as missing.
     pub fn on_repaired(&mut self, start: Seq, end: Seq) {
         if self.older.is_none() {
             return;
@@ -210,7 +216,7 @@ impl<B: Body> Hold<B> {
         }
     }
 
-    /// An acknowledgment is ready.
+    /// Holds or releases an acknowledgment that is ready.
     pub fn keep(&mut self, held: Held<B>, stats: &mut Stats) {
         if self.waits(held.end) {
             stats.held_acks += 1;
@@ -220,7 +226,8 @@ impl<B: Body> Hold<B> {
         }
     }
 
-    /// It leaves now, or as long after what was let go before it as it was ready after that.
+    /// Releases an acknowledgment: at once or, if paced, at its original distance from the previous
+    /// one, shortened by [`SPEED`].
     fn let_go(&mut self, now: Instant, ack: Segment<B>, ready: Instant) {
         let due = match self.released.back() {
             Some((_, before)) if self.release == Release::Paced => {
@@ -233,9 +240,9 @@ impl<B: Body> Hold<B> {
         self.released.push_back((ack, due));
     }
 
-    /// What TCP misses before `top` will not come back by redundancy. With [`Release::Paced`] these leave apart as well:
-    /// where losses come in bursts a recovery that begins sooner, by duplicates that all come at once, gains less than what
-    /// the sender's queue then drops costs.
+    /// Declares the data missing below `top` unrecoverable and releases the held acknowledgments.
+    /// [`Release::Paced`] spaces them as well: with bursty losses, an earlier recovery by a burst
+    /// of duplicates gains less than the subsequent drops in the sender's queue cost.
     pub fn give_up(&mut self, now: Instant, reason: Reason, top: Seq, stats: &mut Stats) {
         self.hopeless = Some(self.hopeless.map_or(top, |before| before.max(top)));
         self.end(reason, stats);
@@ -244,8 +251,8 @@ impl<B: Body> Hold<B> {
         }
     }
 
-    /// Nothing is missing any more before `rcv_nxt`. Whether something is left out that counted marked octets, which TCP is to
-    /// repeat.
+    /// Ends the hold because no data below `rcv_nxt` is missing. Returns whether an omitted
+    /// acknowledgment carried counts of marked octets, which TCP must repeat.
     #[must_use]
     pub fn complete(
         &mut self,
@@ -264,11 +271,11 @@ impl<B: Body> Hold<B> {
         let older = self.older;
         for mut held in held {
             if self.release == Release::One || held.end >= rcv_nxt {
-                // TCP itself says what the last of them would say.
+                // TCP's own acknowledgment replaces the last of them.
                 counted |= held.ack.options.accecn().is_some();
                 continue;
             }
-            // Without this loss it would still have reported what was missing before.
+            // Without this loss it would still report the earlier missing data.
             if older.is_none_or(|older| rcv_nxt.near(held.ack.ack) >= older) {
                 held.acknowledge(held.end);
                 held.ack.options = without_sack(&held.ack.options);
@@ -278,14 +285,14 @@ impl<B: Body> Hold<B> {
         counted
     }
 
-    /// The connection is over: nobody wants to hear of it.
+    /// Discards all acknowledgments: the connection is closed.
     pub fn clear(&mut self) {
         self.until = Instant::NEVER;
         self.held.clear();
         self.released.clear();
     }
 
-    /// TCP expects `rcv_nxt` now.
+    /// Records that TCP expects `rcv_nxt`.
     pub fn note_progress(&mut self, rcv_nxt: Seq) {
         self.hopeless = self.hopeless.filter(|hopeless| rcv_nxt < *hopeless);
     }
@@ -304,7 +311,7 @@ impl<B: Body> Hold<B> {
         } += 1;
     }
 
-    /// The next acknowledgment that was let go and is to leave by now.
+    /// The next released acknowledgment that is to be sent by now.
     pub fn take_released(&mut self, now: Instant) -> Option<Segment<B>> {
         let (_, due) = self.released.front()?;
         if *due > now {

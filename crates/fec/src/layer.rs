@@ -1,9 +1,11 @@
-//! The layer itself, beside an endpoint: it is shown what comes and what leaves, and says what else leaves.
+//! The FEC layer beside a TCP endpoint: it processes arriving and departing segments and adds its
+//! own packets.
 //!
-//! Whoever owns the endpoint calls, for a segment that arrives, [`Layer::before`], the endpoint, [`Layer::after`]; for a
-//! redundant packet [`Layer::on_redundant`]; once a deadline has come, the endpoint and [`Layer::after_deadline`]; and to
-//! send, [`Layer::next_own`] until `None`, then the endpoint, whose segment is shown to [`Layer::pass`], and over
-//! again; when the endpoint has nothing, [`Layer::close_group`]. [`Protected`](super::Protected) does all that.
+//! The owner of the endpoint calls [`Layer::before`], the endpoint and [`Layer::after`] for an
+//! arriving segment; [`Layer::on_redundant`] for a redundant packet; the endpoint and
+//! [`Layer::after_deadline`] at a deadline. To send, it calls [`Layer::next_own`] until `None`,
+//! then the endpoint, passes the segment to [`Layer::pass`], and repeats this. If the endpoint has
+//! no segment, it calls [`Layer::close_group`]. [`Protected`](super::Protected) does all of this.
 
 use std::ops::Range;
 
@@ -21,7 +23,7 @@ use super::{
 use crate::transport::Transport;
 use anabranch_tcp::{Endpoint, Flags, Refusals, RetransmitCause, Segment, Seq, State};
 
-/// A packet on its way out.
+/// A departing packet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outgoing<B> {
     /// Its content.
@@ -30,14 +32,14 @@ pub struct Outgoing<B> {
     pub size: u32,
     /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// Its payload was sent before, and is retransmitted for this.
+    /// The cause of the retransmission, if its payload was sent before.
     pub retransmission: Option<RetransmitCause>,
 }
 
-/// What the endpoint knew before the segment that it has been given.
+/// The endpoint's state before the current segment.
 #[derive(Debug, Clone, Copy)]
 struct Before {
-    /// Whether data may come at all.
+    /// Whether data may be received at all.
     may_receive: bool,
     rcv_nxt: Seq,
     window_end: Seq,
@@ -63,22 +65,22 @@ pub struct Layer<B> {
     hold: Hold<B>,
     recovered_is_loss: bool,
     second_gap_releases: bool,
-    /// The peer's count of losses that only its layer saw.
+    /// The peer's count of losses that only its layer detected.
     heard: Hidden,
-    /// The highest number that an acknowledgment without payload has had.
+    /// The highest number of an acknowledgment without payload.
     latest_ack: Seq,
-    /// Behind the data that came last.
+    /// One past the latest data.
     last_data: Seq,
     before: Before,
     timeouts: u64,
     recovered: Vec<Recovered<B>>,
-    /// Octets that the last redundant packet brought back.
+    /// Ranges that the last redundant packet recovered.
     repaired: Vec<Range<Seq>>,
     stats: Stats,
 }
 
 impl<B: Body> Layer<B> {
-    /// A layer before anything was sent; `None` if there is to be no error correction.
+    /// Creates a layer before the first transmission; `None` without error correction.
     #[must_use]
     pub fn new(config: &Config) -> Option<Self> {
         let (code, params) = config.parts()?;
@@ -105,19 +107,20 @@ impl<B: Body> Layer<B> {
         &self.stats
     }
 
-    /// Octets that the last redundant packet brought back.
+    /// Ranges that the last redundant packet recovered.
     #[must_use]
     pub fn repaired(&self) -> &[Range<Seq>] {
         &self.repaired
     }
 
-    /// When [`Self::after_deadline`] wants to be called besides the endpoint's own deadline.
+    /// The time at which [`Self::after_deadline`] must be called, independent of the endpoint's
+    /// deadline.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.hold.deadline()
     }
 
-    /// A deadline has come; the endpoint has dealt with its own. Early calls do nothing.
+    /// Handles a deadline, after the endpoint has handled its own. Early calls have no effect.
     pub fn after_deadline(&mut self, now: Instant, tcp: &mut Endpoint<B>) {
         if tcp.stats().timeouts != self.timeouts {
             self.timeouts = tcp.stats().timeouts;
@@ -137,10 +140,10 @@ impl<B: Body> Layer<B> {
         }
     }
 
-    /// A segment is about to reach the endpoint.
+    /// Records the endpoint's state before it processes a segment.
     #[inline(never)]
     pub fn before(&mut self, tcp: &Endpoint<B>, segment: &Segment<B>) {
-        // The first data may come with the acknowledgment that completes the handshake.
+        // The first data may arrive with the acknowledgment that completes the handshake.
         let completes = tcp.state() == State::SynReceived && segment.flags.has(Flags::ACK);
         self.before = Before {
             may_receive: tcp.state().may_receive() || completes,
@@ -150,13 +153,13 @@ impl<B: Body> Layer<B> {
         };
     }
 
-    /// The segment has reached the endpoint.
+    /// Processes a segment after the endpoint.
     #[inline(never)]
     pub fn after(&mut self, now: Instant, tcp: &mut Endpoint<B>, segment: &Segment<B>) {
         if self.is_over(tcp) {
             return;
         }
-        // What TCP does not believe means nothing here either.
+        // The layer ignores segments that TCP refuses.
         let refused = tcp.refusals() != self.before.refusals;
         if !segment.body.is_empty() {
             let verdict = if refused {
@@ -166,7 +169,7 @@ impl<B: Body> Layer<B> {
             };
             self.judge(now, tcp, verdict, Reason::Retransmitted);
         } else if !refused && !segment.flags.any(Flags::SYN | Flags::RST) {
-            // Segments of the handshake and resets use the bits for nothing.
+            // SYN and RST segments do not use the bits.
             self.hear(now, tcp, segment);
         }
         if self.sender.in_flight() > 0 {
@@ -175,7 +178,7 @@ impl<B: Body> Layer<B> {
         }
     }
 
-    /// Data has come that TCP has taken, or had already.
+    /// Processes data that TCP has accepted or already had.
     fn take_data(&mut self, tcp: &Endpoint<B>, segment: &Segment<B>) -> Verdict {
         let Before {
             rcv_nxt,
@@ -195,7 +198,7 @@ impl<B: Body> Layer<B> {
         verdict
     }
 
-    /// Whether the connection is over, and with it all that waits to leave.
+    /// Whether the connection is closed. If so, discards all packets that wait for transmission.
     fn is_over(&mut self, tcp: &Endpoint<B>) -> bool {
         let over = tcp.state() == State::Closed;
         if over {
@@ -205,7 +208,7 @@ impl<B: Body> Layer<B> {
         over
     }
 
-    /// A redundant packet arrives.
+    /// Processes a redundant packet.
     #[inline(never)]
     pub fn on_redundant(&mut self, now: Instant, tcp: &mut Endpoint<B>, redundant: &Redundant<B>) {
         self.repaired.clear();
@@ -230,7 +233,7 @@ impl<B: Body> Layer<B> {
         self.judge(now, tcp, verdict, Reason::Repaired);
     }
 
-    /// What has come may begin or end a hold.
+    /// Begins or ends a hold after the arrival of a packet.
     fn judge(&mut self, now: Instant, tcp: &mut Endpoint<B>, verdict: Verdict, filled: Reason) {
         let rcv_nxt = tcp.rcv_nxt();
         let top = self.receiver.top();
@@ -243,7 +246,7 @@ impl<B: Body> Layer<B> {
             if top <= rcv_nxt {
                 return;
             }
-            // Redundancy has shown that something is missing behind all that has come.
+            // Redundancy has shown that data is missing after all received data.
         }
         let stats = &mut self.stats;
         match verdict {
@@ -259,9 +262,9 @@ impl<B: Body> Layer<B> {
         }
     }
 
-    /// The peer's count of losses that TCP does not hear of.
+    /// Reads the peer's count of losses that TCP does not detect.
     fn hear(&mut self, now: Instant, tcp: &mut Endpoint<B>, segment: &Segment<B>) {
-        // One that a later one has overtaken tells what is known.
+        // An overtaken acknowledgment carries old counts.
         let acknowledged = self.latest_ack.max(tcp.snd_una()).near(segment.ack);
         if acknowledged < self.latest_ack {
             return;
@@ -270,7 +273,8 @@ impl<B: Body> Layer<B> {
         self.latest_ack = acknowledged;
         let hidden = Hidden::read(segment);
         let losses = hidden.since(self.heard);
-        // Modulo 8 what is older by a few looks newer by many; that many at once can only be where others were lost.
+        // Modulo 8, a slightly older count looks like many new losses. That many are possible only
+        // if other acknowledgments were lost.
         if losses == 0 || losses > 4 && !is_later {
             return;
         }
@@ -287,7 +291,7 @@ impl<B: Body> Layer<B> {
         tcp.reserve_window(packets * u64::from(tcp.smss()));
     }
 
-    /// What leaves besides the endpoint's segments, and before them.
+    /// Returns the next packet of the layer, to be sent before the endpoint's segments.
     #[inline(never)]
     pub fn next_own(&mut self, now: Instant, tcp: &mut Endpoint<B>) -> Option<Outgoing<B>> {
         if self.is_over(tcp) {
@@ -318,8 +322,8 @@ impl<B: Body> Layer<B> {
         })
     }
 
-    /// The endpoint gives a segment to send, for the first time or again; it gets what the layer has to tell the peer.
-    /// `false`: it is held, and does not leave now.
+    /// Processes a segment of the endpoint before transmission and writes the layer's header bits.
+    /// Returns `false` if the segment is held and must not be sent now.
     #[inline(never)]
     pub fn pass(
         &mut self,
@@ -350,7 +354,8 @@ impl<B: Body> Layer<B> {
         true
     }
 
-    /// The endpoint has nothing to send. Whether that closes a group, whose redundancy leaves now.
+    /// Closes the open group if the endpoint has no more data to send. Returns whether it did: the
+    /// group's redundancy is then sent now.
     #[inline(never)]
     pub fn close_group(&mut self, tcp: &Endpoint<B>) -> bool {
         let closes = self.sender.has_open_group() && tcp.has_sent_all();
@@ -361,7 +366,7 @@ impl<B: Body> Layer<B> {
     }
 }
 
-/// Whether it acknowledges and does nothing else: an echo of marks is a part of that.
+/// Whether the segment is a pure acknowledgment, with or without an ECN echo.
 fn is_acknowledgment<B: Body>(segment: &Segment<B>) -> bool {
     segment.body.is_empty()
         && segment.flags.has(Flags::ACK)

@@ -1,20 +1,23 @@
-//! Forward error correction inside TCP: redundant packets bring lost ones back before TCP hears of them.
+//! Forward error correction inside TCP: redundant packets recover lost packets before TCP detects
+//! the loss.
 //!
-//! The layer stands between TCP and IP in both end hosts, as in Sato, Koga and Ikenaga §3.1. What is
-//! owned where:
+//! The layer is between TCP and IP in both end hosts, as in Sato, Koga and Ikenaga §3.1. Modules
+//! and their responsibilities:
 //!
-//! 1. [`code`]: what a redundant packet is made of and what it brings back; knows neither TCP nor time.
-//! 2. [`packet`]: what travels: a redundant packet, the group's number in data, the count in
-//!    acknowledgments; as octets in [`wire`](crate::wire).
-//! 3. [`redundancy`]: how many packets the next group has and how many redundant ones it gets.
-//! 4. [`params`]: what a scenario may set, and what goes together.
-//! 5. [`sender`]: the open group, the redundant packets due, and which of them count as in flight.
-//! 6. [`receiver`]: what has come of each group, what it brings back, and when that is hopeless.
-//! 7. [`hold`]: acknowledgments held back, and what they say when they leave.
-//! 8. [`layer`]: all that beside an endpoint; [`protected`]: an endpoint with it, as one thing.
-//! 9. In [`tcp`](anabranch_tcp): a window with room kept for redundancy, octets that were rebuilt, and losses
-//!    that only the layer saw. Nothing there is asked of a flow without the layer.
-//! 10. In the model: which flows have it, and its counters in the results.
+//! 1. [`code`]: encoding and decoding of redundant packets, independent of TCP and time.
+//! 2. [`packet`]: redundant packets, the group's number in data, the count in acknowledgments;
+//!    their encoding is in [`wire`](crate::wire).
+//! 3. [`redundancy`]: the number of data packets and redundant packets of the next group.
+//! 4. [`params`]: the parameters of a scenario, and their consistency.
+//! 5. [`sender`]: the open group, the redundant packets that are due, and those in flight.
+//! 6. [`receiver`]: the received packets of each group, the recovery of missing ones, and its
+//!    failure.
+//! 7. [`hold`]: held acknowledgments, and their content at release.
+//! 8. [`layer`]: all of this beside an endpoint; [`protected`]: an endpoint with the layer as one
+//!    object.
+//! 9. In [`tcp`](anabranch_tcp): window space reserved for redundancy, recovered octets, and losses
+//!    that only the layer detected. Flows without the layer do not use it.
+//! 10. In the engine: the flows with error correction, and its counters in the results.
 #![forbid(unsafe_code)]
 
 pub mod code;

@@ -1,4 +1,4 @@
-//! What a scenario may set of a flow's error correction, and what goes together.
+//! The parameters of a flow's error correction in a scenario, and their consistency.
 
 use std::fmt;
 
@@ -14,98 +14,102 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use super::code::{AnyCode, Code, reed_solomon::ReedSolomon, sliding_rlc::SlidingRlc, xor::Xor};
 
 quantity! {
-    /// How long acknowledgments may be held.
+    /// Longest time for which acknowledgments are held.
     HoldTime, Duration, Duration::from_millis(1), Duration::from_secs(60)
 }
 
-/// What decides how redundant a flow is, as scenarios name it.
+/// The redundancy controller, as named in scenarios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Choice {
-    /// A group is the congestion window less the redundant packet, `fmax` at most: the study's.
+    /// A group is the congestion window minus the redundant packet, at most `fmax`: the study's.
     #[default]
     Cwnd,
     /// Every group has `group` packets.
     Fixed,
-    /// Groups follow the losses seen so that redundancy and the losses left over cost least together.
+    /// Groups follow the observed losses such that the cost of redundancy plus remaining losses is
+    /// minimal.
     LossAdaptive,
 }
 
-/// How held acknowledgments are sent after a repair.
+/// The transmission of held acknowledgments after a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Release {
-    /// Each of them, saying what it would have said had nothing been lost.
+    /// Each of them, with the content that it would have had without the loss.
     #[default]
     Each,
-    /// One that acknowledges everything.
+    /// One that acknowledges all data.
     One,
-    /// Each of them, a little faster than they were ready: all at once would call for as many packets at once.
+    /// Each of them, slightly faster than they were ready: releasing all at once would elicit a
+    /// burst of as many packets.
     Paced,
 }
 
-/// Whether a gap holds acknowledgments while something older is missing that redundancy will not bring back, so
-/// that the sender is repairing it.
+/// Whether a gap holds acknowledgments while earlier data is missing that redundancy cannot
+/// recover, so that the sender is in recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InRecovery {
-    /// It does not: the recovery lives on them.
+    /// It does not: the recovery needs the acknowledgments.
     #[default]
     No,
-    /// It does, but for those of data that fills the older gap.
+    /// It does, except for acknowledgments of data that fills the earlier gap.
     NewData,
-    /// It does, whatever they acknowledge. What arrives a second time then shows that the sender's timer has expired, and
-    /// lets them go.
+    /// It does, for all acknowledgments. Data that arrives twice then shows that the sender's timer
+    /// has expired, and releases them.
     All,
 }
 
-/// Error correction of a flow, whatever the code. Both ends are told the same.
+/// Error correction of a flow, for any code. Both ends have the same parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Params {
-    /// What decides how redundant the flow is (Sato et al. §3.2 for `cwnd`); left out, `fixed` where `group` is given and
-    /// `cwnd` elsewhere.
+    /// The redundancy controller (Sato et al. §3.2 for `cwnd`). Default: `fixed` if `group` is
+    /// given, else `cwnd`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Choice")]
     pub redundancy: Option<Choice>,
-    /// Data packets of a group at most; 0 for no limit but the code's (Sato et al. §3.2), and with `loss-adaptive`
-    /// for 40, or 60 with `release = "paced"`.
+    /// Maximum number of data packets of a group. 0 sets no limit other than the code's (Sato et
+    /// al. §3.2); with `loss-adaptive` it means 40, or 60 with `release = "paced"`.
     #[serde(deserialize_with = "fmax")]
     #[schemars(range(max = 65_535))]
     pub fmax: u32,
-    /// Data packets of every group with `redundancy = "fixed"`; left out, 10. An error with any other `redundancy`.
+    /// Data packets of every group with `redundancy = "fixed"`; default 10. An error with any other
+    /// `redundancy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<Count<65_535>>,
-    /// Redundant packets of a group; 1 in the study. With `loss-adaptive` the most of them, and left out as
-    /// many as the code makes, 16 at most.
+    /// Redundant packets of a group; 1 in the study. With `loss-adaptive`, the maximum; default
+    /// there: the code's limit, at most 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redundant: Option<Count<255>>,
-    /// Data packets that a redundant packet of `sliding-rlc` covers, those of its own group at least; left out,
-    /// three quarters of the congestion window, 160 at most.
+    /// Data packets that a redundant packet of `sliding-rlc` covers, at least the ones of its
+    /// group. Default: three quarters of the congestion window, at most 160.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Count<255>>,
-    /// The receiver holds its acknowledgments while what is missing may still be brought back (Sato et al.
+    /// The receiver holds acknowledgments while missing data may still be recovered (Sato et al.
     /// §3.3).
     pub hold_acks: bool,
-    /// How long it holds them at most; open in the study.
+    /// Longest hold; not specified in the study.
     pub hold_timeout: HoldTime,
-    /// It lets them go as soon as more is missing from a group than its redundancy can bring back (Sato et al.
-    /// §3.3), and does not wait for the group to end.
+    /// A hold ends as soon as more packets of a group are missing than its redundancy can recover
+    /// (Sato et al. §3.3), before the end of the group.
     pub second_gap_releases: bool,
-    /// Whether it holds them during a recovery as well; open in the study.
+    /// Whether acknowledgments are held during a recovery as well; not specified in the study.
     pub hold_in_recovery: InRecovery,
-    /// How held acknowledgments are sent after a repair; open in the study.
+    /// The transmission of held acknowledgments after a repair; not specified in the study.
     pub release: Release,
-    /// A redundant packet takes a packet's room in the congestion window until all that it covers is acknowledged, or
-    /// something behind that has arrived, or a timeout; open in the study.
+    /// A redundant packet occupies a packet's space in the congestion window until all data that it
+    /// covers is acknowledged, later data has arrived, or the timer expires; not specified in the
+    /// study.
     pub occupies_cwnd: bool,
-    /// The congestion control hears of losses that were brought back, and of lost redundant packets, as of
-    /// others (RFC 9265 §3); in the study it does not.
+    /// The congestion control is notified of recovered losses and of lost redundant packets as of
+    /// other losses (RFC 9265 §3). In the study it is not.
     pub recovered_is_loss: bool,
 }
 
-/// What is in 32 bits; how many a group may have depends on the code.
+/// Reads a number of 32 bits. The limit on a group depends on the code.
 fn fmax<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     struct Fmax;
     impl de::Visitor<'_> for Fmax {
@@ -134,7 +138,7 @@ impl Default for Params {
             redundant: None,
             window: None,
             hold_acks: true,
-            // RFC 6298 (2.1): what a sender without a measurement waits.
+            // RFC 6298 (2.1): the timeout of a sender without a measurement.
             hold_timeout: HoldTime::from_millis(1_000),
             second_gap_releases: true,
             hold_in_recovery: InRecovery::No,
@@ -155,16 +159,16 @@ impl HoldTime {
     }
 }
 
-/// Redundant packets of a group that `loss-adaptive` goes up to by itself.
+/// Default maximum of redundant packets of a group with `loss-adaptive`.
 const ADAPTIVE_MOST: u16 = 16;
-/// Packets that a redundant packet of the sliding window covers by itself.
+/// Default maximum of packets that a redundant packet of the sliding window covers.
 const WINDOW: u32 = 160;
 
-/// Data packets of a group with `redundancy = "fixed"`, unless `group` is given.
+/// Default data packets of a group with `redundancy = "fixed"`.
 const GROUP: u32 = 10;
 
 impl Params {
-    /// What decides how redundant the flow is.
+    /// The redundancy controller.
     #[must_use]
     pub fn redundancy(&self) -> Choice {
         let own = self.group.map_or(Choice::Cwnd, |_| Choice::Fixed);
@@ -175,7 +179,7 @@ impl Params {
     pub fn group(&self) -> u32 {
         self.group.map_or(GROUP, Count::get)
     }
-    /// Data packets of a group at most, before the code's limit.
+    /// Maximum number of data packets of a group, before the code's limit.
     #[must_use]
     pub fn most_sources(&self) -> u32 {
         match self.fmax {
@@ -191,23 +195,23 @@ impl Params {
     }
 }
 
-/// A flow's error correction, as a scenario file names it.
+/// A flow's error correction, as named in a scenario file.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Config {
     /// None.
     #[default]
     Off,
-    /// The XOR of a group brings back one of its packets.
+    /// The XOR of a group recovers one of its packets.
     Xor(Params),
-    /// As many packets of a block come back as it has redundant ones.
+    /// A block recovers one lost packet per redundant packet.
     ReedSolomon(Params),
-    /// Random sums over a window that slides along bring back most patterns of losses.
+    /// Random sums over a sliding window recover most patterns of losses.
     SlidingRlc(Params),
 }
 
 impl Config {
-    /// The code and its parameters; `None` where there is no error correction.
+    /// The code and its parameters; `None` without error correction.
     #[must_use]
     pub const fn parts(&self) -> Option<(AnyCode, &Params)> {
         match self {
@@ -217,7 +221,7 @@ impl Config {
             Self::SlidingRlc(params) => Some((AnyCode::SlidingRlc(SlidingRlc), params)),
         }
     }
-    /// The name that scenario files use.
+    /// The name in scenario files.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -227,11 +231,12 @@ impl Config {
             Self::SlidingRlc(_) => SLIDING_RLC.name,
         }
     }
-    /// Data packets that a redundant packet covers at least with a congestion window of so many, where windows slide; 0 for
-    /// blocks.
+    /// Minimum number of data packets that a redundant packet covers with a congestion window of
+    /// `cwnd` packets, for a sliding window; 0 for blocks.
     ///
-    /// What is missing is waited for until the window has slid past it, so unless it is given it is no longer than what may
-    /// leave meanwhile, with a quarter to spare for groups and their redundancy.
+    /// Missing data is waited for until the window has slid past it. The default is therefore the
+    /// number of packets that may be sent meanwhile, with a quarter reserved for groups and their
+    /// redundancy.
     #[must_use]
     pub fn window(&self, cwnd: u32) -> u32 {
         match self {
@@ -242,7 +247,7 @@ impl Config {
             _ => 0,
         }
     }
-    /// The most redundant packets of a group that `loss-adaptive` may choose.
+    /// Maximum number of redundant packets of a group that `loss-adaptive` may choose.
     #[must_use]
     pub fn most_adaptive(&self) -> u16 {
         let Some((code, params)) = self.parts() else {
@@ -254,7 +259,7 @@ impl Config {
         own.min(u16::try_from(code.most_redundant()).unwrap_or(u16::MAX))
     }
 
-    /// With what follows from other parameters written out.
+    /// The configuration with derived parameters written out.
     #[must_use]
     pub fn settled(mut self) -> Self {
         if let Self::Xor(params) | Self::ReedSolomon(params) | Self::SlidingRlc(params) = &mut self
@@ -268,10 +273,10 @@ impl Config {
         self
     }
 
-    /// Whether the parameters go together, and with the code.
+    /// Checks whether the parameters are consistent with each other and with the code.
     ///
     /// # Errors
-    /// With the first that does not.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), Contradiction> {
         let Some((code, params)) = self.parts() else {
             return Ok(());
@@ -399,7 +404,7 @@ pub const SLIDING_RLC: Meta = Meta {
     ],
 };
 
-/// Every code's self-description and defaults.
+/// The description and defaults of each code.
 #[must_use]
 pub fn registry() -> Vec<(&'static Meta, Config, schemars::Schema)> {
     let schema = || schemars::schema_for!(Params);

@@ -1,8 +1,8 @@
-//! A TCP endpoint inside the layer: what leaves it is grouped and gets its redundancy, what is lost is
-//! brought back before it hears of it, and its acknowledgments may have to wait.
+//! A TCP endpoint inside the FEC layer: its data is grouped and gets redundancy, its losses are
+//! recovered before it detects them, and its acknowledgments may be held.
 //!
-//! Sans-I/O as the [`Endpoint`] is; the owner uses [`Protected::tcp_mut`] for what an application does, and
-//! nothing else of it.
+//! It performs no I/O, like [`Endpoint`]. The owner uses [`Protected::tcp_mut`] only for operations
+//! of an application.
 
 use std::ops::Range;
 
@@ -21,10 +21,10 @@ pub struct Protected<B: Body> {
 }
 
 impl<B: Body> Protected<B> {
-    /// An endpoint that has not begun, inside the layer.
+    /// Wraps an endpoint before its first transmission.
     ///
     /// # Panics
-    /// If there is to be no error correction.
+    /// Without error correction.
     #[must_use]
     pub fn new(tcp: Endpoint<B>, config: &Config) -> Self {
         let layer = Layer::new(config).expect("error correction is on");
@@ -46,19 +46,19 @@ impl<B: Body> Protected<B> {
         self.layer.stats()
     }
 
-    /// Octets that the last redundant packet brought back.
+    /// Ranges that the last redundant packet recovered.
     #[must_use]
     pub fn repaired(&self) -> &[Range<Seq>] {
         self.layer.repaired()
     }
 
-    /// When [`Self::on_deadline`] wants to be called; [`Instant::NEVER`] if not at all.
+    /// The time at which [`Self::on_deadline`] must be called; [`Instant::NEVER`] if there is none.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.tcp.deadline().min(self.layer.deadline())
     }
 
-    /// The time asked for has come. Early calls do nothing.
+    /// Handles a deadline. Early calls have no effect.
     pub fn on_deadline(&mut self, now: Instant) {
         if self.tcp.deadline() <= now {
             self.tcp.on_deadline(now);
@@ -66,7 +66,7 @@ impl<B: Body> Protected<B> {
         self.layer.after_deadline(now, &mut self.tcp);
     }
 
-    /// A packet arrives with this ECN field.
+    /// Processes an arriving packet with this ECN field.
     pub fn on_packet(&mut self, now: Instant, packet: &Transport<B>, ecn: Ecn) {
         match packet {
             Transport::Tcp(segment) => {
@@ -81,7 +81,7 @@ impl<B: Body> Protected<B> {
         }
     }
 
-    /// The next packet to send. To be called until `None`, after everything else that is called.
+    /// Returns the next packet to send. Call it until `None`, after every other call.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Outgoing<B>> {
         loop {
             if let Some(own) = self.layer.next_own(now, &mut self.tcp) {

@@ -1,17 +1,21 @@
-//! The receiving half: what has come of each group, what its redundancy brings back, and when that is hopeless.
+//! The receiving half: the received packets of each group, the recovery of missing ones, and its
+//! failure.
 //!
-//! On octets, XOR keeps a running sum in the room of one packet (Sato et al. §3.1); the other codes keep the
-//! packets that redundancy to come may cover. On lengths both keep numbers alone, and bring back the same packets.
+//! On octets, XOR stores a running sum in the memory of one packet (Sato et al. §3.1); the other
+//! codes store the packets that later redundancy may cover. On lengths, both store only numbers,
+//! and recover the same packets.
 //!
-//! What is brought back must fit the gap, its padding must be zeros and the checksum of all that the redundant
-//! packet covers must be right ([`checksum`]); otherwise it is thrown away, and the redundant packet with it.
+//! A recovered packet must fit the gap, its padding must be zeros, and the checksum of all packets
+//! that the redundant packet covers must be right ([`checksum`]). Otherwise both packets are
+//! discarded.
 //!
-//! A redundant packet is vouched for once all that it covers is there and sums up. Before that it may be anybody's: it
-//! ends a hold, but moves nothing that later redundancy depends on ([`Shown`]).
+//! A redundant packet is verified once all packets that it covers are present and the checksum
+//! matches. Before that it may be forged: it can end a hold, but does not change state on which
+//! later redundancy depends ([`Shown`]).
 //!
 //! # Not implemented
-//! - XOR has the sum of one group: redundancy that data of the next group has overtaken brings nothing back, unless it covers
-//!   a single packet. It counts as lost.
+//! - XOR stores the sum of a single group. Redundancy that was overtaken by data of the next group
+//!   recovers no packet, unless it covers a single one, and counts as lost.
 
 mod rebuild;
 
@@ -25,14 +29,14 @@ use super::{
 use anabranch_core::body::Body;
 use anabranch_tcp::{Segment, Seq};
 
-/// A data packet that is there.
+/// A data packet that is present.
 #[derive(Debug, Clone)]
 struct Kept<B> {
     start: Seq,
     len: u32,
     share: u32,
     body: B,
-    /// [`Open::turn`] of the sum that it was added to, if it was.
+    /// [`Open::turn`] of the sum to which it was added, if any.
     turn: Option<u64>,
 }
 
@@ -42,12 +46,13 @@ impl<B> Kept<B> {
     }
 }
 
-/// Which of a block's redundant packets came; however often the network doubles one, it repairs no more.
+/// The set of a block's redundant packets that arrived. Duplicates made by the network do not
+/// count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Which([u64; 4]);
 
 impl Which {
-    /// Whether that is news.
+    /// Adds a redundant packet. Returns whether it is new.
     fn insert(&mut self, key: u16) -> bool {
         let [which, _] = key.to_le_bytes();
         let (word, bit) = (&mut self.0[usize::from(which / 64)], 1 << (which % 64));
@@ -64,63 +69,64 @@ impl Which {
 #[derive(Debug, Default)]
 struct Open {
     tag: Tag,
-    /// Tells its sum from those before.
+    /// Distinguishes its sum from earlier ones.
     turn: u64,
-    /// First number seen of it.
+    /// Its lowest number received.
     first: Option<Seq>,
-    /// Packets seen, and their sum.
+    /// Packets received, and their sum.
     count: u32,
     checksum: u32,
     sum: Sum,
-    /// Packets known to be missing from it.
+    /// Packets known to be missing.
     missing: u32,
-    /// Redundant packets of it that came.
+    /// Its redundant packets that arrived.
     which: Which,
 }
 
-/// What redundancy says was sent although nothing of it has come, and nothing vouches for that yet. Data behind it confirms it.
+/// Data that redundancy reports as sent although none of it has arrived, and that is not verified
+/// yet. Later data confirms it.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
     first: Seq,
     end: Seq,
-    /// A group of which nothing has come.
+    /// Set for a group of which no data has arrived.
     group: Option<Which>,
     count: u32,
 }
 
-/// What a redundant packet has come to.
+/// The outcome of a redundant packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// All that it covers is there and sums up.
+    /// All packets that it covers are present, and the checksum matches.
     Whole,
-    /// Something that it covers is missing.
+    /// A packet that it covers is missing.
     Lacking,
-    /// What it covers has been cut into other packets since, so that it says nothing.
+    /// The covered data has since been segmented differently, so that the packet is unusable.
     Foreign,
-    /// It is not what it says.
+    /// The packet is invalid.
     Refused,
 }
 
-/// What a packet means for acknowledgments that are held, or might be.
+/// The effect of a packet on acknowledgments that are held, or might be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing.
+    /// No effect.
     Nothing,
-    /// It had come before.
+    /// It had arrived before.
     Again,
-    /// It was missing, and was retransmitted although redundancy to come might have brought it back.
+    /// It was missing, and was retransmitted although later redundancy might have recovered it.
     Resent,
-    /// Something is missing that redundancy may bring back.
+    /// Data is missing that redundancy may recover.
     Gap,
-    /// More is missing from the group than it has redundancy for.
+    /// More packets of the group are missing than it has redundancy for.
     SecondGap,
-    /// The group is over, and something is missing from it.
+    /// The group has ended with packets missing.
     GroupOver,
-    /// What is missing before this number is older than the group whose redundancy came, and that of its own did not.
+    /// All gaps below this number belong to earlier groups, whose redundancy never arrived.
     Passed(Seq),
 }
 
-/// A packet that was brought back.
+/// A recovered packet.
 #[derive(Debug)]
 pub struct Recovered<B> {
     /// Its first number.
@@ -129,29 +135,30 @@ pub struct Recovered<B> {
     pub body: B,
 }
 
-/// The most redundant packets that are kept for later.
+/// Maximum number of stored redundant packets.
 const MOST_REDUNDANT: usize = 255;
-/// The most packets, from the first that one of them covers to the last, that are looked at together.
+/// Longest span of packets, from the first one covered to the last, that is solved together.
 const MOST_PLACES: u64 = 4_096;
-/// Losses that one acknowledgment tells more than the one before: two in a row may be lost.
+/// Maximum number of new losses that one acknowledgment reports: two acknowledgments in a row may
+/// be lost.
 const MOST_TOLD: u32 = 2;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Receiver<B> {
     code: AnyCode,
-    /// Behind the highest octet seen.
+    /// One past the highest octet seen.
     top: Option<Seq>,
     kept: VecDeque<Kept<B>>,
     open: Open,
     shown: Option<Shown>,
-    /// Redundant packets that a group had last.
+    /// Number of redundant packets of the last group.
     usual: u16,
-    /// What is before this number matters to no redundant packet to come.
+    /// Data below this number is covered by no later redundant packet.
     floor: Seq,
     redundant: Vec<(Seq, Redundant<B>)>,
     hidden: Hidden,
-    /// More of them, which no acknowledgment has told yet.
+    /// Further losses that no acknowledgment has reported yet.
     untold: u32,
     /// See [`Self::trust`].
     secret: u32,
@@ -159,7 +166,7 @@ pub struct Receiver<B> {
 }
 
 impl<B: Body> Receiver<B> {
-    /// With nothing received.
+    /// Creates a receiver without data.
     #[must_use]
     pub fn new(code: AnyCode) -> Self {
         Self {
@@ -178,8 +185,9 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Losses that only the layer saw, as the next acknowledgment tells them: a few more than the one before, so
-    /// that three bits are enough where one or two acknowledgments are lost.
+    /// The count of losses that only the layer detected, for the next acknowledgment. It exceeds
+    /// the previous count by only a few, so that three bits suffice if one or two acknowledgments
+    /// are lost.
     #[must_use]
     pub fn tell(&mut self) -> Hidden {
         let news = self.untold.min(MOST_TOLD);
@@ -188,28 +196,30 @@ impl<B: Body> Receiver<B> {
         self.hidden
     }
 
-    /// Behind all that is known to have been sent: what has come, and what redundancy that came covers.
+    /// One past all data known to have been sent: received data, and data covered by redundancy
+    /// that arrived.
     #[must_use]
     pub fn top(&self) -> Seq {
         let shown = self.shown.map_or(Seq::START, |shown| shown.end);
         self.top.unwrap_or(Seq::START).max(shown)
     }
 
-    /// What comes next is held against this: the connection's [`secret`](super::packet::secret), and the
-    /// window's end, beyond which the peer sends nothing.
+    /// Sets the values against which packets are verified: the connection's
+    /// [`secret`](super::packet::secret), and the right edge of the window, beyond which the peer
+    /// sends no data.
     pub const fn trust(&mut self, secret: u32, edge: Seq) {
         self.secret = secret;
         self.edge = edge;
     }
 
-    /// A segment with payload arrives. `rcv_nxt`: the next number that TCP expects.
+    /// Processes a segment with payload. `rcv_nxt` is the next number that TCP expects.
     pub fn on_data(&mut self, segment: &Segment<B>, rcv_nxt: Seq) -> Verdict {
         let start = self.top.unwrap_or(rcv_nxt).near(segment.seq);
         let len = segment.body.len();
         let end = start + u64::from(len);
         let top = *self.top.get_or_insert(rcv_nxt.min(start));
         if end > self.edge {
-            // Nobody may send that, and TCP will not take it (RFC 9293 §3.10.7.4, first).
+            // TCP does not accept data beyond the window (RFC 9293 §3.10.7.4, first).
             return Verdict::Nothing;
         }
         let tag = Tag::read(segment);
@@ -224,7 +234,7 @@ impl<B: Body> Receiver<B> {
                 && (shown.first..shown.end).contains(&start)
                 && let Some(which) = shown.group.take()
             {
-                // Its redundancy has overtaken it.
+                // Its redundancy arrived before it.
                 self.open.which = which;
             }
         }
@@ -237,7 +247,8 @@ impl<B: Body> Receiver<B> {
             }
         }
         if !ahead {
-            // A block's hold ends with its group. The window slides on only as far as the sender's window lets it.
+            // A block's hold ends with its group. A sliding window advances only as far as the
+            // sender's window permits.
             let resent = news && !tag.is_some() && self.slides();
             return if resent { Verdict::Resent } else { verdict };
         }
@@ -247,7 +258,7 @@ impl<B: Body> Receiver<B> {
             return verdict;
         }
         if skipped {
-            // A whole group is missing, its redundancy included, and perhaps some of this one as well.
+            // A whole group is missing with its redundancy, and perhaps a part of this one.
             self.untold += u32::from(self.usual);
             return if self.slides() {
                 Verdict::Gap
@@ -266,8 +277,9 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Data arrives at `start`, ahead of all before: what redundancy has shown before that was sent indeed, if nothing has
-    /// contradicted it. Behind the highest octet known then.
+    /// Handles data at `start`, after all earlier data. It confirms the data that redundancy
+    /// reported as sent, unless that was contradicted. Returns one past the highest octet then
+    /// known.
     fn confirm(&mut self, start: Seq) -> Seq {
         let top = self.top.unwrap_or(start);
         let Some(shown) = self.shown.filter(|shown| shown.end <= start) else {
@@ -290,7 +302,7 @@ impl<B: Body> Receiver<B> {
         matches!(self.code, AnyCode::SlidingRlc(_))
     }
 
-    /// Notes that a packet is there, and adds it to its group's sum. Whether that is news.
+    /// Stores a packet and adds it to its group's sum. Returns whether it is new.
     fn keep(&mut self, segment: &Segment<B>, start: Seq) -> bool {
         let len = segment.body.len();
         let end = start + u64::from(len);
@@ -330,8 +342,8 @@ impl<B: Body> Receiver<B> {
         true
     }
 
-    /// The most packets that are of use to redundancy to come: those of a group, of a block and the one before it, or of
-    /// all windows that are looked at together.
+    /// Maximum number of packets that later redundancy can use: the packets of a group, of a block
+    /// and the previous one, or of all windows that are solved together.
     fn most_kept(&self) -> usize {
         match self.code {
             AnyCode::Xor(_) => self.code.most_sources() as usize,
@@ -340,7 +352,7 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Something of another group arrives, ahead of all before: the last one is over.
+    /// Begins another group, at data beyond all earlier data. The previous group has ended.
     fn begin_group(&mut self, tag: Tag, start: Seq) -> Verdict {
         let Open {
             first,
@@ -357,7 +369,7 @@ impl<B: Body> Receiver<B> {
             Some(_) => u32::from(self.usual).saturating_sub(redundant),
             None => 0,
         };
-        // Redundancy that does not come was lost, and nobody else will notice.
+        // Missing redundant packets were lost, and only the layer detects this.
         self.untold += lacks;
         self.open.sum.clear();
         self.open = Open {
@@ -374,7 +386,7 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// A redundant packet arrives. What it brings back is put into `recovered`.
+    /// Processes a redundant packet. Recovered packets are added to `recovered`.
     pub fn on_redundant(
         &mut self,
         packet: &Redundant<B>,
@@ -395,11 +407,11 @@ impl<B: Body> Receiver<B> {
         let end = first + u64::from(span);
         let twice = |(other, kept): &(Seq, Redundant<B>)| *other == first && kept.is_same(packet);
         if self.redundant.iter().any(twice) {
-            // The network has doubled it.
+            // A duplicate made by the network.
             return Verdict::Nothing;
         }
         if end <= self.floor {
-            // It comes late, or all that it covers is there.
+            // It is late, or all packets that it covers are present.
             self.count_own((first, end), packet.key);
             return Verdict::Nothing;
         }
@@ -413,7 +425,7 @@ impl<B: Body> Receiver<B> {
         let mut verdict = Verdict::Nothing;
         let (news, came);
         if ahead {
-            // Nothing of its group has come.
+            // No data of its group has arrived.
             let mut which = match self.shown {
                 Some(shown) if shown.first == first => shown.group.unwrap_or_default(),
                 _ => Which::default(),
@@ -464,7 +476,7 @@ impl<B: Body> Receiver<B> {
             self.untold += n;
             self.open.missing = self.open.missing.saturating_sub(n);
         }
-        // Holes before what it covers stay.
+        // Gaps before the covered range remain.
         let passed = rcv_nxt < first && recovered.iter().all(|one| one.start != rcv_nxt);
         if self.slides() {
             if passed {
@@ -483,7 +495,8 @@ impl<B: Body> Receiver<B> {
         verdict
     }
 
-    /// Notes that a redundant packet came, if it is the open group's. Whether that is news, and how many of them came.
+    /// Records a redundant packet if it belongs to the open group. Returns whether it is new, and
+    /// how many have arrived.
     fn count_own(&mut self, (first, end): (Seq, Seq), key: u16) -> (bool, u32) {
         let slides = self.slides();
         let covers = |open: Seq| first <= open && (open < end || slides);
@@ -493,7 +506,7 @@ impl<B: Body> Receiver<B> {
         (self.open.which.insert(key), self.open.which.count())
     }
 
-    /// Octets that a redundant packet covers, if it can be right.
+    /// Octets that a redundant packet covers, if it is plausible.
     fn span(&self, packet: &Redundant<B>) -> Option<u32> {
         let size = u32::from(packet.size);
         let body = match self.code {
@@ -511,11 +524,11 @@ impl<B: Body> Receiver<B> {
         packet.span().filter(|_| possible)
     }
 
-    /// What is before this number matters no more.
+    /// Discards state below this number.
     fn forget_before(&mut self, seq: Seq) {
         let mut floor = seq;
         if self.slides() {
-            // Sums with a hole in them may still be of use.
+            // Redundant packets that cover a missing packet may still be of use.
             self.forget_whole();
             for (first, _) in &self.redundant {
                 floor = floor.min(*first);
@@ -528,7 +541,7 @@ impl<B: Body> Receiver<B> {
         self.kept.drain(..gone);
     }
 
-    /// Redundant packets that cover nothing that is missing are of no more use.
+    /// Discards redundant packets that cover no missing packet.
     fn forget_whole(&mut self) {
         let kept = &self.kept;
         let whole = |first: Seq, packet: &Redundant<B>| {
@@ -541,7 +554,7 @@ impl<B: Body> Receiver<B> {
             .retain(|(first, packet)| !whole(*first, packet));
     }
 
-    /// Nothing is kept for ever, whatever comes or does not come.
+    /// Bounds the number of stored redundant packets.
     fn prune(&mut self) {
         if self.slides() {
             self.forget_whole();

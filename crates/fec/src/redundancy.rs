@@ -1,7 +1,8 @@
-//! Redundancy controllers: how many packets the next group has, and how many redundant ones it gets.
+//! Redundancy controllers: the number of data packets and redundant packets of the next group.
 //!
-//! A controller sees what leaves, what the peer reports, the congestion window and the time; never the network. Adding one is a
-//! file in `redundancy/`, and here a variant of [`Choice`] and of [`AnyRedundancy`] with its arms.
+//! A controller sees departing packets, the peer's reports, the congestion window and the time, but
+//! not the network. A new controller is a file in `redundancy/` and a variant of [`Choice`] and of
+//! [`AnyRedundancy`] here.
 
 pub mod cwnd;
 pub mod fixed;
@@ -11,7 +12,7 @@ use anabranch_core::units::Instant;
 
 use super::params::{Choice, Params};
 
-/// A group to come.
+/// The shape of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Data packets; at least 1.
@@ -20,26 +21,26 @@ pub struct Shape {
     pub redundant: u16,
 }
 
-/// What a controller may know when the first packet of a group leaves.
+/// The state that a controller sees when the first packet of a group is sent.
 #[derive(Debug, Clone, Copy)]
 pub struct View {
-    /// When.
+    /// The current time.
     pub now: Instant,
-    /// Whole packets that the congestion window has room for.
+    /// The congestion window in whole packets.
     pub cwnd: u32,
 }
 
-/// A controller.
+/// A redundancy controller.
 pub trait Redundancy {
     /// The shape of the next group.
     fn next_group(&mut self, view: &View) -> Shape;
-    /// A packet left, data or redundancy. Data that is retransmitted tells of a loss.
+    /// Handles a transmission of data or redundancy. A retransmission indicates a loss.
     fn on_sent(&mut self, _now: Instant, _retransmission: bool) {}
-    /// The peer reports losses that only the layer saw.
+    /// Handles losses that only the peer's layer detected.
     fn on_hidden_losses(&mut self, _now: Instant, _losses: u32) {}
 }
 
-/// Any of them at work.
+/// One of the controllers.
 #[derive(Debug)]
 pub enum AnyRedundancy {
     /// See [`cwnd`].
@@ -51,8 +52,8 @@ pub enum AnyRedundancy {
 }
 
 impl AnyRedundancy {
-    /// The one that the parameters ask for; `most` is the most redundant packets that the code makes of a
-    /// group.
+    /// Creates the controller that the parameters select. `most` is the code's maximum of redundant
+    /// packets per group.
     #[must_use]
     pub fn new(params: &Params, most: u16) -> Self {
         match params.redundancy() {

@@ -1,11 +1,13 @@
-//! The sending half: the open group, the redundant packets due, and which of them count as in flight.
+//! The sending half: the open group, the redundant packets that are due, and the ones that count as
+//! in flight.
 //!
-//! Data that leaves for the first time joins the open group; what is retransmitted belongs to none. A group is
-//! closed, and its redundant packets made, when it is full, by a packet shorter than those before it,
-//! before a longer one, and when the application has nothing more to send. Each closed group is followed by one whose
-//! shape the redundancy controller picks (Sato et al. §3.2).
+//! Data that is sent for the first time joins the open group; retransmissions belong to no group. A
+//! group is closed, and its redundant packets are made, when it is full, after a packet shorter
+//! than the previous ones, before a longer one, and when the application has no more data to send.
+//! The redundancy controller selects the shape of the next group (Sato et al. §3.2).
 //!
-//! On octets, XOR keeps one packet's room; the other codes keep the packets that they still need.
+//! On octets, XOR uses the memory of one packet; the other codes store the packets that they still
+//! need.
 
 use std::collections::VecDeque;
 
@@ -28,7 +30,7 @@ struct Source<B> {
     body: B,
 }
 
-/// The group that data joins.
+/// The open group.
 #[derive(Debug, Default)]
 struct Group {
     first: u32,
@@ -45,7 +47,7 @@ struct Group {
 pub struct Sender<B> {
     code: AnyCode,
     config: Config,
-    /// At the last packet that left.
+    /// The congestion window at the last packet sent.
     cwnd: u32,
     most: u32,
     occupies: bool,
@@ -53,16 +55,16 @@ pub struct Sender<B> {
     shape: Option<Shape>,
     tag: Tag,
     group: Group,
-    /// What the codes other than XOR still need, in order.
+    /// Packets that the codes other than XOR still need, in order.
     sources: VecDeque<Source<B>>,
     key: u16,
     due: VecDeque<Redundant<B>>,
-    /// Redundant packets in flight: the number behind what they cover.
+    /// Redundant packets in flight, as one past the data that they cover.
     in_flight: VecDeque<Seq>,
 }
 
 impl<B: Body> Sender<B> {
-    /// With nothing sent.
+    /// Creates a sender before the first transmission.
     #[must_use]
     pub fn new(code: AnyCode, config: &Config, params: &Params) -> Self {
         Self {
@@ -97,7 +99,7 @@ impl<B: Body> Sender<B> {
         shape
     }
 
-    /// A data packet leaves for the first time, and gets its group's number.
+    /// Adds a data packet that is sent for the first time, and writes its group's number.
     ///
     /// # Panics
     /// If it is longer than IP can carry.
@@ -115,8 +117,8 @@ impl<B: Body> Sender<B> {
         if group.count == 0 {
             group.first = segment.seq;
             group.size = len;
-            // A window covers packets of one length that follow each other; only the last may be shorter, or the
-            // lengths would not tell where it ends.
+            // A window covers consecutive packets of one length. Only the last may be shorter,
+            // because otherwise the lengths would not determine its end.
             let of_this_length = self.sources.front().is_some_and(|first| first.len == len);
             let fits = of_this_length
                 && self.sources.back().is_some_and(|last| {
@@ -147,7 +149,7 @@ impl<B: Body> Sender<B> {
         }
     }
 
-    /// The open group ends here, if there is one: its redundant packets are due.
+    /// Closes the open group, if there is one. Its redundant packets are due.
     pub fn close(&mut self) {
         if self.group.count == 0 {
             return;
@@ -183,7 +185,7 @@ impl<B: Body> Sender<B> {
         });
     }
 
-    /// Redundant packets over the last `covered` packets.
+    /// Makes redundant packets over the last `covered` packets.
     fn close_window(&mut self, covered: u32, redundant: u16) {
         while self.sources.len() > covered as usize {
             self.sources.pop_front();
@@ -235,10 +237,11 @@ impl<B: Body> Sender<B> {
         self.group.count > 0
     }
 
-    /// The next redundant packet, which leaves now. `una`: what is acknowledged, to tell its number by.
+    /// Returns the next redundant packet, to be sent now. `una` is the cumulative acknowledgment,
+    /// for unwrapping its number.
     ///
     /// # Panics
-    /// Never: the lengths of what was made here are right.
+    /// Never: the lengths of the sender's own packets are right.
     pub fn take_due(&mut self, now: Instant, una: Seq) -> Option<Redundant<B>> {
         let packet = self.due.pop_front()?;
         if self.occupies {
@@ -250,8 +253,8 @@ impl<B: Body> Sender<B> {
         Some(packet)
     }
 
-    /// Everything before `reached` has arrived, or something behind it has. Redundant packets that still
-    /// count as in flight.
+    /// Records that everything before `reached` has arrived, or later data has. Returns the number
+    /// of redundant packets that still count as in flight.
     pub fn on_progress(&mut self, reached: Seq) -> usize {
         while self.in_flight.front().is_some_and(|end| *end <= reached) {
             self.in_flight.pop_front();
@@ -259,12 +262,12 @@ impl<B: Body> Sender<B> {
         self.in_flight.len()
     }
 
-    /// The retransmission timer expired: nothing counts as in flight.
+    /// Handles a retransmission timeout: no redundant packet counts as in flight.
     pub fn on_timeout(&mut self) {
         self.in_flight.clear();
     }
 
-    /// The connection is over: nothing is due.
+    /// Handles the end of the connection: no redundant packet is due.
     pub fn clear(&mut self) {
         self.due.clear();
         self.in_flight.clear();
@@ -272,7 +275,7 @@ impl<B: Body> Sender<B> {
         self.sources.clear();
     }
 
-    /// Redundant packets that count as in flight.
+    /// The number of redundant packets that count as in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
@@ -284,10 +287,10 @@ mod tests {
     use super::*;
     use anabranch_core::{body::Length, parameters::Count};
 
-    /// A short packet ends a window, and packets as short as it begin another one. Fails for windows that look
-    /// at their last packet alone.
+    /// A short packet ends a window, and equally short packets begin another one. Detects windows
+    /// that check only their last packet.
     #[test]
-    fn a_window_has_one_short_packet_at_most() {
+    fn a_window_has_at_most_one_short_packet() {
         let config = Config::SlidingRlc(Params {
             group: Some(Count::new(2)),
             ..Params::default()

@@ -1,37 +1,38 @@
-//! What the layer counts.
+//! The counters of the layer.
 
-/// Counters of one end since it was made; a sender's half and a receiver's.
+/// Counters of one end, of its sending and receiving halves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Redundant packets sent.
     pub redundant_sent: u64,
     /// Their IP bytes.
     pub redundant_bytes: u64,
-    /// Losses that only the layer saw, as the peer has reported them.
+    /// Losses that only the layer detected, as reported by the peer.
     pub hidden_losses: u64,
     /// Reductions of the window for them (`recovered_is_loss`).
     pub hidden_reductions: u64,
     /// Redundant packets that arrived.
     pub redundant_received: u64,
-    /// Redundant packets that brought something back.
+    /// Redundant packets that recovered a packet.
     pub redundant_useful: u64,
-    /// Redundant packets that cannot be right, or brought back what their checksum denies.
+    /// Redundant packets that are implausible, or whose checksum contradicts the recovered packets.
     pub redundant_refused: u64,
-    /// Data packets brought back.
+    /// Data packets recovered.
     pub recovered_packets: u64,
-    /// Times that acknowledgments began to be held.
+    /// Holds begun.
     pub holds: u64,
     /// Acknowledgments held.
     pub held_acks: u64,
-    /// Holds that ended because what was missing was brought back.
+    /// Holds that ended because the missing data was recovered.
     pub released_repaired: u64,
-    /// Because more was missing than the redundancy of the group can bring back.
+    /// Holds that ended because more was missing than the group's redundancy can recover.
     pub released_second_gap: u64,
-    /// Because the group was over, or a later one's redundancy had come, and something was missing still.
+    /// Holds that ended because the group ended, or a later group's redundancy arrived, with data
+    /// still missing.
     pub released_group_over: u64,
-    /// Because it took too long.
+    /// Holds that timed out.
     pub released_timeout: u64,
-    /// Because what was missing was retransmitted.
+    /// Holds that ended because the missing data was retransmitted.
     pub released_retransmitted: u64,
 }
 
@@ -48,12 +49,12 @@ macro_rules! all {
 }
 
 impl Stats {
-    /// Every counter less `earlier`'s.
+    /// The counters minus `earlier`.
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
         all!(self, -, earlier)
     }
-    /// Every counter with `other`'s added.
+    /// The sum of the counters and `other`.
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
         all!(self, +, other)

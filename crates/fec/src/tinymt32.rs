@@ -1,5 +1,5 @@
-//! `TinyMT32`, a generator of pseudorandom numbers with a small state (RFC 8682), from which the
-//! sliding-window code takes its coefficients (RFC 8681 §3.5).
+//! `TinyMT32`, a pseudorandom number generator with a small state (RFC 8682). The sliding-window
+//! code derives its coefficients from it (RFC 8681 §3.5).
 //!
 //! # Not implemented
 //! - Parameter sets other than that of RFC 8682 §2.1.
@@ -13,7 +13,7 @@ const MAT2: u32 = 0xfc78_ff1f;
 const TMAT: u32 = 0x3793_fdff;
 
 impl TinyMt32 {
-    /// A generator at the beginning of the sequence that belongs to `seed` (RFC 8682 §2.2).
+    /// Creates the generator for `seed` (RFC 8682 §2.2).
     #[must_use]
     pub fn new(seed: u32) -> Self {
         let mut state = [seed, MAT1, MAT2, TMAT];
@@ -62,8 +62,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seed_1_gives_the_rfcs_first_numbers() {
-        // RFC 8682 §2.3: every implementation must give these for a seed of 1.
+    fn seed_1_gives_the_first_numbers_of_the_rfc() {
+        // RFC 8682 §2.3 lists these numbers for a seed of 1.
         let expected = [
             2_545_341_989,
             981_918_433,

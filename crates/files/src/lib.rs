@@ -1,7 +1,9 @@
-//! Opens every file that a scenario names: regular files only, within a bound, interruptible. Writes new files whole.
+//! Opens the files that a scenario names: only regular files, up to a size limit, interruptible.
+//! Writes new files atomically.
 //!
-//! A FIFO waits for a writer, `/dev/zero` never ends, `/proc/kmsg` waits for the next message of the kernel, and
-//! a file of `/proc` says that its size is 0. None of them may hold a run up or take memory without end.
+//! A FIFO waits for a writer, `/dev/zero` never ends, `/proc/kmsg` waits for the next message of
+//! the kernel, and a file of `/proc` reports a size of 0. None of them may block a run or consume
+//! unlimited memory.
 #![forbid(unsafe_code)]
 
 mod output;
@@ -19,28 +21,28 @@ use std::{
 use anabranch_core::system;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, stat};
 
-/// Bytes that are read between two looks at whether the run is to stop: a regular file gives them in a millisecond.
+/// Bytes read between two checks for a stop: a regular file delivers them in a millisecond.
 const CHUNK: usize = 256 << 10;
 
-/// Why a file is not read.
+/// The reason why a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is a directory, a FIFO, a device or a socket.
+    /// The file is a directory, a FIFO, a device or a socket.
     #[error("it is {0}; a regular file was expected")]
     Kind(&'static str),
-    /// It is larger than its use permits.
+    /// The file is larger than its use permits.
     #[error("it has more than {} bytes, the most for this use", grouped(*.0))]
     TooLarge(u64),
-    /// It says that it is a regular file, and waits for events (`/proc/kmsg`, `trace_pipe`).
+    /// The file claims to be regular, but waits for events (`/proc/kmsg`, `trace_pipe`).
     #[error("it waits for events instead of ending; a regular file was expected")]
     Waits,
-    /// A guard refuses it.
+    /// A guard rejected it.
     #[error("{0}")]
     Refused(String),
     /// The run is to stop.
     #[error("reading was interrupted")]
     Interrupted,
-    /// The system's own reason.
+    /// The system's reason.
     #[error("{}", system::words(.0))]
     System(#[from] io::Error),
 }
@@ -48,7 +50,7 @@ pub enum Error {
 type Guard = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
 type Stop = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Reads files, and knows who may object.
+/// Reads files, subject to guards and a stop condition.
 #[derive(Clone, Default)]
 pub struct Files {
     guards: Vec<Guard>,
@@ -65,7 +67,8 @@ impl fmt::Debug for Files {
 }
 
 impl Files {
-    /// Asks `guard` about each path before it is opened: it may note it, or refuse it with the reason.
+    /// Calls `guard` with each path before the file is opened. It may record the path, or reject it
+    /// with a reason.
     #[must_use]
     pub fn guard(
         mut self,
@@ -75,7 +78,7 @@ impl Files {
         self
     }
 
-    /// Asks `stop` between chunks whether to give up.
+    /// Calls `stop` between chunks; reading ends if it returns true.
     #[must_use]
     pub fn stop(mut self, stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.stop = Some(Arc::new(stop));
@@ -88,10 +91,10 @@ impl Files {
         self.stop.as_ref().is_some_and(|stop| stop())
     }
 
-    /// A regular file that is read as it is needed; symbolic links are followed.
+    /// Opens a regular file for incremental reading; symbolic links are followed.
     ///
     /// # Errors
-    /// If it is no regular file, refused by a guard, or cannot be opened.
+    /// If it is not a regular file, is rejected by a guard, or cannot be opened.
     pub fn open(&self, path: &Path) -> Result<File, Error> {
         for guard in &self.guards {
             guard(path).map_err(Error::Refused)?;
@@ -102,7 +105,7 @@ impl Files {
     /// The content of a regular file of at most `most` bytes; symbolic links are followed.
     ///
     /// # Errors
-    /// If it is no regular file, larger, refused by a guard, or cannot be read.
+    /// If it is not a regular file, is larger, is rejected by a guard, or cannot be read.
     pub fn read(&self, path: &Path, most: u64) -> Result<Vec<u8>, Error> {
         for guard in &self.guards {
             guard(path).map_err(Error::Refused)?;
@@ -111,7 +114,7 @@ impl Files {
         if size > most {
             return Err(Error::TooLarge(most));
         }
-        // The size of a file of `/proc` is 0: what is read is counted.
+        // The size of a file of `/proc` is 0, so the bytes read are counted.
         let expected = usize::try_from(size).unwrap_or(0).min(CHUNK);
         let mut content = Vec::with_capacity(expected);
         let mut rest = file.take(most.saturating_add(1));
@@ -131,12 +134,13 @@ impl Files {
     }
 }
 
-/// A file that is open, and the size that it says it has.
+/// Opens a file, and returns it with its reported size.
 fn open_regular(path: &Path) -> Result<(File, u64), Error> {
     let system = |error: rustix::io::Errno| Error::System(error.into());
-    // Before it is opened: opening a device may do something, and opening a FIFO wakes its writer.
+    // Checked before opening: opening a device may have effects, and opening a FIFO wakes its
+    // writer.
     check(stat(path).map_err(system)?.st_mode)?;
-    // Without NONBLOCK a FIFO that has taken the file's place since would block here.
+    // Without NONBLOCK, a FIFO that has since replaced the file would block here.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let descriptor = open(path, flags, Mode::empty()).map_err(system)?;
     let found = fstat(&descriptor).map_err(system)?;

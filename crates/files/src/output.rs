@@ -1,8 +1,9 @@
-//! Writes a new file that an option names: whole, and in place of nothing.
+//! Writes a new file named by an option: atomically, and without replacing anything.
 //!
-//! The file at the end of symbolic links is made, and the links stay. The content goes into a hidden file in the same
-//! directory, which takes the name in one step if the name is still free. A pipe or a character device is written and
-//! stays. Everything else that is there is left: a regular file, a directory, a socket, a block device.
+//! The file at the end of symbolic links is created, and the links remain. The content is written
+//! to a hidden file in the same directory, which is atomically renamed if the name is still free. A
+//! pipe or a character device is written and remains. Any other existing file is unchanged: a
+//! regular file, a directory, a socket, a block device.
 
 use std::{
     fs::{self, File},
@@ -18,16 +19,16 @@ use rustix::{
     io::Errno,
 };
 
-/// As the kernel follows in one path (`path_resolution(7)`).
+/// The kernel's limit of links in one path (`path_resolution(7)`).
 const MOST_LINKS: usize = 40;
 
-/// Why a file is not written.
+/// The reason why a file is not written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// There is one.
+    /// The file exists.
     #[error("it exists and is left as it is")]
     Exists,
-    /// Something else is there, or has come meanwhile.
+    /// Something other than a file exists, or has appeared meanwhile.
     #[error("it is {0}; a new file was expected")]
     Kind(&'static str),
     /// The system's reason.
@@ -35,13 +36,14 @@ pub enum OutputError {
     System(#[from] io::Error),
 }
 
-/// Writes a file with these permissions that must not exist, or writes to a pipe or a character device.
+/// Writes a file with these permissions, which must not exist, or writes to a pipe or a character
+/// device.
 ///
 /// # Errors
-/// If there is a file or anything else, or the system refuses. Then nothing has changed.
+/// If a file or anything else exists, or the system fails. Nothing has changed then.
 pub fn write_new(path: &Path, content: &[u8], mode: u32) -> Result<(), OutputError> {
     let place = end_of_links(path)?;
-    // Also where it goes into a file: the descriptor is written, not the file replaced.
+    // Also if it refers to a file: the descriptor is written, and the file is not replaced.
     if place == Path::new("/proc/self/fd/1") {
         let mut out = io::stdout();
         return Ok(out.write_all(content).and_then(|()| out.flush())?);
@@ -59,8 +61,8 @@ pub fn write_new(path: &Path, content: &[u8], mode: u32) -> Result<(), OutputErr
     }
 }
 
-/// The file that a path names, through symbolic links, there or not yet. Links of `/proc` to descriptors are kept: the
-/// text of such a link to a pipe is no path.
+/// Resolves the symbolic links of a path, whose file need not exist. Links of `/proc` to
+/// descriptors are kept: the text of such a link to a pipe is not a path.
 fn end_of_links(path: &Path) -> Result<PathBuf, OutputError> {
     let mut place = path.to_path_buf();
     for _ in 0..MOST_LINKS {
@@ -75,7 +77,7 @@ fn end_of_links(path: &Path) -> Result<PathBuf, OutputError> {
 }
 
 fn stream(place: &Path, content: &[u8]) -> Result<(), OutputError> {
-    // Neither CREATE nor TRUNC: opening a file that took the stream's place since changes nothing.
+    // Neither CREATE nor TRUNC: opening a file that has since replaced the stream changes nothing.
     let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = open(place, flags, Mode::empty()).map_err(io::Error::from)?;
     let kind = FileType::from_raw_mode(fstat(&opened).map_err(io::Error::from)?.st_mode);
@@ -105,7 +107,8 @@ fn rename_new(aside: &Path, place: &Path) -> Result<(), OutputError> {
     match renameat_with(CWD, aside, CWD, place, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
         Err(Errno::EXIST) => Err(OutputError::Exists),
-        // A file system without this step (NFS): a hard link takes no name that is taken either.
+        // A file system without this operation (NFS): a hard link does not replace an existing name
+        // either.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
             fs::hard_link(aside, place)?;
             Ok(fs::remove_file(aside)?)

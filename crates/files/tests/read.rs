@@ -1,4 +1,4 @@
-//! What is read, what is refused, and that reading ends.
+//! Files that are read or rejected, and the end of reading.
 
 use std::{
     fs,
@@ -47,14 +47,14 @@ fn a_file_is_read_within_its_bound() {
 }
 
 #[test]
-fn a_size_that_lies_does_not_lift_the_bound() {
+fn a_wrong_size_does_not_lift_the_bound() {
     let path = Path::new("/proc/self/maps");
     assert_eq!(fs::metadata(path).expect("it is there").len(), 0);
     assert!(refusal(path, 100).contains("more than 100 bytes"));
 }
 
 #[test]
-fn what_is_no_regular_file_is_refused() {
+fn a_file_that_is_not_regular_is_rejected() {
     let folder = folder();
     let fifo = folder.path().join("fifo");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR).expect("a FIFO");
@@ -78,7 +78,7 @@ fn what_is_no_regular_file_is_refused() {
 }
 
 #[test]
-fn a_guard_sees_each_path_and_may_refuse() {
+fn a_guard_receives_each_path_and_may_reject_it() {
     let folder = folder();
     let path = folder.path().join("x");
     fs::write(&path, b"1").expect("written");

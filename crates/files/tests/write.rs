@@ -1,4 +1,4 @@
-//! A new file takes no other file's place. Never a device of /dev.
+//! A new file replaces no other file. The tests never write to a device of /dev.
 
 use std::{
     fs,
@@ -27,7 +27,7 @@ fn names(folder: &Path) -> Vec<PathBuf> {
     names
 }
 
-/// A node that is a copy of the null device, unless the user or file system has none.
+/// Creates a copy of the null device; `false` if the user or file system does not permit it.
 fn device(path: &Path) -> bool {
     let mode = Mode::from_raw_mode(0o666);
     mknodat(CWD, path, FileType::CharacterDevice, mode, makedev(1, 3)).is_ok()
@@ -46,7 +46,7 @@ fn a_new_file_has_its_permissions() {
 }
 
 #[test]
-fn other_files_are_left() {
+fn other_files_are_unchanged() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     fs::write(at("file"), "years").expect("written");
@@ -73,7 +73,7 @@ fn other_files_are_left() {
 }
 
 #[test]
-fn a_dangling_link_stays_and_its_file_is_made() {
+fn a_dangling_link_stays_and_its_file_is_created() {
     let folder = tempfile::tempdir().expect("a folder");
     let link = folder.path().join("link");
     fs::create_dir(folder.path().join("there")).expect("made");

@@ -37,7 +37,8 @@ pub unsafe extern "C" fn attach(
 }
 
 pub unsafe extern "C" fn pin(attached: *mut c_void, path: Octets, report: Report) -> Status {
-    // SAFETY: the engine hands back what `attach` made, from one thread at a time; its call has not returned.
+    // SAFETY: the engine passes a value created by `attach`, from one thread at a time; its call
+    // has not returned.
     unsafe {
         let link = &mut *attached.cast::<Link>();
         let path = OsStr::from_bytes(path.slice());
@@ -46,7 +47,7 @@ pub unsafe extern "C" fn pin(attached: *mut c_void, path: Octets, report: Report
 }
 
 pub unsafe extern "C" fn detach(attached: *mut c_void) {
-    // SAFETY: the engine hands back what `attach` made, once.
+    // SAFETY: the engine passes a value created by `attach`, once.
     drop(unsafe { Box::from_raw(attached.cast::<Link>()) });
 }
 
@@ -84,7 +85,7 @@ fn read_name(object: &[u8]) -> Option<Vec<u8>> {
     octets.split(|octet| *octet == 0).next().map(<[u8]>::to_vec)
 }
 
-/// Where in the control's structure its name begins, wherever the control's own headers have it.
+/// Offset of the name in the control's structure, by the control's own type information.
 fn place_of_name(object: &[u8]) -> Option<usize> {
     let btf = Btf::from_raw("control", object).ok()??;
     let ops: Composite<'_> = btf.type_by_name("tcp_congestion_ops")?;

@@ -1,7 +1,9 @@
-//! Loads programs into the kernel, with libbpf: congestion controls and the program that traces TCP.
+//! Loads programs into the kernel, with libbpf: congestion controls and the program that traces
+//! TCP.
 //!
 //! The engine opens this library at run time, so that it builds and runs without libelf and zlib.
-//! `crates/bpf` calls it by the table `ANABRANCH_LOADER`; `abi.rs` there says what each function does.
+//! `crates/bpf` calls it through the table `ANABRANCH_LOADER`; `abi.rs` there documents each
+//! function.
 
 #[cfg(all(feature = "libbpf", target_os = "linux"))]
 #[path = "../../bpf/src/loader/abi.rs"]

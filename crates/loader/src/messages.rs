@@ -1,4 +1,4 @@
-//! libbpf's messages, and how a call ends.
+//! libbpf's messages, and the status of a call.
 
 use std::{
     cell::RefCell,
@@ -10,11 +10,11 @@ use libbpf_rs::{ErrorKind, PrintLevel, set_print};
 
 use crate::abi::{DENIED, DONE, REFUSED, Report, Status};
 
-/// One at a time: where libbpf's messages go is one place for the whole process.
+/// Serializes calls, because libbpf has one message callback for the whole process.
 static TURN: Mutex<()> = Mutex::new(());
 
 thread_local! {
-    /// libbpf's messages, of which the verifier's reasons are a part.
+    /// libbpf's messages, which include the verifier's reasons.
     static SAID: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
@@ -31,17 +31,17 @@ pub fn hearing<T>(call: impl FnOnce() -> T) -> (T, String) {
     (result, SAID.take())
 }
 
-/// Calls what makes a value or says why not, and hands either to the engine.
+/// Runs a call that creates a value or fails, and passes the result to the engine.
 ///
 /// # Safety
-/// `made` may be written, and the call that brought `report` has not returned.
+/// `made` may be written, and the call that passed `report` has not returned.
 pub unsafe fn reported<T>(
     call: impl FnOnce() -> Result<T, Failure>,
     made: Option<*mut *mut c_void>,
     report: Report,
 ) -> Status {
     let (result, said) = hearing(call);
-    // SAFETY: the caller promises that sinks and place are valid.
+    // SAFETY: the caller promises that sinks and `made` are valid.
     unsafe {
         report.said.write(said.as_bytes());
         match result {
@@ -64,7 +64,7 @@ pub unsafe fn reported<T>(
     }
 }
 
-/// Why there is no value.
+/// The reason why there is no value.
 pub enum Failure {
     Libbpf(libbpf_rs::Error),
     Status(Status),

@@ -20,7 +20,7 @@ use crate::{
     messages::{Failure, reported},
 };
 
-/// A trace under way.
+/// A trace in progress.
 struct Trace {
     object: Object,
     _links: Vec<Link>,
@@ -40,10 +40,11 @@ pub unsafe extern "C" fn start(
 }
 
 pub unsafe extern "C" fn take(trace: *mut c_void, records: Sink) {
-    // SAFETY: the engine hands back what `start` made, from one thread at a time; its call has not returned.
+    // SAFETY: the engine passes a value created by `start`, from one thread at a time; its call has
+    // not returned.
     unsafe {
         let trace = &mut *trace.cast::<Trace>();
-        // It fails only if the callback refuses a record, and ours returns 0.
+        // It fails only if the callback rejects a record, and ours returns 0.
         let _ = trace.ring.consume();
         for record in trace.told.try_iter() {
             records.write(&record);
@@ -52,7 +53,7 @@ pub unsafe extern "C" fn take(trace: *mut c_void, records: Sink) {
 }
 
 pub unsafe extern "C" fn lost(trace: *const c_void) -> u64 {
-    // SAFETY: the engine hands back what `start` made.
+    // SAFETY: the engine passes a value created by `start`.
     let trace = unsafe { &*trace.cast::<Trace>() };
     let map = trace.object.maps().find(|map| map.name() == "lost");
     let count = map.and_then(|map| map.lookup(&[0; 4], MapFlags::ANY).ok().flatten());
@@ -61,17 +62,17 @@ pub unsafe extern "C" fn lost(trace: *const c_void) -> u64 {
 }
 
 pub unsafe extern "C" fn filter(trace: *const c_void) -> RawFd {
-    // SAFETY: the engine hands back what `start` made.
+    // SAFETY: the engine passes a value created by `start`.
     unsafe { (*trace.cast::<Trace>()).filter.as_raw_fd() }
 }
 
 pub unsafe extern "C" fn end(trace: *mut c_void) {
-    // SAFETY: the engine hands back what `start` made, once.
+    // SAFETY: the engine passes a value created by `start`, once.
     drop(unsafe { Box::from_raw(trace.cast::<Trace>()) });
 }
 
 /// # Safety
-/// The call that brought `watch` has not returned.
+/// The call that passed `watch` has not returned.
 unsafe fn load(object: &[u8], watch: Watch) -> Result<Trace, Failure> {
     // SAFETY: as promised.
     let (flows, _) = unsafe { watch.flows.slice() }.as_chunks::<FLOW>();
@@ -123,7 +124,7 @@ fn missing(what: &str) -> libbpf_rs::Error {
     std::io::Error::other(format!("the program has no {what}")).into()
 }
 
-/// Sizes of maps, and how much is told.
+/// Sets the sizes of maps, and the detail of the trace.
 fn prepare(opened: &mut OpenObject, flows: usize, watch: Watch) -> libbpf_rs::Result<()> {
     let settings = u32::from(watch.segments != 0) | u32::from(tells_errors()?) << 1;
     for mut map in opened.maps_mut() {
@@ -131,7 +132,7 @@ fn prepare(opened: &mut OpenObject, flows: usize, watch: Watch) -> libbpf_rs::Re
         match name.as_str() {
             "flows" => map.set_max_entries(u32::try_from(flows.max(1)).unwrap_or(u32::MAX))?,
             "records" => map.set_max_entries(watch.room)?,
-            // `settings`, the one constant of the program.
+            // `settings`, the only constant of the program.
             _ if name.ends_with(".rodata") => {
                 if let Some(word) = map
                     .initial_value_mut()
@@ -146,8 +147,8 @@ fn prepare(opened: &mut OpenObject, flows: usize, watch: Watch) -> libbpf_rs::Re
     Ok(())
 }
 
-/// Whether this kernel's `tcp_retransmit_skb` also says whether the segment left: its prototype has the data that the
-/// kernel keeps for a program, the socket, the segment, and then that.
+/// Whether this kernel's `tcp_retransmit_skb` also reports whether the segment was sent. Its
+/// prototype has the program's context, the socket, the segment, and then this result.
 fn tells_errors() -> libbpf_rs::Result<bool> {
     let kernel = Btf::from_vmlinux()?;
     let named = kernel.type_by_name::<Typedef<'_>>("btf_trace_tcp_retransmit_skb");

@@ -1,4 +1,4 @@
-//! Congestion controls as eBPF programs: what ships, and what is in the kernel.
+//! Congestion controls as eBPF programs: the shipped ones, and those in the kernel.
 
 use anabranch_bpf::{
     Source,
@@ -18,8 +18,8 @@ create_exception!(
     "An eBPF congestion control cannot be loaded or unloaded: what is missing or wrong."
 );
 
-/// The controls that ship, those loaded to stay, and those that the kernel has and lets any user
-/// choose, as JSON. Those loaded are `null` where we may not see them.
+/// The shipped controls, the controls loaded permanently, and the kernel's available and allowed
+/// controls, as JSON. `loaded` is `null` if this process may not read it.
 #[pyfunction]
 pub fn cc_list() -> String {
     let shipped: Vec<_> = shipped::ALL
@@ -35,9 +35,9 @@ pub fn cc_list() -> String {
     .to_string()
 }
 
-/// Loads the control that `name` ships, or of the file, so that it outlives this process: its name in
-/// the kernel, the file that holds it, and where a BPF file system was mounted for that, as JSON.
-/// Raises `ControlError`.
+/// Loads the shipped control `what`, or that of the file, so that it outlives this process. Returns
+/// its name in the kernel, the file to which it is pinned, and the mount point if a BPF file system
+/// was mounted, as JSON. Raises `ControlError`.
 #[pyfunction]
 pub fn cc_load(py: Python<'_>, what: String, is_file: bool) -> PyResult<String> {
     quietly(py, move |interrupt| {
@@ -57,7 +57,7 @@ pub fn cc_load(py: Python<'_>, what: String, is_file: bool) -> PyResult<String> 
     .map_err(ControlError::new_err)
 }
 
-/// Removes a control that `cc_load` left, by its name in the kernel. Raises `ControlError`.
+/// Removes a control loaded by `cc_load`, by its name in the kernel. Raises `ControlError`.
 #[pyfunction]
 pub fn cc_unload(name: &str) -> PyResult<()> {
     pinned::unload(name).map_err(|error| ControlError::new_err(error.to_string()))

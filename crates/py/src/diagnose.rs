@@ -1,4 +1,4 @@
-//! Captures from Python: what limits each connection.
+//! Diagnosis of captures from Python: the limit of each connection.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,7 +36,7 @@ create_exception!(
     "A file that cannot be read as a capture: what is wrong, and what was expected."
 );
 
-/// A file that counts how far it has been read.
+/// A file that counts the bytes read.
 struct Counted {
     file: File,
     at: Arc<AtomicU64>,
@@ -58,8 +58,8 @@ impl Seek for Counted {
     }
 }
 
-/// Reads a capture in a thread. `progress` is called many times a second with the share that has been read, 0 to 1; it begins
-/// again if the capture is read again. Raises `CaptureError`.
+/// Reads a capture in a thread. `progress` is called many times per second with the share that has
+/// been read, from 0 to 1; it restarts at 0 if the capture is read again. Raises `CaptureError`.
 fn reading<T: Send + 'static>(
     py: Python<'_>,
     path: &Path,
@@ -86,7 +86,8 @@ fn reading<T: Send + 'static>(
     })?
 }
 
-/// What a capture shows, as JSON. With `any_expansion` a compressed one may expand however much. Raises `CaptureError`.
+/// The diagnosis of a capture, as JSON. `any_expansion` permits a compressed capture to expand
+/// without limit. Raises `CaptureError`.
 #[pyfunction]
 #[pyo3(signature = (path, name, any_expansion = false, progress = None))]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over values")]
@@ -109,8 +110,8 @@ pub fn diagnose(
     })
 }
 
-/// What the charts of some connections of a capture are drawn from, as JSON: the capture has been diagnosed. Raises
-/// `CaptureError`.
+/// The data for the charts of some connections of a capture that has been diagnosed, as JSON.
+/// Raises `CaptureError`.
 #[pyfunction]
 #[pyo3(signature = (path, connections, frames, points, progress = None))]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over values")]
@@ -136,8 +137,8 @@ pub fn diagnose_trace(
     })
 }
 
-/// Writes a capture as pcapng, with comments at some frames and one on the whole. Raises `CaptureError`, and `OSError` if
-/// the system refuses to write (a full disk).
+/// Writes a capture as pcapng, with comments at some frames and one on the whole. Raises
+/// `CaptureError`, and `OSError` if the system fails to write (a full disk).
 #[pyfunction]
 #[pyo3(signature = (path, target, comments, title, progress = None))]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over values")]
@@ -172,8 +173,8 @@ fn unwritable(error: &io::Error) -> PyErr {
     PyOSError::new_err((error.raw_os_error(), words(error)))
 }
 
-/// Every limit, in the order in which rules are asked, and every other finding: meaning, evidence and what looks the same, as
-/// JSON.
+/// Every limit, in the order of the rules, and every other finding: meaning, evidence and possible
+/// confusion, as JSON.
 #[pyfunction]
 pub fn diagnose_terms() -> String {
     let term = |meta: &Meta| {

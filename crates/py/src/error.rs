@@ -14,8 +14,8 @@ create_exception!(
      what else is wrong."
 );
 
-/// The exception for an error, with its parts as attributes. Where a signal has interrupted the reading of a file,
-/// what its handler has raised comes first.
+/// The exception for an error, with its parts as attributes. If a signal has interrupted the
+/// reading of a file, the exception of its handler takes precedence.
 pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
     if let Some(interrupt) = signals::take() {
         return interrupt;

@@ -1,20 +1,21 @@
-//! Renames in one step: two names are exchanged, or a name is taken that must be free.
+//! Atomic renames: an exchange of two names, or a rename to a name that must be free.
 
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
-/// Exchanges two paths in one step (`renameat2` with `RENAME_EXCHANGE`); whether that is done. Where the file system or
-/// the system has no such step, nothing has changed. Raises `OSError` for any other reason.
+/// Exchanges two paths atomically (`renameat2` with `RENAME_EXCHANGE`). Returns whether this was
+/// done; nothing has changed if the file system or the system does not support it. Raises `OSError`
+/// for any other reason.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn exchange(one: PathBuf, other: PathBuf) -> PyResult<bool> {
     system::exchange(&one, &other)
 }
 
-/// Renames a path to a name that must be free, in one step (`renameat2` with `RENAME_NOREPLACE`); whether that is done.
-/// Where the file system or the system has no such step, nothing has changed. Raises `FileExistsError` if the name is
-/// taken, and `OSError` for any other reason.
+/// Renames a path atomically to a name that must be free (`renameat2` with `RENAME_NOREPLACE`).
+/// Returns whether this was done; nothing has changed if the file system or the system does not
+/// support it. Raises `FileExistsError` if the name is taken, and `OSError` for any other reason.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn rename_new(one: PathBuf, other: PathBuf) -> PyResult<bool> {

@@ -1,9 +1,10 @@
-//! Work in a thread of its own, while Python's main thread listens for signals.
+//! Work in a separate thread, while Python's main thread handles signals.
 //!
-//! Python handles a signal in its main thread, between two of its own steps, and a call into the engine is one step.
-//! So the main thread waits here and looks for signals many times a second, whatever the work does: it resolves, runs,
-//! makes tables, or compiles. A signal raises the work's [`Interrupt`], and the call returns soon after, whether or not
-//! the work has noticed; what it gives later is dropped.
+//! Python handles a signal in its main thread, between two of its own steps, and a call into the
+//! engine is one step. The main thread therefore waits here and checks for signals many times per
+//! second while the work resolves, runs, builds tables or compiles. A signal raises the work's
+//! [`Interrupt`]. The call returns soon after, even if the work has not reacted; a later result is
+//! dropped.
 
 use std::{
     panic,
@@ -15,19 +16,19 @@ use std::{
 use anabranch::{Interrupt, system};
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 
-/// How often the main thread looks for signals.
+/// Interval at which the main thread checks for signals.
 const PULSE: Duration = Duration::from_millis(20);
-/// How long interrupted work may take to end a child and to remove its temporary files.
+/// Time for interrupted work to end a child and to remove its temporary files.
 const GRACE: Duration = Duration::from_millis(60);
-/// How long interrupted work may take that says it must be waited for: to end a live run's programs.
+/// Time for interrupted work that must be waited for: to end the programs of a live run.
 const LONG_GRACE: Duration = Duration::from_secs(2);
-/// As a main thread has it: scenarios may be nested.
+/// The stack size of a main thread, because scenarios may be nested.
 const STACK: usize = 8 << 20;
 
-/// What is called in the main thread while the work is done; an error ends the work.
+/// Called in the main thread during the work; an error ends the work.
 pub type Pulse<'a> = &'a mut (dyn FnMut(Python<'_>) -> PyResult<()> + Send);
 
-/// Does the work. Raises what a signal's handler or `pulse` raises.
+/// Does the work. Raises the exception of a signal's handler or of `pulse`.
 pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     pulse: Pulse<'_>,
@@ -36,8 +37,8 @@ pub fn interruptible<T: Send + 'static>(
     awaited(py, pulse, &|| false, work)
 }
 
-/// The same for work that may not be left while `is_needed` says so. The work's thread has ended when this returns what
-/// it gave.
+/// Same as `interruptible`, for work that may not be abandoned while `is_needed` returns true.
+/// The work's thread has ended when this returns its result.
 pub fn awaited<T: Send + 'static>(
     py: Python<'_>,
     pulse: Pulse<'_>,
@@ -48,7 +49,7 @@ pub fn awaited<T: Send + 'static>(
     let (give, given) = mpsc::sync_channel(1);
     let worker = {
         let interrupt = interrupt.clone();
-        // Nobody waits for the result of interrupted work.
+        // The result of interrupted work is dropped.
         thread::Builder::new()
             .name("anabranch".to_owned())
             .stack_size(STACK)
@@ -62,12 +63,13 @@ pub fn awaited<T: Send + 'static>(
         loop {
             match given.recv_timeout(PULSE) {
                 Ok(done) => {
-                    // Whether this process has one thread matters to a live run (user_namespaces(7)).
+                    // A live run depends on this process having one thread (user_namespaces(7)).
                     drop(worker.join());
                     return Ok(done);
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    // The work panicked, which is a broken invariant: it goes on in the caller.
+                    // The work panicked, which is a broken invariant: the panic continues in the
+                    // caller.
                     let payload = worker.join().err();
                     panic::resume_unwind(payload.unwrap_or_else(|| Box::new("the work has gone")));
                 }
@@ -90,7 +92,7 @@ pub fn awaited<T: Send + 'static>(
     })
 }
 
-/// The same without a pulse.
+/// Same as `interruptible`, without a pulse.
 pub fn quietly<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&Interrupt) -> T + Send + 'static,

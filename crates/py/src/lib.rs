@@ -1,7 +1,7 @@
-//! The engine as Python sees it: the module `anabranch._engine`.
+//! The engine as a Python module, `anabranch._engine`.
 //!
-//! One file per noun: errors of scenarios, runs, tables. Text and bytes go in, JSON and Arrow
-//! columns come out; nothing panics across the boundary but broken invariants, which arrive as
+//! One file per noun: errors of scenarios, runs, tables. Inputs are text and bytes, outputs are
+//! JSON and Arrow columns. Only broken invariants panic across the boundary; they become
 //! `PanicException`.
 
 mod controls;
@@ -22,7 +22,7 @@ mod tables;
 
 use pyo3::prelude::*;
 
-/// The compiled engine. Nothing outside the package needs it directly.
+/// The compiled engine. Code outside the package does not need it directly.
 #[pymodule]
 mod _engine {
     #[pymodule_export]
@@ -67,13 +67,14 @@ mod _engine {
         schema.to_string()
     }
 
-    /// The field's other names, as written with small letters and hyphens, and what each stands for here.
+    /// Other names used in the field, in lower case with hyphens, and the names used here.
     #[pyfunction]
     fn synonyms() -> Vec<(&'static str, &'static str)> {
         anabranch::scenario::synonyms().collect()
     }
 
-    /// The classes of a configuration of the gateway, as JSON: `name`, `match`, `mode`, and `path` where they are pinned.
+    /// The classes of a gateway configuration, as JSON: `name`, `match`, `mode`, and `path` if
+    /// pinned.
     #[pyfunction]
     fn gateway_classes(py: Python<'_>, text: &str, file: &str) -> PyResult<String> {
         let classes = anabranch::scenario::gateway_classes(text, file)
@@ -88,7 +89,7 @@ mod _engine {
         text.map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
     }
 
-    /// The content of a file of the library of ready paths; `None` where there is none of that name.
+    /// The content of a file of the library of ready paths; `None` if there is none of that name.
     #[pyfunction]
     fn library_file(name: &str) -> Option<&'static str> {
         anabranch::scenario::catalog::library_file(name)
@@ -110,7 +111,7 @@ mod _engine {
     }
 }
 
-/// What Python may give as the text of a file.
+/// The text of a file as passed from Python.
 #[derive(FromPyObject)]
 enum Text {
     /// As read in text mode.

@@ -1,4 +1,5 @@
-//! Live runs from Python. A build without the live engine, or for another system than Linux, says so.
+//! Live runs from Python. Raises an error in a build without the live engine, or for another system
+//! than Linux.
 
 use anabranch::units::Duration;
 use pyo3::{create_exception, exceptions::PyRuntimeError, prelude::*};
@@ -25,31 +26,32 @@ create_exception!(
 /// A host, and a program with its arguments.
 type Shell = (String, Vec<String>);
 
-/// What is recorded of a run.
+/// The records of a run.
 struct Recording {
     packets: bool,
-    /// How often links and groups are looked at.
+    /// Sampling interval of links and groups.
     samples: Option<Duration>,
     captures: Option<Captures>,
-    /// Of the kernel's TCP: `acks`, `events` or `off`, and whether it has to be.
+    /// Trace of the kernel's TCP: `acks`, `events` or `off`, and whether it is required.
     trace: Option<(String, bool)>,
-    /// Whether the machine's time is virtual.
+    /// The machine's time is virtual.
     virtual_time: bool,
 }
 
-/// Makes sure that this process may make network namespaces, in a user namespace of its own if need be; that works only
-/// while it has one thread. Raises `LiveUnavailableError`.
+/// Ensures that this process may create network namespaces, if need be in a new user namespace.
+/// That is possible only while the process has one thread. Raises `LiveUnavailableError`.
 #[pyfunction]
 pub fn prepare_live() -> PyResult<()> {
     engine::prepare()
 }
 
-/// Makes one live run. `limits` are the 99th percentile and the maximum of lateness in milliseconds, and packets
-/// lost between kernel and engine, past which the run is tainted. `samples_ms`
-/// is as of `run`, for links and groups; so are `captures`. `shell` is a host and a program that has the terminal there
-/// in place of all flows' applications. `trace` says what of the kernel's TCP is traced, "acks", "events" or "off", and whether
-/// there is to be no run without (else as far as the machine lets us, by default events). `virtual_time` says that the machine's time is
-/// virtual. `progress` is as of `run`. Raises `ScenarioError`,
+/// Executes one live run. `limits` are the thresholds above which the run is tainted: the 99th
+/// percentile and the maximum of lateness in milliseconds, and the number of packets lost between
+/// kernel and engine. `samples_ms`, for links and groups, and `captures` are as in `run`. `shell`
+/// is a host and a program that has the terminal there and replaces the applications of all flows.
+/// `trace` is the trace of the kernel's TCP, "acks", "events" or "off", and whether the run
+/// requires it (by default events, if the machine permits them). `virtual_time` states that the
+/// machine's time is virtual. `progress` is as in `run`. Raises `ScenarioError`,
 /// `LiveUnavailableError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, *, seed = None, packets = false, samples_ms = None, captures = None, limits = None,
@@ -90,9 +92,10 @@ pub fn run_live(
     engine::run(py, job, recording, limits, shell, progress.as_ref())
 }
 
-/// Whether a scenario asks for nothing that no live run can do, and how long it takes, in seconds; with `machine` also whether
-/// this kernel has or takes its congestion controls; with `guest` also whether a kernel in virtual time can run it, which
-/// has no eBPF and no interfaces of the host. Raises `ScenarioError`, `LiveUnavailableError`.
+/// Checks that a live run supports a scenario, and returns its duration in seconds. With `machine`
+/// it also checks that this kernel has or accepts its congestion controls. With `guest` it also
+/// checks that a kernel in virtual time can run it, which has no eBPF and no interfaces of the
+/// host. Raises `ScenarioError`, `LiveUnavailableError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, seed = None, *, machine = false, guest = false))]
 pub fn check_live(
@@ -115,10 +118,11 @@ pub fn check_live(
     engine::check(py, job, machine, guest)
 }
 
-/// A host's name, its IPv4 address, its IPv6 address, and the program that runs there.
+/// A host's name, its IPv4 address, its IPv6 address, and its program.
 type HostAddress = (String, String, String, Option<Vec<String>>);
 
-/// The hosts of a scenario that have an address, in its order. Raises `ScenarioError`, `LiveUnavailableError`.
+/// The hosts of a scenario that have an address, in the scenario's order. Raises `ScenarioError`,
+/// `LiveUnavailableError`.
 #[pyfunction]
 pub fn live_hosts(
     py: Python<'_>,
@@ -137,15 +141,16 @@ pub fn live_hosts(
     engine::hosts(py, job)
 }
 
-/// Why no program of this name and these arguments can be started, and what to do; `None` if nothing is known against it.
+/// The reason why a program with this name and these arguments cannot be started, and advice;
+/// `None` if no reason is known.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn live_program_hindrance(words: Vec<String>) -> Option<(String, String)> {
     engine::program_hindrance(&words)
 }
 
-/// How many octets the send buffer of an application of ours begins with in a live run. Raises `ScenarioError`,
-/// `LiveUnavailableError`.
+/// Initial send buffer of the engine's applications in a live run, in octets. Raises
+/// `ScenarioError`, `LiveUnavailableError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, seed = None))]
 pub fn live_send_buffer(
@@ -236,7 +241,7 @@ mod engine {
         stopwatch::{Stopwatch, peak_rss_bytes},
     };
 
-    /// Our names of the controls that a guest's kernel has.
+    /// The engine's names of the controls in a guest's kernel.
     const OF_LINUX: &[&str] = &[
         "reno",
         "new-reno",
@@ -278,7 +283,8 @@ mod engine {
                 .folder(folder, self.job.files(interrupt))
                 .interrupt(interrupt.clone(), Arc::clone(plays))
         }
-        /// Whether a guest can run it: User-Mode Linux has no BTF, and its devices are its own.
+        /// Checks that a guest can run it: User-Mode Linux has no BTF, and has only its own
+        /// devices.
         fn check_guest(&self) -> Result<(), scenario::Error> {
             let refuse = |path: &[&str], message: &str, help: &str| {
                 Err(self.scenario.refusal(path, message, help))
@@ -309,7 +315,7 @@ mod engine {
             }
             Ok(())
         }
-        /// What is refused stands in the scenario's text.
+        /// Adds the position in the scenario's text to a rejection.
         fn placed(&self, error: Error) -> Failure {
             match error {
                 Error::Refused(refusal) => {
@@ -322,7 +328,7 @@ mod engine {
         }
     }
 
-    /// Reads a scenario, in a thread that has ended when this returns.
+    /// Reads a scenario in a thread, which has ended when this returns.
     fn read<T: Send + 'static>(
         py: Python<'_>,
         job: Job,
@@ -392,7 +398,7 @@ mod engine {
                 LiveUnavailableError::new_err((error.to_string(), help.clone()))
             }
             Error::Untraceable(_) => {
-                // What comes after its first semicolon says what to do.
+                // The text after the first semicolon is advice.
                 let text = error.to_string();
                 let (message, help) = text.split_once("; ").unwrap_or((&text, ""));
                 UntraceableError::new_err((message.to_owned(), help.to_owned()))
@@ -426,7 +432,8 @@ mod engine {
             }
             Ok(read)
         })?;
-        // Here and not in the work: only a process with one thread can move into a user namespace.
+        // Here and not in the work, because only a process with one thread can move into a user
+        // namespace.
         prepare()?;
         let (share, plays) = (
             Arc::new(AtomicU64::new(0)),
@@ -492,7 +499,7 @@ mod engine {
             .map_err(|error| read.placed(error))
     }
 
-    /// As a run of the simulator leaves it, so that tables are made of both alike.
+    /// Converts the result to that of a simulator run, so that tables are built from both alike.
     fn finished(done: anabranch_live::Finished, resolved: &Resolved) -> Finished<Frame> {
         let mut delivered = vec![0; resolved.flows.len()];
         let mut flows = Vec::new();
@@ -545,7 +552,7 @@ mod engine {
         })
     }
 
-    /// Fast recoveries of a flow, counted as time goes on.
+    /// Counts the fast recoveries of a flow over time.
     struct Recoveries {
         begun: Vec<Instant>,
         counted: usize,
@@ -567,7 +574,7 @@ mod engine {
         }
     }
 
-    /// With the names of congestion controls.
+    /// Converts the trace to samples, with the names of congestion controls.
     fn ack_samples(traced: &Traced) -> (Vec<AckSample>, Vec<String>) {
         let mut controls: Vec<String> = Vec::new();
         let mut last = ([0; 16], 0);
@@ -606,7 +613,8 @@ mod engine {
         (acks.collect(), controls)
     }
 
-    /// Windows are in segments: the model knows no segment size of a host from outside and counts by 1.
+    /// Windows are in segments: the segment size of an external host is unknown to the model, which
+    /// counts by 1.
     fn flow_sample(sample: &Sample, delivered_bytes: u64) -> FlowSample {
         let info = &sample.info;
         let micros = |us: u32| Duration::from_micros(us.into());

@@ -1,4 +1,4 @@
-//! Whether what unlimited queues may hold fits into this machine's memory.
+//! Check that the packets in unlimited queues fit into this machine's memory.
 
 use std::{collections::BTreeMap, fs};
 
@@ -8,13 +8,13 @@ use anabranch::{
     units::{Rate, text::Limit},
 };
 
-/// What a queued packet takes: its place in the pool and in the queue, and what its sender keeps of it.
+/// Memory of a queued packet: its slots in the pool and in the queue, and its record at the sender.
 const OF_A_PACKET: u64 = 400;
-/// Octets of a full packet without headers, about.
+/// Approximate payload of a full packet in octets.
 const PAYLOAD: u64 = 1_448;
 const PICOS_PER_S: u128 = 1_000_000_000_000;
 
-/// A remark where flows may fill unlimited queues with more packets than there is memory for.
+/// A warning if flows may fill unlimited queues with more packets than fit into memory.
 pub fn remark(resolved: &Resolved) -> Option<String> {
     let available = available_bytes()?;
     let packets = packets(resolved);
@@ -29,8 +29,8 @@ pub fn remark(resolved: &Resolved) -> Option<String> {
     })
 }
 
-/// The most packets that unlimited queues can hold: the windows of the flows that meet one, and not more than the fastest
-/// link of these flows sends in the run.
+/// Largest number of packets in unlimited queues: the windows of the flows that pass one, bounded
+/// by the number that the fastest link of these flows sends in the run.
 fn packets(resolved: &Resolved) -> u64 {
     let mut by_fastest: BTreeMap<_, u64> = BTreeMap::new();
     for flow in resolved
@@ -59,7 +59,7 @@ fn rate(resolved: &Resolved, hop: Hop) -> Option<Rate> {
     resolved.links[hop.link].directions[hop.direction as usize].rate
 }
 
-/// Octets that a flow may have in the network.
+/// Largest number of octets of a flow in the network.
 fn window(flow: &ResolvedFlow) -> u64 {
     if flow.protocol == Protocol::Tcp {
         let settings = &flow.stack;
@@ -79,12 +79,12 @@ fn meets_unlimited(resolved: &Resolved, flow: &ResolvedFlow) -> bool {
                 && direction.held_limit == Limit::Unlimited;
             direction.rate.is_some() && is_unlimited
         }
-        // A gateway's routes are links of their own, and what waits there is bounded by the same window.
+        // A gateway's routes are separate links, and the same window bounds their queues.
         Step::Gateway { .. } => false,
     })
 }
 
-/// The memory that may be had without swapping, where the system says so.
+/// Memory available without swapping, if the system reports it.
 fn available_bytes() -> Option<u64> {
     let told = fs::read_to_string("/proc/meminfo").ok()?;
     let line = told

@@ -1,7 +1,7 @@
 //! Congestion controls written in Python.
 //!
-//! Each event becomes a call of the object's method, after which its attributes are read: some microseconds each, most of
-//! which is Python. What it raises ends the run.
+//! Each event calls a method of the object, and then reads its attributes. This costs several
+//! microseconds, most of them in Python. An exception ends the run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,7 +19,7 @@ use pyo3::{
 };
 use serde_json::Value;
 
-/// The classes of a scenario by the names that it calls them.
+/// The classes of a scenario, by the names used in it.
 #[derive(Clone, Default)]
 pub struct PythonControls {
     classes: Arc<Vec<(String, Py<PyType>)>>,
@@ -46,7 +46,7 @@ impl PythonControls {
         }
     }
 
-    /// What a control has raised, once.
+    /// Returns the exception of a control, and clears it.
     pub fn raised(&self) -> Option<PyErr> {
         let mut raised = self.raised.0.lock().unwrap_or_else(PoisonError::into_inner);
         raised.take()
@@ -87,7 +87,7 @@ impl PythonControls {
     }
 }
 
-/// What the engine asks of a control between events.
+/// State of a control that the engine reads between events.
 #[derive(Debug, Clone, Copy)]
 struct View {
     cwnd: Bytes,
@@ -95,7 +95,7 @@ struct View {
     pacing_rate: Option<Rate>,
 }
 
-/// Which of the optional methods the class has.
+/// The optional methods that the class has.
 #[derive(Debug, Clone, Copy, Default)]
 struct Calls {
     recovered: bool,
@@ -103,7 +103,7 @@ struct Calls {
     idle: bool,
 }
 
-/// One flow's control. Without an object it has failed, and the run is about to end.
+/// The control of one flow. Without an object it has failed, and the run is about to end.
 struct PythonControl {
     object: Option<Py<PyAny>>,
     calls: Calls,
@@ -249,7 +249,7 @@ fn seconds(time: Instant) -> f64 {
     time.as_secs_f64()
 }
 
-/// What a control is made from.
+/// Inputs for creating a control.
 #[pyclass(frozen, get_all, name = "Start", module = "anabranch.control")]
 struct Start {
     smss: u64,

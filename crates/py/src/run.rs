@@ -43,19 +43,19 @@ pub struct Run {
     depends: Vec<(String, String)>,
 }
 
-/// What a run of either engine left behind.
+/// Result of a run of either engine.
 trait Left: Send {
     fn table(&self, name: &str) -> PyResult<ArrowTable>;
-    /// The next rows of the table `packets`, at most so many.
+    /// The next rows of the table `packets`, at most `most`.
     fn packets(
         &self,
         position: &mut Position,
         most: usize,
         columns: &[&'static str],
     ) -> PyResult<ArrowTable>;
-    /// Packets that were sent when the log of packets was full.
+    /// Number of packets sent after the packet log was full.
     fn left_out(&self) -> u64;
-    /// A capture, if it was asked for.
+    /// A capture, if it was requested.
     fn pcapng(&self, link: &str, which: &[Direction]) -> Option<Vec<u8>>;
 }
 
@@ -103,7 +103,7 @@ impl Run {
     fn summary_json(&self) -> &str {
         &self.summary_json
     }
-    /// The files that the run has read, with a hash of what was read (see `file_hash`).
+    /// The files that the run has read, with a hash of their content (see `file_hash`).
     #[getter]
     fn depends(&self) -> Vec<(String, String)> {
         self.depends.clone()
@@ -117,7 +117,8 @@ impl Run {
             finished.table(&name)
         })?
     }
-    /// The table `packets` in parts of `rows` rows, with these columns or all; an empty table is one part.
+    /// The table `packets` in parts of `rows` rows, with the given columns or all; an empty table
+    /// is one part.
     #[pyo3(signature = (rows, columns = None))]
     #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
     fn packet_batches(&self, rows: usize, columns: Option<Vec<String>>) -> PyResult<PacketBatches> {
@@ -136,13 +137,13 @@ impl Run {
             position: Arc::default(),
         })
     }
-    /// Packets that were sent when the log of packets was full, and are in no table.
+    /// Number of packets sent after the packet log was full, which are in no table.
     fn left_out_packets(&self) -> u64 {
         let finished = self.finished.lock();
         finished.unwrap_or_else(PoisonError::into_inner).left_out()
     }
-    /// The capture of a link (both directions, or one) as a pcapng file's content. Raises
-    /// `ValueError` if it was not asked for.
+    /// The capture of a link (both directions, or one) as the content of a pcapng file. Raises
+    /// `ValueError` if it was not requested.
     #[pyo3(signature = (link, direction = None))]
     fn pcapng(&self, py: Python<'_>, link: String, direction: Option<&str>) -> PyResult<Vec<u8>> {
         let finished = Arc::clone(&self.finished);
@@ -156,13 +157,13 @@ impl Run {
     }
 }
 
-/// Parts of the table `packets`, made separately.
+/// Parts of the table `packets`, built separately.
 #[pyclass(frozen, module = "anabranch._engine")]
 pub struct PacketBatches {
     finished: Arc<Mutex<Box<dyn Left>>>,
     rows: usize,
     columns: Arc<[&'static str]>,
-    /// None before the first part.
+    /// `None` before the first part.
     position: Arc<Mutex<Option<Position>>>,
 }
 
@@ -198,7 +199,7 @@ fn directions(name: Option<&str>) -> PyResult<Vec<Direction>> {
     Ok(which)
 }
 
-/// The links to capture, by name and direction (both if none), and octets kept of each packet.
+/// The links to capture, by name and direction (both if `None`), and the snap length in octets.
 pub type Captures = (Vec<(String, Option<String>)>, u32);
 
 pub fn tapping(resolved: &Resolved, (places, snap_length): &Captures) -> Result<Tapping, String> {
@@ -222,7 +223,7 @@ pub fn tapping(resolved: &Resolved, (places, snap_length): &Captures) -> Result<
     Ok(tapping)
 }
 
-/// What is recorded of a run.
+/// The records of a run.
 #[derive(Clone, Copy)]
 struct Recording {
     digest: bool,
@@ -231,11 +232,11 @@ struct Recording {
     fast_path: bool,
 }
 
-/// Why a job has no result.
+/// The reason why a job has no result.
 enum Failure {
     Scenario(anabranch::scenario::Error),
     Stopped,
-    /// More is asked for than can be held.
+    /// More data is requested than fits into memory.
     TooMuch(String),
     Other(String),
 }
@@ -261,10 +262,10 @@ pub fn interval(samples_ms: Option<f64>) -> PyResult<Option<Duration>> {
     }
 }
 
-/// The most samples of a run, which are held in memory: some 10 GB.
+/// Largest number of samples of a run, which are held in memory: some 10 GB.
 const MAX_SAMPLES: u64 = 100_000_000;
 
-/// Every flow and both directions of every link have a sample each time.
+/// Checks the number of samples: one per interval for each flow and each direction of each link.
 fn check_samples(resolved: &Resolved, every: Option<Duration>) -> Result<(), Failure> {
     let Some(every) = every else {
         return Ok(());
@@ -283,12 +284,12 @@ fn check_samples(resolved: &Resolved, every: Option<Duration>) -> Result<(), Fai
     )))
 }
 
-/// What is asked of one run besides its job.
+/// Options of one run in addition to its job.
 struct Order<'a> {
     recording: Recording,
     captures: Option<&'a Captures>,
     interrupt: &'a Interrupt,
-    /// Remarks that are made before the run; none are wanted of many runs.
+    /// Warnings before the run; `None` if there are many runs.
     remarks: Option<&'a Mutex<Vec<String>>>,
 }
 
@@ -333,14 +334,15 @@ fn make(job: &Job, order: &Order<'_>, report: &mut dyn FnMut(f64)) -> Result<Run
     Ok(run.depending(&depends))
 }
 
-/// Shows a remark as a warning of the package's own kind.
+/// Issues a warning in the package's own category.
 fn warn(py: Python<'_>, remark: &str) -> PyResult<()> {
     let kind = py.import("anabranch.errors")?.getattr("MemoryWarning")?;
     PyErr::warn(py, &kind, &CString::new(remark)?, 2)
 }
 
-/// Makes one run. `progress` is called many times a second with the share that is done, 0 to 1; what it raises, and
-/// signals, end the run. `untrusted` is as of `resolve`. Raises `ScenarioError`.
+/// Executes one run. `progress` is called many times per second with the share that is done, from 0
+/// to 1; its exceptions, and signals, end the run. `untrusted` is as in `resolve`. Raises
+/// `ScenarioError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, *, seed = None, digest = true, samples_ms = None, packets = false,
     fast_path = true, captures = None, untrusted = false, controls = Vec::new(), progress = None))]
@@ -409,9 +411,9 @@ pub fn run(
     Ok(run)
 }
 
-/// Makes many runs on `threads` threads (default: all cores); result `i` belongs to job `i`.
+/// Executes many runs on `threads` threads (default: all cores); result `i` belongs to job `i`.
 /// `progress` is called with the number of finished jobs. The first job with an error, by number,
-/// raises it; signals end all. `untrusted` is as of `resolve`.
+/// raises it; signals end all. `untrusted` is as in `resolve`.
 #[pyfunction]
 #[pyo3(signature = (jobs, *, threads = None, digest = true, samples_ms = None, untrusted = false, controls = Vec::new(), progress = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]

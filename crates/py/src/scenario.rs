@@ -21,8 +21,8 @@ use crate::{
     signals,
 };
 
-/// A scenario as Python hands it over: the text of a file, its name, what is set over it, a seed instead of the file's,
-/// and whether its author is trusted.
+/// A scenario as passed from Python: the text of a file, its name, overrides, a seed in place of
+/// the file's, and whether its author is untrusted.
 pub struct Job {
     pub text: Text,
     pub file: String,
@@ -33,7 +33,7 @@ pub struct Job {
     pub controls: PythonControls,
 }
 
-/// Refuses a file that is not inside `folder`: links are followed first.
+/// Rejects a file outside `folder`, after resolving symbolic links.
 fn check_inside(folder: &Path, path: &Path) -> Result<(), String> {
     let folder = if folder == Path::new("") {
         Path::new(".")
@@ -47,7 +47,7 @@ fn check_inside(folder: &Path, path: &Path) -> Result<(), String> {
     Err("it is outside the scenario's folder, which --untrusted refuses".to_owned())
 }
 
-/// Why `--untrusted` runs no eBPF control. Text after the `"; "` is help.
+/// The reason why `--untrusted` runs no eBPF control. The text after the `"; "` is help.
 const NO_PROGRAM: &str = "an eBPF control is compiled and runs as a part of this program, which --untrusted refuses; \
                           name a built-in control, or read the file and leave --untrusted out";
 
@@ -55,7 +55,7 @@ impl Job {
     pub fn parse(&self, depends: &Depends, interrupt: &Interrupt) -> Result<Scenario, Error> {
         self.parse_for(false, depends, interrupt)
     }
-    /// What opens the files that the scenario names.
+    /// Returns the reader of the files that the scenario names.
     pub fn files(&self, interrupt: &Interrupt) -> Files {
         let interrupt = interrupt.clone();
         let files = Files::default().stop(move || interrupt.is_raised() || signals::interrupted());
@@ -66,7 +66,8 @@ impl Job {
             files
         }
     }
-    /// For one of the two engines. The files that the scenario names are noted as they are read.
+    /// Parses for one of the two engines. The files that the scenario names are recorded as they
+    /// are read.
     pub fn parse_for(
         &self,
         live: bool,
@@ -102,11 +103,11 @@ impl Job {
         }
         Ok(scenario)
     }
-    /// Where the scenario's file stands: what it names is beside it.
+    /// The folder of the scenario's file, to which its paths are relative.
     pub fn folder(&self) -> &Path {
         Path::new(&self.file).parent().unwrap_or(Path::new(""))
     }
-    /// What the engine builds, and the files that it depends on.
+    /// Resolves the scenario for the engine, and records the files that it depends on.
     pub fn resolve(&self, depends: &Depends, interrupt: &Interrupt) -> Result<Resolved, Error> {
         let resolved = self.parse(depends, interrupt)?.resolve(self.seed)?;
         for program in programs(&resolved, self.folder()) {
@@ -116,7 +117,7 @@ impl Job {
     }
 }
 
-/// The files of eBPF controls that flows have.
+/// The eBPF control files of the flows.
 fn programs(resolved: &Resolved, folder: &Path) -> BTreeSet<PathBuf> {
     let controls = resolved
         .flows
@@ -128,9 +129,10 @@ fn programs(resolved: &Resolved, folder: &Path) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// Checks a scenario and says what it is, as JSON: title, seed, times, names, sweep, the files whose content it stands for, and the
-/// scenario with every default written out. `live`: for the live engine, which knows more keys. `untrusted`: without what an
-/// untrusted scenario may not do. Raises `ScenarioError`.
+/// Checks a scenario and describes it as JSON: title, seed, times, names, sweep, the files whose
+/// content it depends on, and the scenario with all defaults. `live`: for the live engine, which
+/// has more keys. `untrusted`: rejects everything that an untrusted scenario may not do. Raises
+/// `ScenarioError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, seed = None, live = false, *, untrusted = false,
     controls = Vec::new()))]
@@ -157,7 +159,7 @@ pub fn resolve(
         .map_err(|error| raise(py, &error))
 }
 
-/// What a scenario is, for Python.
+/// Description of a scenario, for Python.
 #[derive(Serialize)]
 struct Description<'a> {
     title: &'a str,

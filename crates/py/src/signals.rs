@@ -1,4 +1,4 @@
-//! Ctrl-C while the engine reads files for a scenario.
+//! Handling of Ctrl-C while the engine reads files for a scenario.
 
 use std::{
     cell::{Cell, RefCell},
@@ -7,7 +7,8 @@ use std::{
 
 use pyo3::prelude::*;
 
-/// How often Python is asked: below what a user notices, above what asking costs.
+/// Polling interval of Python's signals: below the threshold of perception, and long compared with
+/// the cost of a poll.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 thread_local! {
@@ -19,8 +20,8 @@ fn check(py: Python<'_>) -> PyResult<()> {
     py.check_signals()
 }
 
-/// Whether a handler of Python's signals has raised something; [`take`] gives it. Only Python's main thread runs
-/// handlers.
+/// Whether a handler of Python's signals has raised an exception, which [`take`] returns. Only
+/// Python's main thread runs handlers.
 pub fn interrupted() -> bool {
     let now = Instant::now();
     let due = ASKED.with(|asked| asked.get().is_none_or(|then| now - then >= INTERVAL));
@@ -33,7 +34,7 @@ pub fn interrupted() -> bool {
     RAISED.with(|raised| raised.borrow().is_some())
 }
 
-/// What a handler has raised in this thread, once.
+/// Returns the exception of a handler in this thread, and clears it.
 pub fn take() -> Option<PyErr> {
     RAISED.with(|raised| raised.borrow_mut().take())
 }

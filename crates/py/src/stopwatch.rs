@@ -1,10 +1,10 @@
-//! What a run costs: processor time, elapsed time, memory.
+//! Cost of a run: processor time, elapsed time, memory.
 
 use std::{fs, time::Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Started before a run, read after it.
+/// A stopwatch, started before a run and read after it.
 pub struct Stopwatch {
     started: Instant,
     cpu_s: f64,
@@ -32,7 +32,7 @@ fn thread_cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// The most memory that this process has held, where the system says so.
+/// Peak memory of this process, if the system reports it.
 pub fn peak_rss_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status

@@ -7,13 +7,13 @@ use pyo3::{
     types::{PyBytes, PyCapsule},
 };
 
-/// Columns in Arrow's memory layout. Polars, pyarrow, DuckDB and pandas take it without a copy:
+/// Columns in Arrow's memory layout. Polars, pyarrow, DuckDB and pandas import it without a copy:
 /// `polars.DataFrame(table)`.
 #[pyclass(frozen, module = "anabranch._engine")]
 pub struct ArrowTable(Table);
 
 impl ArrowTable {
-    /// From named columns of equal length.
+    /// Builds a table from named columns of equal length.
     pub fn new(columns: Vec<(&str, Column)>) -> PyResult<Self> {
         let table = Table::new(columns);
         table
@@ -21,15 +21,15 @@ impl ArrowTable {
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
-    /// Whether it has no rows.
+    /// Whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.0.rows() == 0
     }
 }
 
-/// A column as Python holds it: its name; `f8`, `u8`, `u4`, `i8` (numbers in the machine's order), `?` (an octet for each
-/// flag) or `text` (an index of four octets for each row); the octets; an octet for each row that says whether it has a
-/// value, if some have none; and the distinct strings.
+/// A column in Python: its name; `f8`, `u8`, `u4`, `i8` (numbers in native byte order), `?` (an
+/// octet per flag) or `text` (an index of four octets per row); the octets; an octet per row for
+/// the presence of a value, if some rows have none; and the distinct strings.
 type PlainColumn<'py> = (
     String,
     String,
@@ -63,7 +63,7 @@ impl ArrowTable {
         )
     }
 
-    /// The columns without Arrow, copied.
+    /// A copy of the columns, without Arrow.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Vec<PlainColumn<'py>>> {
         self.0
             .columns()
@@ -83,7 +83,7 @@ impl ArrowTable {
         PyCapsule::new_with_value(py, self.0.stream(), c"arrow_array_stream")
     }
 
-    /// Rows.
+    /// Number of rows.
     fn __len__(&self) -> usize {
         self.0.rows()
     }
@@ -142,7 +142,7 @@ fn numbers<'py, T, const N: usize>(
     })
 }
 
-/// A column of plain octets; `None` if they are not of this kind.
+/// Builds a column from plain octets; `None` if they do not match the kind.
 fn column(
     kind: &str,
     octets: &[u8],

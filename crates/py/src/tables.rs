@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::table::ArrowTable;
 
-/// The names that [`build`] knows.
+/// The tables of [`build`].
 pub const NAMES: [&str; 9] = [
     "flows",
     "links",
@@ -69,7 +69,7 @@ fn flags<T>(rows: &[T], of: impl Fn(&T) -> Option<bool>) -> Column {
     Column::flags(rows.iter().map(of))
 }
 
-/// Figures of the summary that are ratios, rates and times; the others are counts.
+/// Keys of the summary that are ratios, rates and times; the others are counts.
 const FLOW_FLOATS: [&str; 10] = [
     "goodput_mbit_s",
     "throughput_mbit_s",
@@ -142,7 +142,7 @@ fn links(links: &Map<String, Value>) -> Columns {
     columns
 }
 
-/// Bytes of a flow as full segments.
+/// Converts bytes of a flow to full segments.
 fn in_packets<B: Body>(run: &Finished<B>) -> impl Fn(FlowId, Bytes) -> f64 + use<B> {
     let mss: Vec<f64> = (0..run.network.flow_count())
         .map(|flow| {
@@ -194,7 +194,7 @@ fn samples<B: Body>(run: &Finished<B>) -> Columns {
     ]
 }
 
-/// The columns of [`samples`] that a trace knows, and a few more.
+/// The columns of [`samples`] that a trace contains, and a few more.
 fn ack_samples<B: Body>(run: &Finished<B>) -> Columns {
     let rows = &run.samples.acks;
     let srtt = |d: Duration| (!d.is_zero()).then(|| d.as_millis_f64());
@@ -293,10 +293,10 @@ pub const PACKET_COLUMNS: [&str; 16] = [
     "reordering_extent_packets",
 ];
 
-/// A packet and whether it was needed.
+/// A packet and whether its transmission was needed.
 type Judged<'a> = (&'a PacketRow, Option<bool>);
 
-/// How far the table `packets` has been read.
+/// Read position in the table `packets`.
 #[derive(Debug, Default)]
 pub struct Position {
     connection: usize,
@@ -305,7 +305,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// The next packets that count, at most so many; fewer only at the end.
+    /// The next packets that count, at most `most`; fewer only at the end.
     pub fn next<'a, B: Body>(&mut self, run: &'a Finished<B>, most: usize) -> Vec<Judged<'a>> {
         let mut found = Vec::new();
         let Some(log) = run.network.probe().log() else {
@@ -331,7 +331,7 @@ impl Position {
     }
 }
 
-/// These packets as a table with these of [`PACKET_COLUMNS`].
+/// The given packets as a table, with the given columns of [`PACKET_COLUMNS`].
 pub fn packets<B: Body>(
     run: &Finished<B>,
     rows: &[Judged<'_>],
@@ -392,7 +392,7 @@ fn place<'a, B: Body>(run: &'a Finished<B>, row: &PacketRow) -> Option<&'a str> 
     lost.map(|(at, _)| run.network.element_name(at))
 }
 
-/// Each retransmission, and what had become of its octets before.
+/// Each retransmission, and the outcome of the original transmission of its octets.
 fn retransmissions<B: Body>(run: &Finished<B>) -> Columns {
     let log = run.network.probe().log();
     let rows: Vec<Retransmitted<'_>> = log.into_iter().flat_map(PacketLog::retransmitted).collect();

@@ -1,5 +1,5 @@
-//! What there is: every registered component with its sources and parameters, for the command
-//! line, the documentation and editors.
+//! The catalog: every registered component with its sources and parameters, for the command line,
+//! the documentation and editors.
 
 use anabranch_congestion::{self as cc};
 use anabranch_core::registry::{Meta, Source};
@@ -17,49 +17,49 @@ use serde_json::{Map, Value};
 
 use crate::library;
 
-/// A component as it is listed and explained.
+/// A component of the catalog.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// The family: `cc`, `queue`, `reorder`, `impair`, `control`, `split`, `restore`, `remedy`, `fec`, `workload`,
-    /// `stack`, `path`.
+    /// The family: `cc`, `queue`, `reorder`, `impair`, `control`, `split`, `restore`, `remedy`,
+    /// `fec`, `workload`, `stack`, `path`.
     pub kind: &'static str,
     /// The name that scenario files use.
     pub name: String,
     /// The name that people use.
     pub title: String,
-    /// What it is and when one would want it.
+    /// Description and purpose.
     pub summary: String,
-    /// Where it is specified.
+    /// The documents that specify it.
     pub sources: Vec<SourceEntry>,
-    /// What can be set beside `kind`.
+    /// The keys that can be set next to `kind`.
     pub parameters: Vec<Parameter>,
-    /// More to know, by key: every switch of a stack profile.
+    /// Further facts by key: for a stack profile, every switch.
     pub details: Map<String, Value>,
 }
 
-/// A source as it is listed.
+/// A source of a component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SourceEntry {
     /// The document.
     pub id: String,
-    /// The places in it.
+    /// The sections or figures in it.
     pub items: Vec<String>,
 }
 
-/// A parameter as it is explained.
+/// A parameter of a component.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parameter {
     /// Its key.
     pub name: String,
-    /// What kind of value it takes.
+    /// The type of its value.
     #[serde(rename = "type")]
     pub value_type: String,
-    /// The units that it is written with, other spellings of one in parentheses; empty for bare
-    /// numbers, words and switches.
+    /// The units that a value may have, with other spellings of a unit in parentheses; empty for
+    /// bare numbers, words and switches.
     pub units: String,
-    /// Its value where the file says nothing; `null` if it must be given.
+    /// The value if the file gives none; `null` if it must be given.
     pub default: Value,
-    /// What it means.
+    /// The meaning.
     pub description: String,
     /// Smallest value, if bounded.
     pub minimum: Value,
@@ -67,7 +67,7 @@ pub struct Parameter {
     pub maximum: Value,
 }
 
-/// Every component of this version, by family, in registry order.
+/// Lists every component of this version, by family, in registry order.
 #[must_use]
 pub fn catalog() -> Vec<Entry> {
     let mut entries = Vec::new();
@@ -123,7 +123,7 @@ pub fn catalog() -> Vec<Entry> {
     entries
 }
 
-/// The content of a file of the library of ready paths, by the name that scenarios give it: `anabranch:NAME`.
+/// Returns a file of the library of ready paths by the name that scenarios use, `anabranch:NAME`.
 #[must_use]
 pub fn library_file(name: &str) -> Option<&'static str> {
     library::file(name)?.ok()
@@ -172,7 +172,7 @@ fn component<T: Serialize>(kind: &'static str, meta: &Meta, config: &T, schema: 
     }
 }
 
-/// The parameters that a schema describes.
+/// Lists the parameters that a schema describes.
 fn parameters(schema: &Schema, defaults: &Value) -> Vec<Parameter> {
     let schema = schema.as_value();
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
@@ -183,7 +183,7 @@ fn parameters(schema: &Schema, defaults: &Value) -> Vec<Parameter> {
         .map(|(name, property)| {
             let target = resolve(schema, property);
             let choices = alternatives(target).map(|choice| resolve(schema, choice));
-            // Of a word or a quantity, what the quantity says.
+            // For an alternative of a word and a quantity, the attributes of the quantity apply.
             let places: Vec<_> = [property, target].into_iter().chain(choices).collect();
             let find = |key: &str| {
                 places
@@ -192,7 +192,7 @@ fn parameters(schema: &Schema, defaults: &Value) -> Vec<Parameter> {
                     .cloned()
                     .unwrap_or_default()
             };
-            // A quantity's bounds are texts, which JSON Schema's own keys do not take.
+            // A quantity's bounds are strings, which the keys of JSON Schema do not accept.
             let bound = |number: &str, text: &str| match find(number) {
                 Value::Null => find(text),
                 bound => bound,
@@ -213,7 +213,7 @@ fn parameters(schema: &Schema, defaults: &Value) -> Vec<Parameter> {
         .collect()
 }
 
-/// What may stand beside the parameters of every queue.
+/// The key `reorder`, which every queue accepts next to its parameters.
 fn reorder() -> Parameter {
     let name = queue::reorder::META.name;
     Parameter {
@@ -229,7 +229,7 @@ fn reorder() -> Parameter {
     }
 }
 
-/// What a property's `$ref` points at, or the property itself.
+/// Returns the target of a property's `$ref`, or the property itself.
 fn resolve<'a>(schema: &'a Value, property: &'a Value) -> &'a Value {
     let reference = property
         .get("$ref")
@@ -246,7 +246,7 @@ fn resolve<'a>(schema: &'a Value, property: &'a Value) -> &'a Value {
         .unwrap_or(property)
 }
 
-/// The forms of which a value has one.
+/// The alternatives (`oneOf`, `anyOf`) of a schema.
 fn alternatives(schema: &Value) -> impl Iterator<Item = &Value> {
     let list = schema.get("oneOf").or_else(|| schema.get("anyOf"));
     list.and_then(Value::as_array).into_iter().flatten()
@@ -414,7 +414,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a quantity of this type can be written so.
+    /// Whether `text` is a valid value of this quantity.
     fn reads(value_type: &str, text: &str) -> bool {
         let quantity = value_type
             .split(" | ")
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_tell_their_units_and_bounds() {
+    fn quantities_list_valid_units_and_bounds() {
         let mut quantities = 0;
         for entry in catalog() {
             for p in &entry.parameters {
@@ -447,7 +447,7 @@ mod tests {
                     let text = bound.as_str().unwrap_or_default();
                     assert!(reads(&p.value_type, text), "{name}: {text}");
                 }
-                // Each unit is one, and what the default is written with is among them.
+                // Each unit must parse, and the unit of the default must be listed.
                 let units: Vec<_> = p
                     .units
                     .split([',', ' ', '(', ')'])
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_tells_all_that_it_takes() {
+    fn a_parameter_lists_every_form_of_its_value() {
         let entries = catalog();
         let told = |name: &str, parameter: &str| {
             let entry = entries.iter().find(|entry| entry.name == name);
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_bounds_nothing_is_read() {
+    fn values_out_of_bounds_are_refused() {
         for (value_type, text) in [
             ("duration", "-1 ps"),
             ("duration", "9223373 s"),
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_named_once_sourced_and_described() {
+    fn every_entry_is_unique_sourced_and_described() {
         let entries = catalog();
         for entry in &entries {
             assert!(!entry.sources.is_empty(), "{} cites nothing", entry.name);

@@ -10,10 +10,11 @@ use anabranch_document::{
 
 use crate::Extensions;
 
-/// The `[class.NAME]` of a configuration, in the order of the file, as the daemon reads them; `path` is one of its `[path.NAME]`.
+/// Reads the `[class.NAME]` tables of a configuration in the order of the file, as the daemon does.
+/// The `path` of a class must name one of the configuration's `[path.NAME]`.
 ///
 /// # Errors
-/// If the text is not TOML, or a class is wrong.
+/// If the text is not TOML, or a class is invalid.
 pub fn gateway_classes(text: &str, file: &str) -> Result<Named<Class>, Error> {
     let sources = Sources::new(file, text);
     let root =

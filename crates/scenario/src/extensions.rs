@@ -14,8 +14,9 @@ use super::{
 
 type Factory<T> = Arc<dyn Fn(&Value) -> Result<T, String> + Send + Sync>;
 
-/// Congestion controls, queues, impairments, controllers, splitters, restorers and hosts from outside the workspace. A name given
-/// here is accepted in scenario files wherever that kind of component stands.
+/// Congestion controls, queues, impairments, controllers, splitters, restorers and hosts from
+/// outside the workspace. Scenario files accept an added name wherever they accept a component of
+/// that kind.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -31,11 +32,11 @@ type Factory<T> = Arc<dyn Fn(&Value) -> Result<T, String> + Send + Sync>;
 /// ```
 #[derive(Clone, Default)]
 pub struct Extensions {
-    /// By seam, then by name; each a [`Factory`] of the seam's type.
+    /// By seam, then by name; each is a [`Factory`] of the seam's type.
     factories: BTreeMap<&'static str, BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
     /// Reads the files that scenarios name.
     files: Option<Files>,
-    /// Whether to give up reading.
+    /// Whether to stop reading.
     stop: Option<Stop>,
     live: bool,
     untrusted: bool,
@@ -57,9 +58,9 @@ impl fmt::Debug for Extensions {
 }
 
 impl Extensions {
-    /// Adds a component of any seam. `factory` gets what stands beside `kind` in the file, an
-    /// object; what it finds wrong is reported with the place of the component. Text after the
-    /// first `"; "` of the message is shown as help.
+    /// Adds a component of any seam. `factory` receives the keys next to `kind` as an object. Its
+    /// error is reported at the place of the component, and the text after the first `"; "` of the
+    /// message is shown as help.
     #[must_use]
     pub fn with<T: Seam>(
         mut self,
@@ -142,9 +143,10 @@ impl Extensions {
         })
     }
 
-    /// Lets scenarios name files. Resolving asks `read` for the content of each, with its path beside the
-    /// scenario's own file and the most bytes that its use permits, and shows the reason if there is none: the
-    /// engine itself does no I/O. Without this, scenarios that name files are refused.
+    /// Lets scenarios name files. Resolving calls `read` for each file with its path, which is
+    /// joined to the folder of the scenario's file, and the maximum number of bytes for its use. An
+    /// error of `read` is shown as the reason. The engine itself does no I/O. Without `read`,
+    /// scenarios that name files are refused.
     #[must_use]
     pub fn files(
         mut self,
@@ -154,7 +156,7 @@ impl Extensions {
         self
     }
 
-    /// Asks `stop` every few milliseconds, while a large file is decoded, whether to give up.
+    /// Cancels the decoding of a large file: `stop` is polled every few milliseconds.
     #[must_use]
     pub fn stop(mut self, stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.stop = Some(Arc::new(stop));
@@ -164,8 +166,8 @@ impl Extensions {
         self.stop.as_ref().is_some_and(|stop| stop())
     }
 
-    /// Lets scenarios say what only the live engine understands: `attach`, `exec`, IPv6. The simulator
-    /// runs none that does.
+    /// Accepts keys that only the live engine implements: `attach`, `exec`, IPv6. The simulator
+    /// runs no such scenario.
     #[must_use]
     pub fn live(mut self, on: bool) -> Self {
         self.live = on;
@@ -175,8 +177,8 @@ impl Extensions {
         self.live
     }
 
-    /// Refuses what only a trusted author's scenario may ask for: programs to run (`exec`) and interfaces of this
-    /// machine (`attach`). Files are up to [`Self::files`].
+    /// Refuses keys that require a trusted author: programs to run (`exec`) and interfaces of this
+    /// machine (`attach`). Access to files is decided by [`Self::files`].
     #[must_use]
     pub fn untrusted(mut self, on: bool) -> Self {
         self.untrusted = on;
@@ -186,7 +188,7 @@ impl Extensions {
         self.untrusted
     }
 
-    /// The content of a file of at most `most` bytes.
+    /// Returns the content of a file of at most `most` bytes.
     pub(super) fn read(&self, path: &Path, most: u64) -> Result<Vec<u8>, String> {
         match &self.files {
             Some(read) => read(path, most),

@@ -1,5 +1,5 @@
-//! The tables of a scenario file. These types are the only source of the format: they parse it,
-//! and the JSON Schema and the reference come from them and their comments.
+//! The tables of a scenario file. These types are the only source of the format: they parse it, and
+//! the JSON Schema and the reference are generated from them and their comments.
 
 mod open;
 mod queue;
@@ -35,24 +35,24 @@ use super::{
 
 pub use anabranch_path::group::{Spread, energy::PowerModel};
 
-/// A scenario: a network, the flows on it, and how long to watch them.
+/// A scenario: a network, its flows, and the duration of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "scenario", title = "Anabranch scenario")]
 pub struct File {
-    /// One line for people.
+    /// A title in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// How long the run lasts.
     pub duration: Duration,
-    /// Picks the random streams.
+    /// Selects the random streams.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Metrics count from here on.
+    /// Metrics are counted from this time on.
     #[serde(default)]
     pub warmup: Duration,
-    /// The Linux kernel that `--engine kernel` runs, by the beginning of its release, `"6.12"`; the newest that is built
-    /// when left out. Other engines do not read it.
+    /// The Linux kernel that `--engine kernel` runs, by the beginning of its release, `"6.12"`; the
+    /// newest one that is built if omitted. Other engines ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// Changes in mid-run.
@@ -67,7 +67,7 @@ pub struct File {
     /// Path splitters with their resequencers, by name.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub gateway: Named<Gateway>,
-    /// What end hosts add, by the node's name.
+    /// Settings of end hosts, by the node's name.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub host: Named<Host>,
     /// Flows, by name.
@@ -86,13 +86,13 @@ fn one() -> u64 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct At {
-    /// When.
+    /// The time of the change.
     pub time: Duration,
-    /// How long until it is made again, until the run ends; without one it is made once.
+    /// The interval at which it is repeated until the run ends; without one it is made once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Duration>,
-    /// What: `{ "link.isp1.up" = false }`. `up`, `rate`, `delay`, parameters of the queue and of impairments
-    /// (`link.isp1.impair.0.rate`).
+    /// The new values: `{ "link.isp1.up" = false }`. `up`, `rate`, `delay`, parameters of the queue
+    /// and of impairments (`link.isp1.impair.0.rate`) can change.
     pub set: Named<Anything>,
 }
 
@@ -102,51 +102,54 @@ pub struct At {
 pub struct Link {
     /// The two ends; `forward` is from the first to the second.
     pub between: [String; 2],
-    /// A ready path (`anabranch list paths`): its values hold where this table gives none. A value here holds for both directions,
-    /// whatever the path gives for one; a table without `kind` is put over the path's.
+    /// A ready path (`anabranch list paths`), whose values apply if this table gives none. A value
+    /// in this table applies to both directions, even if the path gives different values for each;
+    /// a table without `kind` is merged over the path's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// How fast it sends.
+    /// The rate at which it sends.
     #[serde(default)]
     pub rate: LinkRate,
-    /// How long a packet travels once it is sent, always or by a trace; without one as the delays beside the rates of
-    /// `service` say, or 0 s.
+    /// The propagation delay, constant or from a trace. If omitted, the delays in the trace of
+    /// `service` apply, or 0 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delay>,
-    /// Whether a packet that leaves after the delay has fallen may overtake those under way, whose delay is the one at which they
-    /// left. Otherwise it waits for them: the link keeps order.
+    /// Whether a packet that departs after the delay has fallen may overtake earlier packets, which
+    /// keep the delay of their departure. Otherwise the link keeps order: the packet arrives after
+    /// them.
     #[serde(default, skip_serializing_if = "is_false")]
     pub overtake: bool,
-    /// What waits for the link; without one an unlimited drop-tail queue.
+    /// The queue; if omitted, an unlimited drop-tail queue.
     #[serde(default)]
     pub queue: Queue,
-    /// The most that it holds in all: packets that wait, are being sent and propagate, in packets, bytes or bandwidth-delay
-    /// products. A packet that finds it full is dropped. The `limit` of netem is such a bound, by default 1000 packets whatever the
-    /// delay.
+    /// The limit on all packets that the link holds: queued, in transmission and propagating, in
+    /// packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped.
+    /// The `limit` of netem is such a bound, by default 1000 packets regardless of the delay.
     #[serde(default, skip_serializing_if = "is_unlimited")]
     pub held_limit: Limit,
-    /// What befalls packets in flight, in this order.
+    /// The impairments of packets in flight, in this order.
     #[serde(default)]
     pub impair: Vec<Kind<impair::Config>>,
-    /// How the capacity behaves.
+    /// The capacity over time.
     #[serde(default)]
     pub service: Kind<Service>,
     /// Whether it works.
     #[serde(default = "yes")]
     pub up: bool,
-    /// The largest IP packet that it carries, 68 to 65535 bytes; without one packets of any size. What is larger is dropped:
-    /// nothing is fragmented.
+    /// The largest IP packet that it carries, 68 to 65535 bytes; if omitted, packets of any size.
+    /// Larger packets are dropped, never fragmented.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "68 bytes", "x-maximum" = "65535 bytes"))]
     pub mtu: Option<Bytes>,
-    /// Whether the router before it answers what it drops for its size, with the MTU (ICMP, RFC 1191, RFC 8201), so that
-    /// senders adapt; it does by default. `false` makes it a black hole.
+    /// Whether the router before the link answers a packet that it drops for its size with the MTU
+    /// (ICMP, RFC 1191, RFC 8201), so that senders adapt; this is the default. `false` makes the
+    /// link a black hole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_reports: Option<bool>,
-    /// What differs from the first end to the second.
+    /// Values for the direction from the first end to the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward: Option<OneWay>,
-    /// What differs from the second end to the first.
+    /// Values for the direction from the second end to the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<OneWay>,
 }
@@ -167,43 +170,44 @@ fn is_unlimited(limit: &Limit) -> bool {
     *limit == Limit::Unlimited
 }
 
-/// What one direction of a link does otherwise; each value replaces the link's as a whole.
+/// Values for one direction of a link; each replaces the link's value as a whole.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OneWay {
-    /// How fast it sends.
+    /// The rate at which it sends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<LinkRate>,
-    /// How long a packet travels once it is sent, always or by a trace.
+    /// The propagation delay, constant or from a trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delay>,
-    /// Whether a packet that leaves after the delay has fallen may overtake those under way.
+    /// Whether a packet that departs after the delay has fallen may overtake earlier packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overtake: Option<bool>,
-    /// What waits for the link.
+    /// The queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// The most that it holds in all: packets that wait, are being sent and propagate, in packets, bytes or bandwidth-delay
-    /// products. A packet that finds it full is dropped. The `limit` of netem is such a bound, by default 1000 packets whatever the
-    /// delay.
+    /// The limit on all packets that the link holds: queued, in transmission and propagating, in
+    /// packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped.
+    /// The `limit` of netem is such a bound, by default 1000 packets regardless of the delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_limit: Option<Limit>,
-    /// What befalls packets in flight, in this order.
+    /// The impairments of packets in flight, in this order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub impair: Option<Vec<Kind<impair::Config>>>,
-    /// How the capacity behaves.
+    /// The capacity over time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<Kind<Service>>,
     /// Whether it works.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up: Option<bool>,
-    /// The largest IP packet that it carries, 68 to 65535 bytes; without one packets of any size. What is larger is dropped:
-    /// nothing is fragmented.
+    /// The largest IP packet that it carries, 68 to 65535 bytes; if omitted, packets of any size.
+    /// Larger packets are dropped, never fragmented.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "68 bytes", "x-maximum" = "65535 bytes"))]
     pub mtu: Option<Bytes>,
-    /// Whether the router before it answers what it drops for its size, with the MTU (ICMP, RFC 1191, RFC 8201), so that
-    /// senders adapt; it does by default. `false` makes it a black hole.
+    /// Whether the router before the link answers a packet that it drops for its size with the MTU
+    /// (ICMP, RFC 1191, RFC 8201), so that senders adapt; this is the default. `false` makes the
+    /// link a black hole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu_reports: Option<bool>,
 }
@@ -220,59 +224,60 @@ impl<T: Default> Default for Kind<T> {
 pub struct Group {
     /// The two ends.
     pub between: [String; 2],
-    /// How many links it has, 1 to 64.
+    /// The number of its links, 1 to 64.
     pub members: u32,
-    /// How fast one member sends; not unlimited.
+    /// The rate at which one member sends; not unlimited.
     #[serde(default)]
     pub rate: LinkRate,
-    /// How long a packet travels once it is sent.
+    /// The propagation delay.
     #[serde(default)]
     pub delay: Duration,
-    /// What waits for the members, shared by all.
+    /// The queue, shared by all members.
     #[serde(default)]
     pub queue: Queue,
-    /// The most that it holds in all: packets that wait, are being sent and propagate, in packets, bytes or bandwidth-delay
-    /// products. A packet that finds it full is dropped. The `limit` of netem is such a bound, by default 1000 packets whatever the
-    /// delay.
+    /// The limit on all packets that the group holds: queued, in transmission and propagating, in
+    /// packets, bytes or bandwidth-delay products. A packet that arrives at the limit is dropped.
+    /// The `limit` of netem is such a bound, by default 1000 packets regardless of the delay.
     #[serde(default, skip_serializing_if = "is_unlimited")]
     pub held_limit: Limit,
-    /// What befalls packets in flight, in this order.
+    /// The impairments of packets in flight, in this order.
     #[serde(default)]
     pub impair: Vec<Kind<impair::Config>>,
-    /// How the capacity behaves.
+    /// The capacity over time.
     #[serde(default)]
     pub service: Kind<Service>,
     /// Whether it works.
     #[serde(default = "yes")]
     pub up: bool,
-    /// The largest IP packet that it carries, 68 to 65535 bytes; without one packets of any size. What is larger is dropped:
-    /// nothing is fragmented.
+    /// The largest IP packet that it carries, 68 to 65535 bytes; if omitted, packets of any size.
+    /// Larger packets are dropped, never fragmented.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "68 bytes", "x-maximum" = "65535 bytes"))]
     pub mtu: Option<Bytes>,
-    /// Whether the router before it answers what it drops for its size, with the MTU (ICMP, RFC 1191, RFC 8201), so that
-    /// senders adapt; it does by default. `false` makes it a black hole.
+    /// Whether the router before the link answers a packet that it drops for its size with the MTU
+    /// (ICMP, RFC 1191, RFC 8201), so that senders adapt; this is the default. `false` makes the
+    /// link a black hole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_reports: Option<bool>,
-    /// What differs from the first end to the second.
+    /// Values for the direction from the first end to the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward: Option<OneWay>,
-    /// What differs from the second end to the first.
+    /// Values for the direction from the second end to the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<OneWay>,
-    /// Who gets the next packet.
+    /// The choice of the member for the next packet.
     #[serde(default)]
     pub spread: Spread,
-    /// What decides how many members are on.
+    /// The controller that decides how many members are on.
     #[serde(default)]
     pub control: Kind<control::Config>,
-    /// How long a member that was switched off takes to wake up; at most the controller's interval.
+    /// The time to wake up a member that was switched off; at most the controller's interval.
     #[serde(default)]
     pub wake_time: Duration,
-    /// How often both ends say how they are, where members are switched (IEEE 802.1AX-2014 §6.4.13).
+    /// How often both ends send LACPDUs if members are switched (IEEE 802.1AX-2014 §6.4.13).
     #[serde(default)]
     pub lacp_rate: lacp::LacpRate,
-    /// What one port draws; both ends of each member have one.
+    /// The power of one port; each member has a port at both ends.
     #[serde(default)]
     pub power: PowerModel,
 }
@@ -283,36 +288,42 @@ pub struct Group {
 pub struct Gateway {
     /// The two ends.
     pub between: [String; 2],
-    /// The links to split over, by name: two or more between the two ends, or one or more of a tunnel. They carry nothing else.
+    /// The links to split over, by name: two or more between the two ends, or one or more of a
+    /// tunnel. They carry no other traffic.
     pub routes: Vec<String>,
-    /// What stands at the two ends: a splitter and a restorer of the study, or the tunnel that `anabranch-gateway` runs.
+    /// The devices at the two ends: a splitter and a restorer of the study, or the tunnel of
+    /// `anabranch-gateway`.
     #[serde(default, skip_serializing_if = "GatewayKind::is_split")]
     pub kind: GatewayKind,
-    /// Which route the next packet takes, in each direction by itself. `kind = "split"` needs it.
+    /// The choice of the route for the next packet, made separately in each direction. `kind =
+    /// "split"` requires it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Kind<split::Config>>,
-    /// How order is restored where the routes end. `kind = "split"` needs it.
+    /// How order is restored at the end of the routes. `kind = "split"` requires it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<Kind<restore::Config>>,
-    /// Bytes that the tunnel adds to each packet on the routes, up to 1500; by default 0, or, where `split` or `restore`
-    /// needs the tunnel's header, its 24 bytes and the 28 of IPv4 and UDP around it. Only for `kind = "split"`.
+    /// Bytes that the tunnel adds to each packet on the routes, up to 1500. The default is 0, or,
+    /// if `split` or `restore` requires the tunnel's header, its 24 bytes and the 28 of the outer
+    /// IPv4 and UDP headers. Only for `kind = "split"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Bytes>,
-    /// When each route is used: `{ lte = "backup" }`; the others are `"active"`. Only for `kind = "tunnel"`.
+    /// When each route is used: `{ lte = "backup" }`; the others are `"active"`. Only for `kind =
+    /// "tunnel"`.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub policies: Named<Policy>,
-    /// Packets that both ends treat otherwise, by name, as `[class.NAME]` of `anabranch-gateway` does: `[gateway.G.class.calls]` with
-    /// `match = { dscp = "ef" }` and `mode = "interactive"`. The first class that fits a packet holds; `path` is a route. Only for
+    /// Classes of packets with a different treatment at both ends, by name, like `[class.NAME]` of
+    /// `anabranch-gateway`: `[gateway.G.class.calls]` with `match = { dscp = "ef" }` and `mode =
+    /// "interactive"`. The first class that fits a packet applies; `path` is a route. Only for
     /// `kind = "tunnel"`.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub class: Named<Class>,
-    /// What the clocks of the two ends show at the start of the run, each up to 1000000 s; by default 0 s. Only for
-    /// `kind = "tunnel"`.
+    /// The readings of the clocks of the two ends at the start of the run, each up to 1000000 s; by
+    /// default 0 s. Only for `kind = "tunnel"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_offset: Option<[Duration; 2]>,
 }
 
-/// What stands at the two ends of a gateway.
+/// The devices at the two ends of a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GatewayKind {
@@ -340,57 +351,63 @@ pub enum Policy {
     /// Always.
     #[default]
     Active,
-    /// Where no active route delivers.
+    /// If no active route delivers.
     Backup,
     /// As a backup, and probed as little as possible.
     Metered,
 }
 
-/// What an end host adds.
+/// Settings of an end host.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Host {
-    /// The longest time that the host takes over a packet before it sends it: uniform between 0 s and this,
-    /// for each packet by itself, but none overtakes another (Floyd and Jacobson, "On Traffic Phase Effects
-    /// in Packet-Switched Gateways", 1992). 0 s: none.
+    /// The longest processing time of a packet before the host sends it. The time is uniform
+    /// between 0 s and this value and drawn per packet, but no packet overtakes another (Floyd and
+    /// Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992). 0 s: none.
     pub processing_jitter: Duration,
-    /// How long after data has come over TCP the applications here read it, each of these as often as any other; one read
-    /// takes all that is there by then. Without any they read at once. Live, applications take what time they take.
+    /// Delays from the arrival of TCP data to the application's read on this host, each drawn with
+    /// equal probability. One read takes all data that has arrived by then. Without any,
+    /// applications read at once. In the live engine, applications take the time they take.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read_delays: Vec<Duration>,
-    /// The same for the first read, and where nothing has been read for 10 ms: an application that waits that long sleeps more deeply.
-    /// Without any it is `read_delays` all the time.
+    /// Read delays for the first read, and after 10 ms without a read: an idle application sleeps
+    /// more deeply. Without any, `read_delays` apply throughout.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub idle_read_delays: Vec<Duration>,
-    /// How long after its connection over TCP stands an application that sends from here writes for the first time, each of these as
-    /// often as any other. Without any it writes at once. Live, applications take what time they take.
+    /// Delays from the establishment of a TCP connection to the first write of an application that
+    /// sends from this host, each drawn with equal probability. Without any, it writes at once. In
+    /// the live engine, applications take the time they take.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub first_write_delays: Vec<Duration>,
-    /// Live engine only: `"namespace"`, which is the default, or `"interface:NAME"`: the host stands for an interface
-    /// of this machine, and every frame that arrives there is carried along the one flow that begins or ends here.
+    /// Live engine only: `"namespace"`, the default, or `"interface:NAME"`: the host represents an
+    /// interface of this machine, and every frame that arrives there is carried along the one flow
+    /// that begins or ends at this host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attach: Option<String>,
-    /// Live engine only: what to run there, a program and its arguments, `["iperf3", "-c", "{B}"]`; `{B}` is the address of
-    /// the host B, which is also found by its name. Flows of this host without a `workload` carry its packets.
+    /// Live engine only: the program to run on the host with its arguments, `["iperf3", "-c",
+    /// "{B}"]`. `{B}` is the address of the host B, whose name also resolves to it. Flows of this
+    /// host without a `workload` carry the program's packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exec: Option<Anything>,
-    /// Whose TCP is at work here in the live engine. `"kernel"`, which is the default: this machine's. `"own"`: ours, with
-    /// the flow's `stack`, whose segments the kernel at the other end gets as real packets. The simulator has ours at every
-    /// host, whatever stands here.
+    /// The TCP of this host in the live engine. `"kernel"`, the default: the TCP of this machine's
+    /// kernel. `"own"`: ours, with the flow's `stack`; the kernel at the other end receives its
+    /// segments as real packets. The simulator uses ours at every host and ignores this key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp: Option<HostTcp>,
-    /// Links, groups or gateways of this host, by name, each of which has in the live engine a network device of that name with
-    /// addresses of its own; the first is where packets leave for which nothing says otherwise. Without it the host has one device,
-    /// `path`. A flow has the addresses of the devices over which its ways begin. In the simulator devices have no addresses.
+    /// Links, groups or gateways of this host, by name. In the live engine each has a network
+    /// device of that name with its addresses; packets leave by the first unless a route says
+    /// otherwise. If omitted, the host has one device, `path`. A flow has the addresses of the
+    /// devices at the beginning of its routes. In the simulator devices have no addresses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
-    /// Addresses that this host has in the live engine besides those of its devices: `["192.0.2.1"]`. In the simulator its packets
-    /// have the first of IPv4, which classes of the gateway's tunnel see.
+    /// Additional addresses of this host in the live engine, next to the addresses of its devices:
+    /// `["192.0.2.1"]`. In the simulator its packets have the first IPv4 address, which classes of
+    /// the gateway's tunnel see.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<Address>,
 }
 
-/// Whose TCP a host of the live engine has.
+/// The TCP implementation of a host of the live engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostTcp {
@@ -414,51 +431,54 @@ pub struct Flow {
     /// The version of IP.
     #[serde(default)]
     pub family: Family,
-    /// The differentiated services code point of its packets in both directions, a number or a name such as `"ef"`. Queues that
-    /// tell classes apart see it (`cake`), and so does the gateway's tunnel.
+    /// The differentiated services code point of its packets in both directions, a number or a name
+    /// such as `"ef"`. Queues with traffic classes (`cake`) and the gateway's tunnel use it.
     #[serde(default, skip_serializing_if = "Dscp::is_default")]
     pub dscp: Dscp,
-    /// Simulator only: the port at `to`, which captures and classes of the gateway's tunnel see; by default 5001. Each connection has
-    /// another port at `from`.
+    /// Simulator only: the port at `to`, visible in captures and to classes of the gateway's
+    /// tunnel; by default 5001. Each connection has a different port at `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<Port>,
-    /// When it starts.
+    /// The start time.
     #[serde(default)]
     pub start: Duration,
-    /// Each copy starts later by a uniform draw from this span.
+    /// Each copy starts later by a uniform random part of this span.
     #[serde(default)]
     pub start_spread: Duration,
-    /// When it stops; without one at the end of the run.
+    /// The stop time; by default the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
-    /// How many copies there are.
+    /// The number of copies.
     #[serde(default = "one_copy", deserialize_with = "copies")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub count: u32,
     /// The stack profile of both ends.
     #[serde(default = "newest_linux")]
     pub stack: String,
-    /// The congestion control, built in or an eBPF program (`{ kind = "bpf", file = "my.bpf.c" }`); without one
-    /// the stack's.
+    /// The congestion control, built in or an eBPF program (`{ kind = "bpf", file = "my.bpf.c" }`);
+    /// if omitted, the stack's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cc: Option<Kind<cc::Config>>,
-    /// Switches over the stack's.
+    /// Switches that override the stack's.
     #[serde(default)]
     pub transport: tcp::Overrides,
     /// Redundancy inside the flow.
     #[serde(default)]
     pub fec: Kind<fec::Config>,
-    /// What the application sends.
+    /// The traffic of the application.
     #[serde(default)]
     pub workload: Kind<workload::Config>,
-    /// The links and gateways to take, by name, from `from` to `to`; without them the way with the fewest hops.
+    /// The links and gateways to take, by name, from `from` to `to`; if omitted, the route with the
+    /// fewest hops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Vec<String>>,
-    /// The links and gateways to take back, by name, from `to` to `from`; without them `route` backwards.
+    /// The links and gateways to take back, by name, from `to` to `from`; if omitted, `route`
+    /// backwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_route: Option<Vec<String>>,
-    /// Live engine only: which packets of programs it carries, `{ port = 443 }` or `{ prefix = "192.0.2.0/24" }`, in both directions. The first
-    /// flow between two addresses whose `match` fits takes a packet; what fits none is for the flows without it.
+    /// Live engine only: the packets of programs that the flow carries, `{ port = 443 }` or `{
+    /// prefix = "192.0.2.0/24" }`, in both directions. The first flow between two addresses whose
+    /// `match` fits carries a packet; flows without `match` carry the remaining packets.
     #[serde(default, rename = "match", skip_serializing_if = "Option::is_none")]
     pub select: Option<Match>,
 }
@@ -467,7 +487,7 @@ fn one_copy() -> u32 {
     1
 }
 
-/// What is in 32 bits; how many flows there may be is for resolving to say, which knows them all.
+/// Accepts any number of 32 bits. Resolving checks the limit, which applies to all flows together.
 fn copies<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     struct Copies;
     impl Visitor<'_> for Copies {

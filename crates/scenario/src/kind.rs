@@ -1,4 +1,4 @@
-//! Values that a name picks: built-in ones and those of other crates.
+//! Values chosen by name: built-in components and components of other crates.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -18,23 +18,23 @@ pub trait Seam:
     const NAME: &'static str;
     /// `"kind:NAME"`, by which the reader recognizes the family.
     const MARK: &'static str;
-    /// Built-in names that mean the same as another: (alias, name).
+    /// Aliases of built-in names: (alias, name).
     const ALIASES: &'static [(&'static str, &'static str)] = &[];
 
     /// The name and the parameters of a component from outside the workspace.
     fn custom(&self) -> Option<(&str, &serde_json::Value)>;
 }
 
-/// One component as the file names it.
+/// A component as named in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind<T> {
-    /// Known here.
+    /// Built in.
     BuiltIn(T),
-    /// To be made by the factory that [`Extensions`](super::Extensions) has under this name.
+    /// Made by the factory with this name in [`Extensions`](super::Extensions).
     Extension {
         /// Its name.
         name: String,
-        /// What stands beside `kind`.
+        /// The keys next to `kind`.
         params: serde_json::Value,
     },
 }

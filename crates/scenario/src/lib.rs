@@ -1,13 +1,13 @@
-//! The scenario language: one TOML file says what network there is, which flows cross it and how
-//! long to watch.
+//! The scenario language. One TOML file describes the network, its flows and the duration of the
+//! run.
 //!
 //! A file goes through three steps. [`Scenario::parse`] reads TOML into a tree in which every key
-//! and value knows where it was written; [`Scenario::set`] edits that tree; [`Scenario::resolve`]
-//! reads it as the types of [`format`], which are the only source of the format, and works out
-//! what the engine needs: routes, copies of flows, limits in bytes, changes in mid-run. Every
-//! error names its place and the nearest valid name.
+//! and value has its position in the text. [`Scenario::set`] edits that tree. [`Scenario::resolve`]
+//! reads it as the types of [`format`], which are the only source of the format, and derives the
+//! input of the engine: routes, copies of flows, limits in bytes, changes in mid-run. Every error
+//! gives its position and the nearest valid name.
 //!
-//! [`catalog`] lists every registered component, [`workload`] what applications send.
+//! [`catalog`] lists every registered component; [`workload`] holds the traffic of applications.
 #![forbid(unsafe_code)]
 
 pub mod catalog;
@@ -47,13 +47,13 @@ use schemars::SchemaGenerator;
 use serde_json::Value;
 use tree::Node;
 
-/// The JSON Schema of scenario files (draft 2020-12), for editors and for the reference.
+/// Returns the JSON Schema of scenario files (draft 2020-12), for editors and for the reference.
 #[must_use]
 pub fn schema() -> Value {
     let mut schema: Value = SchemaGenerator::default()
         .into_root_schema_for::<File>()
         .into();
-    // Definitions that were only needed on the way are left out.
+    // Removes definitions that no other part refers to.
     loop {
         let text = schema.to_string();
         let Some(definitions) = schema.get_mut("$defs").and_then(Value::as_object_mut) else {
@@ -68,14 +68,14 @@ pub fn schema() -> Value {
     schema
 }
 
-/// The largest scenario file, in bytes: 4 MiB. Thousands of flows fit in a few lines (`count`);
-/// what is larger is no scenario.
+/// The largest scenario file, in bytes: 4 MiB. Thousands of flows fit in a few lines (`count`), so
+/// a larger file is not a scenario.
 pub const MAX_BYTES: usize = 4 << 20;
 
 /// The longest text of one `--set`, in bytes.
 const MAX_SET_BYTES: usize = 1 << 20;
 
-/// A scenario file and what was set over it.
+/// A scenario file and the values set over it.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     root: Node,
@@ -84,8 +84,9 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads the text of the file called `file`. Only the TOML is looked at; [`Self::resolve`]
-    /// checks the rest, so that [`Self::set`] may complete a file. Of a text that is not TOML up to 20 errors are reported.
+    /// Parses the text of the file called `file` as TOML. [`Self::resolve`] checks the rest, so
+    /// that [`Self::set`] can complete a file. If the text is not TOML, up to 20 errors are
+    /// reported.
     ///
     /// # Errors
     /// If the text is larger than [`MAX_BYTES`] or not TOML.
@@ -101,7 +102,7 @@ impl Scenario {
         })
     }
 
-    /// The same from the bytes of a file.
+    /// Parses the bytes of a file like [`Self::parse`].
     ///
     /// # Errors
     /// As [`Self::parse`], and if the bytes are not UTF-8.
@@ -122,12 +123,12 @@ impl Scenario {
         }
     }
 
-    /// Sets a value: `PATH=VALUE`, the path a TOML dotted key with list elements by number from
-    /// 0, the value TOML or else a string. Missing tables are created; a path into a value that a
-    /// direction inherits from its link copies the value first.
+    /// Sets a value: `PATH=VALUE`. The path is a TOML dotted key, with list elements by number from
+    /// 0; the value is TOML or else a string. Missing tables are created. A path into a value that
+    /// a direction inherits from its link copies the value first.
     ///
     /// # Errors
-    /// If the text is no such thing, or the path leads through a value that is no table.
+    /// If the text has another form, or the path leads through a value that is not a table.
     pub fn set(&mut self, text: &str) -> Result<(), Error> {
         let source = self
             .sources
@@ -154,12 +155,11 @@ impl Scenario {
             .map_err(|problem| fault(&self.sources, problem))
     }
 
-    /// What the engine builds; `seed` overrides the file's.
+    /// Resolves the scenario for the engine; `seed` overrides the file's.
     ///
     /// # Errors
-    /// If a key, a name or a value is wrong, if the parts do not fit together, or if something is
-    /// part of the format but not available in this version. All errors are reported that do not follow from others, up
-    /// to 20.
+    /// If a key, a name or a value is wrong, if the parts contradict each other, or if this version
+    /// does not implement a part of the format. All independent errors are reported, up to 20.
     pub fn resolve(&self, seed: Option<u64>) -> Result<Resolved, Error> {
         let (sources, extensions) = (&self.sources, &self.extensions);
         let expanded = library::expanded(&self.root);
@@ -168,7 +168,7 @@ impl Scenario {
             .map_err(|first| resolve::every_error(root, sources, extensions, seed, first))
     }
 
-    /// What is wrong with the value at the end of these keys, for an engine that cannot run what it says.
+    /// An error at the value with this path, for an engine that cannot run it.
     #[must_use]
     pub fn refusal(&self, path: &[&str], message: &str, help: &str) -> Error {
         let place = self.root.locate(path);
@@ -178,7 +178,7 @@ impl Scenario {
     /// The grid of the file's `[sweep]`.
     ///
     /// # Errors
-    /// If a path leads nowhere, or a value does not fit where its path leads.
+    /// If a path leads nowhere, or a value is invalid for its path.
     pub fn sweep(&self) -> Result<Sweep, Error> {
         sweep::sweep(&self.root, &self.sources, &self.extensions)
     }

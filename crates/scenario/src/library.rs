@@ -1,8 +1,9 @@
-//! The library of ready paths: links by name, each with the figures that its source gives.
+//! The library of ready paths: links by name, each with the figures of its source.
 //!
-//! A link with `path = "NAME"` takes the values of that path where it gives none of its own. A path is a file in `paths/` of this
-//! crate and a line in the list below; traces stand beside it, and scenarios name them with the prefix `anabranch:`.
-//! Names of paths are the library's alone: no file of the user's can stand in for one.
+//! A link with `path = "NAME"` takes the values of that path for keys that it omits. A path is a
+//! file in `paths/` of this crate and a line in the list below. Its traces are files in the same
+//! folder, and scenarios name them with the prefix `anabranch:`. A file of the user cannot replace
+//! a path of the library.
 
 use std::borrow::Cow;
 
@@ -13,14 +14,14 @@ use crate::{
     tree::{Entry, Node, Table, Value, parse_document},
 };
 
-/// How the files of the library are named.
+/// The prefix of names of library files.
 const PREFIX: &str = "anabranch:";
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../paths/", $name)))),*] };
 }
 
-/// The paths, in the order in which they are listed.
+/// The paths in the order of listing.
 const PATHS: &[(&str, &str)] = files![
     "adsl.toml",
     "vdsl.toml",
@@ -53,14 +54,15 @@ fn names() -> impl Iterator<Item = &'static str> {
         .map(|(file, _)| file.strip_suffix(".toml").unwrap_or(file))
 }
 
-/// The file of the path `name`, read.
+/// Parses the file of the path `name`.
 fn path(name: &str) -> Option<Node> {
     let at = names().position(|known| known == name)?;
-    // A test reads them all.
+    // A test parses all of them.
     parse_document(PATHS[at].1).ok()
 }
 
-/// The content of a file of the library, if `file` has the prefix of one; an error is the help that says which there are.
+/// Returns the content of a file of the library if `file` has the library's prefix. The error is
+/// the help that lists the existing files.
 pub(crate) fn file(file: &str) -> Option<Result<&'static str, Vec<String>>> {
     let name = file.strip_prefix(PREFIX)?;
     let known = TRACES.iter().find(|(known, _)| *known == name);
@@ -73,18 +75,18 @@ pub(crate) fn file(file: &str) -> Option<Result<&'static str, Vec<String>>> {
     }))
 }
 
-/// A path as it is listed and explained.
+/// A path as listed in the catalog.
 pub(crate) struct Described {
     pub name: &'static str,
     pub title: String,
     pub summary: String,
-    /// Each source and what is taken from it.
+    /// Each source and the values taken from it.
     pub sources: Vec<(String, Vec<String>)>,
-    /// Its values by key, and what is assumed.
+    /// Its values by key, and its assumptions.
     pub details: Map<String, Json>,
 }
 
-/// Every path.
+/// Lists every path.
 pub(crate) fn described() -> Vec<Described> {
     names()
         .filter_map(|name| Some((name, path(name)?)))
@@ -148,7 +150,7 @@ fn details(node: &Node) -> Map<String, Json> {
     details
 }
 
-/// The values of the path that this link names.
+/// Returns the values of the path that this link names.
 pub(crate) fn values(link: &Node) -> Option<Node> {
     match &link.find(&["path"])?.value {
         Value::String(name) => path(name)?.find(&["link"]).cloned(),
@@ -156,10 +158,10 @@ pub(crate) fn values(link: &Node) -> Option<Node> {
     }
 }
 
-/// The scenario with the values of its links' paths.
+/// Merges the values of each link's path into the scenario.
 ///
 /// # Errors
-/// If a link names a path that there is not.
+/// If a link names an unknown path.
 pub(crate) fn expanded(root: &Node) -> Result<Cow<'_, Node>, Fault> {
     let links = root.find(&["link"]).and_then(Node::as_table);
     let has_path = |entry: &Entry| entry.node.find(&["path"]).is_some();
@@ -180,14 +182,14 @@ pub(crate) fn expanded(root: &Node) -> Result<Cow<'_, Node>, Fault> {
     Ok(Cow::Owned(root))
 }
 
-/// Puts the values of the link's path behind its own.
+/// Adds the values of the link's path under the link's values.
 fn expand(link: &mut Table) -> Result<(), Fault> {
     let Some(Node {
         value: Value::String(name),
         place,
     }) = link.get("path")
     else {
-        // What is no text the reader of the format refuses.
+        // The reader of the format refuses other types.
         return Ok(());
     };
     let place = *place;
@@ -223,13 +225,13 @@ fn expand(link: &mut Table) -> Result<(), Fault> {
                 }
                 Some(_) => continue,
             };
-            // A direction that is no table the reader of the format refuses.
+            // The reader of the format refuses a direction that is not a table.
             if let Some(table) = direction(link, DIRECTIONS[way], place) {
                 table.add_under(value);
             }
         }
     }
-    // What went over both directions' values is no value of the link's own.
+    // A value merged into both directions is removed from the link itself.
     link.0.retain(|entry| {
         !spread
             .iter()
@@ -247,7 +249,8 @@ fn unknown(name: &str) -> Fault {
     fault
 }
 
-/// `rate` and a trace in `service` contradict each other: where a link gives one, the path's other does not hold.
+/// Resolves the contradiction of `rate` and a trace in `service`: if a link gives one of them, the
+/// other is reset, so that the path's value does not apply.
 fn settle_capacity(link: &mut Table, place: Place) {
     let settle = |table: &mut Table| {
         for (given, other, none) in [
@@ -276,13 +279,13 @@ fn settle_capacity(link: &mut Table, place: Place) {
     settle(link);
 }
 
-/// Whether a value of the link is a part, to be put over the path's: a table without `kind`.
+/// Whether a value of the link is merged over the path's: a table without `kind`.
 fn adds_to(node: &Node) -> bool {
     node.as_table()
         .is_some_and(|table| table.get("kind").is_none())
 }
 
-/// The entry with its value under `over`.
+/// Returns the entry with its value under `over`.
 fn merged(over: Node, entry: &Entry) -> Entry {
     let mut entry = entry.clone();
     match (&mut entry.node.value, over.value) {
@@ -312,7 +315,7 @@ fn merged(over: Node, entry: &Entry) -> Entry {
     entry
 }
 
-/// The entry, all of it at this place.
+/// Returns the entry with every position set to `place`.
 fn placed(mut entry: Entry, place: Place) -> Entry {
     fn put(node: &mut Node, place: Place) {
         node.place = place;
@@ -332,7 +335,7 @@ fn placed(mut entry: Entry, place: Place) -> Entry {
     entry
 }
 
-/// The table of this direction, made if there is none.
+/// Returns the table of this direction, creating it if missing.
 fn direction<'a>(link: &'a mut Table, name: &str, place: Place) -> Option<&'a mut Table> {
     if link.get(name).is_none() {
         link.0.push(Entry {
@@ -348,7 +351,8 @@ fn direction<'a>(link: &'a mut Table, name: &str, place: Place) -> Option<&'a mu
 }
 
 trait AddUnder {
-    /// Adds the entry under the value of its key: not at all, or as what the value is put over.
+    /// Adds the entry unless its key exists; if the existing value is a partial table, the entry's
+    /// value is merged under it.
     fn add_under(&mut self, entry: Entry);
 }
 

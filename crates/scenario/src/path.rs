@@ -1,5 +1,5 @@
-//! Paths such as `link.bottleneck.forward.queue.reorder.interval`: reading them, and setting the
-//! value that they name.
+//! Paths such as `link.bottleneck.forward.queue.reorder.interval`: parsing, and setting the value
+//! at a path.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use super::{
     tree::{Entry, Node, Table, Value, parse_value},
 };
 
-/// The deepest path; nothing in the format is half as deep.
+/// The maximum depth of a path; no path of the format has half of it.
 const MAX_DEPTH: usize = 32;
 
-/// Keys whose value is a list. One that is missing has no element that a path could lead to.
+/// Keys with a list as value. If such a key is missing, a path cannot lead to an element of it.
 const LISTS: &[&str] = &["impair", "route", "return_route", "routes"];
 
-/// A TOML dotted key, split.
+/// A parsed TOML dotted key.
 #[derive(Debug, Clone)]
 pub(super) struct Path {
     pub segments: Vec<Segment>,
@@ -30,7 +30,7 @@ pub(super) struct Segment {
 }
 
 impl Path {
-    /// Reads `text`, which stands at byte `offset` of source `source`.
+    /// Parses `text`, which begins at byte `offset` of source `source`.
     pub(super) fn parse(source: u32, offset: usize, text: &str) -> Result<Self, Fault> {
         let place =
             |range: Range<usize>| Place::new(source, range.start + offset..range.end + offset);
@@ -72,7 +72,7 @@ impl Path {
         Ok(Self { segments })
     }
 
-    /// Reads the text of a key of the file; every segment's place is the whole key.
+    /// Parses a key of the file; the position of every segment is the whole key.
     pub(super) fn of_key(key: &str, key_place: Place) -> Result<Self, Fault> {
         let mut path = Self::parse(key_place.source, 0, key).map_err(|fault| Fault {
             place: Some(key_place),
@@ -88,7 +88,7 @@ impl Path {
         self.segments.iter().map(|s| s.name.as_str()).collect()
     }
 
-    /// The same with one name more, before the one at `position`.
+    /// Returns the path with one more name, inserted before the one at `position`.
     pub(super) fn with(&self, position: usize, name: &str) -> Self {
         let mut segments = self.segments.clone();
         let place = segments[position].place;
@@ -107,9 +107,9 @@ impl Path {
         self.names().join(".")
     }
 
-    /// Puts `value` where the path leads. Missing tables are created; what a direction inherits
-    /// from its link is copied before a part of it changes; a bare name becomes a table with that
-    /// `kind` before a parameter is put beside it.
+    /// Sets `value` at the path. Missing tables are created. A value that a direction inherits from
+    /// its link is copied before a part of it changes. A bare name becomes a table with that `kind`
+    /// before a parameter is added.
     pub(super) fn set(&self, root: &mut Node, value: Node) -> Result<(), Fault> {
         let library = self.library(root);
         if let Some(library) = &library {
@@ -154,7 +154,7 @@ impl Path {
         }
     }
 
-    /// The `kind` of the table at `depth` where the file has none: that of the default.
+    /// The default `kind` of the table at `depth`, if the file omits it.
     fn default_kind(&self, depth: usize) -> Option<String> {
         let names = self.segments[..=depth].iter().map(|s| s.name.as_str());
         let names: Vec<&str> = names.collect();
@@ -165,7 +165,7 @@ impl Path {
         queue.then(|| queue::Config::default().name().to_owned())
     }
 
-    /// The values of the ready path of the link that this leads into.
+    /// The values of the ready path of the link that this path leads into.
     fn library(&self, root: &Node) -> Option<Node> {
         match self.names()[..] {
             ["link", name, _, _, ..] => library::values(root.find(&["link", name])?),
@@ -173,7 +173,7 @@ impl Path {
         }
     }
 
-    /// `link.NAME.impair.…` of a link with a ready path: gives the link its own copy of the path's list.
+    /// Copies the list of a link's ready path into the link, for a path `link.NAME.impair.…`.
     fn copy_list(&self, root: &mut Node, library: &Node) {
         let names = self.names();
         let Some(depth) = names.iter().position(|name| LISTS.contains(name)) else {
@@ -185,13 +185,13 @@ impl Path {
             let whole = Self {
                 segments: self.segments[..=depth].to_vec(),
             };
-            // If this fails, so does setting the whole path, with the better place.
+            // If this fails, so does setting the whole path, with the better position.
             let _ = whole.set(root, list.clone());
         }
     }
 
-    /// The fault of a path into a link, a flow, … that is not there. One may be made, so this is
-    /// only for what cannot be.
+    /// The fault of a path into a link, a flow, … that does not exist. It is only used for paths
+    /// that cannot create it.
     fn unknown_table(&self, root: &Node) -> Option<Fault> {
         let [section, table, ..] = &self.segments[..] else {
             return None;
@@ -205,7 +205,7 @@ impl Path {
         })
     }
 
-    /// The fault of a path that goes on behind a list that is not there.
+    /// The fault of a path into a list that does not exist.
     fn empty_list(&self, depth: usize) -> Fault {
         let whole = self.names()[..=depth].join(".");
         let segment = &self.segments[depth];
@@ -214,7 +214,7 @@ impl Path {
             .at(segment.place)
     }
 
-    /// `link.NAME.forward.KEY.…` and the like: gives the direction its own copy of `link.NAME.KEY`.
+    /// Copies `link.NAME.KEY` into the direction, for a path such as `link.NAME.forward.KEY.…`.
     fn copy_inherited(&self, root: &mut Node) {
         let names = self.names();
         let [
@@ -240,20 +240,20 @@ impl Path {
         let short = Self {
             segments: self.segments[..4].to_vec(),
         };
-        // If this fails, so does setting the whole path, with the better place.
+        // If this fails, so does setting the whole path, with the better position.
         let _ = short.set(root, inherited);
     }
 }
 
-/// Whether a ready path has a queue, of which a part is set then.
+/// Whether a ready path has a queue, so that a path sets a part of it.
 fn has_queue(library: &Node) -> bool {
     [&["queue"][..], &["forward", "queue"], &["reverse", "queue"]]
         .iter()
         .any(|path| library.find(path).is_some())
 }
 
-/// Goes from `node` to what `segment` names, and makes that fit to hold `next`. What is not there becomes a table, of this `kind` if
-/// there is one.
+/// Moves from `node` to the child `segment`, and turns it into a table or a list that can hold
+/// `next`. A missing child becomes a table, with `kind` if given.
 fn step<'a>(
     node: &'a mut Node,
     segment: &Segment,
@@ -337,7 +337,7 @@ fn index(list: &[Node], segment: &Segment) -> Result<usize, Fault> {
     }
 }
 
-/// The name that `text` begins with, and its length as written.
+/// Returns the name at the beginning of `text`, and its length as written.
 fn segment(text: &str) -> Option<(String, usize)> {
     let quote = text.chars().next()?;
     if quote == '"' || quote == '\'' {
@@ -359,14 +359,15 @@ fn segment(text: &str) -> Option<(String, usize)> {
     (length > 0).then(|| (text[..length].to_owned(), length))
 }
 
-/// Help for a path of names that need quotation marks; none where that would not make it one.
+/// Help for a path of names that need quotation marks; `None` if quoting would not make it valid.
 fn quoted(text: &str) -> Option<String> {
     let names: Vec<_> = text.split('.').map(str::trim).collect();
     let fits = |name: &&str| {
         !name.is_empty() && !name.contains(['"', '\'', '\\']) && !name.contains(char::is_control)
     };
     let is_bare = |name: &str| segment(name).is_some_and(|(_, length)| length == name.len());
-    // The first name is a section or a key of the format: if it does not fit, something else is wrong.
+    // The first name is a section or a key of the format: if it is not bare, the mistake is
+    // another.
     if !names.iter().all(fits) || !is_bare(names[0]) {
         return None;
     }
@@ -406,7 +407,7 @@ pub(super) fn split_set(text: &str) -> Option<(&str, usize)> {
     None
 }
 
-/// The fault of a name that the table `section` does not have; `offer` picks the names to offer.
+/// The fault of an unknown name in the table `section`; `offer` filters the suggestions.
 pub(super) fn no_such(
     section: &str,
     name: &str,

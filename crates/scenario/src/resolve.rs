@@ -1,5 +1,5 @@
-//! From the tables of a file to what the engine builds: defaults written out, copies of flows
-//! expanded, routes found, limits in bytes.
+//! Resolves the tables of a file into the input of the engine: defaults written out, copies of
+//! flows expanded, routes found, limits in bytes.
 
 mod change;
 mod device;
@@ -41,29 +41,29 @@ use super::{
     unavailable,
 };
 
-/// A scenario with nothing left open: a run is a function of this.
+/// A fully resolved scenario: a run is a function of it.
 #[derive(Debug, Clone)]
 pub struct Resolved {
-    /// One line for people; the file's name where the file has none.
+    /// A title in one line; by default the file's name.
     pub title: String,
     /// How long the run lasts.
     pub duration: Duration,
-    /// Metrics count from here on.
+    /// Metrics are counted from this time on.
     pub warmup: Duration,
-    /// Picks the random streams.
+    /// Selects the random streams.
     pub seed: u64,
     /// The nodes' names, in the order in which links name them.
     pub nodes: Vec<String>,
-    /// How long each of them takes over a packet that it sends, at most.
+    /// By node: the longest processing time of a packet that it sends.
     pub processing_jitter: Vec<Duration>,
-    /// How long after data has come the applications of each of them read, each delay as often as any other; at once where
-    /// there is none.
+    /// By node: delays from the arrival of data to the application's read, each drawn with equal
+    /// probability; empty if applications read at once.
     pub read_delays: Vec<Arc<[Duration]>>,
-    /// The same for the first read, and where nothing has been read for 10 ms.
+    /// By node: the same for the first read, and after 10 ms without a read.
     pub idle_read_delays: Vec<Arc<[Duration]>>,
-    /// Likewise how long after a connection stands they first write into it.
+    /// By node: likewise the delays from the establishment of a connection to the first write.
     pub first_write_delays: Vec<Arc<[Duration]>>,
-    /// What the live engine does with each of them.
+    /// By node: its attachment in the live engine.
     pub attached: Vec<Attached>,
     /// The links, in the order of the file.
     pub links: Vec<ResolvedLink>,
@@ -71,27 +71,27 @@ pub struct Resolved {
     pub gateways: Vec<ResolvedGateway>,
     /// The flows, copies in order, tables in the order of the file.
     pub flows: Vec<ResolvedFlow>,
-    /// Changes in mid-run, in the order of time, those of one time in the order of the file.
+    /// Changes in mid-run, in order of time; changes at one time keep the order of the file.
     pub changes: Vec<Change>,
     /// The scenario with every default written out, for results. As TOML it is a scenario that
     /// resolves to this one.
     pub json: ResolvedText,
-    /// Its `[flow.NAME]`, by name.
+    /// Its `[flow.NAME]` tables, by name.
     pub flow_tables: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What a node is to the live engine.
+/// The attachment of a node in the live engine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Attached {
-    /// The interface that it stands for; `None` for a namespace.
+    /// The interface that it represents; `None` for a namespace.
     pub interface: Option<String>,
-    /// What to run there: a program and its arguments.
+    /// The program to run there, with its arguments.
     pub exec: Option<Vec<String>>,
-    /// Our own TCP is at work there, not the kernel's.
+    /// Whether it uses our TCP instead of the kernel's.
     pub has_own_tcp: bool,
-    /// The links, groups and gateways that have a device each; none where one device stands for all.
+    /// The links, groups and gateways with a device each; empty if one device serves all.
     pub devices: Vec<String>,
-    /// Addresses besides those of its devices.
+    /// Additional addresses, next to the addresses of its devices.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -102,28 +102,28 @@ pub struct ResolvedLink {
     pub name: String,
     /// Its ends, as indices into [`Resolved::nodes`].
     pub ends: [usize; 2],
-    /// Forward, then reverse. Of a group, `rate` is one member's.
+    /// Forward, then reverse. For a group, `rate` is one member's.
     pub directions: [ResolvedDirection; 2],
-    /// What makes a group of it.
+    /// The group, if it is one.
     pub group: Option<ResolvedGroup>,
 }
 
-/// What makes a group of a link.
+/// The properties of a group that a link lacks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedGroup {
-    /// How many links it has.
+    /// The number of its links.
     pub members: u32,
-    /// Who gets the next packet.
+    /// The choice of the member for the next packet.
     pub spread: Spread,
-    /// What decides how many members are on.
+    /// The controller that decides how many members are on.
     pub control: control::Config,
-    /// How long a member takes to wake up.
+    /// The time to wake up a member.
     pub wake_time: Duration,
-    /// How often the ends tell each other how they are.
+    /// How often the ends send LACPDUs.
     pub lacp_rate: lacp::LacpRate,
-    /// What one port draws.
+    /// The power of one port.
     pub power: PowerModel,
-    /// Bytes that will arrive, bin by bin, for a controller that knows them; a run that finds none
+    /// Bytes that will arrive per bin, for a controller that requires them; a run without them
     /// records them.
     pub arrivals: Option<Arc<Vec<u64>>>,
 }
@@ -131,33 +131,32 @@ pub struct ResolvedGroup {
 /// One direction of a link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedDirection {
-    /// How fast it sends; `None` where packets take no time. Of a trace, its mean.
+    /// The rate at which it sends; `None` if transmission takes no time. For a trace, its mean.
     pub rate: Option<Rate>,
-    /// What it can deliver when, where it has no fixed rate.
+    /// The trace of its capacity, if its rate is not fixed.
     pub trace: Option<Capacity>,
-    /// The medium that it sends over, if that has an access of its own; `rate` is that of its physical layer.
+    /// The medium, if its access is modelled; `rate` is that of its physical layer.
     pub medium: Option<Medium>,
-    /// How long a packet travels once it is sent. Of a trace, the mean.
+    /// The propagation delay. For a trace, the mean.
     pub delay: Duration,
-    /// How long when, where that is not always the same.
+    /// The trace of its delay, if the delay is not fixed.
     pub delays: Option<ResolvedDelays>,
-    /// Whether a packet that leaves after the delay has fallen may overtake those under way.
+    /// Whether a packet that departs after the delay has fallen may overtake earlier packets.
     pub overtake: bool,
     /// The largest base round-trip time of the flows that cross, for limits in bdp; the link's own
-    /// there and back if none does.
+    /// two-way delay if no flow does.
     pub base_rtt: Duration,
-    /// What is sent next and what is dropped; no limit is a multiple of the bandwidth-delay
-    /// product any more.
+    /// The queue discipline; its limits in bdp have been converted to bytes.
     pub queue: queue::Config,
     /// Reordering inside the queue.
     pub reorder: Option<queue::Reorder>,
-    /// How much it holds at most in all; never a multiple of the bandwidth-delay product.
+    /// The limit on all packets that it holds; never in bdp.
     pub held_limit: Limit,
-    /// What befalls packets in flight, in this order.
+    /// The impairments of packets in flight, in this order.
     pub impair: Vec<ResolvedImpairment>,
     /// Whether it works at the start.
     pub up: bool,
-    /// The largest packet that it carries.
+    /// The MTU, if any.
     pub mtu: Option<Mtu>,
 }
 
@@ -166,21 +165,21 @@ pub struct ResolvedDirection {
 pub struct Mtu {
     /// Bytes of the IP packet.
     pub bytes: u32,
-    /// Whether what is larger is answered.
+    /// Whether the sender of a larger packet is notified.
     pub reports: bool,
 }
 
 /// A delay that follows a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedDelays {
-    /// Where it is.
+    /// The trace.
     pub file: TraceFile,
-    /// What it says.
+    /// Its values over time.
     pub table: Arc<Delays>,
 }
 
 impl ResolvedDirection {
-    /// The least time that a packet travels.
+    /// The smallest propagation delay.
     #[must_use]
     pub fn least_delay(&self) -> Duration {
         let traced = self.delays.as_ref().map(|delays| delays.table.least());
@@ -193,7 +192,7 @@ impl ResolvedDirection {
 pub struct ResolvedImpairment {
     /// `link.NAME.DIRECTION.impair.KIND.k`, which keys its random stream.
     pub element: String,
-    /// What it does.
+    /// Its parameters.
     pub config: impair::Config,
 }
 
@@ -202,12 +201,12 @@ pub struct ResolvedImpairment {
 pub struct Hop {
     /// Index into [`Resolved::links`].
     pub link: usize,
-    /// Which way along it.
+    /// The direction along it.
     pub direction: Direction,
 }
 
 impl Hop {
-    /// The same link the other way.
+    /// The same link in the other direction.
     #[must_use]
     pub const fn back(self) -> Self {
         Self {
@@ -217,16 +216,16 @@ impl Hop {
     }
 }
 
-/// A gateway: two nodes that spread what passes between them over several links.
+/// A gateway: two nodes that spread the traffic between them over several links.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedGateway {
     /// Its name.
     pub name: String,
     /// Its ends, as indices into [`Resolved::nodes`].
     pub ends: [usize; 2],
-    /// The routes, each as it is crossed from the first end to the second.
+    /// The routes, each in the direction from the first end to the second.
     pub routes: Vec<Hop>,
-    /// What stands at its ends.
+    /// The devices at its ends.
     pub elements: GatewayEnds,
 }
 
@@ -243,12 +242,12 @@ impl ResolvedGateway {
     }
 }
 
-/// What stands at the ends of a gateway.
+/// The devices at the ends of a gateway.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GatewayEnds {
     /// A splitter and a restorer in each direction.
     Split {
-        /// Which route the next packet takes.
+        /// The choice of the route for the next packet.
         split: split::Config,
         /// How order is restored.
         restore: restore::Config,
@@ -259,9 +258,9 @@ pub enum GatewayEnds {
     Tunnel {
         /// When each route is used.
         policies: Vec<Policy>,
-        /// Packets that are treated otherwise; the first class that fits holds.
+        /// Classes of packets with a different treatment; the first that fits applies.
         classes: Vec<ResolvedClass>,
-        /// What the ends' clocks show at the start.
+        /// The readings of the ends' clocks at the start.
         clock_offset: [Duration; 2],
     },
 }
@@ -271,9 +270,9 @@ pub enum GatewayEnds {
 pub struct ResolvedClass {
     /// Its name.
     pub name: String,
-    /// Which packets.
+    /// The packets of the class.
     pub matches: ClassMatch,
-    /// How they are treated.
+    /// Their treatment.
     pub mode: Mode,
     /// The route that they are pinned to.
     pub path: Option<usize>,
@@ -294,7 +293,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The same step the other way.
+    /// The same step in the other direction.
     #[must_use]
     pub const fn back(self) -> Self {
         match self {
@@ -306,7 +305,7 @@ impl Step {
         }
     }
 
-    /// The links that packets may take here: one, or a gateway's routes.
+    /// The links that a packet can take in this step: one, or a gateway's routes.
     pub fn hops(self, gateways: &[ResolvedGateway]) -> impl Iterator<Item = Hop> + '_ {
         let (link, routes, direction) = match self {
             Self::Link(hop) => (Some(hop), &[][..], hop.direction),
@@ -325,19 +324,19 @@ impl Step {
 /// One flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedFlow {
-    /// Its name: `main`, or `main/0`, `main/1`, … where there is more than one copy.
+    /// Its name: `main`, or `main/0`, `main/1`, … if there are several copies.
     pub name: String,
     /// The table that it is a copy of.
     pub table: String,
-    /// Which copy.
+    /// The number of the copy.
     pub copy: u32,
     /// The keys that the scenario gives the table.
     pub written: Written,
-    /// Where it begins and ends, as indices into [`Resolved::nodes`].
+    /// Its first and last node, as indices into [`Resolved::nodes`].
     pub ends: [usize; 2],
-    /// When it starts, the random part included.
+    /// The start time, including the random part.
     pub start: Instant,
-    /// When it stops; `None` for the end of the run.
+    /// The stop time; `None` for the end of the run.
     pub stop: Option<Instant>,
     /// The transport protocol.
     pub protocol: Protocol,
@@ -349,67 +348,69 @@ pub struct ResolvedFlow {
     pub port: Option<u16>,
     /// Bytes of the headers around each payload, over UDP.
     pub udp_headers: u32,
-    /// Every switch of both ends' stack; over UDP nobody asks.
+    /// Every switch of both ends' stack; unused over UDP.
     pub stack: tcp::Settings,
-    /// The congestion control; over UDP nobody asks.
+    /// The congestion control; unused over UDP.
     pub cc: cc::Config,
-    /// Error correction; over UDP there is none.
+    /// Error correction; off over UDP.
     pub fec: fec::Config,
-    /// What the application sends.
+    /// The traffic of the application.
     pub workload: workload::Config,
-    /// What was recorded, where that is replayed.
+    /// The recording, for a replay.
     pub replayed: Option<Replayed>,
-    /// The way of the data.
+    /// The route of the data.
     pub route: Vec<Step>,
-    /// The way of the acknowledgments.
+    /// The route of the acknowledgments.
     pub return_route: Vec<Step>,
-    /// Over which of [`Attached::devices`] each end sends; `None` where the host has none.
+    /// The device of [`Attached::devices`] over which each end sends; `None` if the host has no
+    /// devices.
     pub devices: [Option<usize>; 2],
-    /// Which packets of programs it carries; empty for all that no other flow takes.
+    /// The packets of programs that it carries; empty for all packets that no other flow carries.
     pub select: Match,
 }
 
 /// A recording to replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replayed {
-    /// What was recorded; copies of a flow share it.
+    /// The recording, shared by the copies of a flow.
     pub recording: Arc<workload::Recording>,
-    /// How many times as fast as recorded.
+    /// The speed relative to the recording.
     pub factor: f64,
-    /// Whether it begins again.
+    /// Whether it begins again at its end.
     pub repeat: bool,
 }
 
 /// A change in mid-run of one direction of a link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// When.
+    /// The time of the change.
     pub time: Instant,
     /// Index into [`Resolved::links`].
     pub link: usize,
-    /// Which direction.
+    /// The direction.
     pub direction: Direction,
-    /// What.
+    /// The new value.
     pub what: What,
 }
 
-/// What changes.
+/// The value that changes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
     /// Whether the direction works.
     Up(bool),
-    /// How fast it sends.
+    /// The rate at which it sends.
     Rate(Option<Rate>),
-    /// How long packets that are sent from now on travel.
+    /// The delay of packets that are sent from now on.
     Delay(Duration),
     /// Parameters of the queue; its kind stays.
     Queue(Box<queue::Config>),
-    /// Parameters of the impairment at this place in the list; its kind stays.
+    /// Parameters of the impairment at this index of the list; its kind stays.
     Impair(usize, Box<impair::Config>),
 }
 
 impl Resolved {
-    /// What was read of the captures that flows replay, by the flow's table, as results show it.
+    /// Returns the statistics of the captures that flows replay, by the flow's table, as results
+    /// show them.
     #[must_use]
     pub fn captures(&self) -> serde_json::Map<String, serde_json::Value> {
         let replaying = self.flows.iter().filter(|flow| flow.copy == 0);
@@ -429,7 +430,8 @@ impl ResolvedFlow {
     }
 }
 
-/// The keys that a scenario gives a table. Where a value comes from is no part of what it is: all are equal.
+/// The keys that a scenario gives a table. All values are equal, because the origin of a value is
+/// not part of a scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Written(pub Arc<[String]>);
 
@@ -448,7 +450,7 @@ impl ResolvedLink {
 /// The most flows of one run, copies counted.
 const MAX_FLOWS: usize = 1_000_000;
 
-/// What all steps need.
+/// The input of all steps.
 struct Resolver<'a> {
     root: &'a Node,
     sources: &'a Sources,
@@ -464,14 +466,14 @@ impl Resolver<'_> {
         self.sources.fault(fault, self.root.locate(path))
     }
 
-    /// Makes a component; `path` is where the file names it.
+    /// Makes a component; `path` is its position in the file.
     fn build<T: Seam>(&self, kind: &Kind<T>, path: &[&str]) -> Result<T, Error> {
         self.extensions
             .build(kind)
             .map_err(|message| self.fault(path, <Fault as serde::de::Error>::custom(message)))
     }
 
-    /// Names of tables become parts of elements' names.
+    /// Checks the name of a table, which becomes a part of elements' names.
     fn check_name(&self, section: &str, name: &str) -> Result<(), Error> {
         let bad = name.is_empty() || name.contains(['.', '/']) || name.contains(char::is_control);
         if !bad {
@@ -489,7 +491,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Reads the whole tree as tables, and refuses what cannot run yet.
+/// Reads the whole tree as tables, and refuses keys that this engine does not implement.
 pub(super) fn typed(
     root: &Node,
     sources: &Sources,
@@ -530,7 +532,7 @@ pub(super) fn typed(
     }
 }
 
-/// What runs programs or reaches interfaces of this machine is not for an untrusted scenario.
+/// Refuses programs and interfaces of this machine in an untrusted scenario.
 fn refuse_untrusted(root: &Node, sources: &Sources, file: &File) -> Result<(), Error> {
     for (name, host) in &file.host.0 {
         let asked = [
@@ -550,8 +552,8 @@ fn refuse_untrusted(root: &Node, sources: &Sources, file: &File) -> Result<(), E
     Ok(())
 }
 
-/// A table that a path of `--set` created in flight, and that lacks its main keys, was meant to be another. One that
-/// was given as a whole was meant to be new.
+/// Improves the fault of a table that a path of `--set` created without its main keys: its name is
+/// probably a mistyped existing name. A table that was set as a whole is meant to be new.
 fn mistyped_table(root: &Node, fault: Fault) -> Fault {
     let place = fault.place.filter(|place| !place.is_in_file());
     for section in ["link", "group", "gateway", "flow"] {
@@ -574,8 +576,8 @@ fn mistyped_table(root: &Node, fault: Fault) -> Fault {
     fault
 }
 
-/// What is left of a scenario, with a delay at each link that has lost what its packets' time comes from. Its flows would otherwise
-/// take no time, which would be a further error.
+/// Adds a delay to each link of a partial scenario that has lost the source of its packets' time.
+/// Without it, its flows would take no time, which would be a further error.
 fn with_delays(rest: &Node, whole: &Node) -> Node {
     let mut made = rest.clone();
     let Value::Table(sections) = &mut made.value else {
@@ -609,7 +611,7 @@ fn with_delays(rest: &Node, whole: &Node) -> Node {
     made
 }
 
-/// All that is wrong with a scenario of which [`resolve`] finds `first`.
+/// Finds all errors of a scenario for which [`resolve`] returns `first`.
 pub(super) fn every_error(
     root: &Node,
     sources: &Sources,
@@ -734,7 +736,7 @@ pub(super) fn resolve(
 }
 
 impl Resolver<'_> {
-    /// A scenario names a release, not a folder of one machine.
+    /// Checks that `kernel` is a release, not a folder of one machine.
     fn check_kernel(&self, file: &File) -> Result<(), Error> {
         let is_release = |name: &str| {
             name.starts_with(|c: char| c.is_ascii_digit())

@@ -1,10 +1,10 @@
-//! The JSON Schema of the format, made from its types.
+//! The JSON Schema of the format, generated from its types.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-/// Turns the schema that serde's form of an enum has (`{ "cubic": { … } }`) into the format's: a
-/// bare name, or a table whose `kind` is the name and whose other keys are the content.
+/// Converts the schema of serde's form of an enum (`{ "cubic": { … } }`) to the format's form: a
+/// bare name, or a table with the name as `kind` and the content as its other keys.
 pub(super) fn kind_table<T: JsonSchema>(
     generator: &mut SchemaGenerator,
     noun: &str,
@@ -64,7 +64,7 @@ pub(super) fn kind_table<T: JsonSchema>(
     Schema::try_from(json!({ "anyOf": any_of })).expect("an object is a schema")
 }
 
-/// The same kind with `key` allowed in every table.
+/// Returns the schema with `key` allowed in every table.
 pub(super) fn with_property(mut kind: Schema, key: &str, property: &Schema) -> Schema {
     let tables = kind.get_mut("anyOf").and_then(Value::as_array_mut);
     for table in tables.into_iter().flatten() {

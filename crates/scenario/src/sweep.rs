@@ -1,4 +1,4 @@
-//! The table `[sweep]`: a grid of values, and how often to repeat each point.
+//! The table `[sweep]`: a grid of values, and the number of repetitions of each point.
 
 use super::{
     Extensions,
@@ -11,19 +11,19 @@ use super::{
     tree::{Entry, Node, Table, Value},
 };
 
-/// The most runs of a sweep. More is a mistake in the grid.
+/// The most runs of a sweep. More are a mistake in the grid.
 const MAX_RUNS: u64 = 1_000_000;
 
 /// A grid of runs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sweep {
-    /// So many seeds, from the scenario's `seed` on; 1 where the file does not say.
+    /// The number of seeds, from the scenario's `seed` on; 1 by default.
     pub repeat: u32,
-    /// Dotted paths and the values that each takes, in the order of the file.
+    /// Dotted paths and their values, in the order of the file.
     pub grid: Vec<(String, Vec<serde_json::Value>)>,
 }
 
-/// Reads the table and tries every value where it would go.
+/// Reads the table and tries every value at its path.
 pub(super) fn sweep(
     root: &Node,
     sources: &Sources,
@@ -43,7 +43,7 @@ pub(super) fn sweep(
         ));
     };
     check_runs(table, extensions).map_err(fail)?;
-    // What a value is tried in need not have the lists of values as well.
+    // The values are tried in a copy without the lists of values.
     let mut base = root.clone();
     if let Value::Table(top) = &mut base.value {
         top.0.retain(|entry| entry.key != "sweep");
@@ -67,7 +67,7 @@ pub(super) fn sweep(
     Ok(sweep)
 }
 
-/// Counts the runs before any list is gone through.
+/// Counts the runs before any list is processed.
 fn check_runs(table: &Table, extensions: &Extensions) -> Result<(), Fault> {
     let mut runs: u64 = 1;
     for entry in &table.0 {
@@ -111,7 +111,7 @@ fn values(entry: &Entry) -> Result<&[Node], Fault> {
     }
 }
 
-/// The path that a nest of tables spells.
+/// Returns the path that nested tables spell.
 fn example(entry: &Entry) -> String {
     let mut path = entry.key.clone();
     let mut node = &entry.node;
@@ -123,7 +123,7 @@ fn example(entry: &Entry) -> String {
     path
 }
 
-/// A sweep varies what is there: its path begins with a table of the file.
+/// Checks that the path begins with an existing table of the file.
 fn exists(path: &Path, root: &Node) -> Result<(), Fault> {
     match path.names()[..] {
         [
@@ -139,7 +139,7 @@ fn exists(path: &Path, root: &Node) -> Result<(), Fault> {
     }
 }
 
-/// Sets `value` in a copy of the table that holds it and reads that table.
+/// Sets `value` in a copy of the table at `path` and reads that table.
 fn attempt(
     root: &Node,
     path: &Path,

@@ -6,15 +6,16 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-/// A scenario with every default written out: JSON, kept as text, which takes a tenth of a tree's memory.
+/// A scenario with every default written out, as JSON text, which takes a tenth of the memory of a
+/// tree.
 #[derive(Debug, Clone)]
 pub struct ResolvedText(Box<RawValue>);
 
 impl ResolvedText {
-    /// What `tables` say.
+    /// Serializes `tables`.
     ///
     /// # Errors
-    /// If they are no JSON: a key is no text, or a number is not finite.
+    /// If they are not valid JSON: a key is not a string, or a number is not finite.
     pub fn new<T: Serialize + ?Sized>(tables: &T) -> serde_json::Result<Self> {
         to_raw_value(tables).map(Self)
     }
@@ -23,7 +24,7 @@ impl ResolvedText {
     pub fn text(&self) -> &str {
         self.0.get()
     }
-    /// The tree that the text stands for.
+    /// Parses the text.
     ///
     /// # Panics
     /// Never: the text was written from a tree.

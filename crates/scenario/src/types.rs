@@ -1,4 +1,4 @@
-//! Where the scenario language takes the components' types from, and what it must know of them.
+//! The types of components that the scenario language uses, and their seams.
 
 pub use anabranch_congestion::{self as cc};
 pub use anabranch_fec::{self as fec};

@@ -1,9 +1,8 @@
-//! What the format has and this version cannot run. Making something available is deleting its
-//! line.
+//! Parts of the format that this version cannot run. Deleting a line makes its feature available.
 
 use super::format::{Family, File};
 
-/// Names by seam. A name that is built in is available, listed or not.
+/// Names by seam. A built-in name is available even if listed.
 const NAMES: &[(&str, &[&str])] = &[("stack", &["linux", "linux-6.18"])];
 
 /// The names of a seam that are part of the format.
@@ -14,7 +13,7 @@ pub(super) fn names(seam: &str) -> &'static [&'static str] {
         .map_or(&[], |(_, names)| names)
 }
 
-/// Keys that `file` uses and that the live engine alone understands: where, and what it is.
+/// Returns the keys in `file` that only the live engine implements: path and description.
 pub(super) fn only_live(file: &File) -> Vec<(Vec<&str>, &'static str)> {
     let mut used = Vec::new();
     for (name, host) in &file.host.0 {

@@ -1,4 +1,4 @@
-//! What applications send.
+//! The traffic of applications.
 
 mod arrivals;
 mod on_off;
@@ -32,21 +32,20 @@ use crate::Choice;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Config {
-    /// As much as the network takes, until the flow stops.
+    /// Unlimited data, until the flow stops.
     #[default]
     Bulk,
     /// One file; the flow ends when it has arrived.
     File(File),
-    /// Files that arrive as a Poisson process, each on a connection of its own; over UDP datagrams that leave as
-    /// one.
+    /// Files that arrive as a Poisson process, each on a separate connection; over UDP, datagrams.
     Poisson(Poisson),
-    /// So much per time, evenly spaced: a call, a video, a sensor.
+    /// A fixed amount per time, evenly spaced: a call, a video, a sensor.
     Paced(Paced),
-    /// Evenly spaced for some time, then nothing for some time, over UDP.
+    /// Alternation of evenly spaced datagrams and silence, over UDP.
     OnOff(OnOff),
-    /// What was recorded, over UDP.
+    /// A recording, over UDP.
     Replay(Replay),
-    /// One connection over which one end asks and the other answers.
+    /// Requests of one end and responses of the other, over one connection.
     RequestResponse(RequestResponse),
 }
 
@@ -54,26 +53,26 @@ pub enum Config {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// How large it is.
+    /// The size.
     pub size: Bytes,
 }
 
-/// Parameters of files that arrive as a Poisson process. Over UDP each is one datagram, and all have one
-/// size.
+/// Parameters of files that arrive as a Poisson process. Over UDP each is one datagram, and all
+/// have one size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poisson {
     /// The offered load: the mean size times the mean number of arrivals per second.
     pub rate: Rate,
-    /// How large the files are.
+    /// The distribution of file sizes.
     pub sizes: Choice<Sizes>,
-    /// How the load varies around its mean; steady without one.
+    /// The variation of the load around its mean; constant if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
 }
 
 impl Poisson {
-    /// Arrivals per second in the mean.
+    /// Mean number of arrivals per second.
     #[must_use]
     pub fn arrivals_per_s(&self) -> f64 {
         self.rate.bits_per_s() as f64 / 8.0 / self.sizes.0.mean()
@@ -84,9 +83,9 @@ impl Poisson {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sizes {
-    /// All the same.
+    /// All equal.
     Fixed {
-        /// How large each is.
+        /// The size of each.
         size: Bytes,
     },
     /// Exponential.
@@ -105,13 +104,13 @@ pub enum Sizes {
     Pareto {
         /// The mean.
         mean: Bytes,
-        /// The tail index; above 1, so that there is a mean.
+        /// The tail index; above 1, so that the mean exists.
         shape: f64,
     },
 }
 
 impl Sizes {
-    /// One file's size in bytes, 1 at least.
+    /// Draws the size of a file in bytes, at least 1.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -123,7 +122,7 @@ impl Sizes {
             Self::Fixed { size } => return size.get().max(1),
             Self::Exponential { mean } => draw.exponential(mean.get() as f64),
             Self::LogNormal { median, sigma } => {
-                // Box and Muller: one normal from two uniforms, of which the first is never 0.
+                // Box and Muller: one normal from two uniforms, the first of which is never 0.
                 let radius = (-2.0 * math::ln(1.0 - draw.uniform())).sqrt();
                 let angle = std::f64::consts::TAU * draw.uniform();
                 median.get() as f64 * math::exp(sigma * radius * math::cos(angle))
@@ -136,7 +135,7 @@ impl Sizes {
         (bytes as u64).max(1)
     }
 
-    /// The one size that there is, if there is one.
+    /// Returns the size if it is fixed.
     #[must_use]
     pub const fn fixed(self) -> Option<Bytes> {
         match self {
@@ -183,7 +182,7 @@ mod tests {
             sigma: 1.0,
         };
         let mut values = draws(normal);
-        // Standard deviation of the size is mean * sqrt(e - 1) = 1.31 of the mean.
+        // The standard deviation of the size is mean * sqrt(e - 1) = 1.31 of the mean.
         assert!((mean(&values) / normal.mean() - 1.0).abs() < 0.033);
         values.sort_unstable();
         // Standard error of the median's logarithm: 1.2533 / sqrt(n) = 0.0063.

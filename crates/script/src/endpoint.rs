@@ -1,5 +1,5 @@
-//! Our own TCP as a target, in virtual time. Unless a script says otherwise its congestion control is
-//! `reno`, whose window can be told by hand.
+//! Our TCP as a target, in virtual time. The default congestion control is `reno`, whose window can
+//! be computed by hand.
 
 mod figures;
 mod switches;
@@ -22,12 +22,12 @@ use crate::{
     target::{Answer, Request, Target},
 };
 
-/// The socket that a script makes, and the connection that it listens for or opens.
+/// The socket that a script creates, and the connection that it listens for or opens.
 const SOCKET: i64 = 1;
 /// The connection that `accept` returns.
 const CONNECTION: i64 = 2;
 
-/// Our TCP behind an IP layer that discards what is wrong and counts it.
+/// Our TCP below an IP layer that discards and counts malformed packets.
 #[derive(Debug)]
 pub struct EndpointTarget {
     towards: (Version, Ports),
@@ -43,7 +43,7 @@ pub struct EndpointTarget {
 }
 
 impl EndpointTarget {
-    /// A host at the destination of `towards`, with this initial sequence number.
+    /// Creates a host at the destination of `towards` with this initial sequence number.
     ///
     /// # Panics
     /// Never: the profile exists.
@@ -65,7 +65,8 @@ impl EndpointTarget {
 
     fn make(&mut self, role: Role) -> &mut Endpoint<Octets> {
         if let Some(mtu) = self.mtu {
-            // The size of an IPv4 packet; with IPv6 the link is taken to be 20 octets wider.
+            // The size of an IPv4 packet; with IPv6, the link's MTU is assumed to be 20 octets
+            // larger.
             let options = if self.settings.timestamps { 12 } else { 0 };
             self.settings.mss = mtu.saturating_sub(40 + options);
         }
@@ -80,7 +81,7 @@ impl EndpointTarget {
         self.end.insert(end)
     }
 
-    /// Takes what the endpoint wants to send.
+    /// Collects the packets that the endpoint sends.
     fn flush(&mut self) {
         while let Some(out) = self
             .end
@@ -133,7 +134,7 @@ impl EndpointTarget {
         match name {
             "SO_REUSEADDR" => {}
             "SO_RCVBUF" => {
-                // A buffer that the application has set is not tuned (socket(7), tcp(7)).
+                // A buffer size set by the application disables autotuning (socket(7), tcp(7)).
                 self.settings.receive_window = Limit::Bytes(Bytes::new(bytes));
                 self.settings.receive_autotuning = false;
             }
@@ -164,7 +165,7 @@ impl EndpointTarget {
     }
 }
 
-/// What a read or write says of a connection that ended badly, or that there is none.
+/// The error that a read or write returns after an abnormal end; `None` otherwise.
 fn broken(end: &Endpoint<Octets>) -> Option<&'static str> {
     use anabranch_tcp::Ending;
     match end.ending() {
@@ -327,7 +328,7 @@ impl Target for EndpointTarget {
 }
 
 impl EndpointTarget {
-    /// Nobody listens: RFC 9293 §3.10.7.1.
+    /// Answers a segment to a closed port (RFC 9293 §3.10.7.1).
     fn refuse(&mut self, segment: &Segment<Octets>) {
         let settings = Arc::new(self.settings.clone());
         let control = self.control.build(&settings.init());

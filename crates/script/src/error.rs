@@ -1,8 +1,8 @@
-//! What is wrong with a script, or with what it drives, and where.
+//! Errors in a script or in the behaviour of its target, with their position.
 
 use std::fmt;
 
-/// A place in a script, both from 1.
+/// A position in a script; both numbers count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// Line.
@@ -11,14 +11,14 @@ pub struct Position {
     pub column: u32,
 }
 
-/// One message with its place.
+/// A message with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// The script.
     pub file: String,
-    /// Where.
+    /// Its position.
     pub at: Position,
-    /// What, and what was expected.
+    /// The problem, and the expected input.
     pub message: String,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The known name that `given` is probably meant to be: at most a third of its letters differ.
+/// The known name closest to `given`, if at most a third of its letters differ.
 pub(crate) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
     let far = given.chars().count() / 3 + 1;
     known
@@ -42,7 +42,7 @@ pub(crate) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, name)| name)
 }
 
-/// Letters to insert, delete or replace.
+/// The edit distance: letters to insert, delete or replace.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

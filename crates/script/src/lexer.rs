@@ -1,11 +1,11 @@
-//! Text into tokens.
+//! Splits text into tokens.
 
 use crate::error::{Error, Position};
 
 /// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Token {
-    /// Letters, digits, `_`, `-` and `.` behind a letter.
+    /// Letters, digits, `_`, `-` and `.` after a first letter or `_`.
     Word(String),
     /// Digits with at most one point, as written.
     Number(String),
@@ -13,12 +13,12 @@ pub(crate) enum Token {
     Command(String),
     /// One of the signs, longest first.
     Sign(&'static str),
-    /// Nothing more.
+    /// The end of the script.
     End,
 }
 
 impl Token {
-    /// For messages.
+    /// Describes the token in messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Word(text) | Self::Number(text) => format!("`{text}`"),
@@ -34,7 +34,7 @@ const SIGNS: [&str; 28] = [
     "]", "{", "}", ",", ":", ";", "=", ".", "|", "?", "/",
 ];
 
-/// Tokens of a whole script, the last one [`Token::End`].
+/// The tokens of a whole script; the last one is [`Token::End`].
 pub(crate) fn tokens(text: &str, file: &str) -> Result<Vec<(Position, Token)>, Error> {
     let mut lexer = Lexer {
         rest: text,
@@ -67,7 +67,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Takes so many bytes off the front.
+    /// Removes `bytes` bytes from the front.
     fn take(&mut self, bytes: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at(bytes);
         for character in taken.chars() {

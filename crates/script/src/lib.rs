@@ -1,9 +1,10 @@
-//! Behaviour scripts: what a TCP must send, and when, if it is called and spoken to like this.
+//! Behaviour scripts: the segments that a TCP must send, and their times, for given calls and
+//! segments.
 //!
 //! The language is that of packetdrill (Cardwell et al., USENIX ATC 2013), as far as one TCP
-//! connection needs it; parser and runner are our own. A script knows nothing of the TCP that it
-//! drives: that is a [`Target`], ours ([`EndpointTarget`]) or another. Everything that passes
-//! between the two is a real packet, checksums and all.
+//! connection requires; parser and runner are our own. A script is independent of the TCP that it
+//! drives, which is a [`Target`]: ours ([`EndpointTarget`]) or another. All segments between the
+//! two are complete packets with checksums.
 //!
 //! ```text
 //! 0    socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
@@ -18,16 +19,16 @@
 //! ```
 //!
 //! # Differs from packetdrill
-//! - The PSH bit is not compared, nor the order of options and their padding: RFC 9293 leaves
-//!   them to the sender.
+//! - The PSH bit, the order of options and their padding are not compared: RFC 9293 leaves them to
+//!   the sender.
 //! - A packet that the script does not expect is an error, even at the end.
-//! - Read and written octets are checked one by one: the stream must come through as it went in.
-//! - Between brackets stands what makes a packet bad: `[bad-checksum]`, `[bad-ip-checksum]`,
-//!   `[cut N]`, `[fragment]`, `[offset N]`, `[garbage]`; and among options `raw HEX`.
-//! - `ECN e0b N ceb N e1b N` (or `e1b` first, or less at the end) is the AccECN option.
-//! - What a script says of a figure that its target does not have is skipped ([`Target::shows`]).
-//! - `--stack=NAME` names the profile, `--mtu=N` the interface, `--cc=NAME` the congestion control,
-//!   `--transport.NAME=VALUE` turns a switch; `sysctl` is the only command.
+//! - All octets read and written are checked: the stream must arrive unchanged.
+//! - Brackets name the faults of a packet: `[bad-checksum]`, `[bad-ip-checksum]`, `[cut N]`,
+//!   `[fragment]`, `[offset N]`, `[garbage]`; an option may be `raw HEX`.
+//! - `ECN e0b N ceb N e1b N` (or `e1b` first, or with fewer fields) is the AccECN option.
+//! - Assertions on a figure that the target does not provide are skipped ([`Target::shows`]).
+//! - `--stack=NAME` selects the profile, `--mtu=N` sets the interface's MTU, `--cc=NAME` selects
+//!   the congestion control, `--transport.NAME=VALUE` sets a switch; `sysctl` is the only command.
 //!
 //! # Not implemented
 //! Blocking calls, several connections, UDP and ICMP, Python beyond comparisons.

@@ -1,4 +1,4 @@
-//! Segments as scripts write them.
+//! Segments in the notation of scripts.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use anabranch_tcp::{Flags, accecn::Counter};
 
 use crate::syntax::{Ecn, Header, Item, Options};
 
-/// Letters of the control bits, in the order in which they are written.
+/// Letters of the control bits, in their order in the notation.
 pub(crate) const FLAGS: [(char, Flags); 9] = [
     ('S', Flags::SYN),
     ('F', Flags::FIN),

@@ -1,4 +1,4 @@
-//! Tokens into a [`Script`].
+//! Parses tokens into a [`Script`].
 
 mod call;
 mod packet;
@@ -11,19 +11,19 @@ use crate::{
     syntax::{Action, Assertion, Comparison, Event, Script, Value, When},
 };
 
-/// A day, in picoseconds: no time in a script is longer.
+/// The longest time in a script: a day, in picoseconds.
 const LONGEST: u64 = 86_400 * 1_000_000_000_000;
 
 /// Options of a script.
 const OPTIONS: [&str; 4] = ["stack", "mtu", "tolerance_usecs", "cc"];
 
-/// What begins the name of an option that turns a switch of the stack.
+/// Prefix of options that set a switch of the stack.
 const SWITCH: &str = "transport.";
 
-/// Reads a script. `file` is its name, for messages.
+/// Parses a script. `file` is its name, for messages.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first problem.
 pub fn parse(text: &str, file: &str) -> Result<Script, Error> {
     let mut parser = Parser {
         tokens: tokens(text, file)?,
@@ -76,7 +76,7 @@ impl Parser<'_> {
         self.error(format!("expected {what}, found {}", self.peek().describe()))
     }
     fn advance(&mut self) {
-        // The last token is the end, and stays.
+        // The last token is the end, and remains.
         self.next = (self.next + 1).min(self.tokens.len() - 1);
     }
     fn is_sign(&self, sign: &str) -> bool {
@@ -122,7 +122,7 @@ impl Parser<'_> {
         self.advance();
         Ok(taken)
     }
-    /// A whole number up to `most`.
+    /// Parses a whole number up to `most`.
     fn number(&mut self, what: &str, most: u64) -> Result<u64, Error> {
         let (at, text) = self.number_text(what)?;
         let parsed = match text.strip_prefix("0x") {
@@ -159,7 +159,7 @@ impl Parser<'_> {
         Ok(if negative { -number } else { number })
     }
 
-    /// Behind `--`.
+    /// Parses the rest of an option, after `--`.
     fn option(&mut self) -> Result<(Position, String, String), Error> {
         let at = self.at();
         let name = self.word("the name of an option")?;
@@ -242,7 +242,7 @@ impl Parser<'_> {
         Err(self.expected("a time, such as `+.1`, `0.1` or `*`"))
     }
 
-    /// Seconds, read exactly.
+    /// Parses seconds exactly.
     fn time(&mut self) -> Result<Duration, Error> {
         let (at, text) = self.number_text("seconds")?;
         let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
@@ -260,7 +260,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Behind `%{`.
+    /// Parses assertions, after `%{`.
     fn assertions(&mut self) -> Result<Vec<Assertion>, Error> {
         let mut assertions = Vec::new();
         while !self.take_sign("}%") {
@@ -273,7 +273,7 @@ impl Parser<'_> {
             }
             assertions.push(self.assertion()?);
             if self.take_sign(",") {
-                // What Python would say if it failed.
+                // In Python, this is the message of a failed assertion.
                 self.word("the name that stands for the message")?;
             }
         }

@@ -1,4 +1,4 @@
-//! Carries a script out on a target.
+//! Runs a script on a target.
 
 mod numbers;
 mod packet;
@@ -14,10 +14,10 @@ use crate::{
     target::{Answer, Request, Target},
 };
 
-/// More than any script needs, far below what a time can hold.
+/// The longest time of a script, far below the bound of a time.
 const LONGEST: Duration = Duration::from_secs(100 * 86_400);
 
-/// States and phases by the names that the socket interface gives them (`netinet/tcp.h`).
+/// States and phases by their names in the socket interface (`netinet/tcp.h`).
 const CONSTANTS: [(&str, i64); 16] = [
     ("TCP_ESTABLISHED", 1),
     ("TCP_SYN_SENT", 2),
@@ -37,11 +37,11 @@ const CONSTANTS: [(&str, i64); 16] = [
     ("TCP_CA_Loss", 4),
 ];
 
-/// Carries `script` out. The peer's sequence numbers travel with `offset` added, so that one script
-/// shows what happens where they wrap.
+/// Runs `script`. `offset` is added to the peer's sequence numbers in packets, so that a script can
+/// be run with numbers that wrap.
 ///
 /// # Errors
-/// At the first event that does not go as the script says.
+/// The first event that does not match the script.
 pub fn run(script: &Script, target: &mut dyn Target, offset: u32) -> Result<(), Error> {
     let mut runner = Runner {
         script,
@@ -72,12 +72,12 @@ struct Runner<'a> {
     tolerance: Duration,
     /// The time of the last event.
     now: Duration,
-    /// Sent by the target, not yet expected.
+    /// Packets sent by the target and not expected yet.
     sent: VecDeque<(Duration, Vec<u8>)>,
     numbers: Numbers,
-    /// The script's descriptors and the target's.
+    /// The target's descriptors, by the script's.
     handles: BTreeMap<i64, i64>,
-    /// Octets of either stream so far.
+    /// Octets of each stream up to now.
     written: u64,
     read: u64,
 }
@@ -98,7 +98,7 @@ impl Runner<'_> {
         }
         match value.parse() {
             Ok(micros) => {
-                // A target in virtual time is exact whatever a script allows.
+                // A target in virtual time is exact, whatever tolerance a script sets.
                 if !self.tolerance.is_zero() {
                     self.tolerance = Duration::from_micros(micros);
                 }
@@ -118,7 +118,7 @@ impl Runner<'_> {
         if last > LONGEST {
             return Err(self.error(event.at, "the script lasts longer than a hundred days"));
         }
-        // By a real clock events follow what has happened, which may be later than it was to be.
+        // With a real clock, events follow the previous ones, which may have been late.
         let first = if self.tolerance.is_zero() {
             first
         } else {
@@ -156,7 +156,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Everything that is sent until then.
+    /// Collects all packets sent until then.
     fn let_time_pass(&mut self, at: Position, until: Duration) -> Result<(), Error> {
         loop {
             self.advance(at, until)?;
@@ -175,7 +175,7 @@ impl Runner<'_> {
         told.map_err(|message| self.error(at, message))
     }
 
-    /// Nothing was sent before `then` that the script has not spoken of.
+    /// Fails if a packet was sent before `then` that the script does not expect.
     fn nothing_unexpected(&mut self, at: Position, then: Duration) -> Result<(), Error> {
         match self.sent.front() {
             Some((sent, packet)) if *sent + self.tolerance < then => {
@@ -192,7 +192,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Waits for the next packet, which must be this one and come in that span.
+    /// Waits for the next packet, which must match and arrive within the span.
     fn expect(
         &mut self,
         at: Position,
@@ -269,7 +269,7 @@ impl Runner<'_> {
             Call::SetOption(fd, name, value) => {
                 Request::SetOption(self.handle(at, *fd)?, name, *value)
             }
-            // Calls do not wait here, whatever the flags.
+            // Calls never block here, whatever the flags.
             Call::Fcntl(fd) => return self.handle(at, *fd).map(drop),
         };
         let answer = self.target.call(self.now, request);

@@ -1,4 +1,4 @@
-//! A script as it was read.
+//! The syntax tree of a script.
 
 use anabranch_core::units::Duration;
 use anabranch_tcp::{AccEcn, Flags, SackBlock};
@@ -12,7 +12,7 @@ pub struct Script {
     pub file: String,
     /// `--NAME=VALUE`, in order.
     pub options: Vec<(Position, String, String)>,
-    /// What happens, in order.
+    /// Its events, in order.
     pub events: Vec<Event>,
 }
 
@@ -27,38 +27,38 @@ impl Script {
     }
 }
 
-/// One line of it.
+/// An event: one line of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Where it stands.
+    /// Its position.
     pub at: Position,
-    /// When it happens.
+    /// Its time.
     pub when: When,
-    /// What happens.
+    /// Its action.
     pub action: Action,
 }
 
 /// The time of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// So long after the start of the script.
+    /// At this time after the start of the script.
     At(Duration),
-    /// So long after the event before.
+    /// At this time after the previous event.
     After(Duration),
-    /// In that span after the event before; for packets that are expected.
+    /// Within this span after the previous event; for expected packets.
     Between(Duration, Duration),
-    /// Whenever; for packets that are expected.
+    /// At any time; for expected packets.
     Any,
 }
 
-/// What happens.
+/// The action of an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// `<`: a packet reaches the target.
+    /// `<`: the target receives a packet.
     Inject(Header),
-    /// `>`: the target sends one.
+    /// `>`: the target sends a packet.
     Expect(Header),
-    /// A socket call, and what it returns.
+    /// A socket call and its expected result.
     Call(Call, Expected),
     /// `%{ assert … }%`
     Assert(Vec<Assertion>),
@@ -66,7 +66,7 @@ pub enum Action {
     Sysctl(String, i64),
 }
 
-/// A segment in the script's own numbers.
+/// A segment in the script's numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// Control bits.
@@ -83,11 +83,11 @@ pub struct Header {
     pub options: Options,
     /// ECN field.
     pub ecn: Option<Ecn>,
-    /// What is wrong with it.
+    /// Faults of the packet.
     pub faults: Vec<Fault>,
 }
 
-/// ECN fields as scripts name them.
+/// ECN fields, as named in scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ecn {
     /// `noecn`
@@ -103,9 +103,9 @@ pub enum Ecn {
 /// Options between angle brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Options {
-    /// `<...>`: any.
+    /// `<...>`: any options.
     Any,
-    /// These, none if empty.
+    /// Exactly these options.
     List(Vec<Item>),
 }
 
@@ -126,30 +126,30 @@ pub enum Item {
     Sack(Vec<SackBlock>),
     /// `TS val N ecr N`
     Timestamps(u32, u32),
-    /// `ECN e0b N ceb N e1b N`, or `ECN e1b N ceb N e0b N`; less at the end.
+    /// `ECN e0b N ceb N e1b N`, or `ECN e1b N ceb N e0b N`, possibly with fewer fields.
     AccEcn(AccEcn),
-    /// `raw HEX`: octets as they are.
+    /// `raw HEX`: these octets.
     Raw(Vec<u8>),
 }
 
-/// What is wrong with a packet that is injected.
+/// A fault of an injected packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The TCP checksum is wrong.
     BadChecksum,
     /// The IPv4 header's checksum is wrong.
     BadIpChecksum,
-    /// So many octets are missing at the end.
+    /// This many octets are missing at the end.
     Cut(u32),
-    /// It says that more fragments follow.
+    /// The more-fragments bit is set.
     Fragment,
-    /// The data offset says so many words.
+    /// The data offset has this value, in words.
     Offset(u8),
-    /// The payload is not what the stream has there.
+    /// The payload differs from the stream.
     Garbage,
 }
 
-/// A socket call. Descriptors are the script's own numbers.
+/// A socket call, with the script's descriptors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
     /// `socket(…)`
@@ -176,7 +176,7 @@ pub enum Call {
     Fcntl(i64),
 }
 
-/// What a call returns.
+/// The expected result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
     /// `?`
@@ -190,13 +190,13 @@ pub enum Expected {
 /// `NAME OP VALUE`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assertion {
-    /// Where it stands.
+    /// Its position.
     pub at: Position,
-    /// The name of what is looked at.
+    /// The name of the figure.
     pub name: String,
-    /// How they compare.
+    /// The comparison.
     pub comparison: Comparison,
-    /// With what.
+    /// The value compared with.
     pub value: Value,
 }
 
@@ -205,11 +205,11 @@ pub struct Assertion {
 pub enum Value {
     /// A number.
     Number(i64),
-    /// A constant's name, which the target knows (`TCP_ESTABLISHED`).
+    /// The name of a constant, such as `TCP_ESTABLISHED`.
     Constant(String),
 }
 
-/// How two numbers compare.
+/// A comparison of two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// `==`
@@ -239,7 +239,7 @@ impl Comparison {
             Self::AtLeast => left >= right,
         }
     }
-    /// As scripts write it.
+    /// Its notation in scripts.
     #[must_use]
     pub const fn sign(self) -> &'static str {
         match self {

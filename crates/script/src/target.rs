@@ -1,12 +1,13 @@
-//! What a script drives.
+//! The interface of a TCP that scripts drive.
 
 use anabranch_core::units::Duration;
 use anabranch_tcp::wire::{Ports, Version};
 
-/// An hour, which costs nothing in virtual time.
+/// An hour: waiting costs nothing in virtual time.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// The figures that a kernel tells of a connection (`TCP_INFO`, tcp(7)); our endpoint tells them and more.
+/// The figures that a kernel reports of a connection (`TCP_INFO`, tcp(7)). Our endpoint reports
+/// more.
 pub const KERNEL_FIGURES: [&str; 11] = [
     "tcpi_state",
     "tcpi_ca_state",
@@ -21,89 +22,89 @@ pub const KERNEL_FIGURES: [&str; 11] = [
     "timeouts",
 ];
 
-/// A TCP that is called, spoken to, and listened to. Times count from the start of the script.
+/// A TCP that a script drives by calls and packets. Times count from the start of the script.
 pub trait Target {
-    /// How late or early its packets may be.
+    /// Tolerance on the times of its packets.
     fn tolerance(&self) -> Duration {
         Duration::ZERO
     }
-    /// How much later than after `wait` a timer of its may go off, beyond [`Self::tolerance`].
+    /// Additional lateness of a timer of duration `wait`, beyond [`Self::tolerance`].
     fn lateness(&self, _wait: Duration) -> Duration {
         Duration::ZERO
     }
-    /// How long a packet is waited for that may come whenever.
+    /// Longest wait for a packet that may arrive at any time.
     fn patience(&self) -> Duration {
         PATIENCE
     }
-    /// How far a figure may be from the number that it is said to be equal to.
+    /// Maximum accepted difference between a figure and the value of an `==` assertion.
     fn slack(&self, _figure: &str) -> i64 {
         0
     }
-    /// An option of the script: `stack`, `mtu` (octets of the largest IPv4 packet), `cc`, or
-    /// `transport.` and a switch. Says what is wrong with it, if anything.
+    /// Sets an option of the script: `stack`, `mtu` (octets of the largest IPv4 packet), `cc`, or
+    /// `transport.` followed by a switch.
     ///
     /// # Errors
-    /// With what was expected.
+    /// A message with the problem and the expected value.
     fn option(&mut self, name: &str, value: &str) -> Result<(), String>;
-    /// A kernel setting by its name (`net.ipv4.tcp_sack`).
+    /// Sets a kernel setting by its name (`net.ipv4.tcp_sack`).
     ///
     /// # Errors
-    /// If the target has none of that name, or not with that value.
+    /// If the target does not have this setting, or not this value.
     fn sysctl(&mut self, name: &str, value: i64) -> Result<(), String>;
-    /// A socket call at `now`.
+    /// Executes a socket call at `now`.
     ///
     /// # Errors
-    /// If the target cannot do such a thing at all; what the call itself returns is an [`Answer`].
+    /// If the target does not support the call. The result of the call itself is an [`Answer`].
     fn call(&mut self, now: Duration, request: Request<'_>) -> Result<Answer, String>;
     /// Addresses (without identification or label) and ports of packets to the target.
     fn towards(&self) -> (Version, Ports);
-    /// An IP packet reaches the target at `now`.
+    /// Delivers an IP packet to the target at `now`.
     fn inject(&mut self, now: Duration, packet: &[u8]);
-    /// Time goes on until `until`, or until something is sent, whichever is earlier.
+    /// Advances the time to `until`, or until a packet is sent, whichever is earlier.
     ///
     /// # Errors
-    /// If what the target sends cannot be seen any more.
+    /// If the packets of the target cannot be captured any more.
     fn advance(&mut self, until: Duration) -> Result<(), String>;
-    /// The first packet sent and not yet taken, and when it was sent.
+    /// Returns the first packet that was sent and not yet taken, with its time.
     fn take_sent(&mut self) -> Option<(Duration, Vec<u8>)>;
     /// A figure of the connection or of the host by its name: `tcpi_…` as in Linux's `struct
-    /// tcp_info`, or a counter of the target's own. `None` if there is none of that name.
+    /// tcp_info`, or a counter of the target. `None` if the name is unknown.
     fn figure(&self, name: &str) -> Option<i64>;
-    /// Every name that [`Self::figure`] knows, for messages.
+    /// All names that [`Self::figure`] accepts, for messages.
     fn figures(&self) -> &'static [&'static str];
-    /// Whether the target has a figure of that name at all. What a script says of one that it has
-    /// not is skipped: a kernel does not tell why it refused a segment.
+    /// Whether the target provides this figure. Assertions on other figures are skipped: a kernel
+    /// does not report why it refused a segment.
     fn shows(&self, _name: &str) -> bool {
         true
     }
 }
 
-/// A socket call. Handles are what the target returned.
+/// A socket call. Handles are values that the target returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// A new socket.
+    /// Creates a socket.
     Socket,
-    /// To an address of its own.
+    /// Binds a socket to its address.
     Bind(i64),
-    /// Wait for connections.
+    /// Listens for connections.
     Listen(i64),
-    /// Take one.
+    /// Accepts a connection.
     Accept(i64),
-    /// Open one, without waiting for it.
+    /// Opens a connection without blocking.
     Connect(i64),
-    /// At most so many octets.
+    /// Reads at most this many octets.
     Read(i64, u32),
-    /// These octets.
+    /// Writes these octets.
     Write(i64, &'a [u8]),
-    /// No more of it.
+    /// Closes the descriptor.
     Close(i64),
-    /// No more will be written.
+    /// Shuts down the sending direction.
     ShutdownWrite(i64),
-    /// A socket option by its name.
+    /// Sets a socket option by its name.
     SetOption(i64, &'a str, i64),
 }
 
-/// What a call returns.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// A number.

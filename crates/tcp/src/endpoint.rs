@@ -48,7 +48,7 @@ pub enum Role {
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "wishes of their own")]
 struct Wanted {
-    /// Some of `syn`, `probe` and `ack`, or a RST ([`give_up::Trouble::reset`]).
+    /// Some of the others, or a RST ([`give_up::Trouble::reset`]).
     urgent: bool,
     /// SYN, with or without acknowledgment.
     syn: bool,
@@ -56,6 +56,15 @@ struct Wanted {
     probe: bool,
     /// An acknowledgment ahead of data that could carry it.
     ack: bool,
+    /// An acknowledgment, and no data after it.
+    answer: bool,
+}
+
+impl Wanted {
+    /// Whether another control segment follows.
+    const fn another(self) -> bool {
+        self.syn || self.probe || self.ack || self.answer
+    }
 }
 
 /// One end of a connection. See the module.

@@ -1,7 +1,8 @@
-//! A compiler as a child process whose time, memory and output are bounded.
+//! A compiler as a child process with bounded time, memory and output.
 //!
-//! The child leads a process group of its own: `cc` starts further programs, and all of them end with it. The shell's
-//! `ulimit` sets the limits, because Rust offers no safe way to set them between fork and exec.
+//! The child leads a separate process group: `cc` starts further programs, and all of them end with
+//! the group. The shell's `ulimit` sets the limits, because Rust has no safe way to set them
+//! between fork and exec.
 
 use std::{
     io::{self, Read, Write as _},
@@ -14,16 +15,16 @@ use std::{
 use anabranch_core::interrupt::Interrupt;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-/// A control of a few hundred lines compiles in a second; one that takes this long never ends.
+/// A control of a few hundred lines compiles in a second; a compilation of this length is stuck.
 const TIME: Duration = Duration::from_secs(30);
-/// How often the child, the clock and the interrupt are looked at.
+/// Polling interval of the child, the clock and the interrupt.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Bytes kept of each of the child's streams; the rest is read and dropped.
+/// Bytes stored of each of the child's streams; the rest is read and dropped.
 const KEPT: u64 = 16 << 20;
-/// Limits of each process: KiB of memory, blocks of 512 bytes in a file, seconds of processor time. A child that
-/// outlives a killed parent ends by the last.
+/// Limits of each process: KiB of memory, blocks of 512 bytes in a file, seconds of processor time.
+/// The last limit ends a child whose parent was killed.
 const LIMITS: &str = "ulimit -v 4194304; ulimit -f 262144; ulimit -t 60";
-/// The shell's exit status where there is no such program.
+/// The shell's exit status for a missing program.
 const NOT_FOUND: i32 = 127;
 
 /// How a child ended.
@@ -35,16 +36,17 @@ pub(super) enum End {
     Interrupted,
 }
 
-/// A child that has ended, and what it wrote.
+/// A child that has ended, and its output.
 pub(super) struct Done {
     pub end: End,
-    /// There is no such program.
+    /// The program does not exist.
     pub is_missing: bool,
     pub output: Vec<u8>,
     pub errors: Vec<u8>,
 }
 
-/// `program` under the limits, with messages in English. Arguments are added as to any command.
+/// Returns a command for `program` under the limits, with messages in English. Arguments are added
+/// as to any command.
 pub(super) fn bounded(program: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     command
@@ -54,7 +56,8 @@ pub(super) fn bounded(program: &str) -> Command {
     command
 }
 
-/// Runs the command to its end, to the limit of time or until `interrupt` is raised, and then ends its whole group.
+/// Runs the command until it ends, until the time limit, or until `interrupt` is raised, and then
+/// ends its whole process group.
 pub(super) fn finish(
     command: &mut Command,
     input: Option<Vec<u8>>,
@@ -71,7 +74,7 @@ pub(super) fn finish(
         .stderr(Stdio::piped())
         .spawn()?;
     let writing = input.zip(child.stdin.take()).map(|(input, mut stdin)| {
-        // A compiler that does not read all of it says itself what is wrong.
+        // A compiler that does not read all input reports an error itself.
         thread::spawn(move || drop(stdin.write_all(&input)))
     });
     let output = child.stdout.take().map(collect);
@@ -94,12 +97,12 @@ pub(super) fn finish(
     })
 }
 
-/// What to say of a compiler that ran out of time.
+/// The message for a compiler that exceeded the time limit.
 pub(super) fn out_of_time(compiler: &str) -> String {
     format!("`{compiler}` was ended after {} s", TIME.as_secs())
 }
 
-/// What to say of a compiler that was interrupted.
+/// The message for a compiler that was interrupted.
 pub(super) fn interrupted(compiler: &str) -> String {
     format!("`{compiler}` was interrupted")
 }
@@ -108,7 +111,8 @@ fn wait(child: &mut Child, interrupt: &Interrupt) -> io::Result<(End, bool)> {
     let started = Instant::now();
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let group = group.ok_or_else(|| io::Error::other("the child has no number"))?;
-    // The child is reaped only after its group has been ended: until then no other group can have its number.
+    // The child is reaped only after its group has ended: until then no other group can have its
+    // number.
     let cut_off = loop {
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if waitid(WaitId::Pid(group), ended)?.is_some() {
@@ -122,7 +126,7 @@ fn wait(child: &mut Child, interrupt: &Interrupt) -> io::Result<(End, bool)> {
         }
         thread::sleep(PAUSE);
     };
-    // Also after success: nothing that the compiler started may hold the pipes open.
+    // Also after success, so that no program that the compiler started keeps the pipes open.
     let _ = kill_process_group(group, Signal::KILL);
     let status = child.wait()?;
     let end = if status.success() {
@@ -136,7 +140,7 @@ fn wait(child: &mut Child, interrupt: &Interrupt) -> io::Result<(End, bool)> {
 fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut kept = Vec::new();
-        // A pipe that breaks is one that ends.
+        // A broken pipe counts as the end.
         drop((&mut stream).take(KEPT).read_to_end(&mut kept));
         drop(io::copy(&mut stream, &mut io::sink()));
         kept
@@ -155,7 +159,7 @@ mod tests {
     fn an_interrupt_ends_all_processes_of_the_group() {
         let interrupt = Interrupt::default();
         interrupt.raise();
-        // The inner shell is a process of its own, and holds the pipes.
+        // The inner shell is a separate process, and keeps the pipes open.
         let mut command = bounded("sh");
         let done = finish(command.args(["-c", "sleep 600 & wait"]), None, &interrupt);
         assert_eq!(done.expect("there is a shell").end, End::Interrupted);
@@ -176,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_missing() {
+    fn a_program_that_does_not_exist_is_missing() {
         let done = finish(
             &mut bounded("no-such-compiler"),
             None,

@@ -1,15 +1,16 @@
-//! Which process a temporary directory belongs to, as a part of its name.
+//! The owning process of a temporary directory, as part of its name.
 
 use std::{fs, process};
 
-/// The place of a process's start time among the fields of `/proc/PID/stat` (proc(5), field 22), after the name.
+/// Index of a process's start time among the fields of `/proc/PID/stat` (proc(5), field 22),
+/// counted after the name.
 const START: usize = 19;
 
-/// Number and start time of this process, and where these hold: the running kernel and its PID namespace. The Python
-/// package writes and reads the same form (`anabranch.owner`).
+/// Number and start time of this process, and their scope: the running kernel and its PID
+/// namespace. The Python package writes and reads the same form (`anabranch.owner`).
 pub(super) fn mark() -> String {
     let described = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name, in parentheses, may hold anything.
+    // The name, in parentheses, may contain any character.
     let start = described
         .rsplit_once(')')
         .and_then(|(_, rest)| rest.split_whitespace().nth(START))

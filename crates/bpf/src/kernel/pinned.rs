@@ -1,7 +1,7 @@
-//! Controls that stay in the kernel when the process that loaded them ends.
+//! Controls that remain in the kernel when the process that loaded them ends.
 //!
-//! A file in a BPF file system holds each. Nothing else remembers it: a restart of the machine
-//! removes it, as does removing the file.
+//! Each is pinned to a file in a BPF file system. Removing the file, or a restart of the machine,
+//! removes the control.
 
 use std::{
     fs, io,
@@ -17,7 +17,7 @@ use rustix::{
 use super::attach;
 use crate::{Error, Source};
 
-/// Where a BPF file system stands by convention.
+/// Conventional mount point of the BPF file system.
 const FILE_SYSTEM: &str = "/sys/fs/bpf";
 /// `BPF_FS_MAGIC` (statfs(2)).
 const MAGIC: u64 = 0xcafe_4a11;
@@ -25,11 +25,11 @@ const MAGIC: u64 = 0xcafe_4a11;
 /// A control that was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
-    /// The name that programs choose it by.
+    /// The name by which programs select it.
     pub name: String,
-    /// The file that holds it.
+    /// The file to which it is pinned.
     pub path: PathBuf,
-    /// There was no BPF file system, so one was mounted there.
+    /// Mount point of the BPF file system, if it had to be mounted.
     pub mounted: Option<&'static str>,
 }
 
@@ -46,7 +46,7 @@ fn is_there() -> bool {
     })
 }
 
-/// Loads a control so that it stays. Raising `interrupt` ends the compiler.
+/// Loads a control permanently. Raising `interrupt` ends the compiler.
 ///
 /// # Errors
 /// See [`attach`]; or there is no BPF file system and none can be mounted.
@@ -80,10 +80,10 @@ pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Loaded, Error> {
     })
 }
 
-/// Removes a control that [`load`] left. Connections that use it keep it.
+/// Removes a control loaded by [`load`]. Connections that use it keep it.
 ///
 /// # Errors
-/// None of that name was loaded so, or the privilege is missing.
+/// No control of that name was loaded by [`load`], or the privilege is missing.
 pub fn unload(name: &str) -> Result<(), Error> {
     let loaded = list().ok_or_else(|| {
         Error::System(format!(
@@ -104,7 +104,7 @@ pub fn unload(name: &str) -> Result<(), Error> {
         let why = system::words(&error);
         Error::System(format!("cannot unload `{name}`: {why}"))
     })?;
-    // Empty, it goes too; with others in it, it stays.
+    // An empty folder is removed; a folder with other controls remains.
     match fs::remove_dir(folder()) {
         Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => {
             let why = system::words(&error);
@@ -116,7 +116,7 @@ pub fn unload(name: &str) -> Result<(), Error> {
     }
 }
 
-/// Names of the controls that [`load`] left; `None` where we may not see them.
+/// Names of the controls loaded by [`load`]; `None` if the process may not read the folder.
 #[must_use]
 pub fn list() -> Option<Vec<String>> {
     let entries = match fs::read_dir(folder()) {

@@ -1,20 +1,20 @@
-//! The functions that the loader exports, for the engine that calls them and for the library itself, which includes this
-//! file.
+//! The functions that the loader exports, for the engine that calls them and for the library
+//! itself, which includes this file.
 
 use std::{ffi::c_void, os::fd::RawFd, ptr, slice};
 
-/// Changes with anything in this file. A table of another version is not read beyond this number.
+/// Changes with any change of this file. Only this number is read of a table of another version.
 pub const VERSION: u32 = 1;
 
-/// How a call ended.
+/// Result of a call.
 pub type Status = u32;
-/// As asked.
+/// Success.
 pub const DONE: Status = 0;
 /// The object file has no `struct tcp_congestion_ops`.
 pub const NO_CONTROL: Status = 1;
-/// The kernel says `EPERM`.
+/// The kernel returned `EPERM`.
 pub const DENIED: Status = 2;
-/// libbpf or the kernel refuses.
+/// libbpf or the kernel rejected the call.
 pub const REFUSED: Status = 3;
 
 /// The caller's octets; valid until the call returns.
@@ -26,7 +26,7 @@ pub struct Octets {
 }
 
 impl Octets {
-    /// Those of a slice.
+    /// The octets of a slice.
     #[must_use]
     pub const fn of(slice: &[u8]) -> Self {
         Self {
@@ -38,15 +38,16 @@ impl Octets {
     /// The slice.
     ///
     /// # Safety
-    /// The call that brought the octets has not returned.
+    /// The call that passed the octets has not returned.
     #[must_use]
     pub const unsafe fn slice<'a>(self) -> &'a [u8] {
-        // SAFETY: `of` is the only constructor, and the caller promises that its slice is borrowed still.
+        // SAFETY: `of` is the only constructor, and the caller promises that its slice is still
+        // borrowed.
         unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }
 
-/// What takes the octets that a call writes, piece by piece.
+/// Receiver of the octets that a call writes, in pieces.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Sink {
@@ -55,10 +56,11 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Hands each piece to `take`. The sink is valid as long as that is borrowed.
+    /// Passes each piece to `take`. The sink is valid while `take` is borrowed.
     pub const fn to<F: FnMut(&[u8])>(take: &mut F) -> Self {
         unsafe extern "C" fn push<F: FnMut(&[u8])>(context: *mut c_void, octets: Octets) {
-            // SAFETY: the context is the `F` of `to`, borrowed for this one sink, and the octets are a call's.
+            // SAFETY: the context is the `F` of `to`, borrowed for this one sink, and the octets
+            // belong to a call.
             unsafe { (*context.cast::<F>())(octets.slice()) }
         }
         Self {
@@ -70,14 +72,14 @@ impl Sink {
     /// Writes one piece.
     ///
     /// # Safety
-    /// The call that brought the sink has not returned, and no other thread writes to it.
+    /// The call that passed the sink has not returned, and no other thread writes to it.
     pub unsafe fn write(self, piece: &[u8]) {
         // SAFETY: as promised.
         unsafe { (self.push)(self.context, Octets::of(piece)) }
     }
 }
 
-/// Where a call that may fail writes: libbpf's messages, and the error in words.
+/// Output of a call that may fail: libbpf's messages, and the text of the error.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Report {
@@ -85,15 +87,15 @@ pub struct Report {
     pub error: Sink,
 }
 
-/// What a trace watches and how much room its records have.
+/// The flows of a trace and the size of its ring.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Watch {
-    /// `struct place` and the flow's number, 20 octets each.
+    /// `struct place` and the flow's number, 20 octets per flow.
     pub flows: Octets,
-    /// Octets of the ring.
+    /// Size of the ring in octets.
     pub room: u32,
-    /// Not 0: every segment.
+    /// Nonzero: trace every segment.
     pub segments: u32,
 }
 
@@ -116,9 +118,9 @@ pub struct Loader {
         made: *mut *mut c_void,
         report: Report,
     ) -> Status,
-    /// Lets a file hold a control.
+    /// Pins a control to a file.
     pub pin: unsafe extern "C" fn(attached: *mut c_void, path: Octets, report: Report) -> Status,
-    /// Frees a control; it leaves the kernel unless a file holds it.
+    /// Frees a control; it is removed from the kernel unless it is pinned.
     pub detach: unsafe extern "C" fn(attached: *mut c_void),
     /// Starts a trace.
     pub trace: unsafe extern "C" fn(
@@ -127,9 +129,9 @@ pub struct Loader {
         made: *mut *mut c_void,
         report: Report,
     ) -> Status,
-    /// Writes each record since the last call, one piece each.
+    /// Writes each record since the last call, one per piece.
     pub take: unsafe extern "C" fn(trace: *mut c_void, records: Sink),
-    /// Records for which there was no room.
+    /// Number of records dropped because the ring was full.
     pub lost: unsafe extern "C" fn(trace: *const c_void) -> u64,
     /// The program for `SO_ATTACH_BPF`; the trace owns the file descriptor.
     pub filter: unsafe extern "C" fn(trace: *const c_void) -> RawFd,

@@ -1,7 +1,7 @@
 //! The structures of `bpf/include/vmlinux.h`, field by field.
 //!
-//! The compiled control says how it lays them out; [`LAYOUT`] is compared with that before it runs. A `long` has
-//! 64 bits, as on every 64-bit Linux and macOS.
+//! The compiled control exports its layout of them, and [`LAYOUT`] is compared with it before the
+//! control runs. A `long` has 64 bits, as on every 64-bit Linux and macOS.
 
 use std::mem::offset_of;
 
@@ -15,7 +15,7 @@ pub struct Sock {
     pub sk_max_pacing_rate: u64,
 }
 
-/// `struct tcp_sock`, with the `inet_connection_sock` it begins with written out.
+/// `struct tcp_sock`, with the fields of the `inet_connection_sock` at its start.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TcpSock {
@@ -84,7 +84,7 @@ pub struct RateSample {
 type Call = unsafe extern "C" fn(*mut TcpSock);
 type Asks = unsafe extern "C" fn(*mut TcpSock) -> u32;
 
-/// `struct tcp_congestion_ops`: the functions that a control has.
+/// `struct tcp_congestion_ops`: the functions of a control.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Ops {
@@ -130,7 +130,7 @@ pub enum Event {
 /// `TCP_INFINITE_SSTHRESH`.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// What `anabranch_layout` of the shim must hold.
+/// The expected value of `anabranch_layout` in the shim.
 pub const LAYOUT: [usize; 12] = [
     size_of::<TcpSock>(),
     size_of::<Ops>(),

@@ -1,4 +1,4 @@
-//! The simulator's events as calls of a control's functions.
+//! Translation of the simulator's events to calls of a control's functions.
 
 use std::{fmt, sync::Arc};
 
@@ -13,7 +13,7 @@ use super::{
     library::Loaded,
 };
 
-/// No rate: the kernel's value of a socket that is not paced.
+/// The kernel's pacing rate of a socket that is not paced.
 const UNPACED: u64 = u64::MAX;
 /// `CA_ACK_SLOWPATH` and `CA_ACK_ECE`.
 const SLOW_PATH: u32 = 1;
@@ -22,16 +22,16 @@ const ECHO: u32 = 4;
 /// A control of one connection.
 pub(super) struct Adapter {
     code: Arc<Loaded>,
-    /// What the kernel's socket would hold. Boxed, because the control may keep its address.
+    /// State of the kernel's socket. Boxed, because the control may keep its address.
     sock: Box<TcpSock>,
     smss: u64,
     initial_cwnd: u32,
-    /// Octets acknowledged and delivered that are no packet yet.
+    /// Octets acknowledged and delivered that do not yet form a packet.
     acked: u64,
     delivered: u64,
-    /// What must be acknowledged before a timeout or a mark is over.
+    /// Sequence number up to which data must be acknowledged before a timeout or a mark is over.
     high: u32,
-    /// The acknowledgment that comes next ends the recovery.
+    /// The next acknowledgment ends the recovery.
     ends: bool,
 }
 
@@ -43,12 +43,12 @@ impl fmt::Debug for Adapter {
     }
 }
 
-/// A number of a 32-bit field, which the largest of them stands for where it is larger.
+/// Converts to a 32-bit field, saturating.
 fn clamped(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// The low 32 bits, as sequence numbers and counters go round.
+/// The low 32 bits, because sequence numbers and counters wrap.
 #[expect(clippy::cast_possible_truncation, reason = "these numbers go round")]
 const fn wrapped(number: u64) -> u32 {
     number as u32
@@ -62,14 +62,14 @@ fn signed(number: u64) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// Calls a function of the control if it has it.
+/// Calls a function of the control, if present.
 macro_rules! call {
     ($self:ident.$function:ident($($argument:expr),*)) => {
         if let Some(function) = $self.code.ops.$function {
             let sock: *mut TcpSock = &mut *$self.sock;
             // SAFETY: the function's type was compared with the shim's headers when it was loaded;
-            // the socket and what else is pointed to live through the call, and nothing else of
-            // ours looks at them meanwhile. What the C code does with them is its author's.
+            // the socket and the other arguments live through the call, and our code does not
+            // access them during it. Their use by the C code is its author's responsibility.
             Some(unsafe { function(sock $(, $argument)*) })
         } else {
             None
@@ -135,7 +135,7 @@ impl Adapter {
         self.code.ops.cong_control.is_some()
     }
 
-    /// The recovery, the marks' round trip or the timeout is over.
+    /// The recovery, the round trip of the marks or the timeout is over.
     fn reopen(&mut self) {
         if !self.state_is(State::Open) {
             if !self.state_is(State::Loss) {
@@ -145,7 +145,7 @@ impl Adapter {
         }
     }
 
-    /// A reduction begins: what is left of the window afterwards.
+    /// Begins a reduction and returns the reduced window.
     fn reduce(&mut self) -> u32 {
         self.sock.prior_cwnd = self.sock.snd_cwnd;
         self.sock.prior_ssthresh = self.sock.snd_ssthresh;
@@ -198,7 +198,7 @@ impl Adapter {
         call!(self.in_ack_event(flags));
     }
 
-    /// For a control with `cong_control`.
+    /// The rate sample of a control with `cong_control`.
     fn rate_sample(&self, ack: &Ack, acked: u64) -> RateSample {
         let mut sample = RateSample {
             delivered: -1,
@@ -236,7 +236,7 @@ impl CongestionControl for Adapter {
         if self.ends || (over && !ack.in_recovery) {
             self.reopen();
         } else if ack.in_recovery && self.state_is(State::Open) {
-            // One that reduces nothing: the last reduction is not a round trip old.
+            // A recovery without a reduction: the last reduction is less than a round trip old.
             self.set_state(State::Recovery);
         }
         let packets = self.acked / self.smss;
@@ -287,7 +287,7 @@ impl CongestionControl for Adapter {
                 self.set_cwnd(limit);
             }
         }
-        // The control sees the acknowledgment that ends it as a part of it.
+        // The acknowledgment that ends the recovery still belongs to it for the control.
         self.ends = self.state_is(State::Recovery);
     }
 
@@ -359,7 +359,7 @@ impl Drop for Adapter {
     }
 }
 
-/// A sequence number comes before another (RFC 9293 §3.4).
+/// Whether a sequence number precedes another (RFC 9293 §3.4).
 const fn before(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() < 0
 }

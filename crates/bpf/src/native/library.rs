@@ -1,4 +1,4 @@
-//! A compiled control in this process.
+//! A compiled control loaded into this process.
 
 use std::{
     collections::BTreeMap,
@@ -13,33 +13,34 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 use super::abi::{LAYOUT, Ops};
 use crate::{Error, Source, compile};
 
-/// The sections in which a control's `struct tcp_congestion_ops` stands.
+/// The sections that contain a control's `struct tcp_congestion_ops`.
 const OPS_SECTIONS: [&str; 2] = [".struct_ops.link", ".struct_ops"];
 
 type SetNow = unsafe extern "C" fn(u64);
 
-/// A control's functions. They stay in the process, so that a control is compiled once.
+/// A control's functions. They remain in the process, so that a control is compiled once.
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub ops: Ops,
     set_now: SetNow,
-    /// What the functions are in.
+    /// The shared object that contains the functions.
     _library: Library,
 }
 
 impl Loaded {
-    /// Tells the functions called from this thread what time it is.
+    /// Sets the time for the functions called from this thread.
     pub fn set_now(&self, ns: u64) {
-        // SAFETY: the shim's function takes a number and writes it to a variable of this thread; the
-        // library that it is in lives as long as `self`.
+        // SAFETY: the shim's function takes a number and writes it to a variable of this thread;
+        // its library lives as long as `self`.
         unsafe { (self.set_now)(ns) }
     }
 }
 
-/// A control, and what a user's file is with all that it includes: headers may change between two runs.
+/// A control, and the preprocessed text of a user's file, because headers may change between two
+/// runs.
 type Key = (Source, Vec<u8>);
 
-/// Compiles and loads a control, or finds it where that was done before.
+/// Compiles and loads a control, or returns it if it is already loaded.
 pub(super) fn load(source: &Source, interrupt: &Interrupt) -> Result<Arc<Loaded>, Error> {
     static LOADED: Mutex<BTreeMap<Key, Arc<Loaded>>> = Mutex::new(BTreeMap::new());
     let whole = match &source.folder {
@@ -65,8 +66,8 @@ fn unfit(source: &Source, what: impl Into<String>) -> Error {
     }
 }
 
-/// A control's variables would be shared by the runs of a sweep, so that one's result depended on what
-/// the others do at the same time.
+/// Rejects variables: the runs of a sweep would share them, so that one result depended on the
+/// other runs at the same time.
 fn refuse_variables(source: &Source, object: &[u8]) -> Result<(), Error> {
     let object = parsed(source, object)?;
     for symbol in object.symbols() {
@@ -104,7 +105,7 @@ fn parsed<'a>(source: &Source, object: &'a [u8]) -> Result<object::File<'a>, Err
         .map_err(|error| unfit(source, format!("compiles to no object file: {error}")))
 }
 
-/// The control's object and how far it lies from a function that we can ask the loader for.
+/// The distance of the control's object from a function whose address the dynamic loader provides.
 fn find_ops(source: &Source, shared: &[u8]) -> Result<i64, Error> {
     let shared = parsed(source, shared)?;
     let mut found = BTreeMap::new();
@@ -162,10 +163,10 @@ fn open(source: &Source, shared: &Path) -> Result<Loaded, Error> {
     };
     let bytes = std::fs::read(shared).map_err(|error| unreadable(&error))?;
     let distance = find_ops(source, &bytes)?;
-    // SAFETY: loading runs the object's initialisers, of which a C file has none unless it asks for
-    // them. Whoever names a file to compile lets it run in this process, as the docs say.
+    // SAFETY: loading runs the object's initialisers, of which a C file has none unless it requests
+    // them. Users who name a file to compile let it run in this process, as documented.
     let library = unsafe { Library::new(shared) }.map_err(|error| unreadable(&error))?;
-    // SAFETY: the shim, which is our own, declares both with these types.
+    // SAFETY: our shim declares both with these types.
     let (set_now, layout) = unsafe {
         let set_now: SetNow = *library
             .get(b"anabranch_set_now\0")
@@ -185,8 +186,8 @@ fn open(source: &Source, shared: &Path) -> Result<Loaded, Error> {
     let place = (set_now as *const u8).wrapping_offset(
         isize::try_from(distance).expect("a shared object is smaller than the address space"),
     );
-    // SAFETY: the object of the control lies in the same shared object as the function, at the distance
-    // that its symbol table has; its size was compared and its layout is that of `Ops`.
+    // SAFETY: the object of the control is in the same shared object as the function, at the
+    // distance in its symbol table; its size was compared and its layout is that of `Ops`.
     let ops = unsafe { place.cast::<Ops>().read_unaligned() };
     for (function, there) in [
         ("ssthresh", ops.ssthresh.is_some()),

@@ -21,36 +21,37 @@ use crate::{
 /// The program's file.
 const NAME: &str = "tcp_trace.bpf.c";
 const TEXT: &str = include_str!("../../../../bpf/trace/tcp_trace.bpf.c");
-/// What loading takes (capabilities(7)).
+/// Privileges required for loading (capabilities(7)).
 const PRIVILEGE: &str = "tracing the kernel's TCP needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN outside of user namespaces";
 const CAPABILITIES: [&str; 3] = ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"];
-/// Octets that wait for us: a fifth of a second of 200,000 segments a second, or 2,500 events.
+/// Size of the ring in octets: a fifth of a second at 200,000 segments per second, or 2,500 events.
 const ROOM_FOR_SEGMENTS: u32 = 8 << 20;
 const ROOM_FOR_EVENTS: u32 = 256 << 10;
 
-/// A trace under way; it ends with this value.
+/// A trace in progress; dropping the value ends it.
 #[derive(Debug)]
 pub struct Trace {
     trace: *mut c_void,
     loader: &'static Loader,
 }
 
-// SAFETY: a trace holds file descriptors and memory that no thread owns; mutation takes `&mut self`.
+// SAFETY: a trace holds file descriptors and memory that no thread owns; mutation takes
+// `&mut self`.
 unsafe impl Send for Trace {}
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        // SAFETY: `start` has made it, and this is the last use.
+        // SAFETY: `start` created the trace, and this is its last use.
         unsafe { (self.loader.end)(self.trace) }
     }
 }
 
 impl Trace {
-    /// Compiles the program, loads it and lets it watch these flows' sockets, each with the number that its records have.
-    /// Raising `interrupt` ends the compiler.
+    /// Compiles the program, loads it and attaches it to the sockets of these flows. Each flow has
+    /// a number, which its records contain. Raising `interrupt` ends the compiler.
     ///
     /// # Errors
-    /// There is no clang, the kernel has no types or no such tracepoints, or the privilege is missing.
+    /// There is no clang, the kernel lacks BTF or the tracepoints, or the privilege is missing.
     pub fn start(
         flows: &[(Place, u32)],
         detail: Detail,
@@ -93,26 +94,27 @@ impl Trace {
         }
     }
 
-    /// What has been told since it was last asked, in order of time for each flow.
+    /// The records since the last call, in order of time for each flow.
     pub fn take(&mut self) -> Vec<Record> {
         let mut records = Vec::new();
         let mut take = |piece: &[u8]| records.extend(Record::of(piece));
-        // SAFETY: `start` has made the trace, and the sink is valid until the call returns.
+        // SAFETY: `start` created the trace, and the sink is valid until the call returns.
         unsafe { (self.loader.take)(self.trace, Sink::to(&mut take)) }
         records
     }
 
-    /// Records for which there was no room.
+    /// Number of records dropped because the ring was full.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        // SAFETY: `start` has made the trace.
+        // SAFETY: `start` created the trace.
         unsafe { (self.loader.lost)(self.trace) }
     }
 
-    /// What shows the program the segments that a socket receives once one of its sides is closed (`SO_ATTACH_BPF`).
+    /// The filter that passes to the program the segments that a socket receives after one of its
+    /// sides is closed (`SO_ATTACH_BPF`).
     #[must_use]
     pub fn filter(&self) -> BorrowedFd<'_> {
-        // SAFETY: `start` has made the trace, which owns the file descriptor as long as it lives.
+        // SAFETY: `start` created the trace, which owns the file descriptor for its lifetime.
         unsafe { BorrowedFd::borrow_raw((self.loader.filter)(self.trace)) }
     }
 }
@@ -126,7 +128,7 @@ fn key(place: &Place) -> [u8; PLACE] {
     key
 }
 
-/// The object file. It is compiled once per process: that takes longer than to load it.
+/// The object file. It is compiled once per process, because compilation takes longer than loading.
 fn compiled(interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
     static COMPILED: OnceLock<Mutex<Option<Vec<u8>>>> = OnceLock::new();
     let mut compiled = COMPILED

@@ -1,25 +1,25 @@
-//! What the program tells: `struct record` of `bpf/trace/tcp_trace.bpf.c`.
+//! Records of the program: `struct record` of `bpf/trace/tcp_trace.bpf.c`.
 
-/// A sender of the run at one moment. Windows are in segments.
+/// State of a traced sender at one time. Windows are in segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// When: `CLOCK_MONOTONIC`, in nanoseconds.
+    /// Time: `CLOCK_MONOTONIC`, in nanoseconds.
     pub time_ns: u64,
-    /// Whose socket (`SO_COOKIE`, socket(7)).
+    /// Cookie of the socket (`SO_COOKIE`, socket(7)).
     pub socket: u64,
-    /// The congestion control's name, ended by zeros.
+    /// Name of the congestion control, zero-terminated.
     pub control: [u8; 16],
-    /// Whose, as [`Trace::start`](super::Trace::start) was told.
+    /// Number of the flow, as passed to [`Trace::start`](super::Trace::start).
     pub flow: u32,
-    /// What happened.
+    /// Type of the event.
     pub kind: Kind,
-    /// How it was until then.
+    /// Congestion state before the event.
     pub ca_state: CaState,
     /// `TCP_ESTABLISHED` is 1.
     pub state: u8,
     /// cwnd.
     pub cwnd: u32,
-    /// cwnd when the last segment before this came.
+    /// cwnd at the previous segment.
     pub cwnd_before: u32,
     /// cwnd before the last reduction began.
     pub prior_cwnd: u32,
@@ -27,44 +27,44 @@ pub struct Record {
     pub ssthresh: u32,
     /// Smoothed round-trip time, in microseconds.
     pub srtt_us: u32,
-    /// Its variation, in microseconds.
+    /// Round-trip time variation, in microseconds.
     pub rttvar_us: u32,
     /// Segments sent and not acknowledged cumulatively.
     pub packets_out: u32,
-    /// Of these reported by SACK, or without it by duplicate acknowledgments.
+    /// Segments SACKed, or without SACK reported by duplicate acknowledgments.
     pub sacked_out: u32,
-    /// Of these marked lost.
+    /// Segments marked lost.
     pub lost_out: u32,
     /// Retransmitted and not acknowledged.
     pub retrans_out: u32,
-    /// Segments retransmitted so far.
+    /// Total number of retransmitted segments.
     pub total_retrans: u32,
     /// Payload of a full segment, in bytes.
     pub mss: u32,
-    /// First octet that is not acknowledged, as a sequence number.
+    /// First unacknowledged octet, as a sequence number.
     pub snd_una: u32,
     /// Next octet to be sent, as a sequence number.
     pub snd_nxt: u32,
 }
 
-/// What happened.
+/// Type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A segment has come, and is about to be handled.
+    /// A segment was received, and is about to be processed.
     Segment {
-        /// What it acknowledges, as a sequence number.
+        /// Acknowledgment number.
         ack: u32,
     },
     /// The congestion state is about to change.
     State {
-        /// What it becomes.
+        /// The next state.
         next: CaState,
     },
-    /// A segment has left once more.
+    /// A segment was retransmitted.
     Again {
         /// Its first octet, as a sequence number.
         first: u32,
-        /// Behind its last.
+        /// One past its last octet.
         end: u32,
     },
 }
@@ -72,15 +72,15 @@ pub enum Kind {
 /// The congestion state of a connection (`enum tcp_ca_state`, `linux/tcp.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CaState {
-    /// Nothing is amiss.
+    /// No losses or reordering.
     Open,
-    /// Something was reported out of order.
+    /// Data was reported out of order.
     Disorder,
-    /// The window is being reduced for a mark or for the host's own queue.
+    /// The window is being reduced because of a mark or of the host's own queue.
     Cwr,
     /// Fast recovery.
     Recovery,
-    /// After the retransmission timer has expired.
+    /// After an expiry of the retransmission timer.
     Loss,
 }
 
@@ -98,10 +98,10 @@ impl CaState {
 }
 
 impl Record {
-    /// Octets of one.
+    /// Size of a record in octets.
     pub(super) const SIZE: usize = 104;
 
-    /// As the program has written it; `None` if it has not.
+    /// Parses a record; `None` if it is invalid.
     pub(super) fn of(octets: &[u8]) -> Option<Self> {
         let octets: &[u8; Self::SIZE] = octets.try_into().ok()?;
         let u32_at = |at: usize| {
@@ -141,7 +141,8 @@ impl Record {
         })
     }
 
-    /// Segments in flight as a recovery reckons them: what was sent, less what was reported or lost, and what was retransmitted.
+    /// Segments in flight as computed in a recovery: sent, minus SACKed and lost, plus
+    /// retransmitted.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
         let gone = self.sacked_out.saturating_add(self.lost_out);
@@ -150,7 +151,7 @@ impl Record {
             .saturating_add(self.retrans_out)
     }
 
-    /// ssthresh, once there is one.
+    /// ssthresh, after the first reduction.
     #[must_use]
     pub const fn ssthresh(&self) -> Option<u32> {
         if self.ssthresh < 1 << 30 {
@@ -160,7 +161,7 @@ impl Record {
         }
     }
 
-    /// The congestion control's name.
+    /// Name of the congestion control.
     #[must_use]
     pub fn control(&self) -> String {
         let end = self.control.iter().position(|octet| *octet == 0);
@@ -183,9 +184,9 @@ mod tests {
         u32::from_ne_bytes([at / 4; 4])
     }
 
-    /// Fails for a reading that is off by one field.
+    /// Detects a parser that is off by one field.
     #[test]
-    fn fields_stand_where_the_program_writes_them() {
+    fn fields_are_at_the_offsets_of_the_program() {
         let record = Record::of(&octets(2, [3, 3])).expect("a record");
         assert_eq!(record.flow, word(32));
         assert_eq!((record.cwnd, record.cwnd_before), (word(40), word(44)));
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_program_writes_is_none() {
+    fn an_invalid_record_is_none() {
         assert_eq!(Record::of(&octets(3, [0, 0])), None);
         assert_eq!(Record::of(&octets(1, [0, 5])), None);
         assert_eq!(Record::of(&octets(0, [0, 0])[1..]), None);

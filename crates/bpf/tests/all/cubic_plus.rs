@@ -1,4 +1,4 @@
-//! What `cubic-plus` has beyond CUBIC: it starts over where losses are found late in a recovery.
+//! `cubic-plus` beyond CUBIC: a restart if losses are found late in a recovery.
 
 use anabranch_bpf::{Source, native};
 use anabranch_congestion::{Ack, Congestion, CongestionControl, Init, Recovered, Sent, Signal};
@@ -70,12 +70,12 @@ fn window_after(ms: u64) -> u64 {
 }
 
 #[test]
-fn losses_of_the_window_that_was_lost_are_one_loss() {
+fn losses_within_the_lost_window_are_one_loss() {
     // Slow start has added the segment acknowledged before.
     assert_eq!(window_after(100 + RTT_MS), 101 * 7 / 10);
 }
 
 #[test]
-fn a_loss_later_than_a_round_trip_and_a_quarter_starts_over() {
+fn a_loss_later_than_a_round_trip_and_a_quarter_restarts() {
     assert_eq!(window_after(100 + RTT_MS * 5 / 4 + 1), 1);
 }

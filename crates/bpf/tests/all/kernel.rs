@@ -1,6 +1,6 @@
-//! Every shipped control in the kernel: it compiles, passes the verifier, carries a transfer and leaves
-//! without taking its connection along. Where the machine does not let that be tried the test says
-//! why and passes.
+//! Every shipped control in the kernel: it compiles, passes the verifier, carries a transfer, and
+//! its removal does not end the connection. On machines that do not permit this the test prints the
+//! reason and passes.
 use std::{
     fs,
     io::{Read as _, Write as _},
@@ -20,7 +20,8 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
-/// Why controls cannot be loaded here; printed, because the test then says nothing.
+/// The reason why controls cannot be loaded here. It is printed, because the test then checks
+/// nothing.
 fn hindrance() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("not root".to_owned());
@@ -30,7 +31,7 @@ fn hindrance() -> Option<String> {
     }
     let source = Source::shipped("reno").expect("it ships");
     match attach(&source, &Interrupt::default()) {
-        // Another test, or somebody else, has it loaded: so it can be.
+        // Another test or program has loaded it, so loading is possible.
         Err(error)
             if !error.to_string().contains("already") && !error.to_string().contains("refuses") =>
         {
@@ -53,17 +54,18 @@ macro_rules! skip_if_hindered {
     };
 }
 
-/// Moves this thread, and those it starts, into a network of their own with a loopback device; whether that
-/// drops what its queue has no room for, as a bottleneck does.
+/// Moves this thread, and the threads that it starts, into a separate network namespace with a
+/// loopback device. Returns whether the device has a limited queue that drops packets, as a
+/// bottleneck does.
 fn own_network() -> bool {
-    // SAFETY: only the network namespace changes; no file descriptor is shared or lost by that.
+    // SAFETY: only the network namespace changes; no file descriptor is shared or lost.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.expect("root may do that");
     let up = Command::new("ip")
         .args(["link", "set", "lo", "mtu", "1500", "up"])
         .status()
         .expect("ip is there");
     assert!(up.success());
-    // A token bucket, where the kernel has that.
+    // A token bucket, if the kernel supports it.
     let narrow = "qdisc add dev lo root tbf rate 200mbit burst 20kb limit 60kb";
     Command::new("tc")
         .args(narrow.split(' '))
@@ -71,7 +73,7 @@ fn own_network() -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Segments that were retransmitted in this thread's network so far.
+/// Number of segments retransmitted in this thread's network.
 fn sent_again() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/net/snmp").expect("the kernel counts");
     let mut tcp = text.lines().filter(|line| line.starts_with("Tcp:"));
@@ -84,12 +86,12 @@ fn sent_again() -> u64 {
         .expect("it is among them")
 }
 
-/// A lone flow of these may find the rate without a loss.
+/// A single flow of these may find the rate without a loss.
 const YIELDS: [&str; 2] = ["vegas", "compound"];
 const PART: usize = 1 << 20;
 const PARTS: usize = 16;
 
-/// A connection that uses `control`, its other end reading all there is and telling how much.
+/// A connection that uses `control`, with a peer that reads all data and returns its amount.
 fn connection(control: &str) -> (TcpStream, thread::JoinHandle<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is up");
     let address = listener.local_addr().expect("it is bound");
@@ -110,7 +112,7 @@ fn connection(control: &str) -> (TcpStream, thread::JoinHandle<usize>) {
 }
 
 #[test]
-fn every_shipped_control_carries_a_transfer_and_leaves_it_alone_when_it_goes() {
+fn every_shipped_control_carries_a_transfer_that_survives_its_removal() {
     skip_if_hindered!();
     let drops = own_network();
     for control in shipped::ALL {
@@ -142,7 +144,7 @@ fn every_shipped_control_carries_a_transfer_and_leaves_it_alone_when_it_goes() {
         }
         let used = sockopt::tcp_congestion(&stream).expect("it has one");
         assert_eq!(used, control.kernel_name);
-        // Nobody chooses it anew.
+        // No new socket can select it.
         let other = TcpListener::bind("127.0.0.1:0").expect("loopback is up");
         assert!(sockopt::set_tcp_congestion(&other, control.kernel_name).is_err());
         drop(stream);
@@ -155,9 +157,9 @@ fn every_shipped_control_carries_a_transfer_and_leaves_it_alone_when_it_goes() {
     }
 }
 
-/// Fails for copies that share a name with what somebody else loaded, are loaded twice, or stay.
+/// Detects copies that share a name with a control of another program, are loaded twice, or remain.
 #[test]
-fn a_temporary_control_is_this_processs_own() {
+fn a_temporary_control_is_specific_to_this_process() {
     skip_if_hindered!();
     let vegas = Source::shipped("vegas").expect("it ships");
     let first = temporary::load(&vegas, &Interrupt::default()).expect("the verifier takes it");
@@ -167,7 +169,7 @@ fn a_temporary_control_is_this_processs_own() {
     let name = first.name().to_owned();
     assert!(kernel::available().contains(&name));
     assert!(kernel::allowed().contains(&name));
-    // Another file whose control has the same name of its own.
+    // Another file, whose control has the same name.
     let mut other = vegas.clone();
     other.text.push('\n');
     let beside = temporary::load(&other, &Interrupt::default()).expect("another name is found");
@@ -194,10 +196,10 @@ fn changed(name: &str, right: &str, wrong: &str) -> Source {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_said_shortly() {
+fn rejections_by_the_kernel_have_short_messages() {
     skip_if_hindered!();
     let cases = [
-        // Not writable.
+        // The field is not writable.
         (
             changed(
                 "ab_test_1",
@@ -209,7 +211,7 @@ fn what_the_kernel_refuses_is_said_shortly() {
                 "at `tp->srtt_us = 1;`",
             ],
         ),
-        // Of 16 characters, so that no end is left.
+        // 16 characters, without space for the terminating zero.
         (
             changed("ab_test_too_long", "", ""),
             vec!["`reno.bpf.c` names its control", "1 to 15 letters"],

@@ -1,4 +1,5 @@
-//! Congestion controls as eBPF programs: in the simulator, beside their twins in Rust, and in the kernel.
+//! Congestion controls as eBPF programs: in the simulator, beside their twins in Rust, and in the
+//! kernel.
 
 mod cubic_plus;
 mod kernel;

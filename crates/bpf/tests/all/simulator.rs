@@ -1,4 +1,4 @@
-//! Controls from files in the simulator: what they do there, and what is refused.
+//! Controls from files in the simulator: their behaviour, and the rejection of invalid files.
 
 use std::{fs, path::Path, thread};
 
@@ -98,7 +98,7 @@ const MINE: &str = r#"{ kind = "bpf", file = "mine.bpf.c" }"#;
 fn a_users_file_runs() {
     let folder = folder_with(FIXED);
     let (goodput, _) = run(MINE, folder.path());
-    // Ten packets of 1448 octets in a round trip of 40 ms and what ten of them take to leave.
+    // Ten packets of 1448 octets in a round trip of 40 ms plus their serialization time.
     let most = 10.0 * 1448.0 * 8.0 / 0.040 / 1e6;
     assert!(
         goodput > 0.9 * most && goodput <= most,
@@ -106,7 +106,7 @@ fn a_users_file_runs() {
     );
 }
 
-/// Fails where a control is known by its own file alone.
+/// Detects a cache of controls by their own file alone.
 #[test]
 fn a_header_that_has_changed_is_read_again() {
     let folder = folder_with(
@@ -128,7 +128,7 @@ fn a_header_that_has_changed_is_read_again() {
     assert_eq!(with(10).1, of_ten);
 }
 
-/// The window stays within what the socket allows, in slow start and after it.
+/// The window is bounded by the socket's clamp, in slow start and after it.
 #[test]
 fn a_window_is_clamped() {
     let reno = Source::shipped("reno").expect("it ships").text;
@@ -152,7 +152,7 @@ fn a_window_is_clamped() {
 }
 
 #[test]
-fn a_run_is_the_same_in_any_number_of_threads() {
+fn a_run_is_identical_in_any_number_of_threads() {
     let cc = r#"{ kind = "bpf", name = "reno" }"#;
     let (goodput, alone) = run(cc, Path::new("."));
     assert!(goodput > 1.0, "{goodput} Mbit/s");
@@ -164,7 +164,7 @@ fn a_run_is_the_same_in_any_number_of_threads() {
     }
 }
 
-/// What is said of a scenario whose control is `text`.
+/// The error message for a scenario with the control `text`.
 fn refusal(text: &str) -> String {
     let folder = folder_with(text);
     let said = resolve(MINE, folder.path()).expect_err("it is wrong");
@@ -173,7 +173,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn what_cannot_run_is_refused_with_the_place_in_the_scenario() {
+fn invalid_controls_are_rejected_with_the_position_in_the_scenario() {
     let cases = [
         (
             FIXED.replace("return 10;", "return ten;"),
@@ -223,7 +223,7 @@ fn what_cannot_run_is_refused_with_the_place_in_the_scenario() {
 }
 
 #[test]
-fn what_stands_beside_the_kind_is_checked() {
+fn parameters_beside_the_kind_are_checked() {
     let cases = [
         (r#""bpf""#, "an eBPF control is a file"),
         (
@@ -256,10 +256,10 @@ fn what_stands_beside_the_kind_is_checked() {
     }
 }
 
-/// What a control does in a scenario is what the simulator's own does, as far as a run can show it: the
-/// file's window has whole segments.
+/// A shipped control in a scenario has nearly the goodput of the simulator's own, although its
+/// window is counted in whole segments.
 #[test]
-fn a_shipped_control_does_about_what_its_twin_does() {
+fn a_shipped_control_has_nearly_the_goodput_of_its_twin() {
     for (name, twin) in [
         ("reno", r#"{ kind = "reno" }"#),
         ("compound", r#"{ kind = "compound" }"#),

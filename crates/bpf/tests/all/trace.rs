@@ -1,5 +1,6 @@
-//! The program that watches the kernel's TCP: the verifier takes it, it tells of the sockets that it is to watch and of no
-//! others, and nothing of it stays. Where the machine does not let that be tried the test says why and passes.
+//! The program that traces the kernel's TCP: the verifier accepts it, it reports only the sockets
+//! that it is to trace, and nothing of it remains. On machines that do not permit this the test
+//! prints the reason and passes.
 use std::{
     collections::BTreeSet,
     io::{Read as _, Write as _},
@@ -18,7 +19,7 @@ use anabranch_bpf::{
 use anabranch_core::interrupt::Interrupt;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-/// A trace of these flows; `None` where the machine does not let us, which is printed.
+/// A trace of these flows; `None` if the machine does not permit it, which is printed.
 fn start(flows: &[(Place, u32)], detail: Detail) -> Option<Trace> {
     match Trace::start(flows, detail, &Interrupt::default()) {
         Ok(trace) => Some(trace),
@@ -34,9 +35,10 @@ fn start(flows: &[(Place, u32)], detail: Detail) -> Option<Trace> {
     }
 }
 
-/// Moves this thread into a network of its own with a loopback device. The network's cookie, if we may have one.
+/// Moves this thread into a separate network namespace with a loopback device. Returns the
+/// namespace's cookie, if permitted.
 fn own_network() -> Option<u64> {
-    // SAFETY: only the network namespace changes; no file descriptor is shared or lost by that.
+    // SAFETY: only the network namespace changes; no file descriptor is shared or lost.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.ok()?;
     let up = Command::new("ip")
         .args(["link", "set", "lo", "up"])
@@ -76,7 +78,7 @@ fn attach(socket: &impl AsFd, trace: &Trace) {
 
 const OCTETS: usize = 4 << 20;
 
-/// Sends so much to a port, then closes that side and waits for the peer's.
+/// Sends `OCTETS` to a port, then closes the sending side and waits for the peer to close.
 fn send(port: u16, trace: Option<&Trace>) {
     let listener =
         TcpListener::bind(("127.0.0.1", port)).expect("it is free in a network of our own");
@@ -97,7 +99,7 @@ fn send(port: u16, trace: Option<&Trace>) {
     assert_eq!(sink.join().expect("it reads"), OCTETS);
 }
 
-/// What is told of one connection of two: of the one that is asked for.
+/// The records of a traced connection, with a second connection that is not traced.
 fn watched(detail: Detail, filtered: bool) -> Option<Vec<Record>> {
     let namespace = own_network()?;
     let place = Place {
@@ -113,10 +115,10 @@ fn watched(detail: Detail, filtered: bool) -> Option<Vec<Record>> {
     Some(records)
 }
 
-/// Fails for a program that knows no flow from another, that reads a field somewhere else, and for one that is silent
-/// once the sender has closed its side.
+/// Detects a program that does not distinguish flows, that reads a field at a wrong offset, or that
+/// reports nothing once the sender has closed its side.
 #[test]
-fn every_acknowledgment_of_a_sender_is_told() {
+fn every_acknowledgment_of_a_sender_is_recorded() {
     let Some(records) = watched(Detail::Segments, true) else {
         return;
     };
@@ -129,7 +131,7 @@ fn every_acknowledgment_of_a_sender_is_told() {
             _ => None,
         })
         .collect();
-    // From the first octet to the end of the stream, which counts as one more.
+    // From the first octet to the end of the stream, which counts as one octet.
     let first = records[0].snd_una;
     let last = acks.iter().map(|ack| ack.wrapping_sub(first)).max();
     assert_eq!(last, Some(u32::try_from(OCTETS).expect("4 MiB") + 1));
@@ -144,7 +146,7 @@ fn every_acknowledgment_of_a_sender_is_told() {
         );
     }
     let states: BTreeSet<u8> = records.iter().map(|record| record.state).collect();
-    // TCP_ESTABLISHED, TCP_FIN_WAIT1 and what may come behind it.
+    // TCP_ESTABLISHED, TCP_FIN_WAIT1 and possible later states.
     assert!(
         states.contains(&1) && states.iter().any(|state| *state >= 4),
         "{states:?}"
@@ -158,23 +160,23 @@ fn every_acknowledgment_of_a_sender_is_told() {
     );
 }
 
-/// The filter is what tells of segments that a closed side receives: without it nothing does.
+/// Only the filter reports segments that a closed side receives.
 #[test]
 fn without_the_filter_a_closed_side_is_silent() {
     let Some(records) = watched(Detail::Segments, false) else {
         return;
     };
     assert!(!records.is_empty());
-    // What a closed side retransmits is told all the same: on a busy machine that may be its FIN.
+    // Retransmissions of a closed side are still recorded: on a busy machine that may be its FIN.
     let mut segments = records
         .iter()
         .filter(|record| matches!(record.kind, Kind::Segment { .. }));
     assert!(segments.all(|record| record.state == 1), "{records:?}");
 }
 
-/// Whether this socket takes no segment (`SO_ATTACH_FILTER`).
+/// Sets whether this socket discards all segments (`SO_ATTACH_FILTER`).
 fn set_deaf(socket: &impl AsFd, deaf: bool) {
-    // `BPF_RET | BPF_K`: no octet of it is kept.
+    // `BPF_RET | BPF_K`: drop the whole segment.
     let mut nothing = libc::sock_filter {
         code: 6,
         jt: 0,
@@ -185,7 +187,7 @@ fn set_deaf(socket: &impl AsFd, deaf: bool) {
         len: 1,
         filter: &raw mut nothing,
     };
-    // SAFETY: the option is a program of one instruction; to end it takes none and looks at nothing.
+    // SAFETY: the option is a program of one instruction; detaching takes none and reads nothing.
     let answer = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -202,7 +204,7 @@ fn set_deaf(socket: &impl AsFd, deaf: bool) {
     assert_eq!(answer, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Whether packets leave the loopback device of this thread's network.
+/// Sets whether packets can be sent on the loopback device of this thread's network.
 fn let_leave(leave: bool) {
     let rule = if leave {
         &["del", "dev", "lo", "root"][..]
@@ -213,10 +215,11 @@ fn let_leave(leave: bool) {
     assert!(done.expect("tc is there").success());
 }
 
-/// Fails for a trace that is silent, for one that tells of every segment, and for one that tells of what was not sent
-/// again because the sender's own queue had no room: newer kernels call the tracepoint for those as well.
+/// Detects a trace that reports nothing, that reports every segment, or that reports
+/// retransmissions dropped by the sender's own queue: newer kernels call the tracepoint for these
+/// as well.
 #[test]
-fn without_segments_changes_and_what_left_again_are_told() {
+fn without_segments_only_state_changes_and_retransmissions_are_recorded() {
     let Some(namespace) = own_network() else {
         return;
     };
@@ -238,17 +241,17 @@ fn without_segments_changes_and_what_left_again_are_told() {
         records.iter().filter(is_again).count()
     };
 
-    // What leaves for the first time is lost at the reader: what does not leave at all is not outstanding.
+    // First transmissions are lost at the reader: data that is not sent at all is not outstanding.
     set_deaf(&reader, true);
     sender.write_all(&[7; 1_000]).expect("it has room");
     let_leave(false);
-    // Two of the kernel's attempts and more: a timeout of 200 ms, then one each 500 ms (measured).
+    // More than two attempts of the kernel: a timeout of 200 ms, then one every 500 ms (measured).
     thread::sleep(Duration::from_millis(1_500));
     let before = trace.take();
     set_deaf(&reader, false);
     let_leave(true);
     reader.read_exact(&mut [0; 1_000]).expect("it comes");
-    // The acknowledgment is handled by whoever has the socket.
+    // The acknowledgment is processed by the current owner of the socket.
     thread::sleep(Duration::from_millis(100));
     let after = trace.take();
 
@@ -260,7 +263,7 @@ fn without_segments_changes_and_what_left_again_are_told() {
     let changes = count(|kind| matches!(kind, Kind::State { .. }));
     assert!(changes > 0 && segments > 0, "{before:?} {after:?}");
     assert!(segments <= changes, "{before:?} {after:?}");
-    // Where processors are busy the reader hears the second attempt.
+    // On busy processors the reader receives the second attempt.
     assert!(
         again(&before) == 0 && again(&after) >= 1,
         "{before:?} {after:?}"
@@ -273,7 +276,7 @@ fn control() -> String {
     name.expect("the kernel has one").trim().to_owned()
 }
 
-/// The programs of BPF that a process has open, by number (proc(5)).
+/// The BPF programs that a process has open, by number (proc(5)).
 fn held_by(process: u32) -> BTreeSet<u32> {
     let infos = std::fs::read_dir(format!("/proc/{process}/fdinfo")).expect("it is there");
     let infos = infos
@@ -286,13 +289,13 @@ fn held_by(process: u32) -> BTreeSet<u32> {
     infos.filter_map(number).collect()
 }
 
-/// Of these programs those that are in the kernel (`BPF_PROG_GET_FD_BY_ID`, bpf(2)).
+/// Number of these programs that are in the kernel (`BPF_PROG_GET_FD_BY_ID`, bpf(2)).
 fn in_kernel(programs: &BTreeSet<u32>) -> usize {
     const PROG_GET_FD_BY_ID: libc::c_int = 13;
     let is_there = |id: &&u32| {
         // `prog_id`, `next_id`, `open_flags`.
         let attributes = [**id, 0, 0];
-        // SAFETY: the attributes are of the command, whose size this is.
+        // SAFETY: the attributes belong to the command, and this is their size.
         let opened = unsafe {
             libc::syscall(
                 libc::SYS_bpf,
@@ -305,7 +308,7 @@ fn in_kernel(programs: &BTreeSet<u32>) -> usize {
             return false;
         };
         if descriptor >= 0 {
-            // SAFETY: the call has made it for us.
+            // SAFETY: the call created the descriptor for us.
             drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
         }
         descriptor >= 0
@@ -313,10 +316,10 @@ fn in_kernel(programs: &BTreeSet<u32>) -> usize {
     programs.iter().filter(is_there).count()
 }
 
-/// In the environment of a process that is to hold a trace until it is killed.
+/// Environment variable of a process that is to hold a trace until it is killed.
 const HOLD: &str = "ANABRANCH_TEST_HOLD_TRACE";
 
-/// Fails for a trace that is pinned, or whose links outlive what holds them.
+/// Detects a trace that is pinned, or whose links outlive their file descriptors.
 #[test]
 fn nothing_stays_however_a_trace_ends() {
     let place = Place {
@@ -361,7 +364,7 @@ fn nothing_stays_however_a_trace_ends() {
         child.kill().expect("it is there");
         child.wait().expect("it is dead");
     }
-    // The kernel frees programs when nobody can be running them any more.
+    // The kernel frees programs once they can no longer be running.
     let gone = (0..200).any(|_| {
         thread::sleep(Duration::from_millis(50));
         in_kernel(&programs) == 0

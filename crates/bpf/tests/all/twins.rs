@@ -1,15 +1,18 @@
-//! Each control that ships reckons the same windows as its twin in the simulator, in a thousand random
-//! scenarios; and one that differs is told from it.
+//! Each shipped control computes the same windows as its twin in the simulator, in a thousand
+//! random scenarios; a different control is detected.
 //!
-//! Bounds, in segments, of the whole ones that the file shows against the twin's window:
+//! Bounds, in segments, of the distance between the file's whole segments and the twin's window:
 //! - `reno`: none. Both count whole segments in the same way.
-//! - `westwood-plus`: 2. Both count so, but the pipe, an estimate in whole octets per second, is cut to whole
-//!   segments, one to either side where it is almost whole; and the segment after it comes earlier or later.
-//! - the others: 2. One is the fraction that is not shown; the other is for what fixed point rounds
-//!   otherwise (61 µs of the cubic function's time), for the fraction that the file keeps where a pause sets
-//!   the window to the whole segments that it shows already, and for a decision that falls otherwise for that.
+//! - `westwood-plus`: 2. Both count whole segments, but the pipe, an estimate in whole octets per
+//!   second, is rounded down to whole segments and may differ by one; the next segment then comes
+//!   earlier or later.
+//! - the others: 2. One is the fraction that the file does not show. The other covers different
+//!   rounding in fixed point (61 µs of the cubic function's time), the fraction that the file keeps
+//!   when a pause sets the window to its current whole segments, and decisions that change as a
+//!   result.
 //!
-//! `reno`'s was 1 before the first run, which met none; the others' are as they were then.
+//! The bound of `reno` was 1 before the first run, which found no distance; the others are
+//! unchanged.
 
 mod sender;
 
@@ -24,18 +27,18 @@ use sender::{INITIAL, Sender};
 
 const SCENARIOS: u64 = 1000;
 const STEPS: usize = 600;
-/// Octets of a segment. The twins reckon in whole octets; of segments as large as this they round about as
-/// finely as the file does.
+/// Octets of a segment. The twins count in whole octets; with segments of this size their rounding
+/// is about as fine as that of the file.
 const SMSS: u64 = 1 << 20;
 
-/// How far a twin's window may be from the file's.
+/// Largest distance between the windows of a twin and the file.
 struct Bound {
     name: &'static str,
     twin: Config,
-    /// How the twin's stack counts windows.
+    /// The unit of windows in the twin's stack.
     count: WindowCount,
     segments: f64,
-    /// What makes the file a wrong one: this, that instead.
+    /// A change that makes the file wrong: this text, and its replacement.
     wrong: (&'static str, &'static str),
 }
 
@@ -94,7 +97,7 @@ fn bounds() -> Vec<Bound> {
     ]
 }
 
-/// Where two controls are too far apart.
+/// The point at which two controls differ by more than the bound.
 #[derive(Debug)]
 #[expect(dead_code, reason = "shown where a comparison fails")]
 struct Apart {
@@ -104,7 +107,7 @@ struct Apart {
     file: f64,
 }
 
-/// The largest distance in all scenarios, or the first that is beyond the bound.
+/// The largest distance in all scenarios, or the first that exceeds the bound.
 fn compare(bound: &Bound, source: &Source) -> Result<f64, Apart> {
     let make = native::factory(source, &anabranch_core::interrupt::Interrupt::default())
         .expect("it compiles");
@@ -139,7 +142,7 @@ fn compare(bound: &Bound, source: &Source) -> Result<f64, Apart> {
 }
 
 #[test]
-fn every_file_reckons_its_twins_windows() {
+fn every_file_computes_the_windows_of_its_twin() {
     let mut apart = Vec::new();
     for bound in bounds() {
         let source = Source::shipped(bound.name).expect("it ships");
@@ -152,7 +155,7 @@ fn every_file_reckons_its_twins_windows() {
 }
 
 #[test]
-fn a_file_that_differs_is_told_from_its_twin() {
+fn detects_a_file_that_differs_from_its_twin() {
     for bound in bounds() {
         let mut source = Source::shipped(bound.name).expect("it ships");
         let (right, wrong) = bound.wrong;

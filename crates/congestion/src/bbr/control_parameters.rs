@@ -1,33 +1,33 @@
-//! What follows from the model: the pacing rate, the size of a burst and the window (draft 00
-//! §4.2, "control parameters").
+//! Outputs of the model: the pacing rate, the size of a burst and the window (draft 00 §4.2,
+//! "control parameters").
 
 use anabranch_core::units::Duration;
 
 use super::{Ack, Model, mode::Mode};
 
-/// Bytes of a burst at most (draft 00 §4.2.2).
+/// Largest burst in bytes (draft 00 §4.2.2).
 const MAX_QUANTUM: f64 = 65_536.0;
-/// A burst is what leaves in so short a part of a second, like what is handed over for segmentation as one (Linux: `tcp_tso_rtt_log` in
-/// ip-sysctl.rst).
+/// A burst is the data of 1/1024 s, like a TSO burst (Linux: `tcp_tso_rtt_log` in ip-sysctl.rst).
 const BURSTS_PER_S: f64 = 1024.0;
 
-/// A fast recovery or a timeout under way.
+/// The current fast recovery or timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repair {
     /// None.
     No,
-    /// Recovery was entered and nothing acknowledged since.
+    /// Recovery was entered and nothing has been acknowledged since.
     Entered,
-    /// The first round trip: as much leaves as is delivered.
+    /// The first round trip: as much data is sent as is delivered.
     Conserving,
     /// Later round trips.
     Growing,
-    /// After a timeout, until what was out then has arrived.
+    /// After a timeout, until the data outstanding at the timeout is delivered.
     Timeout,
 }
 
 impl Model {
-    /// BBRInflight: `gain` bandwidth-delay products, and room for three bursts, in whole pairs of packets.
+    /// BBRInflight: `gain` bandwidth-delay products, and room for three bursts, in whole pairs of
+    /// packets.
     pub(super) fn inflight(&self, gain: f64) -> f64 {
         let Some(rt_prop) = self.rt_prop else {
             return self.initial_cwnd;
@@ -36,13 +36,14 @@ impl Model {
         let pair = 2.0 * self.smss;
         let mut inflight = ((gain * bdp + 3.0 * self.send_quantum()) / pair).ceil() * pair;
         if matches!(self.mode, Mode::ProbeBw { phase: 0, .. }) {
-            // Looking for more must be possible on the shortest paths, too.
+            // Probing for more bandwidth must be possible on the shortest paths, too.
             inflight += pair;
         }
         inflight.max(self.min_window())
     }
 
-    /// Draft 00 §4.2.2: one packet below 1.2 Mbit/s, two below 24, else a millisecond of data; here a 1,024th of a second, in whole packets.
+    /// Draft 00 §4.2.2: one packet below 1.2 Mbit/s, two below 24, else a millisecond of data; here
+    /// 1/1024 s, in whole packets.
     pub(super) fn send_quantum(&self) -> f64 {
         if self.pacing_rate < 1.2e6 / 8.0 {
             self.smss

@@ -1,16 +1,16 @@
-//! The largest value of the last so many rounds.
+//! The largest value of the last rounds.
 
 use std::collections::VecDeque;
 
-/// A windowed maximum, exact: only values that can still become the largest are kept.
+/// A windowed maximum, exact: stores only values that can still become the largest.
 #[derive(Debug, Default)]
 pub(crate) struct MaxFilter {
-    /// Rounds and values, the values falling.
+    /// Rounds and values, in falling order of the values.
     values: VecDeque<(u64, f64)>,
 }
 
 impl MaxFilter {
-    /// Takes a value of round `now`; what is older than `rounds` is forgotten.
+    /// Takes a value of round `now` and discards values older than `rounds`.
     pub(crate) fn update(&mut self, now: u64, rounds: u64, value: f64) {
         while self.values.back().is_some_and(|(_, old)| *old <= value) {
             self.values.pop_back();
@@ -23,7 +23,7 @@ impl MaxFilter {
         }
     }
 
-    /// The largest; zero if there is none.
+    /// The largest value; zero if there is none.
     pub(crate) fn max(&self) -> f64 {
         self.values.front().map_or(0.0, |(_, value)| *value)
     }

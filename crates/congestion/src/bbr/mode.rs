@@ -1,5 +1,4 @@
-//! The state machine: what BBR is doing, with what gains, and when it goes on to something else
-//! (draft 00 §4.3).
+//! The state machine: states, their gains, and the transitions between them (draft 00 §4.3).
 
 use anabranch_core::units::{Bytes, Duration, Instant};
 
@@ -8,18 +7,18 @@ use super::{Ack, Model};
 /// Phases of ProbeBW.
 const CYCLE_LEN: u8 = 8;
 
-/// What BBR is doing.
+/// State of BBR.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Mode {
     Startup,
     Drain,
-    /// Phase of the cycle, and when it began.
+    /// Phase of the cycle, and its start.
     ProbeBw {
         phase: u8,
         since: Instant,
     },
-    /// When the window may grow again, once it is down, and the delivered count that ends the
-    /// round trip begun then.
+    /// Once the window is reduced: the time from which it may grow again, and the delivered count
+    /// at the start of the round trip that must also have ended.
     ProbeRtt {
         until: Option<(Instant, f64)>,
     },
@@ -66,7 +65,7 @@ impl Model {
         }
     }
 
-    /// Whether as much is in flight as the phase looks for, with the burst that is about to leave.
+    /// Whether the target of the phase is in flight, including the burst that is about to be sent.
     fn has_probed(&self, in_flight: f64) -> bool {
         in_flight + self.send_quantum() >= self.inflight(self.pacing_gain())
     }
@@ -80,9 +79,9 @@ impl Model {
         }
     }
 
-    /// Any phase but the one that drains (draft 00 §4.3.4.2).
+    /// Enters any phase except the one that drains (draft 00 §4.3.4.2).
     pub(super) fn enter_probe_bw(&mut self, now: Instant) {
-        // Fibonacci hashing: the upper bits depend on all of the time's.
+        // Fibonacci hashing: the upper bits depend on all bits of the time.
         let mixed = now.as_picos().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let phase = match mixed % u64::from(CYCLE_LEN - 1) {
             0 => 0,
@@ -92,7 +91,7 @@ impl Model {
         self.mode = Mode::ProbeBw { phase, since: now };
     }
 
-    /// The handshake's is the first of RTprop (draft 00 §4.3.1).
+    /// The first RTprop is the RTT of the handshake (draft 00 §4.3.1).
     pub(super) fn take_first_rtt(&mut self, now: Instant, rtt: Duration) {
         if self.rt_prop.is_none() && !rtt.is_zero() {
             self.rt_prop = Some(rtt);
@@ -128,7 +127,7 @@ impl Model {
                 };
                 self.next_round_delivered = self.delivered;
             }
-            // A round trip that began when the window was down has ended as well.
+            // A round trip that began with the reduced window has ended as well.
             Some((until, began)) if ack.now >= until && self.next_round_delivered > began => {
                 self.rt_prop_stamp = ack.now;
                 self.cwnd = self.cwnd.max(self.prior_cwnd);

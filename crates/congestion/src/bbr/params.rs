@@ -13,32 +13,32 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// BBRHighGain: gain of rate and window in Startup. 2/ln 2 is the least that lets the delivery
-    /// rate double every round trip; Drain uses its inverse.
+    /// BBRHighGain: gain of rate and window in Startup. 2/ln 2 is the smallest value that lets the
+    /// delivery rate double every round trip; Drain uses its inverse.
     pub high_gain: Gain,
     /// Gain of the window in ProbeBW: room for delayed and aggregated ACKs.
     pub cwnd_gain: Gain,
-    /// Gain of the rate while ProbeBW looks for more bandwidth.
+    /// Gain of the rate while ProbeBW probes for more bandwidth.
     pub probe_up_gain: Gain,
-    /// Gain of the rate while ProbeBW takes away the queue that looking has made.
+    /// Gain of the rate while ProbeBW drains the queue that the probe has built.
     pub probe_down_gain: Gain,
-    /// BtlBwFilterLen: round trips over which the largest delivery rate counts.
+    /// BtlBwFilterLen: round trips for which a delivery rate remains in the maximum.
     pub bw_window_rounds: Samples,
-    /// RTpropFilterLen: how long the smallest round-trip time counts.
+    /// RTpropFilterLen: lifetime of the smallest round-trip time.
     pub min_rtt_window: Duration,
-    /// ProbeRTTDuration: how long the window stays at `min_window` at least.
+    /// ProbeRTTDuration: minimum time for which the window is `min_window`.
     pub probe_rtt_duration: Duration,
-    /// BBRMinPipeCwnd: the smallest window but after a timeout.
+    /// BBRMinPipeCwnd: the smallest window, except after a timeout.
     pub min_window: Packets,
-    /// Startup ends when the bandwidth has not grown by this factor …
+    /// Startup ends if the bandwidth has not grown by this factor …
     pub full_bw_growth: Gain,
-    /// … in so many round trips.
+    /// … in this number of round trips.
     pub full_bw_rounds: Samples,
-    /// BBRPacingMarginPercent: the share of the rate that is left to the queue to drain. 0.01 in
+    /// BBRPacingMarginPercent: the share of the rate that is left for the queue to drain. 0.01 in
     /// Linux and in draft-cardwell-iccrg-bbr-congestion-control-02; 0 in draft 00.
     pub pacing_margin: Share,
-    /// How much of what arrives beyond the estimated bandwidth (aggregated ACKs) the window makes
-    /// room for: all in Linux and in draft 02, nothing in draft 00.
+    /// Share of the data that arrives beyond the estimated bandwidth (aggregated ACKs) for which
+    /// the window has room: 1 in Linux and in draft 02, 0 in draft 00.
     pub extra_acked_gain: Share,
 }
 

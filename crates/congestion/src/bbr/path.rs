@@ -1,11 +1,10 @@
-//! The model of the path: what was measured of its bandwidth and of what arrives beyond it
-//! (draft 00 §4.1).
+//! The model of the path: its bandwidth, and the data that arrives beyond it (draft 00 §4.1).
 
 use anabranch_core::units::Instant;
 
 use super::{Ack, Model, RateSample, filter::MaxFilter};
 
-/// What arrives beyond the bandwidth (draft 02, BBRUpdateACKAggregation).
+/// Data that arrives beyond the bandwidth (draft 02, BBRUpdateACKAggregation).
 #[derive(Debug, Default)]
 pub(super) struct ExtraAcked {
     pub since: Option<Instant>,
@@ -14,7 +13,7 @@ pub(super) struct ExtraAcked {
 }
 
 impl Model {
-    /// Draft 00 §4.1.1: rounds and BtlBw. Whether a round begins.
+    /// Draft 00 §4.1.1: updates rounds and BtlBw. Returns whether a round begins.
     pub(super) fn update_btl_bw(&mut self, sample: &RateSample) -> bool {
         let prior = sample.prior_delivered.get() as f64;
         let round_start = prior >= self.next_round_delivered;
@@ -60,7 +59,7 @@ impl Model {
             expected = 0.0;
         }
         extra.delivered += delivered;
-        // No more than a tenth of a second's worth: a guard of draft 02 against outliers.
+        // At most the data of a tenth of a second: a guard of draft 02 against outliers.
         let beyond = (extra.delivered - expected).min(self.cwnd).min(bw * 0.1);
         let rounds = u64::from(self.params.bw_window_rounds.get());
         extra.max.update(self.round_count, rounds, beyond.max(0.0));

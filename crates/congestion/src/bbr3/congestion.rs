@@ -1,5 +1,5 @@
-//! Losses (draft-ietf-ccwg-bbr §5.5.10, §5.5.11): the short-term model, the answer to a probe that
-//! went too high, and taking back what was for nothing.
+//! Losses (draft-ietf-ccwg-bbr §5.5.10, §5.5.11): the short-term model, the response to a probe
+//! that lost too much, and the undo of spurious reductions.
 
 use anabranch_core::units::Instant;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::Lost;
 
-/// The bounds that losses between probes have left; infinite without.
+/// The bounds that result from losses between probes; infinite without losses.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShortTerm {
     /// BBR.bw_shortterm
@@ -31,7 +31,7 @@ impl ShortTerm {
     }
 }
 
-/// The most of the last round trip.
+/// Maxima of the last round trip.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Latest {
     /// BBR.bw_latest
@@ -40,30 +40,30 @@ pub(super) struct Latest {
     pub(super) inflight: f64,
 }
 
-/// Losses of the current round trip and the one before.
+/// Losses of the current round trip and the previous one.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
     /// BBR.is_loss_in_round
     in_round: bool,
     /// BBR.loss_round_delivered
     round_delivered: f64,
-    /// Stretches of neighbouring segments lost in this round trip, and the last of them.
+    /// Runs of adjacent segments lost in this round trip, and the last lost segment.
     stretches: u32,
     last: Option<u64>,
     pub(super) stretches_of_last_round: u32,
-    /// Something was lost, or marked, since the last acknowledgment.
+    /// A loss, or a mark, was found since the last acknowledgment.
     pub(super) just_found: bool,
     pub(super) just_marked: bool,
 }
 
-/// The state that losses have ended: BBR.undo_state.
+/// The state that losses ended: BBR.undo_state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UndoState {
     Startup,
     ProbeBwUp,
 }
 
-/// What was before the losses.
+/// The state before the losses.
 #[derive(Debug)]
 pub(super) struct Undo {
     pub(super) state: Option<UndoState>,
@@ -147,7 +147,7 @@ impl Model {
     pub(super) fn note_loss(&mut self) {
         if !self.losses.in_round {
             self.losses.round_delivered = self.delivered;
-            // A recovery under way has its state saved, from before any answer to its losses.
+            // A recovery in progress has saved its state before any response to its losses.
             if self.repair == Repair::No {
                 self.save_state_upon_loss();
             }
@@ -176,8 +176,8 @@ impl Model {
         }
     }
 
-    /// A mark counts as a loss of a connection that cannot tell how much is lost: §3.7 asks for an
-    /// answer and leaves open which.
+    /// A mark counts as a loss on a connection that cannot count losses: §3.7 requires a response
+    /// and does not specify it.
     pub(super) fn handle_mark(&mut self, now: Instant, in_flight: f64) {
         self.note_loss();
         self.losses.just_marked = true;
@@ -191,7 +191,7 @@ impl Model {
         lost > tx_in_flight * self.params.loss_threshold.get() || (lost > 0.0 && !self.selective)
     }
 
-    /// InflightAtLoss: how much of the flight could leave before the share of losses passed the
+    /// InflightAtLoss: the part of the flight that was sent before the share of losses exceeded the
     /// threshold.
     pub(super) fn inflight_at_loss(&self, inflight_prev: f64, lost_prev: f64) -> f64 {
         let threshold = self.params.loss_threshold.get();

@@ -10,10 +10,10 @@ use super::{
 };
 use crate::bbr::filter::MaxFilter;
 
-/// Bytes of a burst at most (§5.6.3).
+/// Largest burst in bytes (§5.6.3).
 const MAX_QUANTUM: f64 = 65_536.0;
 
-/// Round trips by the count of what was delivered (§5.5.1).
+/// Round trips by the count of delivered data (§5.5.1).
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     /// BBR.round_count
@@ -26,7 +26,7 @@ pub(super) struct Rounds {
     pub(super) loss_start: bool,
 }
 
-/// What arrives beyond the bandwidth (§5.5.9).
+/// Data that arrives beyond the bandwidth (§5.5.9).
 #[derive(Debug, Default)]
 pub(super) struct ExtraAcked {
     /// BBR.extra_acked_interval_start
@@ -89,7 +89,7 @@ impl Model {
         extra.max.update(self.rounds.count, rounds, beyond);
     }
 
-    /// UpdateMinRTT. Whether ProbeRTT is due: BBR.probe_rtt_expired.
+    /// UpdateMinRTT. Returns whether ProbeRTT is due: BBR.probe_rtt_expired.
     pub(super) fn update_min_rtt(&mut self, rs: &Sample) -> bool {
         let expired = |(_, stamp): (Duration, Instant), window: Duration| {
             rs.now.saturating_since(stamp) > window
@@ -141,7 +141,7 @@ impl Model {
     fn quantized(&self, volume: f64) -> f64 {
         let volume = volume.max(3.0 * self.send_quantum()).max(self.min_window());
         match self.state {
-            // Looking for more must be possible on the shortest paths, too.
+            // Probing for more bandwidth must be possible on the shortest paths, too.
             State::ProbeBw(Phase::Up) => volume + 2.0 * self.smss,
             _ => volume,
         }

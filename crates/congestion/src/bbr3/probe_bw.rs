@@ -1,5 +1,5 @@
-//! ProbeBW (draft-ietf-ccwg-bbr §5.3.3): its cycle, when the next probe comes, and how a probe
-//! moves the long-term bound.
+//! ProbeBW (draft-ietf-ccwg-bbr §5.3.3): its cycle, the time of the next probe, and the effect of a
+//! probe on the long-term bound.
 
 use anabranch_core::units::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use super::{
     state::{Phase, State},
 };
 
-/// What acknowledgments tell of a bandwidth probe: BBR.ack_phase.
+/// Stage of the acknowledgments of a bandwidth probe: BBR.ack_phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum AckPhase {
     #[default]
@@ -21,7 +21,7 @@ pub(super) enum AckPhase {
     ProbeStopping,
 }
 
-/// Where the cycle stands.
+/// State of the cycle.
 #[derive(Debug)]
 pub(super) struct Cycle {
     /// BBR.cycle_count
@@ -65,7 +65,8 @@ impl Default for Cycle {
     }
 }
 
-/// Growth of the bound doubles every round trip no further than this (RaiseInflightLongtermSlope).
+/// Number of round trips after which the growth of the bound no longer doubles
+/// (RaiseInflightLongtermSlope).
 const MAX_UP_ROUNDS: u32 = 30;
 
 impl Model {
@@ -141,7 +142,7 @@ impl Model {
             || self.cycle.rounds_since_probe_up as f64 >= self.reno_rounds()
     }
 
-    /// As many round trips as Reno would take to grow back what it halves, within bounds
+    /// The number of round trips in which Reno regrows the half that it gives up, within bounds
     /// (IsRenoCoexistenceProbeTime).
     pub(super) fn reno_rounds(&self) -> f64 {
         let most = f64::from(self.params.probe_wait_rounds.get());
@@ -161,7 +162,7 @@ impl Model {
             return true;
         }
         if self.is_cwnd_limited() && self.cwnd >= self.inflight_longterm {
-            // The bound holds the bandwidth back, so that it says nothing of the path.
+            // The bound limits the bandwidth, so that the rate does not measure the path.
             self.full.reset(rs.rate);
             return false;
         }
@@ -191,7 +192,7 @@ impl Model {
         }
     }
 
-    /// AdaptLongTermModel. Whether it changed the state.
+    /// AdaptLongTermModel. Returns whether it changed the state.
     fn adapt_long_term_model(&mut self, rs: &Sample) -> bool {
         let in_probe_bw = matches!(self.state, State::ProbeBw(_));
         if self.cycle.ack_phase == AckPhase::ProbeStarting && self.rounds.start {

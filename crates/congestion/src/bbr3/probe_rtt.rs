@@ -13,7 +13,7 @@ impl Model {
     /// CheckProbeRTT; `due` is BBR.probe_rtt_expired.
     pub(super) fn check_probe_rtt(&mut self, rs: &Sample, due: bool) {
         if due && !self.idle_restart && !matches!(self.state, State::ProbeRtt(_)) {
-            // Before the state changes: the window to come back to is that of now.
+            // Before the state changes, because the window to be restored is the current one.
             self.save_cwnd();
             self.state = State::ProbeRtt(Low::Emptying);
             self.cycle.ack_phase = AckPhase::ProbeStopping;

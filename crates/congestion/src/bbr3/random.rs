@@ -1,6 +1,6 @@
-//! The random part of the wait between probes (draft-ietf-ccwg-bbr §5.3.3.8), drawn from when it
-//! is asked for and what has been delivered: the same run gives the same numbers, and flows that
-//! ask at the same time with different histories get different ones.
+//! The random part of the wait between probes (draft-ietf-ccwg-bbr §5.3.3.8). It is derived from
+//! the time of the draw and the amount delivered: the same run yields the same numbers, and flows
+//! with different histories yield different numbers at the same time.
 
 use anabranch_core::units::Instant;
 
@@ -15,7 +15,7 @@ impl Draw {
         reason = "a float-to-int cast saturates"
     )]
     pub(super) fn new(now: Instant, delivered: f64) -> Self {
-        // Fibonacci hashing twice over: the upper bits depend on all that went in.
+        // Fibonacci hashing, applied twice: the upper bits depend on all inputs.
         const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
         let first = now.as_picos().wrapping_mul(ODD) ^ (delivered as u64);
         Self((first ^ (first >> 29)).wrapping_mul(ODD))
@@ -26,7 +26,7 @@ impl Draw {
         self.0 >> 63
     }
 
-    /// From 0 up to but not including 1, whatever [`Self::bit`] is.
+    /// A number from 0 to 1 (exclusive), independent of [`Self::bit`].
     pub(super) fn share(self) -> f64 {
         #[expect(clippy::cast_possible_truncation, reason = "32 bits of 64")]
         let middle = (self.0 >> 31) as u32;

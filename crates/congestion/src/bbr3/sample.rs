@@ -1,10 +1,10 @@
-//! What one acknowledgment tells the model: RS of draft-ietf-ccwg-bbr §2.3.
+//! Input of the model from one acknowledgment: RS of draft-ietf-ccwg-bbr §2.3.
 
 use anabranch_core::units::{Duration, Instant};
 
 use crate::Ack;
 
-/// Amounts in bytes, the rate in bytes per second.
+/// Amounts are in bytes, the rate in bytes per second.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
     pub(super) now: Instant,
@@ -29,8 +29,8 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// `app_limited_until`: what was sent before so much was delivered is a lower bound, whatever
-    /// the sender says.
+    /// `app_limited_until`: samples of data sent before this much was delivered are lower bounds,
+    /// in addition to those of an application-limited sender.
     pub(super) fn new(ack: &Ack, app_limited_until: f64) -> Self {
         let mut sample = Self {
             now: ack.now,

@@ -1,9 +1,9 @@
-//! Startup and Drain (draft-ietf-ccwg-bbr §5.3.1, §5.3.2), and the estimator of a full pipe, which
-//! ProbeBW_UP uses as well.
+//! Startup and Drain (draft-ietf-ccwg-bbr §5.3.1, §5.3.2), and the full-pipe estimator, which
+//! ProbeBW_UP also uses.
 
 use super::{Model, Repair, congestion::UndoState, sample::Sample, state::State};
 
-/// Whether the delivery rate still grows (§5.3.1.2).
+/// Estimator of a delivery rate that no longer grows (§5.3.1.2).
 #[derive(Debug, Default)]
 pub(super) struct FullPipe {
     /// BBR.full_bw_reached
@@ -17,7 +17,7 @@ pub(super) struct FullPipe {
 }
 
 impl FullPipe {
-    /// ResetFullBW, and what the rate is measured against from here on.
+    /// ResetFullBW, with the rate that later samples are compared with.
     pub(super) const fn reset(&mut self, bw: f64) {
         self.bw = bw;
         self.count = 0;
@@ -50,8 +50,8 @@ impl Model {
         }
     }
 
-    /// CheckStartupHighLoss (§5.3.1.3). A mark ends Startup as a loss does that cannot be told from
-    /// others of its round trip.
+    /// CheckStartupHighLoss (§5.3.1.3). A mark ends Startup as a single loss does on a connection
+    /// without SACK.
     fn check_startup_high_loss(&mut self, rs: &Sample) {
         if self.full.reached {
             return;
@@ -86,5 +86,5 @@ impl Model {
     }
 }
 
-/// Drain ends after so many round trips, whatever is in flight (§5.3.2).
+/// Drain ends after this number of round trips, whatever is in flight (§5.3.2).
 const DRAIN_ROUNDS: u64 = 3;

@@ -1,4 +1,4 @@
-//! The states (draft-ietf-ccwg-bbr §5.1) and what each makes of rate and window (§5.6.1).
+//! The states (draft-ietf-ccwg-bbr §5.1) and their gains of rate and window (§5.6.1).
 
 use anabranch_core::units::Instant;
 
@@ -9,20 +9,20 @@ use super::Params;
 pub(super) enum State {
     /// Doubles the rate every round trip until the pipe is full.
     Startup,
-    /// Takes away the queue that Startup has made.
+    /// Empties the queue that Startup has built.
     Drain {
         /// BBR.drain_start_round
         since_round: u64,
     },
     ProbeBw(Phase),
-    /// Half a window, for a look at the propagation delay.
+    /// Half a window, to measure the propagation delay.
     ProbeRtt(Low),
 }
 
-/// The part of a cycle of ProbeBW (§5.3.3).
+/// Phase of a cycle of ProbeBW (§5.3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Below the bandwidth, until the queue is gone and there is headroom.
+    /// Below the bandwidth, until the queue is empty and there is headroom.
     Down,
     /// At the bandwidth.
     Cruise,
@@ -32,15 +32,15 @@ pub(super) enum Phase {
     Up,
 }
 
-/// How far ProbeRTT has come.
+/// Progress of ProbeRTT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Low {
     /// More than the reduced window is in flight.
     Emptying,
-    /// It is down until then at least (BBR.probe_rtt_done_stamp) …
+    /// The window is reduced at least until this time (BBR.probe_rtt_done_stamp) …
     Holding {
         until: Instant,
-        /// … and for a round trip, which has passed (BBR.probe_rtt_round_done).
+        /// … and for one round trip, which has passed (BBR.probe_rtt_round_done).
         round_done: bool,
     },
 }

@@ -1,4 +1,5 @@
-//! The draft's formulas once more, from its numbers, and the steps that only single events show.
+//! The draft's formulas, computed independently from its numbers, and the steps that only single
+//! events show.
 
 #![expect(clippy::float_cmp, reason = "exact by construction")]
 
@@ -59,7 +60,7 @@ fn ack(now: Instant) -> Ack {
     }
 }
 
-/// Every state with its gains of rate and window, from the table of §5.6.1.
+/// Every state with its gains of rate and window (table of §5.6.1).
 fn states() -> [(State, f64, f64); 7] {
     let now = Instant::START;
     let holding = Low::Holding {
@@ -77,7 +78,8 @@ fn states() -> [(State, f64, f64); 7] {
     ]
 }
 
-/// Rates in bytes per second and round-trip times in ms, from below a segment to a million.
+/// Rates in bytes per second and round-trip times in ms, for windows from below a segment to a
+/// million.
 const PATHS: [(f64, u64); 5] = [
     (8_000.0, 20),
     (1_250_000.0, 40),
@@ -87,17 +89,17 @@ const PATHS: [(f64, u64); 5] = [
 ];
 
 #[test]
-fn rate_and_window_are_those_of_the_draft_in_every_state() {
+fn rate_and_window_match_the_draft_in_every_state() {
     let mut points = 0;
     for (state, pacing, window) in states() {
         for (bw, rtt_ms) in PATHS {
             let mut model = model(state, bw, rtt_ms);
             model.pacing_rate = 0.0;
             model.set_pacing_rate(model.state.pacing_gain(&model.params));
-            // One percent below (§5.6.2).
+            // One percent below the bandwidth (§5.6.2).
             let rate = bw * pacing * 99.0 / 100.0;
             assert!((model.pacing_rate / rate - 1.0).abs() < 1e-12);
-            // A millisecond's worth, of two segments to 64 KB, three times (§5.6.3, §5.5.8.1).
+            // Three bursts of a millisecond each, of two segments to 64 KB (§5.6.3, §5.5.8.1).
             let quantum = (rate / 1_000.0).clamp(2.0 * SMSS, 65_536.0);
             let bdp = bw * rtt_ms as f64 / 1_000.0;
             let probing = if state == State::ProbeBw(Phase::Up) {
@@ -118,7 +120,7 @@ fn rate_and_window_are_those_of_the_draft_in_every_state() {
 }
 
 #[test]
-fn the_window_is_capped_as_the_table_has_it() {
+fn the_window_is_capped_by_the_table_of_the_draft() {
     for (longterm, headroom) in [(100.0, 85.0), (200.0, 170.0), (6.0, 5.0), (4.0, 4.0)] {
         for (state, _, _) in states() {
             let mut model = model(state, 1.25e6, 40);
@@ -139,12 +141,12 @@ fn the_window_is_capped_as_the_table_has_it() {
 }
 
 #[test]
-fn a_probe_comes_after_as_many_rounds_as_segments_or_63_or_two_to_three_seconds() {
+fn the_probe_interval_is_the_least_of_rounds_and_seconds() {
     for (bdp_segments, rounds) in [(5, 5.0), (40, 40.0), (63, 63.0), (1_000, 63.0)] {
         let bw = f64::from(bdp_segments) * SMSS / 0.05;
         let mut model = model(State::ProbeBw(Phase::Cruise), bw, 50);
         assert!((model.reno_rounds() - rounds).abs() < 1e-9);
-        // A window that losses keep lower counts instead.
+        // A smaller window, kept low by losses, counts instead.
         model.cwnd = 4.0 * SMSS;
         assert!((model.reno_rounds() - 4.0).abs() < 1e-9);
     }
@@ -160,9 +162,9 @@ fn a_probe_comes_after_as_many_rounds_as_segments_or_63_or_two_to_three_seconds(
 }
 
 #[test]
-fn what_was_bearable_is_where_losses_passed_two_percent() {
-    // Segment by segment in a flight, one lost each at the end of it: the share passes 2 % within
-    // the one that is named.
+fn inflight_at_loss_is_the_point_at_which_losses_pass_two_percent() {
+    // In each case the segment after `inflight_prev` is lost. The share of losses reaches 2 %
+    // within that segment.
     for (inflight_prev, lost_prev) in [(100.0, 1.0), (150.0, 2.0), (1e6, 19_999.0), (49.0, 0.0)] {
         let model = model(State::ProbeBw(Phase::Up), 1e6, 50);
         let found = model.inflight_at_loss(inflight_prev * SMSS, lost_prev * SMSS) / SMSS;
@@ -173,19 +175,19 @@ fn what_was_bearable_is_where_losses_passed_two_percent() {
 }
 
 #[test]
-fn a_probe_that_loses_more_than_two_percent_goes_down_and_bounds_what_is_in_flight() {
-    // 100 segments are the BDP; the probe has 125 out when losses come.
+fn a_probe_that_loses_more_than_two_percent_bounds_the_flight() {
+    // The BDP is 100 segments; the probe has 125 in flight at the losses.
     for (tx, lost_bytes, expected) in [
-        // 2 of 125 are too few.
+        // 2 of 125 are below the threshold.
         (125_000, 2_000, None),
-        // 3 are not: at 124 + (0.02 · 124 − 2) ÷ 0.98 the share passed 2 %.
+        // 3 of 125 are above it: at 124 + (0.02 · 124 − 2) ÷ 0.98 the share exceeded 2 %.
         (125_000, 3_000, Some(124_000.0 + (2_480.0 - 2_000.0) / 0.98)),
-        // Never below 0.7 of the BDP.
+        // Never below 0.7 BDP.
         (20_000, 3_000, Some(70_000.0)),
     ] {
         let mut model = model(State::ProbeBw(Phase::Up), 2e6, 50);
         model.cycle.is_probe_sample = true;
-        // As a recovery begins.
+        // The start of a recovery.
         model.save_state_upon_loss();
         model.repair = Repair::Fast {
             began: 0.0,
@@ -201,10 +203,10 @@ fn a_probe_that_loses_more_than_two_percent_goes_down_and_bounds_what_is_in_flig
                 assert!((model.inflight_longterm - expected).abs() < 1e-6);
                 assert_eq!(model.state, State::ProbeBw(Phase::Down));
                 assert!(model.cycle.too_high);
-                // Once per probe.
+                // Only once per probe.
                 model.handle_lost_packet(&lost(9, 10_000, 5_000));
                 assert!((model.inflight_longterm - expected).abs() < 1e-6);
-                // For nothing, as it turns out.
+                // The losses prove spurious.
                 model.handle_spurious_loss_detection();
                 assert_eq!(model.inflight_longterm, f64::INFINITY);
                 assert_eq!(model.state, State::ProbeBw(Phase::Refill));
@@ -214,7 +216,7 @@ fn a_probe_that_loses_more_than_two_percent_goes_down_and_bounds_what_is_in_flig
 }
 
 #[test]
-fn between_probes_a_round_with_losses_leaves_what_was_delivered_or_seven_tenths() {
+fn a_round_with_losses_between_probes_bounds_rate_and_flight() {
     for (delivered, bw, inflight) in [(60_000, 1.4e6, 70_000.0), (90_000, 1.8e6, 90_000.0)] {
         let mut model = model(State::ProbeBw(Phase::Cruise), 2e6, 50);
         model.cwnd = 100_000.0;
@@ -236,7 +238,7 @@ fn between_probes_a_round_with_losses_leaves_what_was_delivered_or_seven_tenths(
         assert!((model.short_term.bw - bw).abs() < 1.0);
         assert!((model.short_term.inflight - inflight).abs() < 1.0);
         assert_eq!(model.bw(), model.short_term.bw);
-        // The next probe forgets both.
+        // The next probe resets both.
         model.start_probe_bw_refill();
         assert_eq!(model.bw(), 2e6);
         assert_eq!(model.short_term.inflight, f64::INFINITY);

@@ -1,36 +1,40 @@
-//! BIC in the form of Linux's module: its documented parameters (`max_increment` 16, `beta` 819 of 1024, `low_window` 14,
-//! `smooth_part` 20, `fast_convergence`), and its window as measured on Linux 6.12.
+//! BIC in the form of Linux's module: its documented parameters (`max_increment` 16, `beta` 819 of
+//! 1024, `low_window` 14, `smooth_part` 20, `fast_convergence`), and its window as measured on
+//! Linux 6.12.
 //!
-//! - Below the maximum a round trip adds a quarter of the distance; within four segments of it, on either side, a segment takes
-//!   five round trips. From there on a round trip adds a third of the way covered since the maximum.
-//! - Without a maximum a round trip adds a twentieth of the window at least.
-//! - These steps assume an acknowledgment for each segment. The module divides its counts by the mean number of segments of an
-//!   acknowledgment, which begins at two and in its integers hardly falls, and it counts segments: growth is twice as fast.
+//! - Below the maximum the window grows by a quarter of the distance per round trip. Within four
+//!   segments of it, on either side, a segment takes five round trips. Further above it the window
+//!   grows by a third of the distance from the maximum per round trip.
+//! - Without a maximum the window grows by at least a twentieth per round trip.
+//! - These steps assume an acknowledgment for each segment. The module divides its counts by the
+//!   mean number of segments per acknowledgment, but it counts segments, so growth is twice as
+//!   fast. The mean starts at two and hardly falls in integer arithmetic.
 //! - Windows are whole segments. A timeout discards the maximum.
 
 use super::{SegmentCount, Window};
 
-/// Segments that an acknowledgment is taken for at first.
+/// Initial mean number of segments per acknowledgment.
 const ACK_RATIO: u32 = 2;
-/// Weight of the mean number of segments of an acknowledgment, and its fixed point: 16ths.
+/// Unit of the mean number of segments per acknowledgment, and weight of a sample: 1/16.
 const RATIO_PARTS: u32 = 16;
-/// A round trip adds this part of the distance to the maximum.
+/// Growth per round trip is this part of the distance to the maximum.
 const SEARCH_PARTS: f64 = 4.0;
-/// Acknowledged segments for one more without a maximum, at most: a twentieth of the window per round trip.
+/// Without a maximum, upper bound of the acknowledged segments per segment of growth: a twentieth
+/// of the window per round trip.
 const MOST_WITHOUT_MAXIMUM: f64 = 20.0;
 
 /// State of the search.
 #[derive(Debug, Clone, Copy)]
 pub struct Linux {
-    /// Round trips for a segment close to the maximum.
+    /// Round trips per segment of growth close to the maximum.
     flat_round_trips: f64,
-    /// Mean number of segments of an acknowledgment, in 16ths.
+    /// Mean number of segments per acknowledgment, in 16ths.
     ratio: u32,
     count: SegmentCount,
 }
 
 impl Linux {
-    /// `s_min`: the least that a round trip adds, in segments.
+    /// `s_min`: smallest growth per round trip, in segments.
     pub(super) fn new(s_min: f64) -> Self {
         Self {
             flat_round_trips: 1.0 / s_min,

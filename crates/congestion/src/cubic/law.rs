@@ -1,4 +1,4 @@
-//! CUBIC's equations, and the stage of congestion avoidance that they describe.
+//! CUBIC's equations, and the stage of congestion avoidance to which they apply.
 
 use anabranch_core::{
     math::{cbrt, cube},
@@ -11,7 +11,7 @@ use super::super::{
     window::whole_segments,
 };
 
-/// The parameters that stay with the control, as plain numbers.
+/// The constant parameters of the control, as plain numbers.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "parameters of their own")]
 pub(in super::super) struct Constants {
@@ -24,7 +24,7 @@ pub(in super::super) struct Constants {
     pub reno_friendly: RenoFriendly,
     /// [`WindowCount::Segments`] only.
     pub interval: Duration,
-    /// [`WindowCount::Segments`] only: what time is counted in; zero if in nothing.
+    /// [`WindowCount::Segments`] only: clock tick; zero for a clock without ticks.
     pub tick: Duration,
     /// [`WindowCount::Segments`] only.
     pub count_outlives: bool,
@@ -39,12 +39,12 @@ impl Constants {
         self.c * cube(t - epoch.k) + epoch.w_max
     }
 
-    /// From then to now, by a clock with ticks.
+    /// The time from `then` to `now`, by a clock with ticks.
     pub(super) fn since(&self, then: Instant, now: Instant) -> Duration {
         ticks::between(then, now, self.tick)
     }
 
-    /// When a clock with ticks first shows that so much has passed since `then`.
+    /// The first moment at which a clock with ticks shows that `time` has passed since `then`.
     pub(super) fn after(&self, then: Instant, time: Duration) -> Instant {
         let tick = self.tick.as_picos();
         match then.as_picos().checked_div(tick) {
@@ -57,7 +57,7 @@ impl Constants {
         }
     }
 
-    /// What a window comes to that is `cwnd` by its equation.
+    /// Rounds a window that results from an equation to the unit of the control.
     pub(super) fn whole(&self, cwnd: f64) -> f64 {
         match self.count {
             WindowCount::Bytes => cwnd,
@@ -65,7 +65,7 @@ impl Constants {
         }
     }
 
-    /// α_cubic (§4.3): grows as much on average as Reno does, for all that β takes less away.
+    /// α_cubic (§4.3): the same mean growth as Reno, with the smaller reduction by β.
     pub(super) fn alpha(&self, epoch: &Epoch, cwnd_prior: f64) -> f64 {
         if self.reno_friendly == RenoFriendly::Rfc9438 && epoch.w_est >= cwnd_prior {
             1.0
@@ -78,30 +78,31 @@ impl Constants {
 /// A stage of congestion avoidance (§4.2).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Epoch {
-    /// t_epoch, moved on by the pauses in which the window was not used (§5.8).
+    /// t_epoch, moved forward by the pauses in which the window was not used (§5.8).
     pub start: Instant,
     pub paused: Option<Instant>,
     pub w_max: f64,
     pub k: f64,
     pub w_est: f64,
-    /// Segments acknowledged since W_est last grew. This and the next: [`WindowCount::Segments`] only.
+    /// Segments acknowledged since W_est last grew. This field and the next:
+    /// [`WindowCount::Segments`] only.
     pub acked: f64,
     pub looked_up: Option<LookedUp>,
 }
 
-/// For how many acknowledged segments the window grows by one, as last looked up.
+/// The last value of `cnt`, the number of acknowledged segments for a growth by one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LookedUp {
     pub cnt: f64,
     pub cwnd: f64,
-    /// It counts so long while the window stands,
+    /// Valid until then if the window is unchanged.
     pub stands_until: Instant,
-    /// and so long, whatever the window does, by a clock with ticks.
+    /// Valid until then even if the window changes, by a clock with ticks.
     pub tick_until: Instant,
 }
 
 impl Epoch {
-    /// It begins with the window as it is. `w_max` is where the plateau is to be, if that is known.
+    /// Begins a stage with the current window. `w_max` is the plateau, if known.
     pub(super) fn begin(w_max: &mut Option<f64>, law: &Constants, cwnd: f64, now: Instant) -> Self {
         let plateau = w_max.unwrap_or(cwnd).max(cwnd);
         *w_max = Some(plateau);
@@ -116,12 +117,12 @@ impl Epoch {
         }
     }
 
-    /// Seconds spent growing.
+    /// Duration of growth in seconds.
     pub(super) fn elapsed(&self, now: Instant) -> f64 {
         now.saturating_since(self.start).as_secs_f64()
     }
 
-    /// The pause ends that kept the window from being used.
+    /// Ends a pause in which the window was not used.
     pub(super) fn resume(&mut self, now: Instant) {
         if let Some(paused) = self.paused.take() {
             self.start = self.start.saturating_add(now.saturating_since(paused));

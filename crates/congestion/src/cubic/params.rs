@@ -1,5 +1,5 @@
-//! CUBIC's parameters. `cubic-plus` has them too and adds its own, so they are written as a macro:
-//! flattening would cost the check for unknown keys.
+//! CUBIC's parameters. `cubic-plus` has the same and adds more, so they are a macro: flattening
+//! would lose the check for unknown keys.
 
 use crate::{ControlParams, Family, HyStartUse};
 
@@ -14,36 +14,36 @@ macro_rules! cubic_params {
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         pub struct $Name {
-            /// `C`: how fast the window grows away from W_max, in segments per second cubed
-            /// (RFC 9438 §4.1, §5.1).
+            /// `C`: how fast the window grows away from W_max, in segments per second cubed (RFC
+            /// 9438 §4.1, §5.1).
             pub c: $crate::params::CubicScale,
-            /// β: the share of the window that a reduction leaves (RFC 9438 §4.6). Where an older
-            /// paper says β = 0.2, meaning what it takes away, this is 0.8.
+            /// β: the share of the window that remains after a reduction (RFC 9438 §4.6). An older
+            /// paper's β = 0.2, the share removed, is 0.8 here.
             pub beta: $crate::params::DecreaseFactor,
-            /// The share of the window that a mark leaves in congestion avoidance: that of a loss, or a number (ABE,
-            /// RFC 8511 §3.1: 0.85).
+            /// The share of the window that remains after a mark in congestion avoidance: that of a
+            /// loss, or a number (ABE, RFC 8511 §3.1: 0.85).
             pub beta_ecn: $crate::params::EcnFactorOrLoss,
-            /// Gives up more when the window did not reach the last W_max, so that new flows find
-            /// room (RFC 9438 §4.7).
+            /// Lowers W_max further when the window did not reach the last W_max, so that new flows
+            /// get a share (RFC 9438 §4.7).
             pub fast_convergence: bool,
-            /// The Reno-friendly region: never slower than Reno would be (RFC 9438 §4.3). Without
-            /// it the window is the cubic function's alone, as in ns-3 up to 3.37.
+            /// The Reno-friendly region: never slower than Reno (RFC 9438 §4.3). Without it only
+            /// the cubic function determines the window, as in ns-3 up to 3.37.
             pub tcp_friendly: bool,
-            /// How fast the Reno-friendly region grows.
+            /// Growth rate of the Reno-friendly region.
             pub reno_friendly: $crate::params::OrStack<$crate::params::RenoFriendly>,
-            /// How the window is counted: exactly, or in whole segments as Linux and ns-3 do.
+            /// The unit of the window: exact, or whole segments as in Linux and ns-3.
             pub count: $crate::params::OrStack<$crate::params::WindowCount>,
-            /// What a reduction is taken from (RFC 9438 §4.6).
+            /// The base of a reduction (RFC 9438 §4.6).
             pub reduce_from: $crate::params::OrStack<$crate::params::ReductionBase>,
-            /// Growth per round trip, as a share of the window, at least, until the first loss.
-            /// 0 in RFC 9438; 0.05 in Linux and ns-3 (one segment per 20 acknowledged).
+            /// Minimum growth per round trip until the first loss, as a share of the window. 0 in
+            /// RFC 9438; 0.05 in Linux and ns-3 (one segment per 20 acknowledged).
             pub first_epoch_growth: $crate::params::ShareOrStack,
-            /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1
+            /// Largest growth by one ACK in slow start (`L` of RFC 3465 §2.3; RFC 5681 §3.1
             /// equation 2 has 1).
             pub slow_start_limit: $crate::params::SlowStartLimit,
-            /// How slow start looks for its end (RFC 9438 §4.10).
+            /// Early end of slow start (RFC 9438 §4.10).
             pub hystart: $crate::params::OrStack<$crate::hystart::Kind>,
-            /// HyStart: nothing happens below this window (Ha and Rhee 2011: low_ssthresh).
+            /// HyStart: no effect below this window (Ha and Rhee 2011: low_ssthresh).
             pub hystart_low_window: $crate::params::Packets,
             /// HyStart: ACKs at most this far apart belong to one train (Ha and Rhee 2011).
             pub hystart_ack_delta: anabranch_core::units::Duration,
@@ -55,8 +55,8 @@ macro_rules! cubic_params {
             pub hystart_delay_share: $crate::params::Share,
             /// HyStart: smallest increase of the RTT that ends slow start.
             pub hystart_delay_min: anabranch_core::units::Duration,
-            /// HyStart: largest increase of the RTT that is waited for; 16 ms in Linux, 1 s in
-            /// ns-3.
+            /// HyStart: upper bound of the RTT increase that ends slow start; 16 ms in Linux, 1 s
+            /// in ns-3.
             pub hystart_delay_max: anabranch_core::units::Duration,
             /// HyStart: RTT samples taken at the start of each round trip.
             pub hystart_min_samples: $crate::params::Samples,

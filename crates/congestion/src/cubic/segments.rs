@@ -1,35 +1,38 @@
-//! CUBIC counted in whole segments, as its authors published it and as Linux and ns-3 run it.
+//! CUBIC counted in whole segments, as its authors published it and as in Linux and ns-3.
 //!
-//! The window is a whole number of segments. An ACK does not move it a little; instead the way to
-//! the cubic function says for how many acknowledged segments the window grows by one, and those
-//! are counted (Ha, Rhee and Xu, SIGOPS 2008, Algorithm 1: `cnt` and `cwnd_cnt`). Where windows are
-//! large this is RFC 9438 rounded. Where they are a few segments it is faster:
+//! The window is a whole number of segments. The distance to the cubic function determines `cnt`,
+//! the number of acknowledged segments after which the window grows by one, and acknowledged
+//! segments are counted (Ha, Rhee and Xu, SIGOPS 2008, Algorithm 1: `cnt` and `cwnd_cnt`). For
+//! large windows this is RFC 9438 with rounding. Windows of a few segments grow faster:
 //!
 //! - the distance between the cubic function and its plateau is rounded down, so that the window
-//!   is back at W_max early;
-//! - the count outlives a reduction, unless the stack says otherwise (`cubic_count_outlives`): where the function was flat it has
-//!   grown large, and the first ACK after the recovery brings a segment at once;
-//! - where the function stands still the window grows by 1 % per round trip all the same.
+//!   returns to W_max early;
+//! - the count survives a reduction, unless the stack resets it (`cubic_count_outlives`): at the
+//!   plateau it has grown large, and the first ACK after the recovery adds a segment at once;
+//! - at the plateau the window still grows by 1 % per round trip.
 //!
-//! With the stack's `cubic_interval` that count is looked up only so often while the window stands,
-//! so that windows of round-trip times below it grow later and by more than one.
+//! With the stack's `cubic_interval`, `cnt` is computed only once per interval while the window is
+//! unchanged. Windows on paths with a shorter round-trip time then grow later and by more than one.
 //!
-//! With its `clock_tick` this is a kernel's CUBIC as its window grows, traced at every acknowledgment
-//! (`docs/design/008-stack-habits.md`):
+//! With its `clock_tick` this reproduces the window growth of a kernel's CUBIC, traced at every
+//! acknowledgment (`docs/design/008-stack-habits.md`):
 //!
-//! - A time is as many ticks as it saw, and the function is looked up once in a tick: a window that has grown in it goes on growing
-//!   as it did, or as W_est asks.
-//! - W_est is a whole number: it grows by one once more than the window ÷ α has been acknowledged, in eighths of the window (15 for
-//!   β = 0.7), which is seen where the count is looked up.
-//! - The acknowledgment with which `HyStart` ends slow start is the first that counts behind it.
-//! - One round trip ahead is the least one, as in the paper (`dMin`); RFC 9438 §4.2 has the smoothed one, and so it is without.
+//! - Times are whole ticks, and the function is evaluated once per tick. A window that has grown
+//!   within the tick keeps growing with the same `cnt`, or with a smaller one if W_est requires it.
+//! - W_est is a whole number. It grows by one once more than `window ÷ α` segments have been
+//!   acknowledged, with 1/α rounded down to eighths (15/8 for β = 0.7). It is updated when `cnt` is
+//!   computed.
+//! - The acknowledgment with which HyStart ends slow start already counts in congestion avoidance.
+//! - The function is evaluated one smallest round-trip time ahead, as in the paper (`dMin`). RFC
+//!   9438 §4.2, and this law without `clock_tick`, use the smoothed round-trip time.
 //!
-//! Rounding, and what an ACK's own segments add beside the count before it, the paper leaves open;
-//! they are as ns-3 3.37 behaves in its traces and in the mean of thirty runs at 1 % loss.
+//! The paper does not specify the rounding, or how an ACK's segments add to the previous count.
+//! Both follow ns-3 3.37, in its traces and in the mean of thirty runs at 1 % loss.
 //!
 //! # Differs from Linux
-//! - The least round-trip time is a real number, no whole ticks; without `clock_tick` so are all times, and W_est.
-//! - An ACK counts as one window at most: after a timeout it may acknowledge more.
+//! - The smallest round-trip time is a real number, not whole ticks; without `clock_tick` all times
+//!   and W_est are real numbers, too.
+//! - An ACK counts as at most one window: after a timeout it may acknowledge more.
 
 use anabranch_core::math::cube;
 
@@ -38,25 +41,25 @@ use super::{
     law::{Constants, Epoch, LookedUp},
 };
 
-/// Growth where the cubic function stands still: one segment per 100 windows.
+/// Growth at the plateau of the cubic function: one segment per 100 windows.
 const FLAT: f64 = 100.0;
-/// What it takes for W_est to grow by a segment is a multiple of the window, in parts of so many.
+/// 1/α is rounded down to eighths.
 const PARTS: f64 = 8.0;
 
 impl Constants {
-    /// Whether the acknowledgment that ends slow start counts behind it.
+    /// Whether the acknowledgment that ends slow start also counts in congestion avoidance.
     pub(super) const fn counts_end_of_slow_start(&self) -> bool {
         matches!(self.count, WindowCount::Segments) && !self.tick.is_zero()
     }
 
-    /// `cnt`: for how many acknowledged segments a window of `cwnd` grows by one, by the cubic function. `t` is one
-    /// round trip ahead.
+    /// `cnt`: the number of acknowledged segments after which a window of `cwnd` grows by one, by
+    /// the cubic function. `t` is one round trip ahead.
     fn cnt(&self, cwnd: f64, epoch: &Epoch, t: f64, first_epoch: bool) -> f64 {
         let from_plateau = t - epoch.k;
         let distance = (self.c * cube(from_plateau)).abs().floor();
         let target = epoch.w_max + distance.copysign(from_plateau);
         let cnt = if target > cwnd {
-            // RFC 9438 §4.2: half a window in a round trip at most.
+            // RFC 9438 §4.2: at most half a window per round trip.
             (cwnd / (target - cwnd)).floor().max(2.0)
         } else {
             FLAT * cwnd
@@ -67,7 +70,7 @@ impl Constants {
         cnt
     }
 
-    /// W_est moves on by what was acknowledged (RFC 9438 §4.3).
+    /// Updates W_est by the segments acknowledged (RFC 9438 §4.3).
     fn move_w_est(&self, epoch: &mut Epoch, cwnd: f64, cwnd_prior: f64) {
         let alpha = self.alpha(epoch, cwnd_prior);
         if self.tick.is_zero() {
@@ -81,12 +84,12 @@ impl Constants {
         }
     }
 
-    /// `cnt`, no larger than what brings the window to W_est in a round trip.
+    /// Limits `cnt` so that the window reaches W_est within a round trip.
     fn no_slower_than_reno(&self, cnt: f64, cwnd: f64, epoch: &mut Epoch, cwnd_prior: f64) -> f64 {
         if !self.tcp_friendly {
             return cnt;
         }
-        // Elsewhere it moves on with every ACK.
+        // Without ticks W_est is updated with every ACK.
         let least = if self.tick.is_zero() {
             1.0
         } else {

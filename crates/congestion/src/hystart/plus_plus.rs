@@ -1,7 +1,8 @@
-//! HyStart++ (RFC 9406): a growing delay leads to conservative slow start (CSS), a quarter as fast,
-//! and five round trips of that to congestion avoidance, unless the delay falls again.
+//! HyStart++ (RFC 9406): a growing delay starts conservative slow start (CSS), which grows a
+//! quarter as fast. Five round trips of CSS lead to congestion avoidance, unless the delay falls
+//! again.
 //!
-//! Only for the first slow start (§4.3).
+//! It applies only to the first slow start (§4.3).
 //!
 //! # Differs from Linux
 //! - Linux has no HyStart++.
@@ -44,13 +45,13 @@ impl Default for Settings {
     }
 }
 
-/// L of §4.2 where the sender does not pace; without bound where it does.
+/// L of §4.2 for a sender without pacing; a pacing sender has no limit.
 pub const L: f64 = 8.0;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
     SlowStart,
-    /// cssBaselineMinRtt, and rounds begun in CSS.
+    /// cssBaselineMinRtt, and the number of rounds begun in CSS.
     Conservative {
         baseline: Duration,
         rounds: u32,
@@ -58,7 +59,7 @@ enum Phase {
     Over,
 }
 
-/// HyStart++ at work.
+/// State of HyStart++.
 #[derive(Debug, Clone)]
 pub struct PlusPlus {
     settings: Settings,
@@ -83,12 +84,12 @@ impl PlusPlus {
         }
     }
 
-    /// The first slow start is over.
+    /// The first slow start ended.
     pub fn end(&mut self) {
         self.phase = Phase::Over;
     }
 
-    /// Whether CSS is under way.
+    /// Whether CSS is in progress.
     #[must_use]
     pub fn is_conservative(&self) -> bool {
         matches!(self.phase, Phase::Conservative { .. })
@@ -115,7 +116,7 @@ impl PlusPlus {
             if let Phase::Conservative { rounds, .. } = &mut self.phase
                 && began
             {
-                // The round in which CSS began counts, although only a part of it was in CSS.
+                // The round in which CSS began counts, although only part of it was in CSS.
                 if *rounds >= self.settings.css_rounds {
                     self.phase = Phase::Over;
                     return Verdict::End;
@@ -140,7 +141,7 @@ impl PlusPlus {
         })
     }
 
-    /// A round has its samples.
+    /// Evaluates a round that has enough samples.
     fn judge(&mut self, current: Duration) {
         match self.phase {
             Phase::SlowStart => {

@@ -1,25 +1,25 @@
-//! Choices among ways of reckoning a window.
+//! Choices in the arithmetic of a window.
 
 use anabranch_core::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// From what a reduction is taken.
+/// The base of a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum ReductionBase {
-    /// From what is in flight, FlightSize (RFC 5681 §3.1 equation 4, RFC 9438 §4.6).
+    /// FlightSize, the data in flight (RFC 5681 §3.1 equation 4, RFC 9438 §4.6).
     #[default]
     FlightSize,
-    /// From the window, as Linux does, and ns-3 in CUBIC. It matters where the receive window or
-    /// the application keeps less in flight.
+    /// The window, as in Linux, and in CUBIC of ns-3. The two differ if the receive window or the
+    /// application keeps less data in flight.
     Cwnd,
 }
 
 impl ReductionBase {
-    /// The bytes that a reduction by lost segments or marks starts from. Segments that limited
-    /// transmit sent beyond the window do not count (RFC 5681 §3.2 step 1).
+    /// The base of a reduction by lost segments or marks, in bytes. Segments that limited transmit
+    /// sent beyond the window do not count (RFC 5681 §3.2 step 1).
     #[must_use]
     pub fn on_congestion(self, in_flight: Bytes, cwnd: Bytes) -> Bytes {
         match self {
@@ -27,8 +27,8 @@ impl ReductionBase {
             Self::Cwnd => cwnd,
         }
     }
-    /// The bytes that a reduction by a timeout starts from. The window may be far below
-    /// FlightSize there, in the middle of a recovery.
+    /// The base of a reduction by a timeout, in bytes. During a recovery the window may be far
+    /// below FlightSize.
     #[must_use]
     pub fn on_rto(self, in_flight: Bytes, cwnd: Bytes) -> Bytes {
         match self {
@@ -38,40 +38,40 @@ impl ReductionBase {
     }
 }
 
-/// How fast W_est grows in CUBIC's Reno-friendly region.
+/// Growth rate of W_est in CUBIC's Reno-friendly region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum RenoFriendly {
-    /// As Reno itself once the window from before the last reduction is reached (RFC 9438 §4.3).
+    /// As Reno, once W_est has reached the window before the last reduction (RFC 9438 §4.3).
     #[default]
     Rfc9438,
-    /// By 3 (1 - β) ÷ (1 + β) segments per round trip throughout (RFC 8312 §4.2, as Linux and
-    /// ns-3 do).
+    /// 3 (1 - β) ÷ (1 + β) segments per round trip throughout (RFC 8312 §4.2, as in Linux and
+    /// ns-3).
     Rfc8312,
 }
 
-/// The form of a control that Linux has as well.
+/// The form of a control that Linux also has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Form {
-    /// As in its paper.
+    /// As in the paper.
     #[default]
     Published,
     /// As in Linux's module of the same name, as measured.
     Linux,
 }
 
-/// In what a window is counted.
+/// The unit in which a window is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum WindowCount {
-    /// In bytes, as the equations of the RFCs have it: every ACK moves the window a little.
+    /// Bytes, as in the equations of the RFCs: every ACK changes the window slightly.
     #[default]
     Bytes,
-    /// In whole segments, as Linux and ns-3 do: the window moves by one once enough are
+    /// Whole segments, as in Linux and ns-3: the window grows by one once enough segments are
     /// acknowledged.
     Segments,
 }

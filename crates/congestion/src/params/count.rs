@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 pub struct Packets(u32);
 
 impl Packets {
-    /// The most that can be written: a window of 1,500 bytes each at 100 Gbit/s and 120 ms.
+    /// Largest count: a window of 1,500-byte packets at 100 Gbit/s and 120 ms.
     pub const MAX: u32 = 1_000_000;
 
     /// # Panics
@@ -22,17 +22,17 @@ impl Packets {
         assert!(count >= 1 && count <= Self::MAX, "1..1000000 packets");
         Self(count)
     }
-    /// How many.
+    /// The count.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
-    /// How many, as the windows of most equations count.
+    /// The count as a real number, the unit of most window equations.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         f64::from(self.0)
     }
-    /// That many segments of `smss`.
+    /// Bytes of this number of segments of `smss`.
     #[must_use]
     pub fn bytes(self, smss: Bytes) -> Bytes {
         smss * u64::from(self.0)
@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for Packets {
     }
 }
 
-/// Reads a value from a string, and says what was expected where there is none.
+/// Reads a value from a string; the error names the expected form.
 struct Text<T> {
     expected: &'static str,
     read: fn(&str) -> Result<T, String>,
@@ -114,7 +114,7 @@ impl JsonSchema for Packets {
 pub struct Samples(u32);
 
 impl Samples {
-    /// The most that may be asked for.
+    /// Largest count.
     pub const MAX: u32 = 1_000;
 
     /// # Panics
@@ -124,7 +124,7 @@ impl Samples {
         assert!(count >= 1 && count <= Self::MAX, "1..1000 samples");
         Self(count)
     }
-    /// How many.
+    /// The count.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0

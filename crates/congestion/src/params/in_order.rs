@@ -1,7 +1,7 @@
-//! Parameters of which one may not exceed another, whoever writes them.
+//! Parameters of which one may not exceed another, however they are set.
 
-/// Reads and writes parameters that are `remote = "Self"`, and refuses those whose lower bound is above
-/// the upper one; with `if`, only where that switch is on.
+/// Reads and writes parameters that are `remote = "Self"`, and rejects a lower bound above the
+/// upper one. With `if`, the check applies only if that switch is on.
 macro_rules! in_order {
     ($Params:ident: $($lower:ident <= $upper:ident $(if $switch:ident)?),+ $(,)?) => {
         impl serde::Serialize for $Params {

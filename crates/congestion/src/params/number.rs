@@ -8,13 +8,13 @@ bounded! {
 }
 
 bounded! {
-    /// The share of the window that a reduction leaves.
+    /// The share of the window that remains after a reduction.
     DecreaseFactor, 0.5..=0.99,
     "the share of the window that is kept (where a paper takes 0.2 away, write 0.8)"
 }
 
 bounded! {
-    /// The share of the window that a reduction by a mark leaves (RFC 8511 §3.1).
+    /// The share of the window that remains after a reduction by a mark (RFC 8511 §3.1).
     EcnFactor, 0.5..=0.99, "the share of the window that is kept at a mark (RFC 8511: 0.8 to 0.85)"
 }
 
@@ -24,7 +24,7 @@ bounded! {
 }
 
 bounded! {
-    /// `beta` of TCP-PR: round-trip times.
+    /// `beta` of TCP-PR, in round-trip times.
     Lifetimes, 1.0..=100.0, "how many of the largest recent round-trip times a segment is given"
 }
 
@@ -34,12 +34,13 @@ bounded! {
 }
 
 bounded! {
-    /// The share of a flight that may be lost while more is looked for (draft-ietf-ccwg-bbr §2.8).
+    /// The share of a flight that may be lost while the control probes for bandwidth
+    /// (draft-ietf-ccwg-bbr §2.8).
     LossThreshold, 0.0..=0.5, "the share of a flight that may be lost"
 }
 
 quantity! {
-    /// The round-trip time that a control behaves as if it had.
+    /// The round-trip time that a control assumes in place of the real one.
     VirtualRtt, Duration, Duration::from_micros(1), Duration::from_secs(1)
 }
 
@@ -54,7 +55,7 @@ impl VirtualRtt {
 }
 
 bounded! {
-    /// A share of something, from none of it to all of it.
+    /// A share, from 0 to 1.
     Share, 0.0..=1.0, "a share"
 }
 

@@ -1,4 +1,4 @@
-//! Numbers in whose place a word may be written.
+//! Numbers that a word can replace.
 
 use std::{fmt, marker::PhantomData};
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{DecreaseFactor, EcnFactor, SearchStep, Share};
 
-/// A word that may be written in place of a number.
+/// A word that can replace a number.
 pub trait Word {
     /// The word.
     const WORD: &'static str;
 }
 
-/// The number is the stack's, or the one of the control's form.
+/// The number comes from the stack, or from the control's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stack;
 
@@ -36,23 +36,23 @@ pub struct NumberOr<W, T> {
     word: PhantomData<W>,
 }
 
-/// A share: the stack's (`"stack"`), or the control's number.
+/// A share: a number, or the stack's (`"stack"`).
 pub type ShareOrStack = NumberOr<Stack, Share>;
-/// The share of the window that a reduction leaves: the stack's (`"stack"`), or the control's number.
+/// The share of the window that remains after a reduction: a number, or the stack's (`"stack"`).
 pub type DecreaseFactorOrStack = NumberOr<Stack, DecreaseFactor>;
-/// The smallest step of a search: the stack's (`"stack"`), or the control's number.
+/// The smallest step of a search: a number, or the stack's (`"stack"`).
 pub type SearchStepOrStack = NumberOr<Stack, SearchStep>;
-/// The share of the window that a mark leaves: a number, or that of a loss (`"loss"`).
+/// The share of the window that remains after a mark: a number, or that of a loss (`"loss"`).
 pub type EcnFactorOrLoss = NumberOr<Loss, EcnFactor>;
 
 impl<W, T> NumberOr<W, T> {
-    /// The number, or `other` where the word is written.
+    /// The number, or `other` if the word is written.
     #[must_use]
     pub fn or(self, other: T) -> T {
         self.own.unwrap_or(other)
     }
 
-    /// The number, if one is written.
+    /// The number, or `None` if the word is written.
     #[must_use]
     pub fn own(self) -> Option<T> {
         self.own

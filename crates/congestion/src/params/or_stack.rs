@@ -1,4 +1,4 @@
-//! Parameters that are the stack's unless they are written.
+//! Parameters that default to the stack's value.
 
 use std::fmt;
 
@@ -13,22 +13,21 @@ use super::{
     Packets,
 };
 
-/// The name by which a deserializer knows that `stack` may stand here as well: `or:WORD`.
+/// Name that indicates to a deserializer that `stack` is also valid: `or:WORD`.
 const OR_STACK: &str = "or:stack";
 
-/// A parameter that is the stack's (`"stack"`) unless it is written; its own values are written as
-/// text.
+/// A parameter that defaults to the stack's value (`"stack"`). Other values are written as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OrStack<T> {
-    /// As the stack has it.
+    /// The stack's value.
     #[default]
     Stack,
-    /// The control's own.
+    /// The control's value.
     Own(T),
 }
 
 impl<T: Copy> OrStack<T> {
-    /// The value, with the stack's at hand.
+    /// The value, given that of the stack.
     #[must_use]
     pub fn or(self, stack: T) -> T {
         match self {
@@ -86,15 +85,15 @@ impl<T: JsonSchema> JsonSchema for OrStack<T> {
     }
 }
 
-/// What one ACK adds in slow start at most: the stack's (`"stack"`), or the control's own, as in
+/// Largest growth by one ACK in slow start: the stack's (`"stack"`), or the control's, for example
 /// `"2 packets"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SlowStartLimit(pub OrStack<Packets>);
 
 impl SlowStartLimit {
-    /// In segments, for a slow start with this variant of HyStart: RFC 9406 §4.2 brings a limit
-    /// of its own, eight segments or none where the sender paces.
+    /// The limit in segments, for a slow start with this variant of HyStart. RFC 9406 §4.2 has a
+    /// separate limit: eight segments, or none if the sender paces.
     #[must_use]
     pub fn segments(self, init: &Init, hystart: OrStack<Kind>) -> f64 {
         let stack = init.stack;

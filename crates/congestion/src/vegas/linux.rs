@@ -1,34 +1,37 @@
 //! Vegas in the form of Linux's module, as measured on Linux 6.12.
 //!
-//! - The round-trip time of a round trip is its least, so a queue that drains between two bursts counts as none. The
-//!   packets queued are `cwnd · (RTT - BaseRTT) / BaseRTT`, rounded down; the paper divides by `RTT`.
-//! - Slow start doubles the window in every round trip. Where more than `gamma` packets are queued it ends at the window that
-//!   the path holds without a queue and one segment, unless cwnd is less. A burst that overflows the queue ends it first.
-//! - A round trip with two samples or fewer counts as Reno: its last acknowledgment does.
+//! - The round-trip time of a round trip is the smallest, so a queue that drains between two bursts
+//!   does not count. The packets queued are `cwnd · (RTT - BaseRTT) / BaseRTT`, rounded down; the
+//!   paper divides by `RTT`.
+//! - Slow start doubles the window in every round trip. If more than `gamma` packets are queued, it
+//!   ends at the window that fills the path without a queue plus one segment, or at cwnd if that is
+//!   less. A burst that overflows the queue ends it earlier.
+//! - A round trip with two samples or fewer counts as Reno, with its last acknowledgment.
 //! - Growth does not require that cwnd limits the sender.
-//! - `BaseRTT` is the least since sending last started: a pause discards it.
-//! - ssthresh follows a window that shrinks, and is three quarters of it at least.
+//! - `BaseRTT` is the smallest since sending last resumed: a pause discards it.
+//! - ssthresh is lowered with the window, but not below three quarters of it.
 //!
 //! # Differs from Linux
-//! - Growth is suspended in recoveries, as in every control here; Linux's grows as Reno between the first duplicate ACK and
-//!   the recovery.
+//! - Growth is suspended in recoveries, as in every control here. Linux grows as Reno between the
+//!   first duplicate ACK and the recovery.
 
 use anabranch_core::units::Bytes;
 
 use super::{Ack, RttSamples, SegmentCount, VegasLaw, Window, whole_segments};
 
-/// Samples of a round trip up to which it counts as Reno.
+/// A round trip with this number of samples or fewer counts as Reno.
 const FEW_SAMPLES: u32 = 2;
 
 /// Round trips of the module.
 #[derive(Debug)]
 pub(super) struct Rounds {
     smss: Bytes,
-    /// Outstanding when the round trip began, and not acknowledged yet; `None` before it begins.
+    /// Bytes outstanding at the start of the round trip and not yet acknowledged; `None` before it
+    /// begins.
     left: Option<Bytes>,
-    /// Vegas is at work: all data from before the last reduction is acknowledged.
+    /// Vegas is active: all data sent before the last reduction is acknowledged.
     at_work: bool,
-    /// The acknowledgment counts as Reno's.
+    /// The acknowledgment counts as in Reno.
     as_reno: bool,
     /// Growth of Reno.
     count: SegmentCount,
@@ -45,7 +48,7 @@ impl Rounds {
         }
     }
 
-    /// Vegas rests until the `flight` segments that are outstanding are acknowledged.
+    /// Suspends Vegas until the `flight` outstanding segments are acknowledged.
     pub(super) fn wait_for(&mut self, flight: f64) {
         self.left = Some(Bytes::from_segments(flight, self.smss));
         self.at_work = false;

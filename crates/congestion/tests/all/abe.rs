@@ -31,7 +31,7 @@ fn factor(beta_ecn: f64) -> EcnFactorOrLoss {
     EcnFactor::new(beta_ecn).into()
 }
 
-/// In congestion avoidance at `window` segments.
+/// A path in congestion avoidance at `window` segments.
 fn avoiding(config: &Config, window: u64) -> Path {
     let mut path = Path::new(config, 4 * window, RTT);
     path.congestion(Signal::Loss, segments(2 * window));
@@ -39,8 +39,8 @@ fn avoiding(config: &Config, window: u64) -> Path {
     path
 }
 
-/// RFC 8511 §3: ssthresh = max(FlightSize · beta_ecn, 2 · SMSS), and cwnd is no more than ssthresh. §3.1: 0.8 for Reno, 0.85 for
-/// CUBIC.
+/// RFC 8511 §3: ssthresh = max(FlightSize · beta_ecn, 2 · SMSS), and cwnd is at most ssthresh.
+/// §3.1: 0.8 for Reno, 0.85 for CUBIC.
 #[test]
 fn a_mark_leaves_beta_ecn_of_flight_size() {
     for (config, beta) in [(reno(factor(0.8)), 0.8), (cubic(factor(0.85)), 0.85)] {
@@ -55,7 +55,7 @@ fn a_mark_leaves_beta_ecn_of_flight_size() {
 }
 
 #[test]
-fn a_loss_leaves_what_it_leaves_without_abe() {
+fn abe_does_not_change_the_reduction_by_a_loss() {
     for (config, beta) in [(reno(factor(0.8)), 0.5), (cubic(factor(0.85)), 0.7)] {
         let mut path = avoiding(&config, 100);
         path.congestion(Signal::Loss, segments(100));
@@ -86,7 +86,7 @@ fn without_beta_ecn_a_mark_counts_as_a_loss() {
 
 /// 0.8 × 10 segments of 1,448 bytes are eight whole segments.
 #[test]
-fn whole_segments_are_no_less_than_the_equation_leaves() {
+fn whole_segments_are_not_rounded_below_the_equation() {
     let smss = Bytes::new(1_448);
     let mut init = Init::new(smss, smss * 40);
     init.stack.window_count = WindowCount::Segments;
@@ -100,7 +100,7 @@ fn whole_segments_are_no_less_than_the_equation_leaves() {
 }
 
 #[test]
-fn a_factor_out_of_range_or_another_word_is_refused() {
+fn a_factor_out_of_range_or_another_word_is_rejected() {
     for (value, expected) in [
         (json!(0.4), "expected 0.5 to 0.99"),
         (json!(1.0), "expected 0.5 to 0.99"),

@@ -1,4 +1,4 @@
-//! BBR on a bottleneck made for it: what the papers and the draft say of its states.
+//! BBR on a model bottleneck: its states as the papers and the draft specify them.
 
 use crate::support;
 
@@ -26,8 +26,8 @@ fn ms(n: u64) -> Duration {
 }
 
 #[test]
-fn startup_doubles_the_rate_every_round_trip_and_ends_when_the_pipe_is_full() {
-    // A pipe of 84 packets: from ten, full after four doublings; three round trips to be sure.
+fn startup_doubles_the_rate_until_the_pipe_is_full() {
+    // A pipe of 84 packets: from ten, full after four doublings; three round trips to detect it.
     let mut path = path(Params::default());
     path.run(ms(150));
     assert_near(path.state("mode"), STARTUP, 0.0);
@@ -36,7 +36,8 @@ fn startup_doubles_the_rate_every_round_trip_and_ends_when_the_pipe_is_full() {
     assert_near(path.state("mode"), PROBE_BW, 0.0);
 }
 
-/// Measured of Linux: pairs leave every 2.803 ms after a handshake of 40 ms, where 2.777 ms would leave no margin.
+/// Measured with Linux: pairs are sent every 2.803 ms after a handshake of 40 ms; without a margin
+/// it would be 2.777 ms.
 #[test]
 fn the_rate_of_the_first_round_trip_leaves_the_margin() {
     let rate = |margin| {
@@ -86,15 +87,15 @@ fn the_pipe_is_emptied_every_ten_seconds_for_200_ms() {
     }
     let first = *probing.first().expect("it probes");
     assert!((1_000..1_200).contains(&first), "after {first} x 10 ms");
-    // 200 ms, the round trip before it in which the window drains, and one to be sure.
+    // 200 ms, the previous round trip in which the window drains, and one round trip of tolerance.
     let steps = probing.iter().filter(|step| **step < first + 500).count();
     assert!((20..40).contains(&steps), "{steps} x 10 ms");
-    // It comes back to where it was.
+    // The bandwidth estimate is unchanged.
     assert_near(path.state("btl_bw"), 20.0, 0.02);
 }
 
 #[test]
-fn what_was_sent_while_probing_the_rtt_does_not_count_as_bandwidth() {
+fn data_sent_while_probing_the_rtt_does_not_count_as_bandwidth() {
     let mut path = path(Params::default());
     let mut least = f64::INFINITY;
     path.run(Duration::from_secs(5));
@@ -106,7 +107,7 @@ fn what_was_sent_while_probing_the_rtt_does_not_count_as_bandwidth() {
 }
 
 #[test]
-fn after_a_pause_it_goes_on_at_the_bandwidth_at_once() {
+fn after_a_pause_it_resumes_at_the_bandwidth() {
     let mut path = path(Params::default());
     path.run(Duration::from_secs(3));
     path.idle(Duration::from_secs(2));
@@ -117,7 +118,7 @@ fn after_a_pause_it_goes_on_at_the_bandwidth_at_once() {
 }
 
 #[test]
-fn losses_do_not_change_the_rate_and_the_first_round_trip_conserves_packets() {
+fn losses_keep_the_rate_and_start_packet_conservation() {
     let mut path = Path::new(&Config::Bbr(Params::default()), 10, ms(100));
     for _ in 0..20 {
         path.round_trip();
@@ -125,7 +126,7 @@ fn losses_do_not_change_the_rate_and_the_first_round_trip_conserves_packets() {
     let (cwnd, rate) = (path.control.cwnd(), path.control.pacing_rate());
     path.lose();
     path.ack_as(|ack| ack.in_flight = support::segments(30));
-    // What is in flight and what has just been delivered.
+    // The data in flight plus the data just delivered.
     assert_eq!(path.control.cwnd(), support::segments(31));
     assert_eq!(path.control.pacing_rate(), rate);
     path.recovered();
@@ -137,9 +138,9 @@ fn losses_do_not_change_the_rate_and_the_first_round_trip_conserves_packets() {
     );
 }
 
-/// Fails where the window is given back in between, and where the second recovery reduces it anew.
+/// Detects a window that is restored between the two recoveries, and a second reduction.
 #[test]
-fn a_recovery_that_begins_as_another_one_ends_goes_on_with_it() {
+fn a_recovery_that_begins_as_another_ends_continues_it() {
     let mut path = Path::new(&Config::Bbr(Params::default()), 10, ms(100));
     for _ in 0..20 {
         path.round_trip();
@@ -153,7 +154,7 @@ fn a_recovery_that_begins_as_another_one_ends_goes_on_with_it() {
     assert_eq!(path.control.cwnd(), support::segments(31));
     path.recovered();
     assert_eq!(path.control.cwnd(), cwnd);
-    // With an acknowledgment of another time it is a recovery of its own.
+    // A recovery that begins with a later acknowledgment is a separate one.
     path.ack_as(|_| ());
     path.lose();
     path.ack_as(|ack| ack.in_flight = support::segments(20));
@@ -161,7 +162,7 @@ fn a_recovery_that_begins_as_another_one_ends_goes_on_with_it() {
 }
 
 #[test]
-fn a_timeout_leaves_one_segment_and_what_was_out_brings_the_window_back() {
+fn a_timeout_leaves_one_segment_and_delivery_restores_the_window() {
     let mut path = Path::new(&Config::Bbr(Params::default()), 10, ms(100));
     for _ in 0..20 {
         path.round_trip();
@@ -195,9 +196,10 @@ fn without_the_additions_of_draft_02_the_rate_is_the_bandwidth() {
     }
 }
 
-/// Draft 00 §4.3.1. Fails where the first of data is the first of all: behind nine others it has waited for them.
+/// Draft 00 §4.3.1. Detects an RTprop from the first data segment, which has queued after nine
+/// others.
 #[test]
-fn the_handshake_is_the_first_of_the_round_trips() {
+fn the_handshake_is_the_first_rtt_sample() {
     let mut path = path(Params::default());
     path.control.on_sent(&cc::Sent {
         now: path.now,
@@ -210,9 +212,9 @@ fn the_handshake_is_the_first_of_the_round_trips() {
     assert_near(path.state("rt_prop"), 40.0, 1e-9);
 }
 
-/// A product of bandwidth and delay is 84.3 packets here, a burst two. Fails for 174.7 and for 92.
+/// The bandwidth-delay product is 84.3 packets here, a burst two. Detects windows of 174.7 and 92.
 #[test]
-fn what_is_to_be_in_flight_is_pairs_of_packets() {
+fn the_target_in_flight_is_rounded_to_pairs_of_packets() {
     let mut path = path(Params {
         extra_acked_gain: cc::params::Share::new(0.0),
         ..Params::default()
@@ -225,10 +227,11 @@ fn what_is_to_be_in_flight_is_pairs_of_packets() {
     assert_eq!(path.control.cwnd(), PACKET * 176);
 }
 
-/// A product is 117.7 packets here and a 1,024th of a second at the pacing rate 2.26, of which two are whole. Fails for 244, which a
-/// millisecond makes, and whatever is not rounded.
+/// The bandwidth-delay product is 117.7 packets here. At the pacing rate 1/1024 s is 2.26 packets,
+/// two of them whole. Detects 244, the result of a burst of a millisecond, and any window without
+/// rounding.
 #[test]
-fn a_burst_is_whole_packets_of_a_1024th_of_a_second() {
+fn a_burst_is_the_whole_packets_of_a_1024th_of_a_second() {
     let params = Params {
         extra_acked_gain: cc::params::Share::new(0.0),
         ..Params::default()
@@ -242,9 +245,10 @@ fn a_burst_is_whole_packets_of_a_1024th_of_a_second() {
     assert_eq!(path.control.cwnd(), PACKET * 242);
 }
 
-/// Of the 114 packets that are looked for two are about to leave. Fails for a phase that waits for 114.
+/// The target of the phase is 114 packets, and a burst of two is about to be sent. Detects a phase
+/// that waits for 114.
 #[test]
-fn the_burst_that_is_about_to_leave_counts_where_more_is_looked_for() {
+fn the_burst_about_to_be_sent_counts_towards_the_target() {
     let mut path = path(Params::default());
     path.run(Duration::from_secs(2));
     for _ in 0..5 {

@@ -1,4 +1,4 @@
-//! BBRv3 on a bottleneck made for it: what draft-ietf-ccwg-bbr-06 says of its states, and several of
+//! BBRv3 on a model bottleneck: its states as draft-ietf-ccwg-bbr-06 specifies them, and several of
 //! the test cases of its appendix A.
 
 use crate::support;
@@ -46,7 +46,7 @@ fn state(path: &Bottleneck, name: &str) -> Option<f64> {
     state.into_iter().find(|(n, _)| *n == name).map(|(_, v)| v)
 }
 
-/// Runs until it is in `wanted`, or for ten seconds; the time passed, in steps of a millisecond.
+/// Runs until the mode is `wanted`, for at most ten seconds. Returns the elapsed milliseconds.
 #[track_caller]
 fn run_to(path: &mut Bottleneck, wanted: u8) -> u64 {
     for n in 0..10_000 {
@@ -58,7 +58,7 @@ fn run_to(path: &mut Bottleneck, wanted: u8) -> u64 {
     panic!("never in {wanted}, but in {}", mode(path));
 }
 
-/// The modes one after the other, with the time in ms at which each began.
+/// The modes in order, with the time in ms at which each began.
 fn modes(path: &mut Bottleneck, time_ms: u64) -> Vec<(u64, u8)> {
     let mut modes = vec![(0, mode(path))];
     for n in 1..=time_ms {
@@ -72,7 +72,7 @@ fn modes(path: &mut Bottleneck, time_ms: u64) -> Vec<(u64, u8)> {
 
 // A.1, A.3
 #[test]
-fn startup_ends_on_a_plateau_after_three_rounds_and_drain_when_the_queue_is_gone() {
+fn startup_ends_on_a_plateau_and_drain_with_an_empty_queue() {
     // A pipe of 84 packets: from ten, full after four doublings.
     let mut path = path(20, 50);
     path.run(ms(150));
@@ -85,7 +85,7 @@ fn startup_ends_on_a_plateau_after_three_rounds_and_drain_when_the_queue_is_gone
     while mode(&path) == DRAIN {
         path.run(ms(1));
     }
-    // What is in flight is a BDP: 84 packets, and the one being sent.
+    // A BDP is in flight: 84 packets, and the packet being sent.
     assert!(path.in_flight() <= 86, "{}", path.in_flight());
 }
 
@@ -102,7 +102,7 @@ fn the_cycle_goes_down_cruises_refills_and_goes_up() {
     for pair in order.windows(2) {
         let follows = match pair[0] {
             DOWN => [CRUISE, REFILL].contains(&pair[1]),
-            // ProbeRTT may have come between.
+            // ProbeRTT may have come in between.
             CRUISE => [REFILL, CRUISE].contains(&pair[1]),
             REFILL => [UP, CRUISE].contains(&pair[1]),
             UP => [DOWN, CRUISE].contains(&pair[1]),
@@ -113,17 +113,17 @@ fn the_cycle_goes_down_cruises_refills_and_goes_up() {
 }
 
 #[test]
-fn probes_are_as_far_apart_as_the_window_has_segments_at_most_63_rounds_or_three_seconds() {
+fn the_probe_interval_is_the_least_of_window_63_rounds_and_three_seconds() {
     // Path, and the bounds of the wait in ms.
     for (mbit_s, rtt_ms, least, most) in [
-        // 21 ms and as many packets: 20 or 21 rounds.
+        // A round trip of 21 ms and 21 packets: 20 or 21 rounds.
         (12, 20, 20 * 21, 21 * 21),
         // 168 packets: 62 or 63 rounds.
         (100, 20, 62 * 20, 63 * 21),
         // 63 rounds would be 6.3 s.
         (100, 100, 2_000, 3_000),
     ] {
-        // Five round trips for the queue that the probe before has left.
+        // Five round trips for the queue that the previous probe has built.
         let most = most + 5 * (rtt_ms + 1);
         let mut path = path(mbit_s, rtt_ms);
         path.run(Duration::from_secs(2));
@@ -131,7 +131,7 @@ fn probes_are_as_far_apart_as_the_window_has_segments_at_most_63_rounds_or_three
         let mut waits = Vec::new();
         let mut began = None;
         for pair in modes.windows(2) {
-            // ProbeRTT begins the wait anew.
+            // ProbeRTT restarts the wait.
             if [UP, PROBE_RTT].contains(&pair[0].1) {
                 began = Some(pair[1].0);
             }
@@ -160,12 +160,12 @@ fn half_the_pipe_is_emptied_every_five_seconds_for_200_ms() {
         .collect();
     assert_eq!(probes.len(), 4, "{probes:?}");
     for pair in probes.windows(2) {
-        // From the end of one, five seconds; the next ACK shows it.
+        // Five seconds from the end of one to the next; the next ACK detects it.
         let apart = pair[1].0 - (pair[0].0 + pair[0].1);
         assert!((5_000..5_010).contains(&apart), "{probes:?}");
     }
     for (_, long) in probes {
-        // Before, what is in flight goes down, within a round trip and a queue's time.
+        // The data in flight is reduced first, within a round trip and the queueing time.
         assert!((200..=200 + 2 * 120).contains(&long), "{long}");
     }
     // Half a BDP is 42 packets.
@@ -179,7 +179,7 @@ fn half_the_pipe_is_emptied_every_five_seconds_for_200_ms() {
 
 // A.11
 #[test]
-fn after_a_pause_it_goes_on_at_the_bandwidth_at_once_and_without_a_probe_for_the_rtt() {
+fn after_a_pause_it_resumes_at_the_bandwidth_without_probe_rtt() {
     let mut path = path(20, 50);
     path.run(Duration::from_secs(3));
     path.idle(Duration::from_secs(6));
@@ -197,7 +197,7 @@ fn after_a_pause_it_goes_on_at_the_bandwidth_at_once_and_without_a_probe_for_the
 // A.14
 #[test]
 fn a_pipe_of_less_than_a_packet_keeps_at_least_four_in_flight() {
-    // 12 ms a packet.
+    // 12 ms per packet.
     let mut path = path(1, 1);
     path.run(Duration::from_secs(3));
     for _ in 0..1_000 {
@@ -210,13 +210,13 @@ fn a_pipe_of_less_than_a_packet_keeps_at_least_four_in_flight() {
 
 // A.15, A.16
 #[test]
-fn ten_times_the_bandwidth_is_found_and_a_tenth_of_it_believed() {
+fn a_tenfold_rise_and_fall_of_the_bandwidth_is_found() {
     let mut path = path(10, 40);
     path.limit = 100;
     path.run(Duration::from_secs(5));
     path.rate = Rate::from_mbit_per_s(100);
-    // A cycle until the next probe, 1.25 every round trip: ln 10 ÷ ln 1.24 = 11 of them; two cycles
-    // where a probe has to be cautious first.
+    // A cycle until the next probe, then a factor of 1.25 per round trip: ln 10 ÷ ln 1.24 = 11 of
+    // them; two cycles if a precautionary probe comes first.
     path.run(Duration::from_secs(10));
     assert_near(path.state("btl_bw"), 100.0, 0.05);
     path.rate = Rate::from_mbit_per_s(10);
@@ -231,14 +231,14 @@ fn ten_times_the_bandwidth_is_found_and_a_tenth_of_it_believed() {
 }
 
 #[test]
-fn startup_ends_by_losses_only_if_they_are_many_enough_in_enough_places() {
-    // A pipe of 8,333 packets: with nothing lost, full after ten doublings.
+fn startup_ends_by_losses_only_above_the_threshold_and_in_enough_places() {
+    // A pipe of 8,333 packets: without losses, full after ten doublings.
     for (loses, ends) in [
         // One in 25 is 4 %.
         (Some((25, 1)), true),
         // 1 %.
         (Some((100, 1)), false),
-        // 4 %, in one place of 500.
+        // 4 %, in one place per 500 packets.
         (Some((500, 20)), false),
         (None, false),
     ] {
@@ -251,8 +251,8 @@ fn startup_ends_by_losses_only_if_they_are_many_enough_in_enough_places() {
 
 // A.21
 #[test]
-fn a_probe_that_overflows_the_buffer_bounds_what_is_in_flight_and_the_cruise_leaves_room() {
-    // 84 packets, and a buffer of 20.
+fn a_probe_that_overflows_the_buffer_bounds_the_flight_and_the_cruise() {
+    // A pipe of 84 packets, and a buffer of 20.
     let mut path = path(20, 50);
     path.limit = 20;
     path.run(Duration::from_secs(2));
@@ -262,11 +262,11 @@ fn a_probe_that_overflows_the_buffer_bounds_what_is_in_flight_and_the_cruise_lea
         run_to(&mut path, DOWN);
         let bound = state(&path, "inflight_longterm");
         if let Some(bound) = bound {
-            // No more than fits, two quanta beside; no less than beta of the BDP.
+            // At most the pipe and the buffer, plus two quanta; at least beta of the BDP.
             assert!((0.7 * 83.0..=84.0 + 20.0 + 6.0).contains(&bound), "{bound}");
             run_to(&mut path, CRUISE);
             path.run(ms(10));
-            // What has arrived since without losses may have raised it.
+            // Data delivered since then without losses may have raised the bound.
             let bound = path.state("inflight_longterm").max(bound);
             let headroom = path.control.cwnd().segments(PACKET) / bound;
             assert!(headroom <= 0.8501, "{headroom}");
@@ -274,7 +274,7 @@ fn a_probe_that_overflows_the_buffer_bounds_what_is_in_flight_and_the_cruise_lea
         }
     }
     assert!(bounded >= 3, "{bounded}");
-    // Two percent of a probe's round trip, every 62nd.
+    // Two percent of a probe's round trip, in every 62nd round trip.
     path.run(Duration::from_secs(20));
     let lost = path.lost as f64 / (path.lost + path.delivered) as f64;
     assert!(lost < 0.01, "{lost}");
@@ -296,7 +296,7 @@ fn one_percent_of_random_losses_costs_little() {
 }
 
 #[test]
-fn a_timeout_leaves_one_segment_and_what_was_out_brings_the_window_back() {
+fn a_timeout_leaves_one_segment_and_delivery_restores_the_window() {
     let mut path = Path::new(&config(), 10, ms(100));
     for _ in 0..6 {
         path.round_trip();
@@ -315,8 +315,8 @@ fn a_timeout_leaves_one_segment_and_what_was_out_brings_the_window_back() {
 }
 
 #[test]
-fn its_course_over_a_shallow_buffer() {
-    // 33 packets, and a buffer of 15.
+fn trace_over_a_shallow_buffer() {
+    // A pipe of 33 packets, and a buffer of 15.
     let mut path = path(10, 40);
     path.limit = 15;
     let mut trace = String::from("    ms  mode       cwnd    rate  btl_bw  longterm  lost\n");

@@ -19,8 +19,8 @@ fn bic() -> Config {
 
 #[test]
 fn the_binary_search_is_an_exponential_towards_the_maximum() {
-    // Where the way to the maximum is below 2 S_max, the step of a round trip is half of it; spread
-    // over the ACKs, dw/dt = (W_max - w) / 2 per round trip.
+    // If the distance to the maximum is below 2 S_max, the step of a round trip is half of it.
+    // Spread over the ACKs, dw/dt = (W_max - w) / 2 per round trip.
     let mut points = 0;
     for window in [100_u64, 200, 400] {
         let mut path = Path::new(&bic(), window, RTT);
@@ -76,7 +76,7 @@ fn near_the_maximum_a_round_trip_adds_s_min() {
             let mut path = Path::new(&config, window, RTT);
             path.lose();
             path.recovered();
-            // Half of the way that is left is less than three quarters of S_min.
+            // Half of the remaining distance is less than three quarters of S_min.
             let left = |path: &Path| window as f64 - path.cwnd();
             while left(&path) > 1.5 * s_min {
                 path.ack();
@@ -111,12 +111,13 @@ fn beyond_the_maximum_steps_double_up_to_s_max() {
     assert_near(path.cwnd() - before, 32.0, 0.02);
 }
 
-/// §III: the maximum is the window at the loss, and what is left of it the minimum; a loss before the old
-/// maximum is reached makes the middle between the two the new one, `(2 - b) / 2` of the window where `b`
-/// is the paper's, the share that is taken away.
+/// §III: the maximum is the window at the loss, and the minimum is the reduced window. A loss below
+/// the old maximum makes the middle between the two the new one: `(2 - b) / 2` of the window, where
+/// `b` is the paper's, the share removed.
 #[test]
 fn a_loss_sets_the_maximum_and_fast_convergence_lowers_it() {
-    // A first loss; an early one without and with fast convergence; one beyond the old maximum with it.
+    // A first loss; an early one without and with fast convergence; one beyond the old maximum with
+    // it.
     let mut points = [0_usize; 4];
     for window in [50_u64, 100, 250, 400, 1_000] {
         for taken in [0.1, 0.125, 0.25, 0.4] {
@@ -137,7 +138,7 @@ fn a_loss_sets_the_maximum_and_fast_convergence_lowers_it() {
                 };
                 let first = lose(&mut path);
                 assert_near(maximum(&path), first, 1e-6);
-                // Half of the way back.
+                // Half of the distance back to the old window.
                 while path.cwnd() < (1.0 - taken / 2.0) * first {
                     path.ack();
                 }
@@ -172,14 +173,14 @@ fn below_low_window_it_is_reno() {
     for _ in 0..5 {
         let before = path.cwnd();
         path.round_trip();
-        // Somewhat less than one, for the window grows meanwhile; the search would add three.
+        // Slightly less than one, because the window grows meanwhile; the search would add three.
         assert_near(path.cwnd() - before, 1.0, 0.2);
     }
 }
 
 #[test]
 fn no_ack_adds_more_than_it_acknowledges() {
-    // A maximum far above a window just over `low_window`.
+    // A maximum far above a window that just exceeds `low_window`.
     let mut path = Path::new(&bic(), 4_000, RTT);
     path.lose();
     path.rto(1);
@@ -193,7 +194,7 @@ fn no_ack_adds_more_than_it_acknowledges() {
 }
 
 #[test]
-fn parameters_out_of_range_are_refused() {
+fn parameters_out_of_range_are_rejected() {
     for (name, value, expected) in [
         ("s_max", json!("0 packets"), "from 1 to 1000000"),
         ("s_min", json!(0), "0.001 to 1"),

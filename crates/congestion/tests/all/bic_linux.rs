@@ -12,7 +12,8 @@ use support::{Path, SMSS, assert_near, segments};
 
 const RTT: Duration = Duration::from_millis(100);
 
-/// With Linux's count and its unlimited slow start; a first loss leaves `0.8 · window`.
+/// A path with Linux's count and its unlimited slow start, after a first loss, which leaves
+/// `0.8 · window`.
 fn lost_at(window: u64) -> Path {
     let config = Config::Bic(Params {
         form: OrStack::Own(Form::Linux),
@@ -25,7 +26,8 @@ fn lost_at(window: u64) -> Path {
     path
 }
 
-/// Growth over a round trip in which each acknowledgment is for `each` segments, once that is known.
+/// Growth over a round trip in which each acknowledgment is for `each` segments, once the mean has
+/// adapted.
 fn growth(path: &mut Path, each: u64) -> f64 {
     let before = path.cwnd();
     let window = path.control.cwnd().get() / SMSS.get();
@@ -35,7 +37,7 @@ fn growth(path: &mut Path, each: u64) -> f64 {
     path.cwnd() - before
 }
 
-/// Grows to this window, with acknowledgments for `each` segments.
+/// Acknowledges `each` segments at a time until the window is `window`.
 fn grown_to(path: &mut Path, window: f64, each: u64) {
     while path.cwnd() < window {
         path.ack_as(|ack| ack.acked = segments(each));
@@ -55,7 +57,8 @@ fn a_loss_leaves_819_of_1024_in_whole_segments() {
     }
 }
 
-/// After 484 segments, 442 are lost at: the maximum is the middle between 442 and the 353 that are left.
+/// After a loss at 484 segments, a loss at 442: the maximum is the middle between 442 and the
+/// reduced window of 353.
 #[test]
 fn an_early_loss_lowers_the_maximum() {
     let mut path = lost_at(484);
@@ -65,21 +68,23 @@ fn an_early_loss_lowers_the_maximum() {
     assert_near(path.state("max_win").expect("a maximum"), 397.0, 0.0);
 }
 
-/// The mean number of segments of an acknowledgment begins at two and hardly falls: all steps are twice those documented.
+/// The mean number of segments per acknowledgment starts at two and hardly falls: all steps are
+/// twice the documented ones.
 #[test]
 fn a_round_trip_adds_half_of_the_distance() {
     for each in [1, 2] {
         let mut path = lost_at(1_000);
-        // 2 · 16 segments per round trip at most: the distance is 100.
+        // At most 2 · 16 segments per round trip: the distance is 100.
         grown_to(&mut path, 900.0, each);
         assert_near(growth(&mut path, each), 32.0, 0.1);
         grown_to(&mut path, 968.0, each);
-        // A half of 32, less what the window gains on the way.
+        // Half of 32, less the growth of the window on the way.
         assert_near(growth(&mut path, each), 13.0, 0.2);
     }
 }
 
-/// Within four segments of the maximum a segment takes five round trips by the parameters, half of that in effect.
+/// Within four segments of the maximum a segment takes five round trips by the parameters, and half
+/// of that in effect.
 #[test]
 fn the_window_is_flat_around_the_maximum() {
     for each in [1, 2] {
@@ -95,10 +100,10 @@ fn the_window_is_flat_around_the_maximum() {
 }
 
 #[test]
-fn beyond_the_maximum_a_round_trip_adds_two_thirds_of_the_way_since() {
+fn beyond_the_maximum_a_round_trip_adds_two_thirds_of_the_distance() {
     let mut path = lost_at(400);
     grown_to(&mut path, 415.0, 2);
-    // Two thirds of 15 to 28, as the window grows on the way.
+    // Two thirds of 15 to 28, as the window grows meanwhile.
     assert_near(growth(&mut path, 2), 14.0, 0.15);
     grown_to(&mut path, 460.0, 2);
     assert_near(growth(&mut path, 2), 32.0, 0.1);

@@ -18,7 +18,7 @@ fn with(params: Params) -> Config {
     Config::Compound(params)
 }
 
-/// In congestion avoidance with this window, in a round trip that counts.
+/// A path in congestion avoidance with this window, in a round trip that counts.
 fn avoiding(config: &Config, window: u64) -> Path {
     let mut path = Path::new(config, 2 * window, RTT);
     path.lose();
@@ -46,7 +46,7 @@ fn without_a_queue_the_delay_window_grows_by_equation_3() {
                 ..Params::default()
             });
             let mut path = avoiding(&config, window);
-            // The first round is not whole: only the ACK after it has a change to make.
+            // The first round is not complete: only the ACK after it changes the delay window.
             path.round = 1;
             path.ack();
             let (before, sum) = (state(&path, "delay_window"), path.cwnd());
@@ -65,7 +65,7 @@ fn without_a_queue_the_delay_window_grows_by_equation_3() {
 }
 
 #[test]
-fn a_queue_of_gamma_packets_takes_equation_4_and_less_takes_equation_3() {
+fn equation_4_applies_from_gamma_packets_and_equation_3_below() {
     let mut points = 0;
     for window in [100_u64, 300, 1_000] {
         for queued_ms in [1, 2, 5, 10, 20, 30, 60, 100] {
@@ -95,9 +95,10 @@ fn a_queue_of_gamma_packets_takes_equation_4_and_less_takes_equation_3() {
     assert!(points >= 20);
 }
 
-/// The last of `n` samples is 100 ms late: to the mean that is 100 ÷ n ms of queue, whatever the smoothed one is.
+/// The last of `n` samples is 100 ms late: for the mean this is a queue of 100 ÷ n ms, independent
+/// of the smoothed one.
 #[test]
-fn one_late_sample_counts_as_one_of_the_round_trip() {
+fn one_late_sample_has_the_weight_of_one_sample() {
     for n in [5_u64, 10, 20, 50, 200] {
         let mut found = [RttEstimate::Mean, RttEstimate::Smoothed].map(|rtt| {
             let config = with(Params {
@@ -153,7 +154,7 @@ fn the_loss_window_grows_by_a_segment_per_whole_window() {
 }
 
 #[test]
-fn counted_by_acks_a_delayed_one_adds_no_more_than_another() {
+fn counted_by_acks_a_delayed_ack_adds_no_more_than_another() {
     for (avoidance, counts) in [(Avoidance::Bytes, 2.0), (Avoidance::Acks, 1.0)] {
         let mut path = avoiding(
             &with(Params {
@@ -213,7 +214,7 @@ fn losses_tune_gamma_by_the_backlog_of_the_loss_window() {
             ..Params::default()
         });
         let mut path = avoiding(&config, 200);
-        // BaseRTT, before there is a queue.
+        // BaseRTT, before a queue has formed.
         path.ack();
         let mut gamma = 30.0_f64;
         for queued_ms in [5, 12, 20, 4, 50, 100, 2] {
@@ -221,7 +222,7 @@ fn losses_tune_gamma_by_the_backlog_of_the_loss_window() {
             for _ in 0..3 {
                 path.round_trip();
             }
-            // One more end of a round, with the windows as they are now.
+            // Another end of a round, with unchanged windows.
             let loss = state(&path, "loss_window");
             path.round += 1;
             path.ack();
@@ -229,7 +230,7 @@ fn losses_tune_gamma_by_the_backlog_of_the_loss_window() {
             path.lose();
             gamma = (gamma * (1.0 - weight) + weight * sample).clamp(5.0, 30.0);
             assert_near(state(&path, "gamma"), gamma, 1e-6);
-            // No new sample: a second loss changes nothing.
+            // Without a new sample a second loss changes nothing.
             path.lose();
             assert_near(state(&path, "gamma"), gamma, 1e-6);
             path.recovered();
@@ -239,9 +240,9 @@ fn losses_tune_gamma_by_the_backlog_of_the_loss_window() {
     assert!(points >= 20);
 }
 
-/// A loss or a timeout that was none has told nothing of the queue, nor of another path.
+/// A spurious loss or timeout carries no information about the queue, or about another path.
 #[test]
-fn what_a_spurious_reduction_taught_is_taken_back() {
+fn a_spurious_reduction_undoes_the_tuning() {
     let taught = || {
         let mut path = avoiding(&with(Params::default()), 200);
         path.ack();
@@ -263,7 +264,7 @@ fn what_a_spurious_reduction_taught_is_taken_back() {
 
     let mut path = taught();
     path.rto(1);
-    // The queue is longer now; a BaseRTT from after the timeout would hide a part of it.
+    // The queue is longer now; a BaseRTT measured after the timeout would hide part of it.
     path.queued = Duration::from_millis(40);
     path.ack();
     path.rto(2);
@@ -279,7 +280,7 @@ fn what_a_spurious_reduction_taught_is_taken_back() {
 }
 
 #[test]
-fn gamma_stands_still_without_tuning() {
+fn gamma_is_constant_without_tuning() {
     let mut path = avoiding(
         &with(Params {
             gamma_tuning: false,
@@ -296,7 +297,7 @@ fn gamma_stands_still_without_tuning() {
 }
 
 #[test]
-fn the_response_function_is_the_drafts() {
+fn the_response_function_matches_the_draft() {
     // §4, equation 8: w = 0.255 / p^0.8, with no queue and a loss every 1/p packets.
     let config = with(Params::default());
     for p in [1e-3, 3e-4, 1e-4] {
@@ -317,19 +318,19 @@ fn the_response_function_is_the_drafts() {
         }
         let mean = area / f64::from(rounds);
         let expected = 0.255 / math::powf(p, 0.8);
-        // The draft's constant is a fluid model's without the loss window: within a fifth.
+        // The draft's constant is that of a fluid model without the loss window: within a fifth.
         assert_near(mean, expected, 0.2);
     }
 }
 
 #[test]
-fn after_a_timeout_the_smallest_rtt_is_measured_anew() {
+fn after_a_timeout_the_smallest_rtt_is_measured_again() {
     let mut path = avoiding(&with(Params::default()), 100);
     for _ in 0..5 {
         path.round_trip();
     }
     path.rto(1);
-    // The path is a longer one: with the old BaseRTT, half the window would seem to be queued.
+    // A longer path: with the old BaseRTT, half the window would seem to be queued.
     path.queued = RTT;
     for _ in 0..20 {
         path.round_trip();
@@ -341,7 +342,7 @@ fn after_a_timeout_the_smallest_rtt_is_measured_anew() {
 }
 
 #[test]
-fn parameters_out_of_range_are_refused() {
+fn parameters_out_of_range_are_rejected() {
     for (name, value, expected) in [
         ("alpha", json!(-0.1), "0 to 1"),
         ("k", json!(1.1), "0 to 1"),

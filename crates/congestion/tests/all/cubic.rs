@@ -1,4 +1,4 @@
-//! CUBIC against the equations and tables of RFC 9438, computed here once more.
+//! CUBIC against the equations and tables of RFC 9438, computed here independently.
 
 #![expect(clippy::float_cmp, reason = "small whole numbers and copies are exact")]
 
@@ -38,7 +38,7 @@ fn k_is_the_time_back_to_w_max() {
 }
 
 #[test]
-fn each_ack_goes_the_way_to_the_cubic_function_one_round_trip_ahead() {
+fn each_ack_moves_cwnd_towards_the_function_one_round_trip_ahead() {
     // K = cbrt(1000 × 0.3 / 0.4) = cbrt(750).
     let k = 9.085_602_964_160_698;
     let mut checked = 0;
@@ -65,7 +65,8 @@ fn the_window_follows_the_cubic_function() {
     for _ in 0..150 {
         path.round_trip();
         let t = (path.now - start).as_secs_f64();
-        // One round trip's ACKs go (1 - 1/e) of the way to the target, so the window lags a little.
+        // One round trip's ACKs cover (1 - 1/e) of the distance to the target, so the window lags a
+        // little.
         let ahead = C * cubed(t + 0.1 - k) + 1_000.0;
         let behind = C * cubed(t - 0.2 - k) + 1_000.0;
         assert!(
@@ -94,15 +95,15 @@ fn growth_is_at_most_half_the_window_in_a_round_trip() {
     assert!(path.cwnd() <= 1.65 * before, "{before} to {}", path.cwnd());
 }
 
-/// `(C (3 + β) / (4 (1 - β)) × RTT³ / p³)^(1/4)`, the root taken twice: the mean window of §5 at
-/// one loss in `1 / p` segments, without the Reno-friendly region.
+/// The mean window of §5 at one loss in `1 / p` segments, without the Reno-friendly region:
+/// `(C (3 + β) / (4 (1 - β)) × RTT³ / p³)^(1/4)`, with the root as two square roots.
 fn mean_window(beta: f64, rtt: f64, loss_interval: u64) -> f64 {
     let inside = C * (3.0 + beta) / (4.0 * (1.0 - beta)) * cubed(rtt) * cubed(loss_interval as f64);
     inside.sqrt().sqrt()
 }
 
-/// The mean window in the steady state. It is approached with the third power of the distance,
-/// which takes hundreds of losses, so the path starts where the closed form puts W_max.
+/// The mean window in the steady state. The convergence is slow near it (third power of the
+/// distance) and takes hundreds of losses, so the path starts with W_max of the closed form.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -119,10 +120,10 @@ fn steady_mean_window(params: &cubic::Params, rtt_ms: u64, loss_interval: u64, m
     path.mean_window_with_loss_every(loss_interval, 8)
 }
 
-/// RFC 9438 §5.1, tables 1 and 2, columns C = 0.4 and, where CUBIC is in the Reno-friendly region,
-/// Reno.
+/// RFC 9438 §5.1, tables 1 and 2, columns C = 0.4, and Reno if CUBIC is in the Reno-friendly
+/// region.
 #[test]
-fn mean_windows_are_those_of_the_rfc() {
+fn mean_windows_match_the_rfc() {
     for (rtt_ms, loss_interval, expected, tolerance) in [
         (100, 10_000, 187.0, 0.005),
         (100, 100_000, 1_054.0, 0.005),
@@ -142,7 +143,7 @@ fn mean_windows_are_those_of_the_rfc() {
 }
 
 #[test]
-fn mean_windows_are_those_of_the_closed_form() {
+fn mean_windows_match_the_closed_form() {
     for beta in [0.7, 0.8] {
         for (rtt_ms, loss_interval) in [
             (100_u32, 1_000),
@@ -164,7 +165,7 @@ fn mean_windows_are_those_of_the_closed_form() {
 }
 
 #[test]
-fn the_older_form_takes_a_fifth_away() {
+fn beta_of_four_fifths_is_the_older_form() {
     let config = Config::Cubic(cubic::Params {
         beta: DecreaseFactor::new(0.8),
         tcp_friendly: false,
@@ -176,7 +177,7 @@ fn the_older_form_takes_a_fifth_away() {
 }
 
 #[test]
-fn the_friendly_region_keeps_up_with_reno_where_the_path_is_short() {
+fn the_friendly_region_keeps_up_with_reno_on_short_paths() {
     let rtt = Duration::from_millis(10);
     let mean = |config: &Config| Path::new(config, 10, rtt).mean_window_with_loss_every(1_000, 40);
     let reno = mean(&Config::Reno(reno::Params::default()));
@@ -234,7 +235,7 @@ fn growth_before_the_first_loss_can_have_a_floor() {
 }
 
 #[test]
-fn hystart_begins_anew_after_a_timeout() {
+fn hystart_restarts_after_a_timeout() {
     let config = Config::Cubic(cubic::Params {
         hystart: OrStack::Own(Kind::Linux),
         ..Default::default()
@@ -249,7 +250,7 @@ fn hystart_begins_anew_after_a_timeout() {
     train(&mut path, 45);
     path.rto(1);
     let ssthresh = path.ssthresh();
-    // Together these ACKs are a train of more than half the RTT; since the timeout they are not.
+    // All these ACKs form a train of more than half the RTT; those since the timeout do not.
     train(&mut path, 40);
     assert_eq!(path.ssthresh(), ssthresh);
     assert!(path.cwnd() > 40.0 && path.cwnd() < ssthresh);
@@ -258,7 +259,7 @@ fn hystart_begins_anew_after_a_timeout() {
 }
 
 #[test]
-fn where_slow_start_ends_without_a_loss_the_plateau_begins() {
+fn the_plateau_is_the_window_at_which_slow_start_ends_without_a_loss() {
     let config = Config::Cubic(cubic::Params {
         hystart: OrStack::Own(Kind::Linux),
         ..Default::default()
@@ -274,7 +275,7 @@ fn where_slow_start_ends_without_a_loss_the_plateau_begins() {
         (path.state("w_max"), path.state("k")),
         (Some(cwnd), Some(0.0))
     );
-    // W_est is where the window was: α_cubic is 1 (§4.3, §4.10).
+    // W_est has reached the prior window, so α_cubic is 1 (§4.3, §4.10).
     assert_near(
         path.state("w_est").expect("an epoch has begun"),
         cwnd + 1.0 / cwnd,
@@ -283,7 +284,7 @@ fn where_slow_start_ends_without_a_loss_the_plateau_begins() {
 }
 
 #[test]
-fn windows_of_a_million_segments_stay_numbers() {
+fn windows_of_a_million_segments_stay_finite() {
     let mut path = Path::new(&Config::Cubic(cubic::Params::default()), 1_000_000, RTT);
     path.lose();
     assert_eq!(path.control.cwnd(), SMSS.mul_f64(700_000.0));

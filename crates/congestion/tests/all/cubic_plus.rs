@@ -1,4 +1,4 @@
-//! Cubic+: CUBIC that starts over when the timer rule finds losses.
+//! Cubic+: CUBIC that restarts when the timer rule finds losses.
 
 #![expect(clippy::float_cmp, reason = "small whole numbers and copies are exact")]
 
@@ -33,16 +33,16 @@ fn cubic_plus_is_cubic_until_the_timer_fires() {
 }
 
 #[test]
-fn cubic_plus_starts_over_once_a_recovery() {
+fn cubic_plus_restarts_once_per_recovery() {
     let mut path = Path::new(&Config::CubicPlus(cubic_plus::Params::default()), 100, RTT);
     path.lose();
     path.timer_loss();
     assert_eq!(path.cwnd(), 1.0);
     assert_near(path.ssthresh(), 49.0, 1e-6);
-    // It grows although the recovery is not over,
+    // The window grows although the recovery is not over,
     path.ack_as(|ack| ack.in_recovery = true);
     assert_eq!(path.cwnd(), 2.0);
-    // and the timer's next losses are of the same restart.
+    // and further losses by the timer belong to the same restart.
     path.timer_loss();
     assert_eq!(path.cwnd(), 2.0);
     path.recovered();
@@ -54,7 +54,7 @@ fn cubic_plus_starts_over_once_a_recovery() {
 }
 
 #[test]
-fn what_the_report_leaves_open_is_a_parameter() {
+fn choices_that_the_report_leaves_open_are_parameters() {
     let config = Config::CubicPlus(cubic_plus::Params {
         restart_cwnd: Packets::new(10),
         restart_ssthresh: cubic_plus::RestartSsthresh::Keep,

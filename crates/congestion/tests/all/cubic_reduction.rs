@@ -1,4 +1,5 @@
-//! What CUBIC gives up at losses, marks, timeouts and pauses, and what it takes back (RFC 9438 §4.6 to §4.9, §5.8).
+//! CUBIC's reductions at losses, marks, timeouts and pauses, and their undo (RFC 9438 §4.6 to §4.9,
+//! §5.8).
 
 use crate::support;
 
@@ -16,7 +17,7 @@ use support::{
 const RTT: Duration = Duration::from_millis(100);
 
 #[test]
-fn fast_convergence_gives_up_more_only_below_the_last_plateau() {
+fn fast_convergence_lowers_w_max_only_below_the_last_plateau() {
     for (fast_convergence, expected) in [(true, 70.0 * 1.7 / 2.0), (false, 70.0)] {
         let config = Config::Cubic(cubic::Params {
             fast_convergence,
@@ -27,7 +28,7 @@ fn fast_convergence_gives_up_more_only_below_the_last_plateau() {
         path.lose();
         assert_near(path.state("w_max").expect("after a loss"), expected, 1e-9);
         assert_near(path.cwnd(), 49.0, 1e-6);
-        // K follows from the plateau that is left.
+        // K follows from the reduced plateau.
         path.ack();
         let k = path.state("k").expect("an epoch has begun");
         assert_near(C * cubed(k), expected - 49.0, 1e-6);
@@ -35,7 +36,7 @@ fn fast_convergence_gives_up_more_only_below_the_last_plateau() {
 }
 
 #[test]
-fn after_a_timeout_the_plateau_is_where_congestion_avoidance_begins() {
+fn after_a_timeout_the_plateau_is_the_window_after_slow_start() {
     let mut path = reduced_at(&Config::Cubic(cubic::Params::default()), 100, RTT);
     path.rto(1);
     assert_near(path.cwnd(), 1.0, 1e-9);
@@ -51,7 +52,7 @@ fn after_a_timeout_the_plateau_is_where_congestion_avoidance_begins() {
 }
 
 #[test]
-fn a_spurious_reduction_is_taken_back_unless_outgrown() {
+fn a_spurious_reduction_is_undone_unless_outgrown() {
     let config = Config::Cubic(cubic::Params::default());
     for timeout in [false, true] {
         let mut path = reduced_at(&config, 100, RTT);
@@ -77,7 +78,7 @@ fn a_spurious_reduction_is_taken_back_unless_outgrown() {
             path.state("k"),
         );
         assert_eq!(after, before);
-        // Once only.
+        // Only once.
         path.spurious(timeout);
         assert_eq!((path.cwnd(), path.ssthresh()), (before.0, before.1));
     }
@@ -133,7 +134,7 @@ fn a_mark_may_leave_one_segment_and_a_loss_two() {
 }
 
 #[test]
-fn a_reduction_starts_from_what_is_in_flight_or_from_the_window() {
+fn a_reduction_starts_from_flight_size_or_from_the_window() {
     for (reduce_from, expected) in [
         (ReductionBase::FlightSize, 28.0),
         (ReductionBase::Cwnd, 70.0),
@@ -152,9 +153,9 @@ fn a_reduction_starts_from_what_is_in_flight_or_from_the_window() {
     assert_near(path.cwnd(), 70.0, 1e-6);
 }
 
-/// §4.9, and what Linux does instead: the reduction is remembered as the first one, with its plateau.
+/// §4.9, and Linux's variant: the reduction still counts as the first one, with its plateau.
 #[test]
-fn a_spurious_reduction_may_leave_its_plateau() {
+fn a_spurious_reduction_may_keep_its_plateau() {
     for restores in [true, false] {
         let stack = StackHabits {
             undo_restores_w_max: restores,

@@ -30,7 +30,7 @@ fn cubic_only() -> cubic::Params {
     }
 }
 
-/// Seconds from a reduction at `w_max` until the window is back there.
+/// Seconds from a reduction at `w_max` until the window has returned to it.
 fn time_back(config: &Config, w_max: u64) -> f64 {
     let mut path = Path::new(config, w_max, RTT);
     path.lose();
@@ -41,16 +41,16 @@ fn time_back(config: &Config, w_max: u64) -> f64 {
     (path.now - start).as_secs_f64()
 }
 
-/// The distance from the plateau is rounded down, so it is gone `cbrt(1 / C)` seconds early.
+/// The distance from the plateau is rounded down, so it is zero `cbrt(1 / C)` seconds early.
 #[test]
-fn a_small_window_is_back_early() {
+fn a_small_window_returns_early_to_the_plateau() {
     for w_max in [4, 6, 10, 20] {
         let reduced = (0.7 * w_max as f64).floor();
         let k = cbrt((w_max as f64 - reduced) / C);
         let early = cbrt(1.0 / C);
         let expected = (k - early).max(0.0);
         let found = time_back(&whole(&cubic_only()), w_max);
-        // One segment needs two ACKs at least, and the window of the last one a round trip.
+        // One segment needs at least two ACKs, and the window of the last one a round trip.
         assert!(found <= expected + 0.25, "{w_max}: {found}, {expected}");
         assert!(found >= expected - 0.15, "{w_max}: {found}, {expected}");
         let exact = time_back(&Config::Cubic(cubic_only()), w_max);
@@ -58,8 +58,8 @@ fn a_small_window_is_back_early() {
     }
 }
 
-/// RFC 9438 §4.3 grows as Reno does above the window before the loss; RFC 8312 §4.2 by
-/// 3 (1 - β) ÷ (1 + β) = 0.53 segments per round trip throughout.
+/// Above the window before the loss, RFC 9438 §4.3 grows as Reno does; RFC 8312 §4.2 grows by 3 (1
+/// - β) ÷ (1 + β) = 0.53 segments per round trip throughout.
 #[test]
 fn above_the_last_window_the_older_region_grows_half_as_fast() {
     let round_trips = |reno_friendly| {
@@ -97,7 +97,7 @@ fn a_reduction_leaves_whole_segments() {
 }
 
 #[test]
-fn where_the_function_is_flat_a_hundred_windows_bring_a_segment() {
+fn at_the_plateau_a_hundred_windows_add_a_segment() {
     let mut path = Path::new(&whole(&cubic_only()), 50, RTT);
     path.lose();
     path.ack();
@@ -115,7 +115,7 @@ fn where_the_function_is_flat_a_hundred_windows_bring_a_segment() {
 }
 
 #[test]
-fn the_count_outlives_a_reduction() {
+fn the_count_survives_a_reduction() {
     let grown_after = |flat: u64| {
         let mut path = Path::new(&whole(&cubic_only()), 50, RTT);
         path.lose();
@@ -151,7 +151,7 @@ fn growth_is_at_most_half_the_window_in_a_round_trip() {
         "{before} to {}",
         path.cwnd()
     );
-    // However much one ACK acknowledges.
+    // Independent of the number of segments in one ACK.
     let before = path.cwnd();
     path.ack_as(|ack| ack.acked = SMSS * 10_000);
     assert!(
@@ -175,7 +175,7 @@ fn before_the_first_loss_the_floor_counts_in_segments() {
         path.pause(Duration::from_millis(1));
     }
     assert!(path.ssthresh().is_finite());
-    // Begin a count.
+    // The first growth starts a new count.
     let start = path.cwnd();
     while path.cwnd() == start {
         path.ack();
@@ -187,11 +187,12 @@ fn before_the_first_loss_the_floor_counts_in_segments() {
     assert_eq!(path.cwnd(), before + 2.0);
 }
 
-/// The acknowledgment that ends slow start is the first that counts behind it: of a flow of `scenarios/live/reverse-load.toml` whose kernel
-/// was traced at every acknowledgment the 40th ended slow start, and the window grew at the 59th, the 79th, the 99th. Fails for a
-/// count that begins with the one after it, as it does in stacks without such a clock.
+/// The acknowledgment that ends slow start counts in congestion avoidance. In a flow of
+/// `scenarios/live/reverse-load.toml`, whose kernel was traced at every acknowledgment, the 40th
+/// ended slow start, and the window grew at the 59th, the 79th and the 99th. Detects a count that
+/// begins with the next acknowledgment, as in stacks without such a clock.
 #[test]
-fn what_ends_slow_start_counts() {
+fn the_ack_that_ends_slow_start_counts() {
     let grown_after = |tick| {
         let config = whole(&cubic::Params {
             first_epoch_growth: Share::new(0.05).into(),
@@ -216,8 +217,8 @@ fn what_ends_slow_start_counts() {
     assert_eq!(grown_after(Duration::ZERO), [20, 40, 60]);
 }
 
-/// Rounding gains a fixed time around the plateau, cbrt(1/C), and K grows with the window: the
-/// larger the windows, the closer to RFC 9438 §5.1, table 1.
+/// Rounding gains a fixed time around the plateau, cbrt(1/C), and K grows with the window: larger
+/// windows are closer to RFC 9438 §5.1, table 1.
 #[test]
 #[expect(
     clippy::cast_possible_truncation,
@@ -236,17 +237,17 @@ fn the_larger_the_windows_the_closer_to_the_rfc() {
         let mean = path.mean_window_with_loss_every(loss_interval, 8);
         let early = cbrt(1.0 / C) / cbrt(expected / 0.925 * 0.3 / C);
         assert!(mean >= 0.995 * expected, "{mean} at {expected}");
-        // It gains less than the share of the stage that is cut short.
+        // The gain is less than the share of the stage that is cut short.
         assert!(mean <= (1.005 + early) * expected, "{mean} at {expected}");
         excess.push(mean / expected);
     }
     assert!(excess.is_sorted_by(|a, b| a > b), "{excess:?}");
 }
 
-/// With a clock that ticks, as Algorithm 1 of the paper looks one `dMin` ahead: a queue that makes the smoothed time longer changes
-/// nothing.
+/// With a clock that ticks the function is evaluated one `dMin` ahead, as in Algorithm 1 of the
+/// paper: a queue that raises the smoothed round-trip time has no effect.
 #[test]
-fn one_round_trip_ahead_is_the_least_one_to_a_kernel() {
+fn a_kernel_evaluates_the_function_one_min_rtt_ahead() {
     let windows = |queued| {
         let mut init = Init::new(SMSS, SMSS * 1_000);
         init.stack.clock_tick = Duration::from_millis(4);
@@ -268,8 +269,9 @@ fn one_round_trip_ahead_is_the_least_one_to_a_kernel() {
     assert!(short[199] > 750.0, "{}", short[199]);
 }
 
-/// What a kernel's CUBIC (6.18, 250 Hz) made of a stage that began with seven segments of eleven, at 1 % loss and 10 ms: the time in
-/// microseconds from one of its ticks, the segments that an acknowledgment delivered, and the window after it. Traced by
+/// Trace of a kernel's CUBIC (6.18, 250 Hz) in a stage that began with seven segments of eleven, at
+/// 1 % loss and 10 ms: the time in microseconds since one of its ticks, the segments that an
+/// acknowledgment delivered, and the window after it. Recorded with
 /// `anabranch run --engine live --trace acks`.
 #[rustfmt::skip]
 #[expect(clippy::unreadable_literal, reason = "as a trace has them")]
@@ -292,9 +294,9 @@ const KERNEL: &[(u64, u64, u32)] = &[
     (179409, 2, 15), (187350, 2, 15), (187462, 1, 15), (188257, 2, 15), (188744, 2, 15),
 ];
 
-/// Where the function is looked up once in eight ticks and once in a tick, not by time.
+/// The function is evaluated once in eight ticks or once in a tick, not by elapsed time.
 #[test]
-fn the_window_grows_as_the_kernels() {
+fn the_window_grows_as_in_the_kernel() {
     let windows = |tick| {
         let mut init = Init::new(SMSS, SMSS * 11);
         init.stack.window_count = WindowCount::Segments;

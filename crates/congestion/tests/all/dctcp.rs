@@ -1,4 +1,4 @@
-//! DCTCP's equations (RFC 8257 §3.3) and what they lead to.
+//! DCTCP's equations (RFC 8257 §3.3) and their consequences.
 
 use crate::support;
 
@@ -43,7 +43,7 @@ fn alpha(path: &Path) -> f64 {
 fn alpha_moves_by_g_towards_the_share_of_marked_bytes() {
     let mut path = path(100, Params::default());
     assert_near(alpha(&path), 1.0, 0.0);
-    // RFC 8257 §3.3 step 6, with g = 1/16: a window's marks count when the next begins.
+    // RFC 8257 §3.3 step 6, with g = 1/16: the marks of a window count when the next begins.
     let mut expected = 1.0;
     round_trip(&mut path, 4);
     for _ in 0..30 {
@@ -74,7 +74,7 @@ fn a_window_with_marks_is_reduced_by_half_of_alpha() {
 }
 
 #[test]
-fn a_loss_halves_whatever_alpha_is() {
+fn a_loss_halves_the_window_at_any_alpha() {
     let mut path = Path::new(
         &Config::Dctcp(Params {
             initial_alpha: Share::new(0.1),
@@ -88,7 +88,7 @@ fn a_loss_halves_whatever_alpha_is() {
 }
 
 #[test]
-fn without_marks_alpha_dies_away() {
+fn without_marks_alpha_decays() {
     let mut path = path(50, Params::default());
     for _ in 0..200 {
         round_trip(&mut path, 0);
@@ -125,9 +125,10 @@ fn marks_never_leave_less_than_two_segments() {
     assert!(path.control.cwnd() > Bytes::ZERO);
 }
 
-/// As Linux 6.12: 63 segments become 38 after three windows without marks. Rounding what is left would give 37.
+/// Measured with Linux 6.12: 63 segments become 38 after three windows without marks. Rounding the
+/// remaining window would give 37.
 #[test]
-fn a_window_of_whole_segments_gives_up_whole_segments() {
+fn a_window_of_whole_segments_is_reduced_by_whole_segments() {
     let mut init = Init::new(support::SMSS, segments(63));
     init.stack.window_count = WindowCount::Segments;
     for (alpha, left) in [(0.823_974_609_375, 38), (0.8, 38), (0.04, 62), (0.03, 63)] {
@@ -141,8 +142,9 @@ fn a_window_of_whole_segments_gives_up_whole_segments() {
     }
 }
 
-/// As measured with Linux 6.12: below 16/1024 nothing of `alpha` survives a window, so that windows with a fifth of them marked
-/// leave 12 or 13 of 1024 after each other, and none leaves 0. Detects the real number, which approaches 205/1024.
+/// Measured with Linux 6.12: below 16/1024 a window removes all of `alpha`, so that consecutive
+/// windows with a fifth of them marked leave 12 or 13 of 1024, and a window without marks leaves 0.
+/// Detects an `alpha` in real numbers, which approaches 205/1024.
 #[test]
 fn in_the_form_of_linux_a_small_alpha_does_not_accumulate() {
     let mut path = path(
@@ -158,6 +160,7 @@ fn in_the_form_of_linux_a_small_alpha_does_not_accumulate() {
         round_trip(&mut path, n);
         units.push((alpha(&path) * 1024.0).round() as u32);
     }
-    // A window's marks count when the next begins, whose first segment, a marked one, is among them.
+    // The marks of a window count when the next begins; the first segment of that one, which is
+    // marked, counts with them.
     assert_eq!(units, [0, 1, 13, 13, 12, 0, 1, 12]);
 }

@@ -1,4 +1,4 @@
-//! One trace of every control over the same story, small enough to read.
+//! One short, readable trace of every control over the same sequence of events.
 
 use crate::support;
 
@@ -9,7 +9,7 @@ use anabranch_core::units::Duration;
 use support::{Path, SMSS, segments};
 
 /// Slow start, a loss, recovery, a timer loss during the second recovery, a timeout, a spurious
-/// one, a mark, a pause.
+/// timeout, a mark, a pause.
 fn story(path: &mut Path) -> String {
     let mut trace = String::from("round  event        cwnd ssthresh  state\n");
     for round in 1..=24 {
@@ -59,7 +59,7 @@ fn story(path: &mut Path) -> String {
 }
 
 #[test]
-fn every_control_tells_the_same_story_its_own_way() {
+fn traces_of_every_control() {
     for (meta, config, _) in registry() {
         let mut path = Path::new(&config, 4, Duration::from_millis(100));
         insta::assert_snapshot!(meta.name, story(&mut path));
@@ -67,7 +67,7 @@ fn every_control_tells_the_same_story_its_own_way() {
 }
 
 #[test]
-fn the_forms_of_linux() {
+fn traces_of_the_forms_of_linux() {
     let mut init = Init::new(SMSS, segments(4));
     init.stack.form = Form::Linux;
     for (meta, config, _) in registry() {

@@ -1,5 +1,5 @@
-//! H-TCP: the growth function, adaptive backoff and RTT scaling of draft-leith-tcp-htcp-06, and the form of Linux, by the
-//! behaviour of Linux 6.12 (`validation/data/linux-controls.csv`).
+//! H-TCP: the growth function, adaptive backoff and RTT scaling of draft-leith-tcp-htcp-06, and the
+//! form of Linux by the measured behaviour of Linux 6.12 (`validation/data/linux-controls.csv`).
 
 use crate::support;
 
@@ -14,7 +14,7 @@ use support::{Path, SMSS, assert_near, segments};
 
 const RTT: Duration = Duration::from_millis(100);
 
-/// Growth as in the draft, and half of the window at every congestion event.
+/// Growth as in the draft, with half of the window left at every congestion event.
 fn growth_alone() -> Params {
     Params {
         adaptive_backoff: false,
@@ -29,7 +29,7 @@ fn path(params: Params, rtt: Duration) -> Path {
     Path::from_init(&Config::Htcp(params), &init, rtt)
 }
 
-/// After a loss, in congestion avoidance at 1,000 segments; `Δ` is zero.
+/// A path after a loss, in congestion avoidance at 1,000 segments; `Δ` is zero.
 fn avoiding(params: Params, rtt: Duration) -> Path {
     let mut path = path(params, rtt);
     path.ack();
@@ -39,11 +39,12 @@ fn avoiding(params: Params, rtt: Duration) -> Path {
     path
 }
 
-/// The segments that a round trip adds whose acknowledgments all come at one moment, `delta` after the last loss.
+/// Growth of a round trip whose acknowledgments all arrive at one time, `delta` after the last
+/// loss, in segments.
 fn growth_at(path: &mut Path, delta: Duration) -> f64 {
     path.pause(delta);
     let before = path.cwnd();
-    // Small, so that the window hardly grows meanwhile.
+    // Few acknowledgments, so that the window hardly grows meanwhile.
     for _ in 0..10 {
         path.ack();
     }
@@ -51,7 +52,7 @@ fn growth_at(path: &mut Path, delta: Duration) -> f64 {
 }
 
 #[test]
-fn growth_is_the_drafts_function_of_the_time_since_the_last_congestion_event() {
+fn growth_follows_the_drafts_function_of_time() {
     for (delta_ms, alpha) in [
         (0, 1.0),
         (500, 1.0),
@@ -91,7 +92,7 @@ fn for_a_second_after_a_loss_the_window_is_renos() {
         reno.round_trip();
         let ahead = htcp.cwnd() - reno.cwnd();
         if round < 9 {
-            // Reno grows where a window of octets is acknowledged, H-TCP with every acknowledgment.
+            // Reno grows when a window of octets is acknowledged, H-TCP with every acknowledgment.
             assert!(ahead.abs() < 1.0, "round {round}: {ahead}");
         }
     }
@@ -118,12 +119,13 @@ fn delta_l_moves_the_beginning_of_fast_growth() {
     );
 }
 
-/// Round trips with `queued` on top of the base, and a loss: the share of the window that it leaves.
+/// Runs round trips with `queued` on top of the base, each followed by a loss, and returns the
+/// shares of the window that remain.
 fn beta_after(params: &Params, queued: &[u64]) -> Vec<f64> {
     let mut path = path(params.clone(), RTT);
     let mut betas = Vec::new();
     for &queued in queued {
-        // The same throughput at each congestion event: what is acknowledged in 100 ms.
+        // The same throughput at each congestion event: the same data is acknowledged in 100 ms.
         for _ in 0..3 {
             path.round += 1;
             for _ in 0..10 {
@@ -141,7 +143,7 @@ fn beta_after(params: &Params, queued: &[u64]) -> Vec<f64> {
 }
 
 #[test]
-fn a_loss_leaves_the_ratio_of_the_round_trip_times_from_a_half_to_four_fifths() {
+fn a_loss_leaves_the_rtt_ratio_from_a_half_to_four_fifths() {
     let found = beta_after(&Params::default(), &[0, 60, 25, 300, 5]);
     let expected = [0.5, 100.0 / 160.0, 0.8, 0.5, 0.8];
     for (found, expected) in found.into_iter().zip(expected) {
@@ -152,7 +154,7 @@ fn a_loss_leaves_the_ratio_of_the_round_trip_times_from_a_half_to_four_fifths() 
 }
 
 #[test]
-fn growth_is_scaled_with_what_a_loss_takes() {
+fn growth_is_scaled_with_the_reduction_by_a_loss() {
     for (queued, beta) in [(25, 0.8), (60, 0.625), (100, 0.5)] {
         let params = Params {
             rtt_scaling: false,
@@ -175,7 +177,8 @@ fn growth_is_scaled_with_what_a_loss_takes() {
     }
 }
 
-/// `delivered` segments in each round trip of two epochs; the share that the second loss leaves.
+/// Runs two epochs with `delivered` segments per round trip, and returns the share that remains
+/// after the second loss.
 fn beta_with_throughputs(params: Params, delivered: [u64; 2]) -> f64 {
     let mut path = path(params, RTT);
     let mut left = 1.0;
@@ -214,7 +217,7 @@ fn a_change_of_throughput_by_more_than_delta_b_leaves_half() {
 }
 
 #[test]
-fn rtt_scaling_makes_growth_per_second_the_same_and_leaves_a_segment() {
+fn rtt_scaling_equalizes_growth_per_second_and_leaves_a_segment() {
     let params = Params {
         adaptive_backoff: false,
         ..Params::default()
@@ -297,9 +300,9 @@ fn the_acknowledgment_that_raises_the_window_of_linux_is_not_counted() {
         }
         f64::from(acks)
     };
-    // α is still that of the last growth, 1, and becomes 11.
+    // α is still the value of the last growth, 1, and becomes 11.
     assert_near(acks_for(&mut path, 1.0), 501.0, 0.001);
-    // 1,000 segments need 91, of which each acknowledgment brings two.
+    // 1,000 segments need 91 counts, and each acknowledgment adds two.
     assert_near(acks_for(&mut path, 4.0), 4.0 * 47.0, 0.001);
 }
 
@@ -322,7 +325,7 @@ fn the_time_of_linux_counts_from_the_end_of_a_recovery() {
 }
 
 #[test]
-fn linux_leaves_half_at_a_change_of_throughput_and_once_more() {
+fn linux_halves_at_a_change_of_throughput_and_at_the_next_loss() {
     let mut path = path(linux(), Duration::from_micros(100_025));
     let mut left = Vec::new();
     for delivered in [100, 200, 200, 200, 200] {

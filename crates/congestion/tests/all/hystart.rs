@@ -1,4 +1,4 @@
-//! HyStart on ACK sequences made for it.
+//! HyStart on constructed ACK sequences.
 
 use crate::support;
 
@@ -21,18 +21,18 @@ const SETTINGS: Settings = Settings {
     min_samples: 8,
 };
 
-/// As it was published.
+/// HyStart as published.
 fn hystart() -> HyStart {
     HyStart::new(SETTINGS, false)
 }
 
-/// As Linux has it now.
+/// HyStart as in current Linux.
 fn patient() -> HyStart {
     HyStart::new(SETTINGS, true)
 }
 
-/// When slow start ends, in ms since the round began, with an ACK of these RTTs (in ms) every half millisecond; the
-/// handshake took 30 ms.
+/// The time at which slow start ends, in ms since the start of the round, with an ACK of these RTTs
+/// (in ms) every half millisecond. The handshake took 30 ms.
 fn ends(mut hystart: HyStart, rtts: impl IntoIterator<Item = u64>) -> Option<f64> {
     let start = Instant::from_millis(500);
     (0_u32..).zip(rtts).find_map(|(n, rtt)| {
@@ -47,18 +47,18 @@ fn ends(mut hystart: HyStart, rtts: impl IntoIterator<Item = u64>) -> Option<f64
     })
 }
 
-/// As measured with Linux 6.18 at twelve rates and delays: half of the data's smallest RTT, not of the handshake's, and half a
-/// millisecond.
+/// Measured with Linux 6.18 at twelve rates and delays: half of the smallest RTT of data, without
+/// the handshake, plus half a millisecond.
 #[test]
-fn linux_waits_for_half_of_the_smallest_rtt_of_data_and_half_a_millisecond() {
+fn linux_waits_for_half_the_data_rtt_and_half_a_millisecond() {
     assert_eq!(ends(patient(), [40; 100]), Some(20.5));
     // As published: eight samples that are 10 ms above the handshake's.
     assert_eq!(ends(hystart(), [40; 100]), Some(3.5));
 }
 
-/// As measured with Linux 6.18: the delay is 20 ms more from a round's first segment on.
+/// Measured with Linux 6.18: the delay is 20 ms higher from the first segment of a round on.
 #[test]
-fn linux_looks_at_the_ninth_sample_of_a_delay() {
+fn linux_reacts_at_the_ninth_sample_of_a_delay() {
     let mut hystart = patient();
     let round = |round, now, rtt| Ack {
         round,
@@ -70,8 +70,8 @@ fn linux_looks_at_the_ninth_sample_of_a_delay() {
     assert_eq!(ended, Some(8), "eight precede it");
 }
 
-/// A round whose queue grows in it, as with two ways of unequal delay: the first samples may all be above eta if a later one
-/// is not.
+/// A round in which a queue grows, as on two paths of unequal delay: the first samples may all be
+/// above eta if a later one is not.
 #[test]
 fn linux_takes_the_smallest_rtt_of_the_whole_round() {
     let low_at = |mut hystart: HyStart, low: u64| {
@@ -104,7 +104,7 @@ fn linux_takes_the_smallest_rtt_of_the_whole_round() {
     );
 }
 
-/// The time into the round at which slow start ends, with an ACK every `gap`.
+/// The time from the start of the round to the end of slow start, with an ACK every `gap`.
 fn train_ends(cwnd: f64, gap: Duration) -> Option<Duration> {
     let mut hystart = hystart();
     let start = Instant::from_millis(500);
@@ -131,17 +131,17 @@ fn an_ack_train_as_long_as_half_the_rtt_ends_slow_start() {
 }
 
 #[test]
-fn acks_far_apart_are_no_train() {
+fn acks_far_apart_form_no_train() {
     assert_eq!(train_ends(40.0, Duration::from_micros(2_001)), None);
 }
 
 #[test]
-fn a_small_window_is_left_alone() {
+fn slow_start_continues_below_the_low_window() {
     assert_eq!(train_ends(15.9, Duration::from_millis(1)), None);
 }
 
 #[test]
-fn a_train_does_not_reach_over_a_round() {
+fn a_train_does_not_span_rounds() {
     let mut hystart = hystart();
     for step in 0..100 {
         let now = Instant::from_millis(500 + step);
@@ -153,7 +153,7 @@ fn a_train_does_not_reach_over_a_round() {
     }
 }
 
-/// The ACK of the round at which slow start ends, when RTTs are `above` the smallest.
+/// The ACK of the round at which slow start ends, with RTTs that exceed the smallest by `above`.
 fn delay_ends(min_rtt: Duration, above: Duration) -> Option<u64> {
     let mut hystart = hystart();
     (1..=20).find(|n| {
@@ -209,7 +209,7 @@ fn one_short_rtt_among_the_samples_keeps_slow_start() {
 }
 
 #[test]
-fn without_an_rtt_there_is_nothing_to_go_by() {
+fn slow_start_continues_without_rtt_samples() {
     let mut hystart = hystart();
     for n in 0..100 {
         let ack = Ack {
@@ -227,7 +227,7 @@ fn plus_plus() -> PlusPlus {
     PlusPlus::new(plus_plus::Settings::default())
 }
 
-/// A round of ACKs with this RTT; the last verdict.
+/// Runs a round of ACKs with this RTT and returns the last verdict.
 fn round_of(hystart: &mut PlusPlus, round: u64, rtt_ms: u64, acks: u32) -> Verdict {
     let mut last = Verdict::Grow(0.0);
     for _ in 0..acks {
@@ -263,14 +263,14 @@ fn rfc_9406_4_2_the_threshold_is_an_eighth_between_4_and_16_ms() {
 }
 
 #[test]
-fn a_delay_beyond_the_threshold_leads_to_a_quarter_of_the_growth_and_five_rounds_to_the_end() {
+fn a_delay_above_the_threshold_starts_five_rounds_of_css() {
     let mut hystart = plus_plus();
     assert_eq!(round_of(&mut hystart, 1, 100, 20), Verdict::Grow(1.0));
-    // 12 ms more is below the threshold of 12.5 ms; seven samples are too few.
+    // 12 ms more is below the threshold of 12.5 ms; seven samples are not enough.
     assert_eq!(round_of(&mut hystart, 2, 112, 20), Verdict::Grow(1.0));
     assert_eq!(round_of(&mut hystart, 3, 140, 7), Verdict::Grow(1.0));
     assert_eq!(round_of(&mut hystart, 3, 140, 1), Verdict::Grow(0.25));
-    // The round in which it began is the first of the five (CSS_ROUNDS).
+    // The round in which CSS began is the first of the five (CSS_ROUNDS).
     for round in 4..=7 {
         assert_eq!(
             round_of(&mut hystart, round, 150, 20),
@@ -294,7 +294,7 @@ fn a_delay_that_falls_again_resumes_slow_start() {
 }
 
 #[test]
-fn only_the_first_slow_start_is_watched() {
+fn hystart_plus_plus_applies_only_to_the_first_slow_start() {
     let mut hystart = plus_plus();
     let _ = round_of(&mut hystart, 1, 100, 20);
     hystart.end();

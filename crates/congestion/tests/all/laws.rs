@@ -1,4 +1,4 @@
-//! What holds for every registered congestion control, by family.
+//! Laws of every registered congestion control, by family.
 
 #![expect(clippy::float_cmp, reason = "small whole numbers and copies are exact")]
 
@@ -27,17 +27,17 @@ fn of_family(family: Family) -> impl Iterator<Item = (&'static Meta, Config)> {
         .map(|(meta, config, _)| (meta, config))
 }
 
-/// Every control to which a loss means congestion by itself.
+/// Every control that reacts to a loss as such.
 fn reacting_to_loss() -> impl Iterator<Item = (&'static Meta, Config)> {
     of_family(Family::LossBased).chain(of_family(Family::DelayBased))
 }
 
-/// What a loss leaves of a window in segments, as the control documents it, where nothing has been
-/// measured before.
+/// The documented window after a loss, in segments, without earlier measurements.
 fn after_loss(config: &Config, window: f64) -> f64 {
     let factor = config.decrease_factor().unwrap_or_else(|| match config {
-        // The bandwidth times the smallest RTT; without a sample, half (see `cc_westwood_plus.rs`).
-        // H-TCP: `RTT_min / RTT_max`; before a second congestion event, half (see `htcp.rs`).
+        // Westwood+: the bandwidth times the smallest RTT; without a sample, half (see
+        // `westwood_plus.rs`). H-TCP: `RTT_min / RTT_max`; before a second congestion event, half
+        // (see `htcp.rs`).
         Config::WestwoodPlus(_) | Config::Htcp(_) => 0.5,
         Config::Bic(bic) if window < bic.low_window.as_f64() => 0.5,
         Config::Bic(_) => 0.875,
@@ -49,7 +49,7 @@ fn after_loss(config: &Config, window: f64) -> f64 {
 // Every control.
 
 #[test]
-fn after_a_long_pause_ssthresh_is_three_quarters_of_the_window_by_one_rule_alone() {
+fn after_a_long_pause_only_one_rule_raises_ssthresh() {
     let long = Duration::from_secs(3);
     for (meta, config) in reacting_to_loss() {
         let resume = |rule, pause| {
@@ -59,7 +59,8 @@ fn after_a_long_pause_ssthresh_is_three_quarters_of_the_window_by_one_rule_alone
             }
             path.lose();
             path.recovered();
-            // Congestion avoidance, until three quarters of the window are more than the loss has left.
+            // Congestion avoidance, until three quarters of the window exceed ssthresh after the
+            // loss.
             let lost = path.ssthresh();
             for _ in 0..2_000 {
                 path.round_trip();
@@ -169,7 +170,7 @@ fn parameters_survive_writing_and_reading() {
 }
 
 #[test]
-fn unknown_parameters_are_refused() {
+fn unknown_parameters_are_rejected() {
     for (meta, _, _) in registry() {
         let file = written(meta, "no_such_parameter", &json!(1));
         let error = serde_json::from_value::<Config>(file).expect_err("unknown");
@@ -178,7 +179,7 @@ fn unknown_parameters_are_refused() {
 }
 
 #[test]
-fn bounds_are_kept_where_parameters_are_read() {
+fn reading_enforces_the_bounds_of_parameters() {
     let mut bounds = 0;
     for (meta, _, schema) in registry() {
         for (name, property) in properties(&schema) {
@@ -232,7 +233,7 @@ fn windows_are_never_below_a_segment() {
     }
 }
 
-// Controls to which a loss means congestion: loss-based and delay-based ones.
+// Controls that react to a loss: loss-based and delay-based ones.
 
 #[test]
 fn a_loss_leaves_the_documented_share() {
@@ -265,7 +266,7 @@ fn a_mark_reduces_like_a_loss() {
 #[test]
 fn a_timeout_leaves_one_segment_and_slow_start_recovers() {
     for (meta, config) in reacting_to_loss() {
-        // Vegas doubles every other round trip, so that it can look in between.
+        // Vegas doubles every other round trip, so that it can measure in between.
         let round_trips = match config.family() {
             Some(Family::LossBased) => 1,
             _ => 2,
@@ -296,7 +297,7 @@ fn a_timeout_leaves_one_segment_and_slow_start_recovers() {
 }
 
 #[test]
-fn the_window_stands_still_in_a_recovery_or_unused() {
+fn the_window_is_constant_in_a_recovery_or_unused() {
     for (meta, config) in reacting_to_loss() {
         for slow_start in [true, false] {
             let mut path = Path::new(&config, 100, RTT);
@@ -311,7 +312,7 @@ fn the_window_stands_still_in_a_recovery_or_unused() {
                 path.pause(Duration::from_millis(5));
             }
             assert_eq!(path.control.cwnd(), before, "{}", meta.name);
-            // It could have grown.
+            // The window could have grown.
             path.round_trip();
             path.round_trip();
             assert!(path.control.cwnd() > before, "{}", meta.name);
@@ -320,7 +321,7 @@ fn the_window_stands_still_in_a_recovery_or_unused() {
 }
 
 #[test]
-fn a_window_lost_is_won_back() {
+fn a_reduced_window_grows_back() {
     for (meta, config) in reacting_to_loss() {
         let mut path = Path::new(&config, 50, RTT);
         path.lose();
@@ -353,7 +354,7 @@ fn a_spurious_reduction_leaves_no_less_than_before() {
 // Delay-based controls.
 
 #[test]
-fn a_standing_queue_alone_makes_the_window_smaller() {
+fn a_standing_queue_alone_reduces_the_window() {
     let mut tried = 0;
     for (meta, config) in of_family(Family::DelayBased) {
         for window in [60, 100, 3_333] {
@@ -365,7 +366,7 @@ fn a_standing_queue_alone_makes_the_window_smaller() {
             }
             let before = path.cwnd();
             assert!(before > 0.5 * window as f64, "{}", meta.name);
-            // Half of what is in flight now waits in a queue; nothing is lost or marked.
+            // Half of the data in flight is in a queue; nothing is lost or marked.
             path.queued = path.rtt;
             for _ in 0..6 {
                 path.round_trip();
@@ -379,7 +380,7 @@ fn a_standing_queue_alone_makes_the_window_smaller() {
 }
 
 #[test]
-fn without_a_queue_the_window_grows_by_a_segment_per_round_trip_at_least() {
+fn without_a_queue_the_window_grows_every_round_trip() {
     for (meta, config) in of_family(Family::DelayBased) {
         let mut path = Path::new(&config, 100, RTT);
         path.lose();
@@ -412,7 +413,7 @@ fn a_model_finds_the_rate_and_the_smallest_rtt_of_any_path() {
             path.run(Duration::from_secs(4));
             let time = Duration::from_secs(5);
             path.run(time);
-            // Less the margin that it leaves itself, and what a probe for the RTT costs.
+            // Less the margin of the control, and the cost of a probe for the RTT.
             assert!(
                 path.share(time) > 0.95,
                 "{} at {mbit_s} Mbit/s: {}",
@@ -422,7 +423,7 @@ fn a_model_finds_the_rate_and_the_smallest_rtt_of_any_path() {
             assert_near(path.state("btl_bw"), mbit_s as f64, 0.02);
             let base = delay + PACKET / rate;
             assert_near(path.state("rt_prop"), base.as_millis_f64(), 0.05);
-            // No standing queue of more than a window: two BDPs in flight at most, and bursts.
+            // No standing queue of more than a window: at most two BDPs in flight, and bursts.
             let bdp = (rate * base).get() / PACKET.get();
             assert!(
                 path.max_queue <= bdp + 16,
@@ -436,9 +437,9 @@ fn a_model_finds_the_rate_and_the_smallest_rtt_of_any_path() {
     assert!(tried >= 6);
 }
 
-/// How long a rate that is no more can count as the largest. BBR: ten round trips
+/// Time for which a rate that is no longer available can remain the largest. BBR: ten round trips
 /// (draft-cardwell-iccrg-bbr-congestion-control-00 §4.1.1.2), here of twice the delay. BBRv3: two
-/// cycles (draft-ietf-ccwg-bbr §2.11) of three seconds at most, and the probes.
+/// cycles (draft-ietf-ccwg-bbr §2.11) of at most three seconds, and the probes.
 fn memory(meta: &Meta) -> Duration {
     Duration::from_secs(if meta.name == "bbr3" { 8 } else { 4 })
 }

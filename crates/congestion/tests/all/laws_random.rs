@@ -1,4 +1,4 @@
-//! What holds for every registered congestion control, whatever happens to it.
+//! Laws of every registered congestion control under random events.
 
 use crate::support;
 
@@ -9,7 +9,7 @@ use support::{Path, SMSS, WINDOWS, segments};
 
 const RTT: Duration = Duration::from_millis(50);
 
-/// Anything that can happen to a control.
+/// Any event of a control.
 #[derive(Debug, Clone, Copy)]
 enum Happens {
     RoundTrip,
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_happens_windows_keep_their_floors_and_stay_numbers(
+    fn windows_keep_their_floors_and_stay_finite_under_any_events(
         events in prop::collection::vec(happens(), 1..60), initial in 0..WINDOWS.len(),
     ) {
         for (meta, config, _) in registry() {
@@ -133,7 +133,7 @@ proptest! {
                     Happens::Ack { segments: n, .. }
                         if config.family() == Some(Family::LossBased) =>
                     {
-                        // Never down, and up by what was acknowledged at most.
+                        // Never down, and up by at most the amount acknowledged.
                         prop_assert!(cwnd >= before, "{}", meta.name);
                         prop_assert!(cwnd <= before + segments(*n) + Bytes::new(1), "{}", meta.name);
                     }

@@ -1,4 +1,4 @@
-//! Parameters as scenario files write them, and what is said where they are wrong.
+//! Parameters as written in scenario files, and the messages for invalid ones.
 
 use anabranch_congestion::{Config, cubic, params::Packets, reno};
 use anabranch_core::units::Duration;
@@ -61,7 +61,7 @@ fn ns3_and_linux_forms_of_reno_can_be_written() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_was_expected() {
+fn errors_name_the_expected_value() {
     for (parameter, value, expected) in [
         (
             "restart_cwnd",

@@ -1,4 +1,4 @@
-//! Prague's equations (draft-briscoe-iccrg-prague-congestion-control §2.4) and what they lead to.
+//! Prague's equations (draft-briscoe-iccrg-prague-congestion-control §2.4) and their consequences.
 
 use crate::support;
 
@@ -12,7 +12,7 @@ use support::{Path, SMSS, assert_near, segments};
 
 fn path(window: u64, rtt: Duration, params: Params) -> Path {
     let mut path = Path::new(&Config::Prague(params), 2 * window, rtt);
-    // Out of slow start.
+    // Ends slow start.
     path.congestion(Signal::Loss, segments(2 * window));
     path
 }
@@ -21,8 +21,8 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// A round trip in which every `n`-th segment of all that arrive is marked; 0 for none. Every mark asks for a reduction, as a
-/// stack does that reduces once per round trip at most.
+/// A round trip in which every `n`-th arriving segment is marked; 0 for none. The first mark
+/// requests a reduction, as from a stack that reduces at most once per round trip.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -64,7 +64,7 @@ fn equilibrium(n: u64, rtt: Duration, params: Params) -> f64 {
     sum / 4_000.0
 }
 
-/// RFC 9332 §2.1 and PI2 (2016) §3: a scalable window has two marks a round trip, W = 2/p.
+/// RFC 9332 §2.1 and PI2 (2016) §3: a scalable window has two marks per round trip, W = 2/p.
 #[test]
 fn the_window_is_two_over_the_marking_probability() {
     for n in [10, 25, 50, 100] {
@@ -73,23 +73,23 @@ fn the_window_is_two_over_the_marking_probability() {
     }
 }
 
-/// The rate at 5 ms is that at 25 ms: the window is a fifth.
+/// The rate at 5 ms equals that at 25 ms: the window is a fifth.
 #[test]
-fn below_the_virtual_round_trip_the_rate_depends_on_it_alone() {
+fn the_rate_is_constant_below_the_virtual_round_trip() {
     let params = Params {
         rtt_independent_after: Count::new(1),
         ..Params::default()
     };
     let [short, long] = [5, 25].map(|rtt| equilibrium(50, ms(rtt), params.clone()) / rtt as f64);
     assert_near(short / long, 1.0, 0.15);
-    // A fifth of 2/p. A reduction is due once per virtual round trip and waits for the next mark, of which there are two: a
-    // quarter of a round trip on average.
+    // A fifth of 2/p. A reduction is due once per virtual round trip and waits for the next of its
+    // two marks: a quarter of a round trip on average.
     let short = equilibrium(50, ms(5), Params::default());
     assert_near(short, 1.25 * 20.0, 0.1);
 }
 
 #[test]
-fn before_it_has_lasted_the_round_trip_is_what_it_is() {
+fn rtt_independence_begins_after_its_round_trips() {
     let growth = |after: u32| {
         let params = Params {
             rtt_virtual: VirtualRtt::from_millis(25),
@@ -106,7 +106,7 @@ fn before_it_has_lasted_the_round_trip_is_what_it_is() {
 }
 
 #[test]
-fn marked_bytes_let_nothing_grow() {
+fn marked_bytes_do_not_grow_the_window() {
     let mut path = path(100, ms(50), Params::default());
     let before = path.cwnd();
     for _ in 0..50 {
@@ -142,7 +142,7 @@ fn a_second_mark_in_a_virtual_round_trip_reduces_nothing() {
 }
 
 #[test]
-fn alpha_stands_until_the_first_mark() {
+fn alpha_is_constant_until_the_first_mark() {
     let mut path = path(50, ms(50), Params::default());
     for _ in 0..100 {
         round_trip(&mut path, 0, &mut 0);
@@ -156,7 +156,7 @@ fn alpha_stands_until_the_first_mark() {
 }
 
 #[test]
-fn a_loss_halves_whatever_alpha_is() {
+fn a_loss_halves_the_window_at_any_alpha() {
     let params = Params {
         initial_alpha: Share::new(0.1),
         ..Params::default()

@@ -64,7 +64,8 @@ fn bytes_beyond_a_window_count_towards_the_next() {
     assert_eq!(windows, [4.0, 5.0, 6.0, 6.0, 7.0]);
 }
 
-/// RFC 2525 §2.6: with 20 segments a round trip adds 20 eighths besides, the more the larger the window.
+/// RFC 2525 §2.6: with 20 segments a round trip adds another 20 eighths, and more with larger
+/// windows.
 #[test]
 fn an_extra_eighth_grows_with_the_window() {
     let config = reno(Params {
@@ -100,7 +101,7 @@ fn slow_start_stops_at_ssthresh() {
 }
 
 #[test]
-fn a_loss_halves_what_is_in_flight_or_the_window() {
+fn a_loss_halves_flight_size_or_the_window() {
     for (reduce_from, expected) in [
         (ReductionBase::FlightSize, 20.0),
         (ReductionBase::Cwnd, 50.0),
@@ -128,7 +129,7 @@ fn a_second_timeout_holds_ssthresh() {
 }
 
 #[test]
-fn a_spurious_timeout_is_taken_back() {
+fn a_spurious_timeout_is_undone() {
     let mut path = Path::new(&reno(Params::default()), 100, RTT);
     path.rto(1);
     path.ack();

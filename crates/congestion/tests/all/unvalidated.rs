@@ -8,7 +8,8 @@ use support::{Path, SMSS};
 
 const INITIAL: u64 = 10;
 
-/// Detects a control that counts in bytes or whole segments and halves another number than the window.
+/// Detects a control that counts in bytes or whole segments and halves a number other than the
+/// window.
 #[test]
 fn every_loss_based_window_is_halved_until_it_is_the_initial_one() {
     let mut controls = 0;
@@ -20,7 +21,7 @@ fn every_loss_based_window_is_halved_until_it_is_the_initial_one() {
         while path.cwnd() < 100.0 {
             path.round_trip();
         }
-        // ssthresh is a number after a loss.
+        // ssthresh is finite after a loss.
         path.lose();
         let before = path.cwnd();
         path.control.on_unvalidated(&Unvalidated::PeriodOver);

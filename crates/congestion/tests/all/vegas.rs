@@ -24,7 +24,7 @@ fn vegas(alpha: u32, beta: u32) -> Config {
     })
 }
 
-/// In congestion avoidance with this window, at the end of a round trip that counts.
+/// A path in congestion avoidance with this window, at the end of a round trip that counts.
 fn avoiding(config: &Config, window: u64) -> Path {
     let mut path = Path::new(config, 2 * window, RTT);
     path.lose();
@@ -86,7 +86,7 @@ fn slow_start_doubles_every_other_round_trip() {
 }
 
 #[test]
-fn slow_start_ends_where_more_than_gamma_packets_are_queued() {
+fn slow_start_ends_with_more_than_gamma_packets_queued() {
     for (gamma, queued_ms, ends) in [
         (1, 1, false),
         (1, 20, true),
@@ -111,9 +111,10 @@ fn slow_start_ends_where_more_than_gamma_packets_are_queued() {
     }
 }
 
-/// A SYN takes less time to serialize than a full segment: no queue, but a large window would read one.
+/// A SYN takes less time to serialize than a full segment. With a large window, Vegas would
+/// interpret the difference as a queue.
 #[test]
-fn what_the_handshake_measured_is_no_base() {
+fn the_handshake_does_not_set_the_base_rtt() {
     let mut path = avoiding(&vegas(1, 3), 1_000);
     path.round = 2;
     path.ack_as(|ack| ack.min_rtt = RTT - Duration::from_micros(500));
@@ -122,7 +123,7 @@ fn what_the_handshake_measured_is_no_base() {
 }
 
 #[test]
-fn a_round_trip_is_its_samples_mean_or_its_last() {
+fn the_rtt_of_a_round_trip_is_the_mean_or_the_last_sample() {
     for (rtt, queued) in [
         (RttEstimate::Mean, 1_000.0 * 5.0 / 105.0),
         (RttEstimate::Segment, 0.0),
@@ -142,7 +143,7 @@ fn a_round_trip_is_its_samples_mean_or_its_last() {
 }
 
 #[test]
-fn a_lone_flow_keeps_between_alpha_and_beta_packets_queued() {
+fn a_single_flow_keeps_between_alpha_and_beta_packets_queued() {
     for (mbit_s, delay_ms, (alpha, beta)) in [
         (10, 20, (1, 3)),
         (10, 100, (1, 3)),
@@ -172,7 +173,7 @@ fn a_lone_flow_keeps_between_alpha_and_beta_packets_queued() {
 }
 
 #[test]
-fn a_shrinking_window_is_not_taken_for_slow_start() {
+fn a_shrinking_window_does_not_restart_slow_start() {
     let mut path = avoiding(&vegas(1, 3), 100);
     path.queued = Duration::from_millis(50);
     for _ in 0..10 {
@@ -187,7 +188,7 @@ fn a_shrinking_window_is_not_taken_for_slow_start() {
 }
 
 #[test]
-fn parameters_out_of_range_are_refused() {
+fn parameters_out_of_range_are_rejected() {
     for (name, value, expected) in [
         ("alpha", json!("0 packets"), "from 1 to 1000000"),
         (

@@ -1,4 +1,5 @@
-//! Vegas in the form of Linux, by the behaviour of Linux 6.12 (`validation/data/linux-controls.csv`).
+//! Vegas in the form of Linux, by the measured behaviour of Linux 6.12
+//! (`validation/data/linux-controls.csv`).
 
 use crate::support;
 
@@ -19,14 +20,15 @@ fn linux() -> Params {
     }
 }
 
-/// A path with Linux's slow start, which no acknowledgment limits.
+/// A path with Linux's slow start, which has no limit per acknowledgment.
 fn path(params: Params, initial: u64) -> Path {
     let mut init = Init::new(SMSS, segments(initial));
     init.stack.slow_start_limit = f64::INFINITY;
     Path::from_init(&Config::Vegas(params), &init, RTT)
 }
 
-/// Acknowledges `each` segments, of which `outstanding` are left, with an RTT that is longer by `queued`.
+/// Acknowledges `each` segments, with `outstanding` segments left, at an RTT that is longer by
+/// `queued`.
 fn ack(path: &mut Path, each: u64, outstanding: u64, queued: Duration) {
     path.ack_as(|ack| {
         ack.acked = segments(each);
@@ -35,14 +37,15 @@ fn ack(path: &mut Path, each: u64, outstanding: u64, queued: Duration) {
     });
 }
 
-/// A round trip of one acknowledgment for each of `queued`; the last one ends it.
+/// A round trip with one acknowledgment for each of `queued`; the last one ends it.
 fn round_trip(path: &mut Path, queued: &[Duration]) {
     for &queue in queued {
         ack(path, 1, queued.len() as u64 - 1, queue);
     }
 }
 
-/// After a recovery, in congestion avoidance at `window`, with `BaseRTT` measured and a round trip of `acks` begun.
+/// A path after a recovery, in congestion avoidance at `window`, with `BaseRTT` measured and a
+/// round trip of `acks` begun.
 fn avoiding(params: Params, window: u64, acks: u64) -> Path {
     let mut path = path(params, 2 * window);
     path.lose();
@@ -58,7 +61,7 @@ fn avoiding(params: Params, window: u64, acks: u64) -> Path {
 }
 
 #[test]
-fn the_queue_is_counted_from_the_least_rtt_of_a_round_trip() {
+fn the_queue_is_computed_from_the_smallest_rtt_of_a_round_trip() {
     let mut bursts = [Duration::from_millis(20); 100];
     bursts[40] = Duration::ZERO;
     for (rtt, change) in [(RttEstimate::Least, 1.0), (RttEstimate::Mean, -1.0)] {
@@ -108,13 +111,13 @@ fn slow_start_doubles_in_every_round_trip() {
 }
 
 #[test]
-fn slow_start_ends_at_what_the_path_holds_and_one_segment() {
+fn slow_start_ends_one_segment_above_the_empty_path() {
     let mut path = path(linux(), 83);
     ack(&mut path, 1, 3, Duration::ZERO);
     round_trip(&mut path, &[Duration::ZERO; 4]);
     assert_near(path.cwnd(), 88.0, 0.0);
     round_trip(&mut path, &[Duration::from_millis(5); 4]);
-    // The last acknowledgment finds 91 segments, of which the path holds 86 without a queue.
+    // The last acknowledgment finds 91 segments, and the path holds 86 without a queue.
     assert_near(path.cwnd(), 87.0, 0.0);
     assert_near(path.ssthresh(), 87.0, 0.0);
 }
@@ -123,7 +126,8 @@ fn slow_start_ends_at_what_the_path_holds_and_one_segment() {
 fn a_round_trip_with_two_samples_counts_as_reno() {
     for (samples, grown) in [(2, 1.0), (3, 0.0)] {
         let mut path = avoiding(linux(), 3, samples);
-        // A queue at which Vegas would shrink the window; four of these acknowledgments are for two segments each.
+        // A queue with which Vegas would shrink the window; four of these acknowledgments are for
+        // two segments each.
         for _ in 0..2 {
             for n in 1..=samples {
                 let outstanding = 2 * (samples - 1);
@@ -184,11 +188,11 @@ fn ssthresh_is_three_quarters_of_the_window_at_least() {
 }
 
 #[test]
-fn vegas_rests_until_all_from_before_a_timeout_is_acknowledged() {
+fn vegas_is_inactive_until_data_from_before_a_timeout_is_acknowledged() {
     let mut path = avoiding(linux(), 99, 10);
     path.rto(1);
     assert_near(path.ssthresh(), 50.0, 0.0);
-    // Slow start, whatever queues: 100 segments are outstanding.
+    // Slow start, independent of the queue: 100 segments are outstanding.
     for n in 0..40 {
         ack(&mut path, 1, 99 - n, RTT);
     }

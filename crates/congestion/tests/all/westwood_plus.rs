@@ -26,14 +26,14 @@ fn linux_path(window: u64) -> Path {
     Path::new(&Config::WestwoodPlus(params), window, RTT)
 }
 
-/// A round trip of `window` segments that takes `rtt`, acknowledged evenly spaced.
+/// A round trip of `window` segments that takes `rtt`, with evenly spaced ACKs.
 fn round_of(path: &mut Path, window: u64, rtt: Duration) {
     path.round += 1;
     for _ in 0..window {
         path.pause(rtt / window);
         path.ack_as(|ack| {
             ack.rtt = Some(rtt);
-            // Growth is not what is looked at.
+            // Growth is not under test.
             ack.cwnd_limited = false;
         });
     }
@@ -46,20 +46,20 @@ fn estimate(path: &Path) -> f64 {
 
 #[test]
 fn the_estimate_follows_the_filter() {
-    // b_k in segments per second, and the round trips in which they are seen.
+    // b_k in segments per second, and the round trips in which they are measured.
     let rounds: Vec<(u64, Duration)> = (0..40_u64)
         .map(|k| (10 + (k * 37) % 90, RTT + Duration::from_millis(k % 7 * 10)))
         .collect();
     let mut path = path(4);
     // The first ACK begins the measurement.
     path.ack();
-    // An ACK that opens a round ends the one before, so it is that one's last.
+    // An ACK that opens a round ends the previous one, so it is the last of that round.
     let (mut expected, mut points) = (None::<f64>, 0);
     let mut before: Option<(u64, Duration)> = None;
     for (window, rtt) in rounds {
         round_of(&mut path, window, rtt);
         let first_gap = (rtt / window).as_secs_f64();
-        // From the first ACK of the round before to the first of this one.
+        // From the first ACK of the previous round to the first of this one.
         if let Some((n, r)) = before {
             let time = r.as_secs_f64() * (n - 1) as f64 / n as f64 + first_gap;
             let b = n as f64 / time;
@@ -81,7 +81,7 @@ fn a_loss_leaves_the_bandwidth_times_the_smallest_rtt() {
         for queued_ms in [0, 10, 50, 100, 400] {
             let rtt = RTT + Duration::from_millis(queued_ms);
             let mut path = path(2_000);
-            // The path delivers `carried` segments in the smallest RTT, whatever the queue.
+            // The path delivers `carried` segments in the smallest RTT, independent of the queue.
             let in_flight = carried * (100 + queued_ms) / 100;
             for _ in 0..200 {
                 round_of(&mut path, in_flight, rtt);
@@ -111,7 +111,7 @@ fn a_timeout_leaves_one_segment_and_the_same_threshold() {
 }
 
 #[test]
-fn a_window_below_the_pipe_is_kept_and_goes_on_in_slow_start() {
+fn a_window_below_the_pipe_is_kept_and_grows_by_slow_start() {
     let mut path = path(20);
     for _ in 0..100 {
         round_of(&mut path, 40, RTT);
@@ -130,7 +130,7 @@ fn random_loss_costs_less_than_it_costs_reno() {
     let reno = mean(&Config::Reno(anabranch_congestion::reno::Params::default()));
     let mut westwood = path(10);
     let (mut area, mut rounds) = (0.0, 0);
-    // A path without a queue: RTT never grows, so a loss tells nothing about it.
+    // A path without a queue: the RTT never grows, so a loss carries no information about it.
     for loss in 0..40 {
         let mut acked = 0;
         while acked < 400 {
@@ -147,7 +147,7 @@ fn random_loss_costs_less_than_it_costs_reno() {
 }
 
 #[test]
-fn a_pause_gives_no_sample() {
+fn a_pause_yields_no_sample() {
     let mut path = path(20);
     for _ in 0..20 {
         round_of(&mut path, 20, RTT);
@@ -157,14 +157,14 @@ fn a_pause_gives_no_sample() {
     path.round += 1;
     path.ack();
     assert_near(estimate(&path), before, 0.0);
-    // Without the rule, an estimate of one segment in a minute would have come in.
+    // Without the rule, an estimate of one segment per minute would have entered.
     round_of(&mut path, 20, RTT);
     round_of(&mut path, 20, RTT);
     assert!(estimate(&path) > 0.9 * before);
 }
 
 #[test]
-fn what_was_sacked_counts_once_or_twice() {
+fn sacked_data_counts_once_or_twice() {
     for (counting, expected) in [(Counting::Once, 200.0), (Counting::Twice, 400.0)] {
         let config = Config::WestwoodPlus(Params {
             counting,
@@ -173,7 +173,7 @@ fn what_was_sacked_counts_once_or_twice() {
         });
         let mut path = Path::new(&config, 4, RTT);
         path.ack();
-        // Twenty segments in 100 ms are reported by SACK, then the first of them fills the gap.
+        // Twenty segments in 100 ms are SACKed, then the first of them fills the gap.
         for _ in 0..20 {
             path.pause(RTT / 20);
             path.ack_as(|ack| {
@@ -191,7 +191,7 @@ fn what_was_sacked_counts_once_or_twice() {
 }
 
 #[test]
-fn a_filter_of_zero_takes_the_last_sample_and_one_of_one_the_first() {
+fn a_filter_of_zero_takes_the_last_sample_and_of_one_the_first() {
     for (filter, expected) in [(0.0, 400.0), (1.0, 200.0)] {
         let config = Config::WestwoodPlus(Params {
             filter: Share::new(filter),
@@ -206,7 +206,7 @@ fn a_filter_of_zero_takes_the_last_sample_and_one_of_one_the_first() {
 }
 
 #[test]
-fn parameters_out_of_range_are_refused() {
+fn parameters_out_of_range_are_rejected() {
     for (name, value, expected) in [
         ("filter", json!(1.5), "0 to 1"),
         ("filter", json!(-0.1), "0 to 1"),
@@ -260,7 +260,8 @@ fn linux_keeps_the_window_after_a_spurious_recovery() {
 
 #[test]
 fn linux_samples_last_50_ms_at_least() {
-    // Ten segments in each round trip of 10 ms: a sample of one round trip would see the burst alone.
+    // Ten segments in each round trip of 10 ms: a sample of one round trip would measure only the
+    // burst.
     let config = Config::WestwoodPlus(Params {
         form: OrStack::Own(Form::Linux),
         filter: Share::new(0.0),
@@ -288,7 +289,8 @@ fn linux_samples_last_50_ms_at_least() {
 fn linux_filters_twice() {
     let mut path = linux_path(40);
     path.ack();
-    // From 20 to 40 segments a round trip: after n samples the two stages have covered less than one would.
+    // From 20 to 40 segments per round trip: after n samples two stages have covered less than one
+    // would.
     for _ in 0..100 {
         round_of(&mut path, 20, RTT);
     }
@@ -301,7 +303,8 @@ fn linux_filters_twice() {
     assert!(covered > 0.0 && covered < 0.7 * one_stage, "{covered}");
 }
 
-/// The first acknowledgment's data is the first sample, from when it was sent until the second acknowledgment.
+/// The data of the first acknowledgment is the first sample, from its transmission until the second
+/// acknowledgment.
 #[test]
 fn linux_begins_with_the_data_of_the_first_acknowledgment() {
     let mut path = linux_path(10);
@@ -326,7 +329,7 @@ fn linux_counts_times_in_ticks() {
         let config = Config::WestwoodPlus(Params::default());
         let mut path = Path::from_init(&config, &init, rtt);
         path.ack();
-        // The sample began when the data left, in an earlier tick.
+        // The sample began when the data was sent, in an earlier tick.
         let began = path.now.as_picos() - rtt.as_picos();
         path.now = Instant::from_picos(began / 10_000_000_000 * 10_000_000_000);
         path.pause(Duration::from_millis(after_ms));
@@ -336,7 +339,8 @@ fn linux_counts_times_in_ticks() {
     }
 }
 
-/// Each duplicate acknowledgment counts as a segment, however many it reports; the next cumulative one counts the rest.
+/// Each duplicate acknowledgment counts as a segment, however many it reports; the rest counts with
+/// the next cumulative acknowledgment.
 #[test]
 fn linux_counts_a_segment_for_a_duplicate_acknowledgment() {
     let config = Config::WestwoodPlus(Params {
@@ -358,7 +362,7 @@ fn linux_counts_a_segment_for_a_duplicate_acknowledgment() {
         estimate(path) * 0.101
     };
     let found = [Bytes::ZERO, Bytes::ZERO, SMSS, SMSS].map(|acked| sacks(&mut path, acked));
-    // A sample holds what came before the acknowledgment that ends it.
+    // A sample contains the data counted before the acknowledgment that ends it.
     for (found, expected) in found.into_iter().zip([1.0, 1.0, 1.0, 8.0 + 14.0]) {
         assert_near(found, expected, 1e-6);
     }

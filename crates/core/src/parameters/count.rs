@@ -16,7 +16,7 @@ impl<const MAX: u32> Count<MAX> {
         assert!(count >= 1 && count <= MAX, "out of bounds");
         Self(count)
     }
-    /// How many.
+    /// The count.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0

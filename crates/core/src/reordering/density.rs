@@ -1,13 +1,14 @@
-//! Reorder density (RFC 5236): how far each packet arrives from its place.
+//! Reorder density (RFC 5236): the displacement of each packet from its position in order.
 //!
-//! The definition numbers the arrivals with a receive index that skips what is lost, and calls a
-//! packet's receive index minus its own index its displacement. Whether an absent packet is lost
-//! is decided by looking `threshold + 1` arrivals ahead. Kept here is that look-ahead as runs of
-//! consecutive packets, so that what arrives in order costs one step a run, not one a packet.
+//! The definition numbers the arrivals with a receive index that skips lost packets. The
+//! displacement of a packet is its receive index minus its own index. A missing packet is
+//! considered lost if it is not among the next `threshold + 1` arrivals. This look-ahead is stored
+//! as runs of consecutive packets, so that arrivals in order cost one step per run, not one per
+//! packet.
 
 use std::collections::VecDeque;
 
-/// Packets that arrived one after the other with consecutive indices.
+/// Consecutive arrivals with consecutive indices.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     first: u64,
@@ -19,14 +20,14 @@ struct Run {
 pub(super) struct Density {
     /// DT: a packet displaced by more is not counted.
     threshold: u32,
-    /// RI: the place the next packet is compared with.
+    /// RI: the index that the next packet is compared with.
     receive_index: u64,
-    /// Arrivals not judged yet, in order of arrival.
+    /// Arrivals not yet evaluated, in order of arrival.
     window: VecDeque<Run>,
-    /// How many packets `window` holds: at most DT + 1 between calls.
+    /// Number of packets in `window`: at most DT + 1 between calls.
     waiting: u64,
-    /// Packets judged early whose place has not come yet, ascending; all are at or above
-    /// `receive_index` and less than DT from it.
+    /// Packets evaluated as early whose position has not yet come, ascending; all are at or above
+    /// `receive_index` by less than DT.
     early: VecDeque<u64>,
     /// Packets with displacement 0.
     in_place: u64,
@@ -35,8 +36,8 @@ pub(super) struct Density {
 }
 
 impl Density {
-    /// For a stream whose first arrival is packet `first`. A packet more than DT before it counts
-    /// as lost (the definition starts at the first packet sent, where there is none).
+    /// For a stream whose first arrival is packet `first`. A packet more than DT below it counts as
+    /// lost (the definition starts at the first packet sent, with none below).
     pub(super) fn new(threshold: u32, first: u64) -> Self {
         Self {
             threshold,
@@ -51,8 +52,9 @@ impl Density {
 
     /// `length` packets arrived in order from index `first`, all above every earlier arrival.
     ///
-    /// They may enter the window before the ones that must leave it are judged: a packet above all
-    /// others changes no decision, since the receive index always finds a lower one to stop at.
+    /// They may enter the window before the packets that must leave it are evaluated: a packet
+    /// above all others changes no decision, because the receive index always finds a lower one to
+    /// stop at.
     pub(super) fn push_in_order(&mut self, first: u64, length: u64) {
         if length == 0 {
             return;
@@ -66,7 +68,7 @@ impl Density {
         self.judge(self.waiting.saturating_sub(ahead));
     }
 
-    /// A packet arrived that is not above every earlier arrival: late, or a duplicate.
+    /// A packet that is not above every earlier arrival: late, or a duplicate.
     pub(super) fn push_late(&mut self, index: u64) {
         if self.waiting > u64::from(self.threshold) {
             self.judge(1);
@@ -86,8 +88,8 @@ impl Density {
         self.waiting += 1;
     }
 
-    /// Judges all that waits, as at the end of the stream, and gives (displacement, share) in
-    /// ascending order of displacement, without the shares that are 0.
+    /// Evaluates all remaining packets, as at the end of the stream, and returns (displacement,
+    /// share) in ascending order of displacement, without zero shares.
     pub(super) fn finish(mut self) -> Vec<(i64, f64)> {
         self.judge(self.waiting);
         let total = self.in_place + self.displaced.iter().sum::<u64>();
@@ -102,7 +104,7 @@ impl Density {
             .collect()
     }
 
-    /// Judges the first `packets` of the window.
+    /// Evaluates the first `packets` packets of the window.
     fn judge(&mut self, mut packets: u64) {
         while packets != 0 {
             self.skip_lost();
@@ -154,7 +156,7 @@ impl Density {
         self.receive_index += 1;
     }
 
-    /// Moves the receive index on to the next packet that is known to exist.
+    /// Advances the receive index to the next packet known to exist.
     fn skip_lost(&mut self) {
         let mut next = self.early.front().copied();
         for run in &self.window {

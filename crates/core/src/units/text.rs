@@ -1,9 +1,9 @@
-//! Quantities as scenario files spell them: `"100 Mbit/s"`, `"15 ms"`, `"64 KiB"`, `"1 bdp"`.
+//! Quantities in the spelling of scenario files: `"100 Mbit/s"`, `"15 ms"`, `"64 KiB"`, `"1 bdp"`.
 //!
 //! A quantity is a number and a unit. Prefixes k, M, G, T are decimal, Ki, Mi, Gi, Ti binary.
-//! Reading is exact: the number is taken as a decimal, never through a binary float, and rounded
-//! to the nearest whole of the type (a picosecond, a byte, a bit per second). [`Display`] writes
-//! the one canonical form, which reads back as the same value.
+//! Reading is exact: the number is read as a decimal, without a binary float, and rounded to the
+//! nearest integer of the type (a picosecond, a byte, a bit per second). [`Display`] writes the
+//! canonical form, which reads back as the same value.
 //!
 //! [`Display`]: std::fmt::Display
 
@@ -19,17 +19,17 @@ use number::Decimal;
 
 use super::{Bytes, Duration, Power, Rate};
 
-/// Why a text is no such quantity.
+/// The error of a text that is not such a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}; {help}")]
 pub struct ParseQuantityError {
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What was expected, with an example.
+    /// The expected form, with an example.
     pub help: String,
 }
 
-/// A unit, in wholes of its type.
+/// A unit, as a multiple of the type's unit.
 struct Unit {
     name: &'static str,
     scale: u64,
@@ -39,15 +39,14 @@ const fn unit(name: &'static str, scale: u64) -> Unit {
     Unit { name, scale }
 }
 
-/// What one kind of quantity is called and which units it takes; the canonical ones come first,
-/// largest last.
+/// Name and units of a kind of quantity; the canonical units come first, in ascending order.
 struct Kind {
     noun: &'static str,
     example: &'static str,
-    /// The largest that can be given, in round figures.
+    /// The largest value, rounded.
     largest: &'static str,
     units: &'static [Unit],
-    /// Other spellings, read but never written.
+    /// Other spellings, which are read but never written.
     aliases: &'static [Unit],
 }
 
@@ -123,7 +122,7 @@ const POWER: Kind = Kind {
     aliases: &[unit("µW", 1)],
 };
 
-/// The longest duration that a text can give, about 106 days: the sum of two fits an
+/// The longest duration in a text, about 106 days: the sum of two fits an
 /// [`Instant`](super::Instant).
 pub const MAX_DURATION: Duration = Duration::from_picos(i64::MAX.unsigned_abs());
 
@@ -132,7 +131,8 @@ impl Kind {
         self.units.iter().chain(self.aliases)
     }
 
-    /// The units from the smallest to the largest, other names of one beside it: `us (µs)`.
+    /// The units from the smallest to the largest, with other names of a unit in parentheses:
+    /// `us (µs)`.
     fn unit_list(&self) -> String {
         let mut units: Vec<_> = self.all_units().collect();
         units.sort_by_key(|unit| unit.scale);
@@ -170,7 +170,7 @@ impl Kind {
         }
     }
 
-    /// `text` as wholes of the type.
+    /// Reads `text` as an integer of the type.
     fn parse(&self, text: &str) -> Result<u64, ParseQuantityError> {
         let (number, rest) = Decimal::prefix(text)
             .map_err(|_| self.problem(format!("{text:?} is not {}", self.noun)))?;
@@ -207,14 +207,14 @@ impl Kind {
         problem
     }
 
-    /// The help of a wrong text, after the suggestion.
+    /// The error for a wrong text, with a suggestion.
     fn meant(&self, text: &str, meant: &str) -> ParseQuantityError {
         let mut problem = self.problem(format!("{text:?} is not {}", self.noun));
         problem.help = format!("did you mean {meant}? {}", problem.help);
         problem
     }
 
-    /// The canonical spelling: the largest unit that leaves at least one whole.
+    /// Writes the canonical spelling: the largest unit of which the value is at least one.
     fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = self
             .units

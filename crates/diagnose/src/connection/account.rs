@@ -1,4 +1,5 @@
-//! The account of a direction's time: each interval, and what later verdicts and windows say about it.
+//! The account of a direction's time: the limit of each interval, and its corrections by later
+//! verdicts and windows.
 
 use super::{
     clock::Clock,
@@ -14,7 +15,7 @@ use crate::{
     time::Nanos,
 };
 
-/// What an acknowledgment that reaches the sender changes.
+/// The changes when an acknowledgment reaches the sender.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Learned {
     pub(crate) now: Nanos,
@@ -26,7 +27,7 @@ pub(crate) struct Learned {
     pub(crate) is_closed: bool,
 }
 
-/// Where the sender's time went.
+/// The account of the sender's time.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) clock: Clock,
@@ -40,7 +41,7 @@ pub(crate) struct Account {
     pub(crate) latency: Nanos,
     /// Application time between a request and the first segment of its answer.
     pub(crate) answering: Nanos,
-    /// Time that the peer had held its messages back when the last segment was sent.
+    /// Total time for which the peer had held its messages back when the last segment was sent.
     peer: Nanos,
     /// The capture has lost packets since the last segment.
     has_gap: bool,
@@ -70,7 +71,7 @@ impl Account {
         self.clock.spend(time, &wait);
     }
 
-    /// The capture lacks data.
+    /// Data is missing from the capture.
     pub(crate) fn miss(&mut self) {
         self.has_gap = true;
     }
@@ -90,7 +91,8 @@ impl Account {
         self.see_full_window(time);
     }
 
-    /// A segment ends an interval, when the peer has held its messages back for `peer` in sum; what of it belongs to fast recovery.
+    /// Ends an interval at a segment. `peer` is the total time for which the peer has held its
+    /// messages back. Returns the time attributed to fast recovery.
     pub(crate) fn close(&mut self, interval: &Interval, peer: Nanos) -> Nanos {
         let time = interval.until;
         let wait = Wait {
@@ -125,7 +127,8 @@ impl Account {
         spent
     }
 
-    /// The part of a wait that has a reason of its own. Only what follows may be the application's.
+    /// Attributes the part of a wait that has a separate reason. Only the rest may be the
+    /// application's.
     fn spend_first(&mut self, interval: &Interval, wait: &Wait, thought: Nanos) {
         if let Some(asked) = interval.asked {
             self.spend_drain(asked, interval);
@@ -147,7 +150,8 @@ impl Account {
         }
     }
 
-    /// The sender's data leaves the queue of the path before the peer has it.
+    /// Attributes the time in which the sender's data drains from the queue of the path before the
+    /// peer receives it.
     fn spend_drain(&mut self, asked: Nanos, interval: &Interval) {
         let full = Wait {
             is_blocked: true,
@@ -160,8 +164,8 @@ impl Account {
         }
     }
 
-    /// The wait for a request: the data that it answers travels, the peer's application thinks, the request travels.
-    /// The time that this gives to round trips.
+    /// Attributes the wait for a request: the data that it answers travels, the peer's application
+    /// responds, the request travels. Returns the time attributed to round trips.
     fn spend_turn(&mut self, asked: Nanos, back: Nanos, wait: &Wait, thought: Nanos) -> Nanos {
         let start = self.clock.at();
         let before = self.clock.shares.of(Limit::RoundTrips);
@@ -183,7 +187,7 @@ impl Account {
         self.clock.shares.of(Limit::RoundTrips) - before
     }
 
-    /// The capture does not show what the sender waited for.
+    /// Discards the account: the capture does not show why the sender waited.
     pub(crate) fn undecide(&mut self, has_receiver: bool) {
         self.clock.undecide(has_receiver);
         self.unread = Unread::default();
@@ -201,12 +205,13 @@ impl Account {
         self.episodes.begin(start);
     }
 
-    /// A segment, perhaps a retransmission, to which fast recovery gave so much time.
+    /// Adds time of fast recovery to the current one, and perhaps a retransmission.
     pub(crate) fn go_on(&mut self, spent: Nanos, is_retransmission: bool) {
         self.episodes.go_on(spent, is_retransmission);
     }
 
-    /// The time of a recovery of which every retransmission was spurious belongs to reordering.
+    /// Records verdicts. The time of a recovery whose retransmissions were all spurious is moved to
+    /// reordering.
     pub(crate) fn decide(&mut self, decided: impl Iterator<Item = Decided>) {
         for one in decided {
             self.episodes.decide(one.time, one.needed == Some(false));
@@ -219,7 +224,8 @@ impl Account {
         }
     }
 
-    /// The connection has ended, or the capture has; the peer's last message was to arrive at `asked` if it came last.
+    /// Ends the account with the connection or the capture. If the peer's message was the last
+    /// data, it was to arrive at `asked`.
     pub(crate) fn finish(
         &mut self,
         end: Nanos,

@@ -1,4 +1,4 @@
-//! What acknowledgments have told where the capture is: the sender learns it later.
+//! The acknowledgments that have passed the capture point. They reach the sender later.
 
 use super::{
     pieces::{MOST_TOUCHED, Pieces},
@@ -14,26 +14,27 @@ use crate::{
     time::Nanos,
 };
 
-/// What has been acknowledged, cumulatively and selectively.
+/// The cumulative and selective acknowledgments.
 #[derive(Debug)]
 pub(crate) struct Acknowledged {
     /// [`UNKNOWN`] until an acknowledgment has passed.
     pub(crate) una: i64,
     /// When it advanced, and its value before.
     pub(crate) advanced: Option<(Nanos, i64)>,
-    /// Duplicate acknowledgments since then, and when the last one of all passed.
+    /// Duplicate acknowledgments since then, and the time of the last one ever.
     pub(crate) duplicates: u32,
     last_duplicate: Option<Nanos>,
     pub(crate) sacked: Ranges,
     pub(crate) has_sack: bool,
-    /// Behind the highest octet that was SACKed, and so before the acknowledgment at hand.
+    /// One past the highest octet SACKed; and its value before the current acknowledgment.
     sacked_top: i64,
     sacked_before: i64,
-    /// Below it data may have arrived that no SACK option names, because acknowledgments were lost or left out.
+    /// Below this, data may have arrived that no SACK option names, because acknowledgments were
+    /// lost or omitted.
     exceeded: i64,
-    /// The same wherever an option had no room for more blocks.
+    /// Below this, an option had no room for more blocks.
     full: i64,
-    /// When the last acknowledgment passed that says what has arrived.
+    /// The time of the last acknowledgment.
     pub(crate) last: Option<Nanos>,
     pub(crate) sack_check: SackCheck,
 }
@@ -57,7 +58,7 @@ impl Default for Acknowledged {
     }
 }
 
-/// A segment of the receiver, and what is known beside the scoreboard.
+/// A segment of the receiver, with its context.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Incoming<'a> {
     pub(crate) segment: &'a Segment,
@@ -67,87 +68,87 @@ pub(crate) struct Incoming<'a> {
     pub(crate) mss: i64,
     /// The capture has data of this direction.
     pub(crate) has_data: bool,
-    /// Since when later data has arrived beside a hole.
+    /// The time since which later data has arrived above a hole.
     pub(crate) hole: Option<Nanos>,
     pub(crate) round_trip: Nanos,
 }
 
-/// What an acknowledgment shows.
+/// Information derived from an acknowledgment.
 #[derive(Debug, Default)]
 pub(crate) struct News {
     pub(crate) advances: bool,
     pub(crate) is_duplicate: bool,
     pub(crate) is_sack_new: bool,
-    /// A round trip.
+    /// A round-trip time.
     pub(crate) sample: Option<Nanos>,
     pub(crate) late: Vec<Late>,
     pub(crate) late_packets: u64,
-    /// Data that the capture lacks.
+    /// Data missing from the capture.
     pub(crate) holes: u64,
     pub(crate) unseen_octets: i64,
 }
 
-/// An acknowledgment, and what was known before it.
+/// An acknowledgment, and the state before it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ack<'a> {
     pub(crate) segment: &'a Segment,
     pub(crate) sequence: Sequence,
     pub(crate) una: i64,
-    /// Behind the highest octet that was sent.
+    /// One past the highest octet sent.
     pub(crate) next: i64,
-    /// Behind the highest octet that had been SACKed.
+    /// One past the highest octet SACKed before.
     pub(crate) highest: i64,
     pub(crate) mss: i64,
     /// The capture has data of this direction.
     pub(crate) has_data: bool,
-    /// Since when later data has arrived beside a hole.
+    /// The time since which later data has arrived above a hole.
     pub(crate) hole: Option<Nanos>,
 }
 
-/// Original data that passed, or arrived, behind later data.
+/// Original data that passed, or arrived, after later data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Late {
     pub(crate) octets: i64,
-    /// Octets of later data before it.
+    /// Octets of later data that overtook it.
     pub(crate) beyond: i64,
-    /// By how much time.
+    /// Its lateness.
     pub(crate) by: Option<Nanos>,
 }
 
-/// What SACK blocks show.
+/// Information derived from SACK blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Selective {
-    /// A round trip, if a block acknowledges a segment that was sent once.
+    /// A round-trip time, if a block acknowledges a segment that was sent once.
     pub(crate) sample: Option<Nanos>,
-    /// A block was not known before.
+    /// A block was new.
     pub(crate) is_new: bool,
     pub(crate) late: Vec<Late>,
 }
 
-/// What a cumulative acknowledgment covers.
+/// Information derived from a cumulative acknowledgment.
 #[derive(Debug, Default)]
 pub(crate) struct Advance {
-    /// A round trip, if the newest segment that it covers was sent once.
+    /// A round-trip time, if the newest segment that it covers was sent once.
     pub(crate) sample: Option<Nanos>,
     /// Segments that arrived after later ones.
     pub(crate) late_packets: u64,
-    /// Octets that arrived after later ones; a retransmission did not reveal it.
+    /// Octets that arrived after later ones, not revealed by a retransmission.
     pub(crate) late: Option<Late>,
-    /// Data that the capture lacks.
+    /// Data missing from the capture.
     pub(crate) holes: u64,
     pub(crate) unseen_octets: i64,
-    /// What had been retransmitted.
+    /// The covered pieces that had been retransmitted.
     pub(crate) again: Vec<Piece>,
 }
 
 impl Acknowledged {
-    /// A segment of the receiver passed.
+    /// Begins the processing of a segment of the receiver.
     pub(crate) fn begin(&mut self, time: Nanos) {
         self.last = Some(time);
         self.sacked_before = self.sacked_top;
     }
 
-    /// The cumulative acknowledgment has been gone through: it is `una` from now on.
+    /// Ends the processing of a cumulative acknowledgment: `una` is valid from now on.
     pub(crate) fn move_to(&mut self, una: i64, time: Nanos) {
         self.advanced = Some((time, self.una));
         self.una = una;
@@ -160,7 +161,7 @@ impl Acknowledged {
         self.last_duplicate = Some(time);
     }
 
-    /// Whether options had room to name data at `start`.
+    /// Whether SACK options had room to name data at `start`.
     pub(crate) fn room(&self, start: i64) -> Room {
         if start < self.exceeded {
             Room::Exceeded
@@ -171,7 +172,7 @@ impl Acknowledged {
         }
     }
 
-    /// SACK blocks.
+    /// Processes SACK blocks.
     pub(crate) fn selective(
         &mut self,
         ack: &Ack<'_>,
@@ -188,7 +189,7 @@ impl Acknowledged {
             (start, start + i64::from(block.1.wrapping_sub(block.0)))
         };
         let second = blocks.get(1).map(unwrapped);
-        // The first block is a duplicate's.
+        // The first block may report a duplicate.
         let (mut is_repeated, mut fresh) = (false, 0);
         for (k, block) in blocks.iter().enumerate() {
             let (start, end) = unwrapped(block);
@@ -209,13 +210,13 @@ impl Acknowledged {
             if is_duplicate {
                 settling.duplicate(start, end);
                 is_repeated = true;
-                // It names one segment.
+                // A D-SACK block names one segment.
                 for piece in pieces.touching(start, end).take(MOST_TOUCHED) {
                     piece.duplicates += 1;
                 }
                 continue;
             }
-            // The capture may lack the data of this direction.
+            // Data of this direction may be missing from the capture.
             let end = end.min(ack.next);
             if end <= start
                 || self.sacked.overlap(start, end) == end - start
@@ -230,7 +231,8 @@ impl Acknowledged {
                     }
                     if piece.again.is_empty() {
                         found.sample = piece.first.map(|first| ack.segment.time - first.time);
-                        // Further blocks may have gone unreported.
+                        // Only the first block is certainly new: others may have been reported
+                        // late.
                         if k == 0 && piece.end < ack.highest {
                             found.late.push(Late {
                                 octets: piece.end - piece.start,
@@ -252,7 +254,8 @@ impl Acknowledged {
             self.sacked_top = self.sacked_top.max(end);
             found.is_new = true;
         }
-        // Blocks come in the order of the last arrivals (RFC 2018 §4): if all are new, older ones may have found no room.
+        // Blocks are in the order of the last arrivals (RFC 2018 §4): if all are new, older ones
+        // may have found no room.
         let room = MOST_BLOCKS - usize::from(ack.segment.stamps.is_some());
         if blocks.len() >= room {
             self.full = self.sacked_top;
@@ -263,11 +266,11 @@ impl Acknowledged {
         found
     }
 
-    /// The cumulative acknowledgment advances.
+    /// Processes the advance of the cumulative acknowledgment.
     pub(crate) fn advance(&self, ack: &Ack<'_>, pieces: &mut Pieces) -> Advance {
         let time = ack.segment.time;
         let echo = ack.segment.stamps.map(|stamps| stamps.1);
-        // Before the first acknowledgment it is not known what the capture lacks.
+        // Before the first acknowledgment, the gaps of the capture are unknown.
         let is_first = self.una == UNKNOWN;
         let mut at = self.una;
         let is_at_once = !self.has_sack && ack.una - self.una > 3 * ack.mss;
@@ -276,11 +279,11 @@ impl Acknowledged {
             beyond: 0,
             by: ack.hole.map(|hole| time - hole),
         };
-        // When the gap was filled that held the rest back.
+        // When the gap at the front was filled.
         let mut filled: Option<Nanos> = None;
         let mut newest = None;
         let mut advance = Advance::default();
-        // Data that was not SACKed, and when it was sent.
+        // The newest data that was not SACKed, and its time.
         let mut beyond: Option<(i64, Nanos)> = None;
         while let Some(mut piece) = pieces.take_below(ack.una) {
             if at < piece.start && !is_first {
@@ -290,7 +293,7 @@ impl Acknowledged {
             let is_front = piece.start <= self.una;
             at = piece.end;
             if piece.again.is_empty() {
-                // Later data had arrived when it had not.
+                // Later data had arrived before it.
                 let is_reported = self.room(piece.start) == Room::Enough;
                 let is_late =
                     is_reported && piece.cover.is_none() && piece.end <= self.sacked_before;
@@ -319,9 +322,10 @@ impl Acknowledged {
             }
             advance.again.push(piece);
         }
-        // A retransmission that fills a gap reveals what the receiver has not reported.
+        // If a retransmission filled the gap, it reveals arrivals that the receiver had not
+        // reported.
         advance.late = Some(late).filter(|late| late.octets > 0 && advance.again.is_empty());
-        // A FIN's octet is not data, and the capture may lack the FIN.
+        // The FIN's number is not data, and the FIN may be missing from the capture.
         let is_fin = ack.una == at + 1 && at >= ack.next;
         if at < ack.una && !is_fin && !is_first && ack.has_data {
             advance.holes += 1;
@@ -335,10 +339,11 @@ impl Acknowledged {
         advance
     }
 
-    /// Data `beyond` the piece arrived although nothing had acknowledged it before: it did so after the piece.
+    /// Marks whether data `beyond` the piece arrived after the piece, as no earlier acknowledgment
+    /// covered it.
     fn see_beyond(&self, piece: &mut Piece, time: Nanos, beyond: Option<(i64, Nanos)>) {
         let last = piece.latest().map_or(time, |copy| copy.time);
-        // Without duplicate acknowledgments nothing had arrived beside the gap.
+        // Without duplicate acknowledgments, no data had arrived above the gap.
         let is_quiet = self
             .last_duplicate
             .is_none_or(|duplicate| piece.first.is_some_and(|first| duplicate < first.time));

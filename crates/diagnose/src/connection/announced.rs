@@ -1,18 +1,20 @@
-//! What an end of a connection has announced, and whose a RST in its name is.
+//! Announcements and packet patterns of one end of a connection, and the origin of a RST in its
+//! name.
 
 use crate::{
     segment::{FIN, RST, SYN, Segment},
     time::{MILLISECOND, Nanos, SECOND},
 };
 
-/// Whose a RST is.
+/// The origin of a RST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The host's in whose name it is.
+    /// The host in whose name it was sent.
     Host,
-    /// A device's on the path.
+    /// A device on the path.
     Middlebox,
-    /// One sign is for a device, which proves nothing; or the capture has no other packet of that host.
+    /// Undecided: a single sign of a device proves nothing; or no other packet of that host was
+    /// captured.
     Unknown,
 }
 
@@ -28,20 +30,21 @@ impl Origin {
     }
 }
 
-/// A sign that a RST is not of the host in whose name it is.
+/// A sign that a RST was not sent by the host in whose name it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sign {
-    /// It came over another number of hops.
+    /// It travelled another number of hops.
     Hops,
     /// Its IP identification does not continue the host's.
     Identification,
-    /// It lacks the timestamps that the host's packets have (RFC 7323 §3.2 asks for them in a RST, too).
+    /// It lacks the timestamps of the host's packets (RFC 7323 §3.2 requires them in a RST, too).
     NoTimestamps,
-    /// Its sequence number lies beyond what the host had sent, and is none that the peer acknowledged (RFC 9293 §3.5.2): a guess.
+    /// Its sequence number is beyond the host's data and was not acknowledged by the peer (RFC 9293
+    /// §3.5.2): a guess.
     Sequence,
     /// It answers a packet sooner than the host can.
     TooSoon,
-    /// The host goes on as if it had sent none.
+    /// The host continues to send after it.
     GoesOn,
 }
 
@@ -58,8 +61,8 @@ impl Sign {
         }
     }
 
-    /// Signs of one kind may have one harmless cause: a stack that answers for a closed socket numbers packets otherwise and sends
-    /// no options.
+    /// Signs of one kind may have one harmless cause: a stack that answers for a closed socket
+    /// numbers packets differently and sends no options.
     const fn kind(self) -> u8 {
         match self {
             Self::Hops => 0,
@@ -71,22 +74,24 @@ impl Sign {
     }
 }
 
-/// Packets that are displaced by more are rare (RFC 5236's measurements).
+/// Largest usual displacement of packets; larger ones are rare (measurements of RFC 5236).
 const LATE: Nanos = 3 * MILLISECOND;
-/// Answers that are faster cannot be distinguished from the host's variation.
+/// Faster answers cannot be distinguished from the host's variation.
 const LEAST_ANSWER: Nanos = MILLISECOND;
-/// Packets of a host from which the pattern of its identifications is known.
+/// Packets of a host after which the pattern of its identifications is known.
 const KNOWN: u32 = 4;
-/// A host sends fewer packets to others between two of a connection.
+/// Maximum step between two packets of a connection: a host sends fewer packets to others in
+/// between.
 const MOST_STEP: u16 = 1024;
-/// After a longer silence a host that numbers all its packets together has sent more.
+/// After a longer silence, a host with one counter for all packets may have sent more.
 const LATELY: Nanos = SECOND;
-/// Octets of a full segment on Ethernet. A RST after fewer may follow a last segment that the capture lacks.
+/// Octets of a full segment on Ethernet. A RST within this distance may follow a last segment that
+/// was not captured.
 const FULL: u32 = 1460;
 /// Initial hop limits of common systems.
 const INITIAL: [u8; 4] = [32, 64, 128, 255];
 
-/// How the identifications of an end go on.
+/// The pattern of an end's identifications.
 #[derive(Debug, Default, Clone)]
 struct Numbering {
     last: Option<u16>,
@@ -107,7 +112,7 @@ impl Numbering {
         self.last = Some(id);
     }
 
-    /// Another stack has numbered a packet. Linux numbers a RST for a closed socket 0.
+    /// Whether another stack numbered a packet. Linux numbers a RST for a closed socket 0.
     fn excludes(&self, id: u16) -> bool {
         let Some(last) = self.last.filter(|_| id != 0) else {
             return false;
@@ -128,38 +133,38 @@ impl Numbering {
 struct Reset {
     time: Nanos,
     hop_limit: u8,
-    /// Signs but for the hops, each once.
+    /// Signs other than the number of hops, each once.
     signs: Vec<Sign>,
 }
 
-/// What an end has announced.
+/// Announcements and packet patterns of one end.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Announced {
     pub(crate) syns: u32,
     pub(crate) scale: Option<u8>,
-    /// Its SYN has no window scaling, as far as options were captured.
+    /// Its SYN lacks window scaling, and all options were captured.
     pub(crate) lacks_scale: bool,
     pub(crate) has_sack: bool,
     pub(crate) fin: bool,
     pub(crate) rst: Option<u64>,
     reset: Option<Reset>,
-    /// The hop limits of its other packets, and the hops that they show, least and largest.
+    /// The hop limits of its other packets, and the hops that they imply, least and largest.
     limits: Option<(u8, u8)>,
     hops: Option<(u8, u8)>,
     numbering: Numbering,
     /// When its last packet passed.
     last: Option<Nanos>,
-    /// Its packets behind the SYN, and those of them with timestamps.
+    /// Its packets after the SYN, and the number of them with timestamps.
     packets: u32,
     stamped: u32,
-    /// One past its highest sequence number, and when that passed.
+    /// One past its highest sequence number, and when it passed.
     next: Option<(u32, Nanos)>,
     /// Its last acknowledgment number.
     ack: Option<u32>,
     pub(crate) last_stamp: Option<u32>,
 }
 
-/// Hops from the nearest initial limit.
+/// Hops implied by a hop limit, from the nearest initial limit.
 fn hops(limit: u8) -> u8 {
     let initial = INITIAL.into_iter().find(|initial| *initial >= limit);
     initial.map_or(0, |initial| initial - limit)
@@ -176,7 +181,8 @@ fn is_after(one: u32, other: u32) -> bool {
 }
 
 impl Announced {
-    /// A RST in the name of this end, whose least time to answer is known; `peer` is the other end.
+    /// Records a RST in the name of this end. `peer` is the other end, `answer` this end's minimum
+    /// response time.
     pub(crate) fn see_rst(&mut self, segment: &Segment, peer: &Self, answer: Option<Nanos>) {
         if self.rst.is_some() {
             return;
@@ -218,11 +224,12 @@ impl Announced {
         });
     }
 
-    /// Another packet of this end.
+    /// Records another packet of this end.
     pub(crate) fn see_packet(&mut self, segment: &Segment) {
         debug_assert!(!segment.has(RST), "a RST shows no pattern");
         let is_syn = segment.has(SYN);
-        // A SYN begins another connection, or goes on with an attempt that a RST for a stray packet did not end.
+        // A SYN without ACK begins another connection, or repeats an attempt that a RST for a stray
+        // packet did not end.
         let is_attempt = is_syn && segment.ack.is_none();
         if let Some(reset) = self.reset.as_mut().filter(|_| !is_attempt)
             && segment.time - reset.time > LATE
@@ -237,7 +244,7 @@ impl Announced {
             self.packets += 1;
             self.stamped += u32::from(segment.stamps.is_some());
         }
-        // A SYN-ACK may be sent before the connection counts (Linux gives it 0).
+        // A SYN-ACK may be sent before the connection's counter starts (Linux gives it 0).
         if let Some(id) = segment.id.filter(|_| !is_syn) {
             self.numbering.see(id);
         }
@@ -252,7 +259,7 @@ impl Announced {
         self.ack = segment.ack.or(self.ack);
     }
 
-    /// Signs that the first RST in the name of this end is of a device.
+    /// Signs that a device sent the first RST in the name of this end.
     pub(crate) fn reset_signs(&self) -> Vec<Sign> {
         let Some(reset) = &self.reset else {
             return Vec::new();
@@ -268,7 +275,8 @@ impl Announced {
             .collect()
     }
 
-    /// Whose the first RST in the name of this end is: a device's, if two signs that are independent show it.
+    /// The origin of the first RST in the name of this end: a device if two independent signs
+    /// indicate one.
     pub(crate) fn reset_origin(&self) -> Origin {
         let mut kinds: Vec<_> = self.reset_signs().into_iter().map(Sign::kind).collect();
         kinds.sort_unstable();

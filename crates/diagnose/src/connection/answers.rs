@@ -1,12 +1,13 @@
-//! SYN-ACKs with other sequence numbers than the first: of a proxy, a second server, or an older connection.
+//! SYN-ACKs whose sequence number differs from the first: from a proxy, a second server, or an
+//! older connection.
 //!
-//! One of them opens the direction: the one that the peer acknowledges, or that the data follows.
+//! The SYN-ACK that the peer acknowledges, or that the data continues, opens the direction.
 
 use crate::segment::Segment;
 
-/// SYN-ACKs that are kept, at most.
+/// Maximum number of stored SYN-ACKs.
 const MOST: usize = 8;
-/// Numbers further from a SYN-ACK are of another connection.
+/// Numbers further from a SYN-ACK belong to another connection.
 pub(super) const NEAR: u32 = 1 << 24;
 
 /// The SYN-ACKs that did not open a direction.
@@ -22,8 +23,8 @@ impl Answers {
         }
     }
 
-    /// The other SYN-ACK to which a number of data or of an acknowledgment belongs; `first` is the octet after the SYN-ACK that
-    /// opened the direction.
+    /// Returns the other SYN-ACK to which a number of data or of an acknowledgment belongs. `first`
+    /// is the octet after the SYN-ACK that opened the direction.
     pub(crate) fn choose(&mut self, first: u32, number: u32) -> Option<Segment> {
         let from = |first: u32| number.wrapping_sub(first);
         let others = self.others.iter();

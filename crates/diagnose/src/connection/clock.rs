@@ -1,4 +1,4 @@
-//! Gives each interval of a direction to a limit, and notes its pauses.
+//! Attributes each interval of a direction to a limit, and records its pauses.
 
 use super::refills::{Refill, Refills};
 use crate::{
@@ -8,37 +8,41 @@ use crate::{
     trace::timeline::Timeline,
 };
 
-/// What time is given to while it is not known that the amount in flight is level.
+/// The limits to which time is attributed until the amount in flight proves constant.
 const LEVEL_SEEN_AS: [Limit; 2] = [Limit::CongestionWindow, Limit::Bottleneck];
 
-/// Where the account of a direction's time stands.
+/// The running account of a direction's time.
 #[derive(Debug)]
 pub(crate) struct Clock {
     at: Nanos,
     last: Option<Limit>,
     is_closed: bool,
-    /// Time since the amount in flight is level that was given to the congestion window and to the bottleneck.
+    /// Time at the current amount in flight attributed to the congestion window and to the
+    /// bottleneck.
     level: [Nanos; 2],
-    /// Time that belongs to the send buffer if the sender goes on as it did.
+    /// Time that is attributed to the send buffer if the sender's later waits confirm it.
     refills: Refills,
-    /// When the sender had enough duplicate acknowledgments to begin a recovery, and the time given to [`LEVEL_SEEN_AS`] then.
+    /// When the sender had enough duplicate acknowledgments to begin a recovery, and the time
+    /// attributed to [`LEVEL_SEEN_AS`] at that moment.
     missed: Option<(Nanos, [Nanos; 2])>,
-    /// Since the last segment: what the time belongs to now, and what had most of it.
+    /// Since the last segment: the current limit with its time, and the limit with the longest
+    /// time.
     current: Option<(Limit, Nanos)>,
     longest: Option<(Limit, Nanos)>,
-    /// Time of the application in which the peer's had not sent its message.
+    /// Application time in which the peer's application had not sent its message.
     pub(crate) peers: Nanos,
-    /// Application time since either end's last data, and the time of that.
+    /// Application time since the last data of either end, and the time of that data.
     quiet: Nanos,
     quiet_since: Nanos,
-    /// The peer has sent one since the last segment; and the segments that leave now answer it.
+    /// Whether the peer has sent a message since the last segment, and whether the segments sent
+    /// now answer it.
     has_asked: bool,
     is_answer: bool,
     pub(crate) shares: Shares,
     pub(crate) stalls: Vec<Stall>,
-    /// Pauses that were counted only.
+    /// Pauses that were only counted.
     pub(crate) stalls_not_kept: u64,
-    /// Of a connection whose charts are drawn.
+    /// The intervals of a connection that is traced.
     pub(crate) timeline: Option<Box<Timeline>>,
 }
 
@@ -65,12 +69,12 @@ impl Clock {
         }
     }
 
-    /// What the last interval was given to.
+    /// The limit of the last interval.
     pub(crate) fn last(&self) -> Option<Limit> {
         self.last
     }
 
-    /// The time up to `until` has this reason.
+    /// Attributes the time up to `until` by the rule that holds for `wait`.
     pub(crate) fn spend(&mut self, until: Nanos, wait: &Wait) -> Limit {
         let limit = if self.is_closed {
             Limit::ZeroWindow
@@ -87,23 +91,23 @@ impl Clock {
         let quiet = self.quiet;
         self.give(until, limit);
         if wait.is_peers {
-            // It is the peer's, wherever in the wait it is.
+            // The time is the peer's, wherever in the wait it is.
             self.quiet = quiet;
         }
         limit
     }
 
-    /// Up to when time has been given to limits.
+    /// The time up to which the account is complete.
     pub(crate) fn at(&self) -> Nanos {
         self.at
     }
 
-    /// Time that the application took itself.
+    /// Application time without the peer's part.
     pub(crate) fn own(&self) -> Nanos {
         self.shares.of(Limit::Application) - self.peers
     }
 
-    /// Time that this end held its messages back: its application, or Nagle's algorithm.
+    /// Time for which this end held its messages back: its application, or Nagle's algorithm.
     pub(crate) fn held(&self) -> Nanos {
         self.own() + self.shares.of(Limit::DelayedAckNagle)
     }
@@ -113,13 +117,13 @@ impl Clock {
         self.quiet
     }
 
-    /// Either end sends data.
+    /// Records that either end sends data.
     pub(crate) fn see_data(&mut self, time: Nanos) {
         self.quiet = 0;
         self.quiet_since = time;
     }
 
-    /// Another amount in flight begins.
+    /// Begins another amount in flight.
     pub(crate) fn start_level(&mut self) {
         if let Some(timeline) = &mut self.timeline {
             timeline.start_level();
@@ -127,7 +131,8 @@ impl Clock {
         self.level = [0; 2];
     }
 
-    /// The level shows only after some rounds: the time of these is given to the send buffer as well.
+    /// Moves the time at the current amount in flight to the send buffer: it proves constant only
+    /// after some rounds.
     fn settle_level(&mut self) {
         for (from, time) in LEVEL_SEEN_AS
             .into_iter()
@@ -141,7 +146,8 @@ impl Clock {
         }
     }
 
-    /// An interval may have waited for the send buffer; once such waits are known, all of them are the buffer's.
+    /// Records an interval that may have waited for the send buffer. Once such waits are confirmed,
+    /// all of them are attributed to it.
     fn settle_refills(&mut self, wait: &Wait, limit: Limit, start: Nanos) {
         let end = self.at;
         self.refills
@@ -160,9 +166,9 @@ impl Clock {
         }
     }
 
-    /// A segment leaves with the one before.
+    /// Attributes the time before a segment that leaves with the previous one.
     fn follow(&mut self, time: Nanos, limit: Limit) {
-        // An answer takes its time on the links before the capture point.
+        // An answer takes time on the links before the capture point.
         let limit = if limit == Limit::Application && self.is_answer {
             Limit::RoundTrips
         } else {
@@ -193,7 +199,7 @@ impl Clock {
         self.last = Some(limit);
     }
 
-    /// The sender has enough duplicate acknowledgments to begin a recovery; or something new is acknowledged.
+    /// Records whether the sender has enough duplicate acknowledgments to begin a recovery.
     pub(crate) fn may_recover(&mut self, time: Nanos, may: bool) {
         self.missed = if may {
             let shares = || LEVEL_SEEN_AS.map(|limit| self.shares.of(limit));
@@ -203,8 +209,9 @@ impl Clock {
         };
     }
 
-    /// A recovery shows so late that a retransmission before it must have been lost before the capture point: the time since
-    /// then was the recovery's. When that began.
+    /// Corrects the account for a recovery that appears late: its first retransmission must have
+    /// been lost before the capture point. Moves the time since the duplicate acknowledgments to
+    /// recovery, and returns its start.
     pub(crate) fn settle_missed(&mut self, now: Nanos, patience: Nanos) -> Option<Nanos> {
         let (start, shares) = self.missed.take()?;
         if now - start <= patience {
@@ -221,7 +228,7 @@ impl Clock {
         Some(start)
     }
 
-    /// A recovery has proved spurious: so much of its time belongs to reordering.
+    /// Moves `time` of a spurious recovery to reordering.
     pub(crate) fn settle_recovery(&mut self, start: Nanos, end: Option<Nanos>, time: Nanos) {
         self.shares
             .give(Limit::FastRecovery, Limit::Reordering, time);
@@ -230,7 +237,8 @@ impl Clock {
         }
     }
 
-    /// The capture lacks one end's packets; `has_receiver` if it has the receiver's.
+    /// Makes the account undecidable because one end's packets were not captured. `has_receiver`
+    /// says whether the receiver's were.
     pub(crate) fn undecide(&mut self, has_receiver: bool) {
         let is_known = |limit: Limit| match limit {
             Limit::Handshake => true,
@@ -261,7 +269,7 @@ impl Clock {
         }
     }
 
-    /// The receiver's window closes while nothing is in flight, or opens.
+    /// Records that the receiver's window opens, or closes while nothing is in flight.
     pub(crate) fn window(&mut self, time: Nanos, is_closed: bool) {
         if is_closed == self.is_closed {
             return;
@@ -275,7 +283,7 @@ impl Clock {
         self.is_closed = is_closed;
     }
 
-    /// A segment ends an interval.
+    /// Ends an interval at a segment. Returns the time attributed to fast recovery.
     pub(crate) fn segment(
         &mut self,
         time: Nanos,
@@ -286,7 +294,7 @@ impl Clock {
         is_burst: bool,
     ) -> Nanos {
         let (before, peers) = (self.at, self.peers);
-        // Segments of one burst follow each other as fast as the link permits.
+        // Segments of one burst follow each other at the link's rate.
         let limit = match self.last {
             Some(last) if is_burst => {
                 self.follow(time, last);

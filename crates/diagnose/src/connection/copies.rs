@@ -1,7 +1,8 @@
-//! Copies of a packet that a mirror port, a bridge or a capture on several interfaces made.
+//! Copies of a packet made by a mirror port, a bridge, or a capture on several interfaces.
 //!
-//! A sender retransmits a round trip after the original at the earliest: duplicate acknowledgments, RACK and timers all take
-//! longer (RFC 5681 §3.2, RFC 8985 §6, RFC 6298 §5). An equal packet that comes sooner is a copy.
+//! A sender retransmits at least a round trip after the original: duplicate acknowledgments, RACK
+//! and timers all take longer (RFC 5681 §3.2, RFC 8985 §6, RFC 6298 §5). An equal packet that comes
+//! sooner is a copy.
 
 use std::collections::VecDeque;
 
@@ -11,19 +12,21 @@ use crate::{
     time::{MILLISECOND, Nanos},
 };
 
-/// A copy waits for one port of a switch: 256 kB at 1 Gbit/s.
+/// Longest delay of a copy, which waits for one port of a switch: 256 kB at 1 Gbit/s.
 const LATEST: Nanos = 2 * MILLISECOND;
-/// A copy that has the identification of its original may come later: a wireless link or a tunnel made it. A sender may use one again for
-/// a retransmission (RFC 1122 §3.2.1.5), which a timer starts after 200 ms at the earliest (Linux).
+/// Longest delay of a copy with the identification of its original: a wireless link or a tunnel
+/// made it. A sender may use the identification again for a retransmission (RFC 1122 §3.2.1.5),
+/// which a timer starts after 200 ms at the earliest (Linux).
 const LATEST_IDENTIFIED: Nanos = 100 * MILLISECOND;
-/// Packets that a copy may follow, at most.
+/// Maximum number of packets among which the original of a copy is searched.
 const MOST: usize = 256;
-/// Originals for each copy, at most, of a direction that is mirrored twice: duplicates that the network makes are rarer.
+/// Maximum number of originals per copy in a direction that is mirrored: duplicates made by the
+/// network are rarer.
 const MIRRORED: u64 = 8;
-/// Acknowledgments that came twice before others count as copies.
+/// Acknowledgments that must have come twice before others count as copies.
 const FEW_PAIRS: u64 = 4;
 
-/// A packet that a copy may follow.
+/// A packet of which a copy may follow.
 #[derive(Debug)]
 struct Recent {
     segment: Segment,
@@ -36,7 +39,7 @@ struct Recent {
 #[derive(Debug, Default)]
 pub(crate) struct Copies {
     recent: VecDeque<Recent>,
-    /// The highest sequence number and acknowledgment: packets beyond are new.
+    /// The highest sequence number and acknowledgment: packets beyond them are new.
     next: Option<u32>,
     acknowledged: Option<u32>,
     /// The identification of the last packet.
@@ -48,13 +51,14 @@ pub(crate) struct Copies {
     mirrored: u64,
     /// The most copies of one such packet.
     most: u32,
-    /// Acknowledgments that advance, and how many of them came twice.
+    /// Acknowledgments that advance, and the number of them that came twice.
     advances: u64,
     pairs: u64,
 }
 
 impl Copies {
-    /// Whether a segment is a copy of one that has just passed; notes it. `round_trip` is the least one of the whole path.
+    /// Whether a segment is a copy of a recent one. Records it. `round_trip` is the minimum
+    /// round-trip time of the whole path.
     pub(crate) fn is_copy(
         &mut self,
         segment: &Segment,
@@ -84,8 +88,9 @@ impl Copies {
         is_copy
     }
 
-    /// The latest packet that a segment equals. A segment with new data or a new acknowledgment equals none. A receiver without
-    /// SACK repeats acknowledgments itself, each of which has as many copies as data has.
+    /// The latest packet equal to a segment. A segment with new data or a new acknowledgment equals
+    /// none. A receiver without SACK repeats acknowledgments itself; at most as many of them count
+    /// as copies as data packets have copies.
     fn find(&self, segment: &Segment) -> Option<usize> {
         let takes_numbers = takes_numbers(segment);
         let is_new = if takes_numbers {
@@ -115,22 +120,23 @@ impl Copies {
         since: Nanos,
         round_trip: impl FnOnce() -> Option<Nanos>,
     ) -> bool {
-        // Timers alone send a SYN or FIN again.
+        // Only timers retransmit a SYN or FIN.
         if self.is_identified(segment) || (segment.has(SYN | FIN) && since <= LATEST) {
             return true;
         }
-        // Without SACK a receiver acknowledges each segment after a gap in the same words.
+        // Without SACK, a receiver sends identical acknowledgments for the segments after a gap.
         let is_soon =
             || since <= round_trip().map_or(LATEST, |round_trip| LATEST.min(round_trip / 2));
         takes_numbers(segment) && is_soon()
     }
 
-    /// A sender that counts its packets gives a retransmission another identification.
+    /// Whether an equal identification proves a copy: a sender that counts its packets gives a
+    /// retransmission another identification.
     fn is_identified(&self, segment: &Segment) -> bool {
         self.ids_differ && segment.id.is_some_and(|id| id != 0)
     }
 
-    /// The direction's packets come twice.
+    /// Whether the direction's packets are mirrored.
     fn is_mirrored(&self) -> bool {
         (self.mirrored > 0 && MIRRORED * self.mirrored >= self.originals)
             || (self.pairs >= FEW_PAIRS && 2 * self.pairs >= self.advances)
@@ -179,9 +185,9 @@ fn end(segment: &Segment) -> u32 {
         .wrapping_add(controls)
 }
 
-/// Whether two packets are the same but for what devices on the way change: hop limit, MSS.
+/// Whether two packets are equal except for fields that devices on the path change: hop limit, MSS.
 fn is_equal(one: &Segment, other: &Segment) -> bool {
-    // A tag on one of the two moves the end of a capture that cuts packets off.
+    // If the capture truncates packets, a VLAN tag on one of the two moves the cut.
     let have_options = one.has_all_options && other.has_all_options;
     one.seq == other.seq
         && one.payload == other.payload

@@ -1,8 +1,8 @@
-//! What a direction counts.
+//! Counters of a direction.
 
 use crate::time::Nanos;
 
-/// Packets and octets, by what they show.
+/// Counts of packets and octets.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Counts {
     pub(crate) packets: u64,
@@ -10,14 +10,14 @@ pub(crate) struct Counts {
     /// Octets of payload, retransmissions included.
     pub(crate) sent: u64,
     pub(crate) reordered: u64,
-    /// Originals that arrived after later segments, behind the capture point.
+    /// Originals that arrived after later segments, reordered downstream of the capture point.
     pub(crate) late: u64,
-    /// Copies of a packet that the network or the capture made.
+    /// Copies of a packet made by the network or the capture.
     pub(crate) duplicated: u64,
-    /// Holes in the capture: data that was acknowledged and never seen.
+    /// Gaps of the capture: data that was acknowledged but not captured.
     pub(crate) capture_gaps: u64,
     pub(crate) unseen_octets: u64,
-    /// Octets of payload beyond the last window that the capture has: it lacks acknowledgments.
+    /// Octets of payload beyond the last captured window: acknowledgments are missing.
     pub(crate) beyond_window: u64,
     pub(crate) zero_windows: u64,
     pub(crate) implausible: u64,
@@ -26,19 +26,19 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// A copy of a packet.
+    /// Counts a copy of a packet.
     pub(crate) fn see_copy(&mut self) {
         self.packets += 1;
         self.duplicated += 1;
     }
 
-    /// A packet of another connection.
+    /// Counts a packet of another connection.
     pub(crate) fn see_foreign(&mut self) {
         self.packets += 1;
         self.implausible += 1;
     }
 
-    /// The application's data passes; a keepalive has none.
+    /// Counts data of the application; a keepalive has none.
     pub(crate) fn see_data(&mut self, time: Nanos) {
         self.first_data.get_or_insert(time);
         self.last_data = Some(time);

@@ -1,16 +1,16 @@
-//! What both hosts' answers tell about the path, for one direction.
+//! The delays of the path of one direction, from the responses of both hosts.
 
 use super::rtt::Rtt;
 use crate::time::{MICROSECOND, Nanos};
 
-/// Least times, as the capture point sees them.
+/// Minimum times at the capture point.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Delays {
-    /// From data to its acknowledgment, at least.
+    /// From data to its acknowledgment.
     pub(crate) to_receiver: Option<Nanos>,
-    /// From an acknowledgment to the data that it releases, at least.
+    /// From an acknowledgment to the data that it releases.
     pub(crate) to_sender: Option<Nanos>,
-    /// By how much that varies.
+    /// The variation of `to_sender`.
     pub(crate) jitter: Nanos,
 }
 
@@ -23,22 +23,22 @@ impl Delays {
         self.to_sender.unwrap_or(0)
     }
 
-    /// The capture point is near the sender, as a part of the smoothed round trip.
+    /// Whether the capture point is near the sender, compared with the smoothed round-trip time.
     pub(crate) fn is_near(self, round_trip: Option<Nanos>) -> bool {
         round_trip.is_some_and(|round_trip| 10 * self.back() < round_trip)
     }
 
-    /// How precisely an acknowledgment and what it releases are timed together.
+    /// The precision with which an acknowledgment and the data that it releases are timed.
     pub(crate) fn tolerance(self) -> Nanos {
         let back = self.back();
         200 * MICROSECOND + (2 * self.jitter).clamp(back / 50, back / 2)
     }
 }
 
-/// The other end's share in a wait for its message.
+/// The other end's part in a wait for its message.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Peer {
-    /// Time that it has held its messages back so far.
+    /// Total time for which it has held its messages back.
     pub(crate) held: Nanos,
     /// The time of its last data.
     pub(crate) last_data: Option<Nanos>,
@@ -46,17 +46,17 @@ pub(crate) struct Peer {
     pub(crate) queue: Nanos,
 }
 
-/// The path when a segment leaves.
+/// The state of the path when a segment is sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Conditions {
     pub(crate) delays: Delays,
-    /// The sender's smoothed round trip and its variation.
+    /// The sender's smoothed round-trip time and its variation.
     pub(crate) rtt: Option<(Nanos, Nanos)>,
-    /// The round trip is longer than the least one.
+    /// The round-trip time is longer than the minimum.
     pub(crate) is_queued: bool,
-    /// Delay of the peer's last data in a queue before it reached the sender.
+    /// Queueing delay of the peer's last data before it reached the sender.
     pub(crate) queue: Nanos,
-    /// The same of the sender's last data on its way to the peer.
+    /// Queueing delay of the sender's last data on the way to the peer.
     pub(crate) drain: Nanos,
 }
 

@@ -1,21 +1,22 @@
-//! Sizes and positions of the segments that were acknowledged: which size a path carries, and whether a device on it takes the
-//! receiver's window without its scale.
+//! Sizes and positions of the segments that were acknowledged: they show the segment size that the
+//! path carries, and whether a device on it ignores the scale of the receiver's window.
 
 use std::collections::VecDeque;
 
-/// Segments that wait for an acknowledgment, at most; of more, the oldest are left out.
+/// Maximum number of segments that wait for an acknowledgment. Beyond it, the oldest are skipped.
 const MOST: usize = 4096;
-/// Segments of one range that are looked at: a retransmission or a SACK block covers few.
+/// Maximum number of segments of one range that are examined: a retransmission or a SACK block
+/// covers few.
 const MOST_TOUCHED: usize = 64;
 
-/// Where a segment ended, beside the window as the header has it, without the scale.
+/// The end of a segment relative to the receiver's window without its scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Position {
-    /// The first copy ended within.
+    /// The first copy ended within the window.
     Within,
-    /// The first copy ended beyond, and a later one within.
+    /// The first copy ended beyond the window, and a later one within.
     FirstBeyond,
-    /// All copies ended beyond.
+    /// All copies ended beyond the window.
     Beyond,
 }
 
@@ -32,7 +33,7 @@ struct Sent {
     has_arrived: bool,
 }
 
-/// The segments of a direction by their acknowledgments.
+/// The segments of a direction and their acknowledgments.
 #[derive(Debug, Default)]
 pub(crate) struct Delivered {
     waiting: VecDeque<Sent>,
@@ -40,17 +41,17 @@ pub(crate) struct Delivered {
     edge: Option<i64>,
     /// Octets of the largest segment that was acknowledged.
     pub(crate) largest: i64,
-    /// Segments that arrived at once within the window without its scale.
+    /// Segments whose first copy arrived, within the window without its scale.
     pub(crate) within: u64,
-    /// Segments of which a copy beyond it arrived.
+    /// Segments with a copy beyond that window that arrived.
     pub(crate) beyond: u64,
-    /// Segments whose first copy was lost, beyond it and within.
+    /// Segments whose first copy was lost, beyond that window and within.
     pub(crate) lost_beyond: u64,
     pub(crate) lost_within: u64,
 }
 
 impl Delivered {
-    /// A segment with data is sent.
+    /// Records a segment with data.
     pub(crate) fn send(&mut self, start: i64, end: i64) {
         let top = self.waiting.back().map_or(i64::MIN, |last| last.end);
         if start < top {
@@ -92,12 +93,12 @@ impl Delivered {
         });
     }
 
-    /// The receiver announces a window, which has this value in the header.
+    /// Records a window from the receiver, as in the header.
     pub(crate) fn announce(&mut self, una: i64, raw: u16) {
         self.edge = Some(una + i64::from(raw));
     }
 
-    /// All below `una` is acknowledged.
+    /// Processes a cumulative acknowledgment.
     pub(crate) fn acknowledge(&mut self, una: i64) {
         while let Some(one) = self.waiting.front().copied()
             && one.end <= una
@@ -109,7 +110,7 @@ impl Delivered {
         }
     }
 
-    /// A SACK block covers a range.
+    /// Processes a SACK block.
     pub(crate) fn select(&mut self, start: i64, end: i64) {
         let first = self.waiting.partition_point(|one| one.start < start);
         for at in first..self.waiting.len().min(first + MOST_TOUCHED) {
@@ -137,7 +138,7 @@ impl Delivered {
         *count += 1;
     }
 
-    /// The connection has ended: segments that no acknowledgment covers were lost, if the sender retransmitted any.
+    /// Ends the connection. Unacknowledged segments count as lost if the sender retransmitted any.
     pub(crate) fn finish(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         if !waiting.iter().any(|one| one.is_repeated) {
@@ -152,7 +153,7 @@ impl Delivered {
         }
     }
 
-    /// The first segment that ends behind `at`.
+    /// The first segment that ends after `at`.
     fn behind(&self, at: i64) -> usize {
         self.waiting.partition_point(|one| one.end <= at)
     }
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_segment_that_arrived_in_parts_is_as_large_as_its_parts() {
+    fn a_segment_that_arrived_in_parts_counts_as_large_as_its_parts() {
         let mut delivered = Delivered::default();
         delivered.send(0, 1448);
         delivered.send(0, 500);

@@ -35,7 +35,7 @@ pub(crate) struct Direction {
     scoreboard: Scoreboard,
     sender: Sender,
     pub(crate) rtt: Rtt,
-    /// The least round trips to the receiver, and to the sender.
+    /// The minimum round-trip times to the receiver and to the sender.
     pub(crate) routes: [Route; 2],
     pub(crate) policing: Policing,
     pub(crate) ledger: Ledger,
@@ -43,7 +43,7 @@ pub(crate) struct Direction {
     pub(crate) counts: Counts,
     pub(crate) path: Observer,
     acks: Acks,
-    /// Time from one that came alone to the segment after it.
+    /// Time from an isolated acknowledgment to the next segment.
     pub(crate) reaction: Option<Nanos>,
     pub(crate) delivered: Delivered,
 }
@@ -66,7 +66,8 @@ impl Direction {
         }
     }
 
-    /// The receiver permits segments of this size (RFC 9293 §3.7.1); timestamps take 12 octets of it.
+    /// Records the segment size that the receiver permits (RFC 9293 §3.7.1); timestamps take 12
+    /// octets of it.
     pub(crate) fn permit(&mut self, mss: u16, has_stamps: bool) {
         self.sender
             .permit(i64::from(mss) - if has_stamps { 12 } else { 0 });
@@ -77,7 +78,7 @@ impl Direction {
         self.scoreboard.octets()
     }
 
-    /// The most in flight.
+    /// The largest amount in flight.
     pub(crate) fn highest_flight(&self) -> i64 {
         self.sender.highest_flight()
     }
@@ -92,42 +93,44 @@ impl Direction {
         self.scoreboard.sack_check()
     }
 
-    /// The segment opens this direction: its number is the one before the first octet.
+    /// Opens this direction with a SYN: the first octet has the next number.
     pub(crate) fn open(&mut self, segment: &Segment) {
         self.scoreboard.open(segment);
     }
 
-    /// Another SYN-ACK than the first opens this direction.
+    /// Opens this direction with a SYN-ACK other than the first.
     pub(crate) fn open_again(&mut self, segment: &Segment) {
         self.scoreboard.open_again(segment);
     }
 
-    /// Data or an acknowledgment belongs to the SYN that opened this direction.
+    /// Whether data or an acknowledgment belongs to the SYN that opened this direction.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.counts.data_packets > 0 || self.scoreboard.una() >= 0
     }
 
-    /// The sender shares its counter of identifications among connections.
+    /// Records that the sender uses one counter of identifications for several connections.
     pub(crate) fn share_counter(&mut self) {
         self.scoreboard.share_counter();
     }
 
-    /// Octets of data that the capture has, each counted once.
+    /// Octets of data that were captured, each counted once.
     pub(crate) fn captured(&self) -> i64 {
         self.scoreboard.captured()
     }
 
-    /// From the first octet of data that the capture has to the last.
+    /// Octets from the first captured one to the last.
     pub(crate) fn span(&self) -> i64 {
         self.scoreboard.span()
     }
 
-    /// The last segment may have waited for the application: all had been acknowledged when it was sent.
+    /// Whether the last segment may have waited for the application: all data had been acknowledged
+    /// when it was sent.
     pub(crate) fn may_be_late(&self) -> bool {
         self.sender.may_be_late()
     }
 
-    /// The rate of a policer in octets per second. An application that pauses has a rate of its own.
+    /// The rate of a policer in octets per second. Pauses of the application would change the rate,
+    /// so that there is none for an idle sender.
     pub(crate) fn policed(&self) -> Option<f64> {
         let shares = &self.account.clock.shares;
         let round_trip = self.rtt.smoothed().map_or(0, |(srtt, _)| srtt);
@@ -136,7 +139,8 @@ impl Direction {
         self.policing.rate(round_trip).filter(|_| is_busy)
     }
 
-    /// What the other end's account needs about this one: `since` is when the other end sent its last data.
+    /// The part of this end in the other end's waits. `since` is when the other end sent its last
+    /// data.
     pub(crate) fn as_peer(&self, since: Option<Nanos>) -> Peer {
         Peer {
             held: self.account.clock.held(),
@@ -150,7 +154,7 @@ impl Direction {
         self.sender.last_sent()
     }
 
-    /// The sender took so long to answer an acknowledgment.
+    /// Records the sender's response time to an acknowledgment.
     pub(crate) fn answer(&mut self, time: Nanos, took: Nanos, counts: bool) {
         self.rtt.answer(took, counts);
         if self.sender.is_released() {
@@ -168,7 +172,7 @@ impl Direction {
         }
     }
 
-    /// A segment of this direction's sender.
+    /// Processes a segment of this direction's sender.
     pub(crate) fn send(
         &mut self,
         segment: &Segment,
@@ -221,7 +225,7 @@ impl Direction {
             return;
         }
         if trigger == Some(Trigger::Keepalive) {
-            // It ends no wait: the application has sent nothing.
+            // It ends no wait: the application has sent no data.
             return;
         }
         if segment.payload > 0 {
@@ -255,7 +259,8 @@ impl Direction {
         self.sender.leave(segment, self.scoreboard.next());
     }
 
-    /// A retransmission begins a recovery or goes on with one, to which the time before it belongs.
+    /// Updates the phase. A retransmission begins or continues a recovery, to which the time before
+    /// it is attributed.
     fn change_phase(
         &mut self,
         sent: &Transmission<'_>,
@@ -284,7 +289,7 @@ impl Direction {
         }
     }
 
-    /// Enters a segment into the scoreboard; its trigger if it is a retransmission.
+    /// Enters a segment into the scoreboard. Returns its trigger if it is a retransmission.
     fn enter(
         &mut self,
         sent: &Transmission<'_>,
@@ -329,7 +334,8 @@ impl Direction {
     ) {
         let number = self.ledger.next();
         let (is_unseen, is_acknowledged) = (repeated.is_unseen(), repeated.is_acknowledged);
-        // A burst that is longer than the buffer fills it, and it is empty again when the loss shows.
+        // A burst longer than the buffer fills it, and the queue is empty again when the loss is
+        // detected.
         let back = conditions.delays.back();
         let left = self.scoreboard.sent_at(sent.start);
         let met = left.and_then(|left| self.path.met(left));
@@ -355,9 +361,10 @@ impl Direction {
         }
     }
 
-    /// Acknowledgments reach the sender.
+    /// Delivers acknowledgments to the sender.
     fn arrive(&mut self, now: Nanos, echo: Option<u32>, delays: Delays) {
-        // Times are rounded, and an acknowledgment is faster than the longer SYN-ACK that the delay was measured with.
+        // Times are rounded, and an acknowledgment is faster than the longer SYN-ACK that gave the
+        // delay.
         let latest = now.saturating_add(30 * MICROSECOND + delays.back() / 500);
         let patience = self
             .rtt
@@ -382,7 +389,8 @@ impl Direction {
         }
     }
 
-    /// A segment of the peer acknowledges data of this direction; `window` is scaled.
+    /// Processes a segment of the peer that acknowledges data of this direction. `window` is
+    /// scaled.
     pub(crate) fn acknowledge(
         &mut self,
         segment: &Segment,
@@ -454,7 +462,7 @@ impl Direction {
         news.sample
     }
 
-    /// Notes which segments an acknowledgment covers, and the window as the header has it.
+    /// Records the segments that an acknowledgment covers, and the window as in the header.
     fn deliver(&mut self, segment: &Segment, una: i64, is_current: bool) {
         self.delivered.acknowledge(una);
         for block in segment.blocks() {
@@ -471,7 +479,7 @@ impl Direction {
         }
     }
 
-    /// Hands on what an acknowledgment shows.
+    /// Distributes the information derived from an acknowledgment.
     fn take(&mut self, news: &News) {
         if news.is_sack_new {
             self.sender.see_gap();
@@ -487,7 +495,7 @@ impl Direction {
         }
     }
 
-    /// A round trip between the capture point and the receiver.
+    /// Records a round-trip sample between the capture point and the receiver.
     fn sample(&mut self, time: Nanos, took: Nanos, delays: Delays) {
         self.rtt.sample(took);
         let una = self.scoreboard.una().max(0);
@@ -502,7 +510,7 @@ impl Direction {
         );
     }
 
-    /// Judges what has waited long enough.
+    /// Judges pieces whose waiting time is over.
     fn settle(&mut self, now: Nanos, delays: Delays, budget: &mut Budget) {
         while let Some(piece) = self.scoreboard.take_settled(now) {
             self.judge(&piece, delays, budget);
@@ -522,7 +530,7 @@ impl Direction {
         let is_lost = self.ledger.judge(piece, path, budget);
         self.path
             .decide(piece.start, piece.end, is_lost == Some(true));
-        // Later data had arrived, and then the original did.
+        // Later data had arrived before the original.
         let is_late = piece.overtaken
             && piece.room == Room::Enough
             && piece.first.is_some()
@@ -531,14 +539,14 @@ impl Direction {
         self.account.decide(self.ledger.decided.drain(..));
     }
 
-    /// The capture lacks one end: no limit but the handshake is known, and a window that the receiver closed if it has the
-    /// receiver's packets.
+    /// Makes limits undecidable because one end was not captured. The handshake remains known, and
+    /// zero windows do if the receiver's packets were captured.
     pub(crate) fn undecide(&mut self, has_receiver: bool) {
         self.account.undecide(has_receiver);
         self.policing = Policing::default();
     }
 
-    /// The connection has ended, or the capture has.
+    /// Ends the direction with the connection or the capture.
     pub(crate) fn finish(&mut self, end: Nanos, delays: Delays, peer: Peer, budget: &mut Budget) {
         self.arrive(end, None, delays);
         self.settle(Nanos::MAX, delays, budget);

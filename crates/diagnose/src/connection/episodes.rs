@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::time::Nanos;
 
-/// Recoveries that are kept, at most.
+/// Maximum number of stored recoveries.
 const MOST: usize = 64;
 
 /// A fast recovery.
@@ -12,9 +12,9 @@ const MOST: usize = 64;
 pub(crate) struct Episode {
     pub(crate) start: Nanos,
     pub(crate) end: Option<Nanos>,
-    /// Time given to fast recovery.
+    /// Time attributed to fast recovery.
     pub(crate) spent: Nanos,
-    /// Its retransmissions, and those with a verdict.
+    /// Its retransmissions, and the number with a verdict.
     sent: u32,
     decided: u32,
     is_spurious: bool,
@@ -35,7 +35,7 @@ impl Episode {
     }
 }
 
-/// The recoveries in the order of their begin.
+/// The recoveries in order of their start.
 #[derive(Debug, Default)]
 pub(crate) struct Episodes {
     open: VecDeque<Episode>,
@@ -53,7 +53,7 @@ impl Episodes {
         });
     }
 
-    /// Time of fast recovery, and perhaps a retransmission.
+    /// Adds time of fast recovery, and perhaps a retransmission.
     pub(crate) fn go_on(&mut self, spent: Nanos, is_retransmission: bool) {
         if let Some(episode) = self.open.back_mut().filter(|one| one.end.is_none()) {
             episode.spent += spent;
@@ -67,7 +67,7 @@ impl Episodes {
         }
     }
 
-    /// A retransmission that was sent then has a verdict.
+    /// Records the verdict on a retransmission sent at `sent`.
     pub(crate) fn decide(&mut self, sent: Nanos, is_spurious: bool) {
         let mut latest = self.open.iter_mut().rev();
         if let Some(episode) = latest.find(|episode| episode.covers(sent)) {
@@ -76,7 +76,7 @@ impl Episodes {
         }
     }
 
-    /// Takes out the oldest if nothing is open about it, or if there are too many.
+    /// Removes the oldest recovery if its verdicts are complete, or if there are too many.
     pub(crate) fn take_closed(&mut self) -> Option<Episode> {
         let oldest = self.open.front()?;
         let is_closed = oldest.is_decided() && oldest.end.is_some();

@@ -1,10 +1,10 @@
-//! Gaps in the data that passed the capture point, which a late segment may still fill.
+//! Gaps in the data at the capture point, which a late segment may still fill.
 
 use std::collections::VecDeque;
 
 use crate::retransmission::{piece::Copy, recognition::Gap};
 
-/// Gaps that are kept, at most.
+/// Maximum number of stored gaps.
 const MOST: usize = 256;
 
 /// The gaps in order of their data.
@@ -14,7 +14,7 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
-    /// A packet passed whose number is `end`, beyond `start`; `is_bare` if it has no data.
+    /// Records a packet that starts at `end`, beyond `start`; `is_bare` if it has no data.
     pub(crate) fn note(&mut self, start: i64, end: i64, copy: &Copy, is_bare: bool) {
         if self.open.len() >= MOST {
             self.open.pop_front();
@@ -35,7 +35,7 @@ impl Gaps {
         gaps.find(|gap| gap.start <= at && at < gap.end)
     }
 
-    /// All below has been acknowledged.
+    /// Discards the gaps below a cumulative acknowledgment.
     pub(crate) fn acknowledge(&mut self, una: i64) {
         while self.open.front().is_some_and(|gap| gap.end <= una) {
             self.open.pop_front();

@@ -1,17 +1,17 @@
-//! How much of a handshake a capture has.
+//! The captured part of a handshake.
 
-/// How much of the handshake the capture has.
+/// The captured part of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
-    /// SYN, SYN-ACK and what follows.
+    /// SYN, SYN-ACK and the packet that completes it.
     Seen,
     /// A part of it.
     Partial,
-    /// Nothing: the capture begins in mid-flow.
+    /// None: the capture begins in mid-flow.
     Missed,
     /// A RST answered the SYN.
     Refused,
-    /// Nothing answered the SYN: not even an acknowledgment by its sender shows an answer.
+    /// No answer to the SYN: not even an acknowledgment by its sender shows one.
     Unanswered,
 }
 

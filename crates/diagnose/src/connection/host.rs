@@ -1,33 +1,34 @@
-//! How long a host takes to answer what passes the capture point, the way there and back included.
+//! The response time of a host at the capture point, including the path there and back.
 
 use std::collections::VecDeque;
 
 use super::rtt::LONGEST;
 use crate::{retransmission::need::is_before, time::Nanos};
 
-/// `TSval`s that wait for an echo, at most; beyond it the newest alone is kept up to date.
+/// Maximum number of `TSval`s that wait for an echo. Beyond it only the newest is updated.
 const MOST_ASKED: usize = 64;
-/// Answers of which the least counts as the time that an answer takes now.
+/// Recent responses, whose minimum is the current response time.
 const RECENT: usize = 16;
-/// Reactions of which three quarters are no longer than the host takes: some acknowledgments release nothing.
+/// Reactions considered: the response time is reduced if three quarters of them are faster, because
+/// some acknowledgments release no data.
 const REACTIONS: usize = 8;
 
-/// Times from a packet to the host to the host's answer.
+/// Times from a packet to the host to the host's response.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Turnaround {
     min: Option<Nanos>,
-    /// The last ones.
+    /// The last response times.
     recent: [Nanos; RECENT],
     sampled: usize,
     least_recent: Option<Nanos>,
     /// When the last of them was taken.
     counted: Option<Nanos>,
-    /// How far answers usually lie above the least one: those that were prompt.
+    /// The usual excess of prompt responses over the minimum.
     jitter: Nanos,
-    /// The last times from an acknowledgment to the data after it.
+    /// The last times from an acknowledgment to the next data.
     reactions: [Nanos; REACTIONS],
     reacted: usize,
-    /// The `TSval`s sent to it that nothing has echoed, and when each passed first.
+    /// `TSval`s sent to the host and not echoed yet, and when each passed first.
     asked: VecDeque<(u32, Nanos)>,
 }
 
@@ -36,13 +37,15 @@ impl Turnaround {
         self.min
     }
 
-    /// The least of the last answers that did not wait for the application: a route changes, and a queue comes and goes.
+    /// The minimum of recent responses that did not wait for the application: routes change, and
+    /// queues grow and drain.
     pub(crate) fn recent(&self) -> Option<Nanos> {
         self.least_recent.or(self.min)
     }
 
-    /// An answer while more was to be sent; whether it counts. One does for each time that an answer takes, so that the last
-    /// ones are of several round trips, and a queue is not taken for a longer way.
+    /// Records a response while more data was to be sent. Returns whether it counts. One counts per
+    /// response time, so that the recent ones cover several round trips and a queue is not mistaken
+    /// for a longer route.
     pub(crate) fn busy(&mut self, now: Nanos, took: Nanos) -> bool {
         let least = self.min.unwrap_or(0);
         if self.counted.is_some_and(|counted| now - counted < least) {
@@ -56,8 +59,8 @@ impl Turnaround {
         true
     }
 
-    /// Data followed an acknowledgment that came alone after this time. Without timestamps few answers are timed, and a host
-    /// takes longer for its first one than later to send.
+    /// Records the time from an isolated acknowledgment to the next data. Without timestamps, few
+    /// responses are timed, and a host takes longer for its first response than for later data.
     pub(crate) fn react(&mut self, took: Nanos) {
         self.reactions[self.reacted % REACTIONS] = took;
         self.reacted += 1;
@@ -71,7 +74,8 @@ impl Turnaround {
             .recent()
             .is_some_and(|recent| most < recent - recent / 4)
         {
-            // An acknowledgment that is thought to arrive sooner than it does is still the one that releases data.
+            // An acknowledgment assumed to arrive too early is still matched with the data that it
+            // releases.
             self.least_recent = Some(sorted[REACTIONS / 4]);
         }
     }
@@ -84,13 +88,13 @@ impl Turnaround {
         let time = time.min(LONGEST);
         let min = self.min.map_or(time, |min| min.min(time)).max(0);
         self.min = Some(min);
-        // What takes longer waited for something else.
+        // Longer responses waited for something else.
         if time <= min + min / 2 {
             self.jitter += (time - min - self.jitter) / 16;
         }
     }
 
-    /// A packet to the host with this `TSval`, which was not sent before.
+    /// Records a packet to the host with this `TSval`, which is new.
     pub(crate) fn ask(&mut self, stamp: u32, time: Nanos) {
         if self.asked.len() == MOST_ASKED {
             self.asked.pop_back();
@@ -98,7 +102,8 @@ impl Turnaround {
         self.asked.push_back((stamp, time));
     }
 
-    /// A packet from the host with this `TSecr`: it left after the host received the stamp. How long that took.
+    /// Processes a packet from the host with this `TSecr`: it was sent after the host received that
+    /// timestamp. Returns the time in between.
     pub(crate) fn answer(&mut self, echo: u32, time: Nanos) -> Option<Nanos> {
         let mut took = None;
         while let Some(&(stamp, asked)) = self.asked.front()

@@ -1,31 +1,35 @@
 //! The sequence of the IP identifications of a sender's packets.
 //!
-//! Linux counts the packets of each connection, so that a gap shows packets that did not pass. Other hosts share one counter among
-//! connections (Windows), so that a gap shows packets to others. Which of the two it is shows in pauses: a shared counter goes on.
+//! Linux counts the packets of each connection, so that a gap shows packets that did not pass.
+//! Other hosts share one counter among connections (Windows), so that a gap shows packets to other
+//! hosts. Pauses distinguish the two: a shared counter advances in them.
 
 use crate::{
     segment::{SYN, Segment},
     time::Nanos,
 };
 
-/// Larger steps are of a shared counter, or of random identifications.
+/// Larger steps come from a shared counter or from random identifications.
 const LONGEST: u16 = 64;
-/// A pause shows lost packets if no packets to others passed in this multiple of its time: one more in ten pauses at most.
+/// A gap at a pause shows lost packets if at most one packet to another host is expected in this
+/// many such pauses.
 const QUIET: Nanos = 10;
-/// Of the packets of a connection that counts them, one in ten leaves out others at most: lost ones.
+/// If a connection counts its packets, at most one step in ten has a gap, because of losses.
 const RARE: u32 = 9;
-/// Segmentation offload gives a packet of more than an Ethernet MSS an identification for each segment, however small these are.
+/// Segmentation offload gives a packet larger than an Ethernet MSS one identification per segment,
+/// however small the segments are.
 const ETHERNET: u32 = 1460;
 const SMALLEST: u32 = 536;
-/// Linux and BSD send with an initial hop limit of 64, Windows with 128 and one counter for all connections.
+/// Linux and BSD send with an initial hop limit of 64. Windows sends with 128 and uses one counter
+/// for all connections.
 const LINUX_HOPS: u8 = 64;
 
-/// The packet before.
+/// The previous packet.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     id: u16,
     time: Nanos,
-    /// Identifications that it took, at most.
+    /// Maximum number of identifications that it took.
     taken: u16,
 }
 
@@ -35,17 +39,17 @@ pub(crate) struct Identifications {
     last: Option<Last>,
     steps: u32,
     jumps: u32,
-    /// Steps that left out none.
+    /// Steps without a gap.
     ones: u32,
-    /// Packets that the last step left out, and the pause before it.
+    /// Packets missing in the last step, and the pause before it.
     missing: u16,
     pause: Nanos,
-    /// The time before it, and packets that the steps in that time left out.
+    /// The time observed before that, and the packets missing in the steps of that time.
     watched: Nanos,
     foreign: i64,
-    /// A packet has a hop limit that Linux does not send with.
+    /// A packet has a hop limit that Linux does not use.
     has_other_hops: bool,
-    /// The SYN or SYN-ACK has 0: Linux sends these before it starts the connection's counter.
+    /// The SYN or SYN-ACK has 0: Linux sends them before the connection's counter starts.
     starts_at_zero: bool,
     /// Packets of other connections show that the counter is the host's.
     is_shared: bool,
@@ -79,7 +83,7 @@ impl Identifications {
         (self.missing, self.pause) = (0, 0);
         let step = id.wrapping_sub(last.id);
         if step == 0 || step > u16::MAX - LONGEST {
-            // It passed late: an earlier step had left it out.
+            // It passed late: an earlier step counted it as missing.
             self.steps += u32::from(step != 0);
             self.foreign = (self.foreign - 1).max(0);
             self.last = Some(last);
@@ -96,12 +100,13 @@ impl Identifications {
         self.pause = segment.time - last.time;
     }
 
-    /// The sender counts its packets: of random identifications one step in 500 is short.
+    /// Whether the sender counts its packets: of random identifications, one step in 500 is short.
     pub(crate) fn grow(&self) -> bool {
         self.steps >= 2 && self.steps > 4 * self.jumps
     }
 
-    /// Packets of this connection that the last packet shows to be missing before it, at least `timer` ago.
+    /// Packets of this connection missing before the last packet, after a pause of at least
+    /// `timer`.
     pub(crate) fn missing(&self, timer: Nanos) -> u16 {
         let is_quiet = (self.foreign + 1).saturating_mul(QUIET * self.pause) <= self.watched;
         let is_exclusive = self.starts_at_zero || is_quiet;
@@ -114,7 +119,7 @@ impl Identifications {
         }
     }
 
-    /// Other connections of the host take identifications between.
+    /// Records that other connections of the host use the same counter.
     pub(crate) fn share(&mut self) {
         self.is_shared = true;
     }

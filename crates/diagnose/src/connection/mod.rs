@@ -1,4 +1,4 @@
-//! A TCP connection, as both of its senders saw it.
+//! A TCP connection as both of its senders saw it.
 
 pub(crate) mod account;
 pub(crate) mod acknowledged;
@@ -51,7 +51,7 @@ use direction::Direction;
 use handshake::Handshake;
 use host::Turnaround;
 
-/// A connection. The first end sent the SYN, or the first packet that the capture has.
+/// A connection. The first end sent the SYN, or else the first captured packet.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) id: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Connection {
     copies: [Copies; 2],
     answers: [Answers; 2],
     pub(crate) directions: [Direction; 2],
-    /// When the handshake was over.
+    /// When the handshake was completed.
     open: Option<Nanos>,
     is_known_from_start: bool,
     tracer: Option<Box<Tracer>>,
@@ -95,7 +95,7 @@ impl Connection {
         }
     }
 
-    /// Whether nothing but late packets is to be expected.
+    /// Whether only late packets are to be expected.
     pub(crate) fn is_over(&self) -> bool {
         let [a, b] = &self.announced;
         a.rst.is_some() || b.rst.is_some() || (a.fin && b.fin)
@@ -109,7 +109,7 @@ impl Connection {
         if !segment.has(SYN) || !is_other {
             return false;
         }
-        // The capture may lack the SYN that a SYN-ACK acknowledges.
+        // The SYN that a SYN-ACK acknowledges may be missing from the capture.
         segment.ack.is_none_or(|ack| {
             let is_ended = self.is_over() || self.announced[1 - from].syns == 0;
             self.open.is_some() && is_ended && self.directions[1 - from].first() != Some(ack)
@@ -135,7 +135,7 @@ impl Connection {
         }
     }
 
-    /// The end whose packets the capture lacks, although the other end shows that it sent some.
+    /// The end whose packets were not captured although the other end shows that it sent some.
     pub(crate) fn not_captured(&self) -> Option<usize> {
         if matches!(self.handshake(), Handshake::Unanswered | Handshake::Refused) {
             return None;
@@ -151,12 +151,12 @@ impl Connection {
         [self.announced[0].rst, self.announced[1].rst]
     }
 
-    /// Whose the first RST in the name of an end is.
+    /// The origin of the first RST in the name of an end.
     pub(crate) fn reset_origin(&self, from: usize) -> Origin {
         self.announced[from].reset_origin()
     }
 
-    /// The signs that the first RST in the name of an end is of a device on the path.
+    /// The signs that a device on the path sent the first RST in the name of an end.
     pub(crate) fn reset_signs(&self, from: usize) -> Vec<&'static str> {
         let signs = self.announced[from].reset_signs().into_iter();
         signs.map(announced::Sign::name).collect()
@@ -184,25 +184,26 @@ impl Connection {
         [self.announced[0].syns, self.announced[1].syns]
     }
 
-    /// The end whose SYN lacks window scaling, so that neither end may scale (RFC 7323 §2.2). An answer may not offer what the
-    /// SYN did not.
+    /// The end whose SYN lacks window scaling, so that neither end may scale (RFC 7323 §2.2). A
+    /// SYN-ACK may not offer an option that the SYN lacked.
     pub(crate) fn unscaled(&self) -> Option<usize> {
         let is_whole = self.announced.iter().all(|end| end.syns > 0);
         let lacking = self.announced.iter().position(|end| end.lacks_scale);
         lacking.filter(|_| is_whole)
     }
 
-    /// From a packet to each host to its answer, at least.
+    /// The minimum response time of each host.
     pub(crate) fn least_answers(&self) -> [Option<Nanos>; 2] {
         [self.hosts[0].min(), self.hosts[1].min()]
     }
 
-    /// What is known of the path for the data of one end.
+    /// The delays of the path for the data of one end.
     pub(crate) fn delays(&self, from: usize) -> Delays {
         Delays {
             to_receiver: self.hosts[1 - from].min(),
             to_sender: self.hosts[from].recent(),
-            // A sender that paces answers late as well: what varies must show in round trips too.
+            // A sender that paces also responds late: only variation that appears in round trips
+            // counts.
             jitter: self.hosts[from]
                 .jitter()
                 .min(self.directions[from].rtt.step()),
@@ -233,7 +234,7 @@ impl Connection {
             octets: u64::try_from(data.octets()).unwrap_or_default(),
             is_closed: self.announced[from].fin,
             is_from_start: self.handshake() == Handshake::Seen,
-            // A capture without the handshake has SACK blocks only if something is lost.
+            // Without the handshake, SACK blocks appear only if segments are lost.
             sack: (a.has_sack && b.has_sack) || self.handshake() != Handshake::Seen,
             to_sender: delays.to_sender,
             to_receiver: delays.to_receiver,
@@ -246,7 +247,8 @@ impl Connection {
         data.path.model(&facts, &back.path)
     }
 
-    /// The host that sent a segment shares its counter of identifications among connections.
+    /// Records that the host that sent a segment uses one counter of identifications for several
+    /// connections.
     pub(crate) fn share_counter(&mut self, segment: &Segment) {
         let from = self.from(segment);
         self.directions[from].share_counter();
@@ -354,7 +356,7 @@ impl Connection {
                 .is_some_and(|(first, number)| number.wrapping_sub(first) > answers::NEAR)
         };
         if segment.has(RST) {
-            // The answer to a segment of an older connection.
+            // A RST may answer a segment of an older connection.
             let is_opening = own > 0 && self.open.is_none();
             return is_opening && is_far(firsts[from], Some(segment.seq));
         }
@@ -383,7 +385,7 @@ impl Connection {
         self.announce(segment, from);
     }
 
-    /// Notes the options of a SYN.
+    /// Records the options of a SYN.
     fn announce(&mut self, segment: &Segment, from: usize) {
         if let Some(mss) = segment.mss {
             self.directions[1 - from].permit(mss, segment.stamps.is_some());
@@ -395,7 +397,7 @@ impl Connection {
         self.directions[1 - from].path.announce(segment.mss);
     }
 
-    /// The handshake ends with the first segment of the end that began it that is no SYN, or with data.
+    /// Records the end of the handshake: the first packet that is neither a SYN nor a RST.
     fn note_open(&mut self, segment: &Segment) {
         if self.open.is_some() {
             return;
@@ -411,7 +413,7 @@ impl Connection {
         }
     }
 
-    /// Notes the timestamps; how long the host took to answer the other's.
+    /// Records the timestamps. Returns the host's response time to the other's.
     fn add_stamps(&mut self, segment: &Segment, from: usize) -> Option<Nanos> {
         let (stamp, echo) = segment.stamps?;
         let took = segment
@@ -442,7 +444,7 @@ impl Connection {
         Some(raw << shift.unwrap_or(0))
     }
 
-    /// Notes from now on what charts are drawn from.
+    /// Begins the trace.
     pub(crate) fn watch(&mut self, tracer: Tracer) {
         self.tracer = Some(Box::new(tracer));
         for direction in &mut self.directions {
@@ -450,7 +452,7 @@ impl Connection {
         }
     }
 
-    /// Notes a segment that was added.
+    /// Adds a segment to the trace.
     pub(crate) fn note(&mut self, segment: &Segment) {
         let from = self.from(segment);
         let window = segment.ack.and_then(|_| self.window(segment, from));
@@ -460,7 +462,7 @@ impl Connection {
         }
     }
 
-    /// What was noted, after the end of the account.
+    /// Ends the trace, after the end of the account.
     pub(crate) fn end_trace(&mut self) -> Option<Trace> {
         let back = [0, 1].map(|from| self.delays(from).to_sender.unwrap_or(0));
         let limits = [0, 1].map(|from| {

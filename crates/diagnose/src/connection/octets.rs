@@ -1,4 +1,4 @@
-//! Octets of data that the capture has, apart from octets that only acknowledgments or later data show.
+//! Captured octets of data, as opposed to octets that only acknowledgments or later data imply.
 
 use super::ranges::Ranges;
 
@@ -6,7 +6,7 @@ use super::ranges::Ranges;
 #[derive(Debug, Default)]
 pub(crate) struct Octets {
     captured: i64,
-    /// Octets below the highest that the capture lacks so far.
+    /// Octets below the highest that have not been captured yet.
     missing: Ranges,
     /// The first octet that was captured, and one past the last.
     bounds: Option<(i64, i64)>,
@@ -17,14 +17,14 @@ impl Octets {
         self.captured
     }
 
-    /// From the first octet that was captured to the last.
+    /// Octets from the first captured one to the last.
     pub(crate) fn span(&self) -> i64 {
         self.bounds.map_or(0, |(first, last)| last - first)
     }
 
-    /// Data passed when all below `next` had been sent.
+    /// Records data that passed when all data below `next` had been sent.
     pub(crate) fn send(&mut self, start: i64, end: i64, next: i64) {
-        // Before the first octet that is counted a capture from mid-flow may have late segments.
+        // A capture from mid-flow may have late segments before the first counted octet.
         let (start, next) = (start.max(0), next.max(0));
         if end <= start {
             return;
@@ -35,7 +35,7 @@ impl Octets {
         self.bounds = Some((first.min(start), last.max(end)));
     }
 
-    /// The capture has nothing of a range although it was sent.
+    /// Records that a range was sent but not captured.
     pub(crate) fn skip(&mut self, start: i64, end: i64) {
         self.missing.add(start.max(0), end);
     }
@@ -51,7 +51,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn captured_octets_are_the_set_of_those_that_passed(segments in prop::collection::vec((-20_i64..200, 1_i64..30), 0..40)) {
+        fn captured_octets_are_the_set_of_octets_that_passed(segments in prop::collection::vec((-20_i64..200, 1_i64..30), 0..40)) {
             let mut octets = Octets::default();
             let mut set = BTreeSet::new();
             let mut next = 0;

@@ -1,31 +1,35 @@
-//! How a sender's segments follow each other: on acknowledgments, at a pace of their own, or up to a fixed amount.
+//! The pattern of a sender's segments: released by acknowledgments, paced, or limited to a constant
+//! amount.
 
 use std::collections::VecDeque;
 
 use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 
-/// How closely segments follow the acknowledgments that release them.
+/// Maximum variation of the time from an acknowledgment to the segments that it releases.
 const TIGHT: Nanos = 70 * MICROSECOND;
-/// The longest that a full segment takes on the links before the capture point: 10 Mbit/s.
+/// The longest transmission time of a full segment on the links before the capture point: 10
+/// Mbit/s.
 const LONGEST: Nanos = 1_300 * MICROSECOND;
-/// The longest on the slowest link that shows in how segments follow each other: 1 Mbit/s.
+/// The same on the slowest link that the spacing of segments reveals: 1 Mbit/s.
 const SLOWEST: Nanos = 12 * MILLISECOND;
 /// Ticks after which the rate of a clock is known.
 const TICKS: u32 = 100;
-/// Observations that count: a pace drifts through the acknowledgments' in about so many segments.
+/// Effective number of observations: paced segments drift past the acknowledgments in about this
+/// many.
 const WEIGHT: i32 = 128;
 const ONE: i32 = 1 << 16;
-/// Rounds after which an amount in flight that has stayed the same is level.
+/// Rounds after which an unchanged amount in flight counts as constant.
 const LEVEL_ROUNDS: usize = 12;
-/// So many full segments in a row are no write of an application that pauses.
+/// This many full segments in a row are not a write of an application that pauses.
 const WHOLE: u32 = 256;
-/// Refills of a send buffer after which it is no chance.
+/// Refills of a send buffer that exclude chance.
 const REFILLS: i32 = 4;
-/// A window that opens with each acknowledgment is beyond the largest initial window (RFC 6928) after so many rounds.
+/// After this many rounds, a window that grows with each acknowledgment exceeds the largest initial
+/// window (RFC 6928).
 const OPENING_ROUNDS: u32 = 4;
 const INITIAL_SEGMENTS: i64 = 10;
 
-/// A share of observations, the recent ones weighing more.
+/// A moving average of a yes-or-no observation; recent ones weigh more.
 #[derive(Debug, Clone, Copy)]
 struct Habit {
     share: i32,
@@ -33,12 +37,12 @@ struct Habit {
 }
 
 impl Habit {
-    /// As if so many observations had been made that all hold.
+    /// Starts as if `seen` observations had all held.
     const fn holding(seen: i32) -> Self {
         Self { share: ONE, seen }
     }
 
-    /// As if none had been made, and so that it does not hold.
+    /// Starts without observations, as not holding.
     const fn unseen() -> Self {
         Self { share: 0, seen: 0 }
     }
@@ -49,56 +53,59 @@ impl Habit {
         self.share += (target - self.share) / self.seen;
     }
 
-    /// More than so many of 16 hold.
+    /// Whether more than `sixteenths` of 16 observations hold.
     const fn holds(self, sixteenths: i32) -> bool {
         self.share > ONE / 16 * sixteenths
     }
 }
 
-/// What has been seen of a sender.
+/// Observations of a sender.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     clocked: Habit,
     /// Full segments since the last smaller one.
     whole: u32,
-    /// What is sent after a long wait refills a send buffer.
+    /// A segment sent after a long wait refills a send buffer.
     refills: Habit,
     /// The sender waits where a write ends.
     ends: Habit,
-    /// Where the last write ended, and how long it was.
+    /// The end of the last write, and its length.
     end: i64,
     write: i64,
     pushed: Habit,
-    /// How long after an acknowledgment the segments come that it releases.
+    /// The time from an acknowledgment to the segments that it releases.
     lag: Nanos,
-    /// The least time between full segments.
+    /// The minimum time between full segments.
     apart: Nanos,
-    /// Data echoes an older timestamp than the last acknowledgment's: there is a queue before the capture point.
+    /// Data echoes an older timestamp than the last acknowledgment's: there is a queue before the
+    /// capture point.
     stale: Habit,
-    /// Segments with one timestamp come over more than a tick of the sender's clock: they were sent together.
+    /// Segments with one timestamp pass over more than a tick of the sender's clock: they were sent
+    /// together.
     spread: Habit,
     stamps: Option<Stamps>,
-    /// A round ends when this is acknowledged.
+    /// The current round ends when this octet is acknowledged.
     round: i64,
     rounds: u32,
-    /// The most in flight in this round, and ever.
+    /// The largest amount in flight in this round, and ever.
     peak: i64,
     highest: i64,
     level: Level,
     has_lost: bool,
 }
 
-/// What was in flight at most in each of the last rounds.
+/// The largest amounts in flight in the last rounds.
 #[derive(Debug, Default)]
 struct Level {
     peaks: VecDeque<i64>,
-    /// Rounds that it has stayed about the same, and the most in the first of them.
+    /// Rounds for which the amount has been about constant, and the largest one in the first of
+    /// them.
     rounds: usize,
     first: i64,
 }
 
 impl Level {
-    /// Whether a round goes on with it.
+    /// Records a round. Returns whether it continues the level.
     fn see(&mut self, peak: i64, mss: i64) -> bool {
         if self.peaks.len() == LEVEL_ROUNDS {
             self.peaks.pop_front();
@@ -123,12 +130,14 @@ impl Level {
         self.peaks.iter().copied().min().unwrap_or(0)
     }
 
-    /// A socket buffer is written into in steps of a third (Linux), which the amount in flight shows.
+    /// Whether the amounts are close. A writer fills a socket buffer in steps of a third (Linux),
+    /// which the amount in flight follows.
     fn is_narrow(&self, mss: i64) -> bool {
         self.high() - self.low() <= mss + self.high() / 5
     }
 
-    /// Rounds with less in flight than the one before: without a loss a congestion window does not shrink.
+    /// Rounds with less in flight than the previous one: without a loss, a congestion window does
+    /// not shrink.
     fn falls(&self, mss: i64) -> usize {
         let pairs = self.peaks.iter().zip(self.peaks.iter().skip(1));
         pairs
@@ -136,7 +145,7 @@ impl Level {
             .count()
     }
 
-    /// By how much the second half reaches above the first.
+    /// The excess of the second half over the first.
     fn rise(&self) -> i64 {
         let half = self.peaks.len() / 2;
         let first = self.peaks.iter().take(half).max();
@@ -146,14 +155,15 @@ impl Level {
             .map_or(0, |(second, first)| second - first)
     }
 
-    /// Over many rounds it has grown by less than half of what a congestion window grows at least.
+    /// Whether the amount has grown, over many rounds, by less than half of a congestion window's
+    /// minimum growth.
     fn has_stayed(&self, mss: i64) -> bool {
         let more = self.rounds.saturating_sub(LEVEL_ROUNDS);
         let growth = self.high() - self.first;
         more >= LEVEL_ROUNDS && 4 * growth < i64::try_from(more).unwrap_or(i64::MAX) * mss
     }
 
-    /// It has gone on for long enough to be one.
+    /// Whether it has lasted long enough.
     fn is_long(&self) -> bool {
         self.peaks.len() >= LEVEL_ROUNDS
     }
@@ -164,8 +174,9 @@ impl Level {
         self.first = 0;
     }
 
-    /// A congestion window that limits grows by half a segment in a round trip at least (RFC 9438 §4.3, RFC 5681 §3.1),
-    /// so that the halves are three segments apart; only behind a loss CUBIC's may stay longer.
+    /// Whether the amount is constant. A limiting congestion window grows by at least half a
+    /// segment per round trip (RFC 9438 §4.3, RFC 5681 §3.1), so that the halves differ by three
+    /// segments; only after a loss may CUBIC's stay constant for longer.
     fn is_reached(&self, mss: i64, has_lost: bool) -> bool {
         if has_lost {
             let is_tight = self.high() - self.low() <= mss + self.high() / 20;
@@ -176,7 +187,8 @@ impl Level {
     }
 }
 
-/// A sender's timestamps: the first, and the first of those that are the same as the last; with their times.
+/// A sender's timestamps with their times: the first one, and the first of the run equal to the
+/// last.
 #[derive(Debug, Clone, Copy)]
 struct Stamps {
     first: (u32, Nanos),
@@ -209,32 +221,34 @@ impl Default for Pattern {
 }
 
 impl Pattern {
-    /// A segment came so long after the acknowledgment that may have released it, of which `jitter` varies.
+    /// Records the time from the acknowledgment that may have released a segment, and its
+    /// variation.
     pub(crate) fn see_release(&mut self, lag: Nanos, jitter: Nanos) {
         let off = lag - self.lag;
-        // Behind a slow link a segment waits for those before it.
+        // After a slow link, a segment waits for the segments before it.
         self.clocked
             .see(off.abs() <= TIGHT + jitter / 2 + self.line());
         let lag = self.lag + off / 64 + off.signum() * 2 * MICROSECOND;
         self.lag = lag.min(self.apart.saturating_add(TIGHT)).min(LONGEST);
     }
 
-    /// A full segment left after most of what was in flight had been acknowledged; it refills a buffer, or not.
+    /// Records a full segment sent after most of the data in flight had been acknowledged: whether
+    /// it refills a buffer.
     pub(crate) fn see_refill(&mut self, holds: bool) {
         self.refills.see(holds);
     }
 
-    /// Nearly all such segments refill a buffer.
+    /// Whether nearly all such segments refill a buffer.
     pub(crate) fn refills(&self) -> bool {
         self.refills.seen >= REFILLS && self.refills.holds(12)
     }
 
-    /// A wait, before or behind which a segment ends a write, or not.
+    /// Records a wait: whether the segment before or after it ends a write.
     pub(crate) fn see_end(&mut self, ends: bool) {
         self.ends.see(ends);
     }
 
-    /// A segment that is not full ends a write there.
+    /// Records a segment that is not full, which ends a write at `end`.
     pub(crate) fn see_write(&mut self, end: i64) {
         if end > self.end {
             self.write = end - self.end;
@@ -247,23 +261,27 @@ impl Pattern {
         self.write
     }
 
-    /// A quarter of the waits and more are where writes end. A sender with more to write waits in the middle of its data,
-    /// whose segments are full; its small ones are seldom at a wait.
+    /// Whether at least a quarter of the waits are where writes end. A sender with more to write
+    /// waits in the middle of its data, whose segments are full; its small segments are rarely at a
+    /// wait.
     pub(crate) fn ends_writes(&self) -> bool {
         self.ends.holds(4)
     }
 
-    /// Some look so and some do not: a writer on a busy host is late, or an application writes when an acknowledgment comes.
+    /// Whether some waits look like refills and others do not: a writer on a busy host is late, or
+    /// an application writes when an acknowledgment comes.
     pub(crate) fn may_refill(&self) -> bool {
         self.refills.seen >= REFILLS && self.refills.holds(4)
     }
 
-    /// Full segments follow each other: a link before the capture point takes that long for one.
+    /// Records the time between full segments: the transmission time of a link before the capture
+    /// point.
     pub(crate) fn see_apart(&mut self, time: Nanos) {
         self.apart = self.apart.min(time);
     }
 
-    /// Segments that follow each other within this time were sent together: a link before the capture point spreads them.
+    /// The largest spacing of segments that were sent together and spread by a link before the
+    /// capture point.
     pub(crate) fn line(&self) -> Nanos {
         if self.apart <= SLOWEST {
             self.apart + self.apart / 8
@@ -280,7 +298,8 @@ impl Pattern {
         };
     }
 
-    /// The sender has more than it may send: the writes of an application that pauses end with smaller segments.
+    /// Whether the sender has more data than it may send: writes of an application that pauses end
+    /// with smaller segments.
     pub(crate) fn is_whole(&self) -> bool {
         self.whole >= WHOLE
     }
@@ -293,7 +312,7 @@ impl Pattern {
         self.stale.see(stale);
     }
 
-    /// A segment's timestamp, and when it passed the capture point behind a pause.
+    /// Records the timestamp of a segment after a pause, and when it passed the capture point.
     pub(crate) fn see_stamp(&mut self, stamp: u32, time: Nanos) {
         let stamps = self.stamps.get_or_insert(Stamps {
             first: (stamp, time),
@@ -309,34 +328,34 @@ impl Pattern {
         }
     }
 
-    /// The sender's clock has not ticked since the last segment that came behind a pause.
+    /// Whether the sender's clock has not ticked since the last segment that followed a pause.
     pub(crate) fn is_same_tick(&self, stamp: u32) -> bool {
         self.stamps.is_some_and(|stamps| stamps.run.0 == stamp)
     }
 
-    /// Segments pass the capture point as soon as they are sent.
+    /// Whether segments pass the capture point as soon as they are sent.
     pub(crate) fn is_fresh(&self) -> bool {
         !self.stale.holds(1) && !self.spread.holds(1)
     }
 
-    /// Most segments follow acknowledgments.
+    /// Whether most segments follow acknowledgments.
     pub(crate) fn is_clocked(&self) -> bool {
         self.clocked.holds(8)
     }
 
-    /// Nearly every segment ends a write.
+    /// Whether nearly every segment ends a write.
     pub(crate) fn is_pushed(&self) -> bool {
         self.pushed.holds(12)
     }
 
-    /// A loss was found.
+    /// Records a loss.
     pub(crate) fn lose(&mut self) {
         self.has_lost = true;
         self.level.clear();
         self.peak = 0;
     }
 
-    /// After a segment: what is in flight, and what is acknowledged. Whether another level begins.
+    /// Records the amount in flight after a segment. Returns whether another level begins.
     pub(crate) fn see_flight(&mut self, next: i64, una: i64, mss: i64) -> bool {
         self.peak = self.peak.max(next - una);
         self.highest = self.highest.max(self.peak);
@@ -349,7 +368,7 @@ impl Pattern {
         !self.level.see(peak, mss)
     }
 
-    /// The amount in flight has stayed about the same, as much as there ever was.
+    /// Whether the amount in flight is constant and, after a loss, near the largest ever.
     pub(crate) fn is_level(&self, mss: i64) -> bool {
         let is_most = || self.highest - self.level.high() <= self.highest / 20;
         self.level.is_long()
@@ -357,27 +376,27 @@ impl Pattern {
             && self.level.is_reached(mss, self.has_lost)
     }
 
-    /// The most in flight in the rounds that are level.
+    /// The largest amount in flight in the rounds of the level.
     pub(crate) fn level(&self) -> i64 {
         self.level.high()
     }
 
-    /// Acknowledgments name a gap.
+    /// Records that acknowledgments report a gap.
     pub(crate) fn disturb(&mut self) {
         self.level.clear();
     }
 
-    /// The most in flight.
+    /// The largest amount in flight.
     pub(crate) fn highest(&self) -> i64 {
         self.highest
     }
 
-    /// No more is in flight than any congestion window holds that has not seen a loss.
+    /// Whether less is in flight than any congestion window without a loss permits.
     pub(crate) fn is_below_any_window(&self, mss: i64) -> bool {
         self.fits_any_window(self.highest, mss)
     }
 
-    /// Any congestion window that has not seen a loss holds so much.
+    /// Whether any congestion window without a loss permits this amount.
     pub(crate) fn fits_any_window(&self, flight: i64, mss: i64) -> bool {
         !self.has_lost && self.rounds > OPENING_ROUNDS && flight < INITIAL_SEGMENTS * mss
     }

@@ -4,21 +4,22 @@ use std::collections::VecDeque;
 
 use crate::retransmission::piece::Piece;
 
-/// Pieces that are kept, at most: more than a window of 16 MiB has segments.
+/// Maximum number of pieces that are stored: more segments than a window of 16 MiB has.
 const MOST: usize = 1 << 14;
 
-/// Pieces of one segment that are kept apart: a retransmission joins more than this, so that each segment costs bounded time.
+/// Maximum number of pieces of one segment that remain separate. A retransmission joins more than
+/// these, so that the cost per segment is bounded.
 pub(crate) const MOST_TOUCHED: usize = 64;
 
-/// Pieces in order of sequence numbers; between them may be holes.
+/// Pieces in order of sequence numbers, perhaps with holes between them.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
-    /// Boxed, so that an insertion in the middle moves little.
+    /// Boxed, so that an insertion in the middle moves little memory.
     pieces: VecDeque<Box<Piece>>,
 }
 
 impl Pieces {
-    /// The first piece that ends behind `at`.
+    /// The first piece that ends after `at`.
     fn behind(&self, at: i64) -> usize {
         self.pieces.partition_point(|piece| piece.end <= at)
     }
@@ -28,7 +29,7 @@ impl Pieces {
         (piece.start <= at).then_some(piece.as_ref())
     }
 
-    /// Adds a piece where there is none; returns the lowest if there are too many.
+    /// Adds a piece where there is none. Returns the lowest piece if there are too many.
     pub(crate) fn insert(&mut self, piece: Piece) -> Option<Piece> {
         if self
             .pieces
@@ -56,7 +57,7 @@ impl Pieces {
         }
     }
 
-    /// The pieces within a range, cut at its ends.
+    /// The pieces within a range, split at its ends.
     pub(crate) fn within(&mut self, start: i64, end: i64) -> impl Iterator<Item = &mut Piece> {
         self.split_at(start);
         self.split_at(end);
@@ -67,7 +68,7 @@ impl Pieces {
             .take_while(move |piece| piece.start < end)
     }
 
-    /// The same without cutting: all that overlap.
+    /// All pieces that overlap a range, without splitting.
     pub(crate) fn touching(&mut self, start: i64, end: i64) -> impl Iterator<Item = &mut Piece> {
         let first = self.behind(start);
         self.pieces
@@ -76,9 +77,10 @@ impl Pieces {
             .take_while(move |piece| piece.start < end)
     }
 
-    /// Joins the pieces within a range, and the holes between them, if there are too many; returns the pieces that were joined.
+    /// Joins the pieces within a range, and the holes between them, if there are too many. Returns
+    /// the original pieces.
     ///
-    /// The joined piece was sent when the last of them was.
+    /// The time of the joined piece is that of the last of them.
     pub(crate) fn join(&mut self, start: i64, end: i64) -> Vec<Piece> {
         let first = self.behind(start);
         let is_many = self
@@ -118,7 +120,7 @@ impl Pieces {
         joined
     }
 
-    /// Takes out the lowest piece if all of it lies below `una`; a piece that reaches beyond is cut.
+    /// Removes and returns the lowest piece below `una`. A piece that reaches beyond is split.
     pub(crate) fn take_below(&mut self, una: i64) -> Option<Piece> {
         let front = self.pieces.front_mut()?;
         if front.start >= una {
@@ -131,7 +133,7 @@ impl Pieces {
         self.take_lowest()
     }
 
-    /// Takes out the lowest piece.
+    /// Removes and returns the lowest piece.
     pub(crate) fn take_lowest(&mut self) -> Option<Piece> {
         self.pieces.pop_front().map(|piece| *piece)
     }

@@ -1,32 +1,35 @@
-//! Tells a policer from other losses: between two losses it lets through what its rate permits, whatever the window, and no
-//! queue builds up (Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016).
+//! Distinguishes a policer from other losses: between two losses it lets through the octets that
+//! its rate permits, whatever the window, and no queue builds up (Flach et al., "An Internet-Wide
+//! Analysis of Traffic Policing", SIGCOMM 2016).
 
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
-/// Losses that are looked at.
+/// Maximum number of losses that are considered.
 const MOST: usize = 256;
-/// Intervals between losses of which nearly all must have one rate, at least.
+/// Minimum number of intervals between losses, if nearly all of them have one rate.
 const INTERVALS: usize = 6;
-/// Losses that must lie on one line if only half of the intervals have one rate, at least.
+/// Minimum number of losses on one line, if only half of the intervals have one rate.
 const POINTS: usize = 5;
-/// So many intervals are enough if all of them have one rate.
+/// Minimum number of intervals, if all of them have one rate.
 const FEW: usize = 4;
-/// How far eight or more losses may be from their line, as a share of what passes between two; fewer must be closer, unless all
-/// intervals have one rate.
+/// Maximum deviation of eight or more losses from their line, as a share of the octets that pass
+/// between two of them. Fewer losses must be closer, unless all intervals have one rate.
 const CLOSE: f64 = 0.08;
-/// So many losses on a line are a policer's although bursts wait in a queue; a full queue has the round trip long at each loss.
+/// Minimum number of losses on a line that shows a policer although bursts wait in a queue. With a
+/// full queue, the round-trip time is long at each loss.
 const MANY: usize = 12;
 
-/// Where losses began: the bucket was empty.
+/// The beginnings of losses, when the bucket was empty.
 #[derive(Debug, Default)]
 pub(crate) struct Policing {
-    /// When the first segment was sent that was lost, and how many octets had passed until then.
+    /// When the first lost segment was sent, and the octets that had passed by then.
     losses: Vec<(Nanos, i64)>,
     queued: usize,
 }
 
 impl Policing {
-    /// A recovery begins; `is_queued` tells whether the round trip was longer than the least one.
+    /// Records the beginning of a recovery. `is_queued`: the round-trip time was longer than the
+    /// minimum.
     pub(crate) fn lose(&mut self, sent: Nanos, passed: i64, is_queued: bool) {
         if self.losses.len() < MOST {
             self.losses.push((sent, passed));
@@ -34,7 +37,7 @@ impl Policing {
         }
     }
 
-    /// The rate in octets per second, if there is one.
+    /// The rate in octets per second, if there is a policer.
     pub(crate) fn rate(&self, round_trip: Nanos) -> Option<f64> {
         let mut rates = self.rates((4 * round_trip).max(100 * MILLISECOND))?;
         rates.sort_by(f64::total_cmp);
@@ -59,7 +62,7 @@ impl Policing {
         is_policer.then_some(median)
     }
 
-    /// What passed between two losses, divided by the time.
+    /// The rates between losses.
     fn rates(&self, shortest: Nanos) -> Option<Vec<f64>> {
         let mut rates = Vec::new();
         let mut from = *self.losses.first()?;
@@ -73,8 +76,8 @@ impl Policing {
         Some(rates)
     }
 
-    /// What a bucket has let through when it is empty is its size and the rate times the time, although the sender's rate
-    /// changes in between.
+    /// Whether the losses are on a line: the octets that a bucket has let through when it is empty
+    /// are its size plus rate × time, although the sender's rate changes in between.
     fn is_line(&self, round_trip: Nanos, closeness: Option<f64>) -> bool {
         let mut points: Vec<(f64, f64)> = Vec::new();
         for &(time, passed) in &self.losses {
@@ -115,7 +118,7 @@ mod tests {
 
     const ROUND_TRIP: Nanos = 40 * MILLISECOND;
 
-    /// Losses at these times in milliseconds, behind so many kilobytes.
+    /// Losses at these times in milliseconds, after these kilobytes.
     fn rate(losses: &[(i64, i64)]) -> Option<f64> {
         let mut policing = Policing::default();
         for (ms, kilobytes) in losses {
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn six_losses_on_a_line_are_a_policer() {
+    fn six_losses_on_a_line_show_a_policer() {
         let found = rate(&[
             (200, 150),
             (1200, 651),
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_at_random_are_none() {
+    fn random_losses_show_no_policer() {
         let found = rate(&[
             (200, 150),
             (1200, 500),
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_a_queue_are_none() {
+    fn losses_of_a_queue_show_no_policer() {
         let mut policing = Policing::default();
         for step in 0..20 {
             policing.lose(step * 500 * MILLISECOND, step * 250_000, true);

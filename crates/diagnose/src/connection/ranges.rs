@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-/// More ranges than a connection has at a time; beyond it the lowest is given up.
+/// Maximum number of ranges, more than a connection has at a time. Beyond it the lowest is
+/// discarded.
 const MOST: usize = 4096;
 
-/// Ranges in order, none touching the next.
+/// Disjoint ranges in order, not touching each other.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Ranges {
     ranges: VecDeque<(i64, i64)>,
@@ -17,7 +18,7 @@ impl Ranges {
         self.octets
     }
 
-    /// Behind the highest octet.
+    /// One past the highest octet.
     pub(crate) fn end(&self) -> Option<i64> {
         self.ranges.back().map(|range| range.1)
     }
@@ -27,12 +28,13 @@ impl Ranges {
         self.ranges.iter().copied()
     }
 
-    /// The first range that ends behind `at`.
+    /// The first range that ends after `at`.
     fn behind(&self, at: i64) -> usize {
         self.ranges.partition_point(|range| range.1 <= at)
     }
 
-    /// A range up to `end` would stay: below the lowest of too many it would be given up again.
+    /// Whether a range up to `end` would be stored: below the lowest range of a full set it would
+    /// be discarded.
     pub(crate) fn has_room(&self, end: i64) -> bool {
         let lowest = self.ranges.front().map(|range| range.0);
         self.ranges.len() < MOST || lowest.is_none_or(|lowest| end >= lowest)
@@ -43,7 +45,7 @@ impl Ranges {
         if end <= start {
             return;
         }
-        // Those that touch count too.
+        // Includes ranges that only touch.
         let first = self.ranges.partition_point(|range| range.1 < start);
         let (mut start, mut end) = (start, end);
         let mut last = first;
@@ -69,7 +71,7 @@ impl Ranges {
         }
     }
 
-    /// Removes a range, and returns how many octets of it were there.
+    /// Removes a range. Returns the number of its octets that were in the set.
     pub(crate) fn remove(&mut self, start: i64, end: i64) -> i64 {
         if end <= start {
             return 0;
@@ -96,7 +98,7 @@ impl Ranges {
         before - self.octets
     }
 
-    /// Octets of a range that are in the set.
+    /// The number of octets of a range that are in the set.
     pub(crate) fn overlap(&self, start: i64, end: i64) -> i64 {
         let mut sum = 0;
         for &(from, to) in self.ranges.range(self.behind(start)..) {
@@ -127,7 +129,7 @@ impl Ranges {
         missing
     }
 
-    /// The octets above `at`, summed over the side that has fewer ranges.
+    /// The number of octets above `at`, summed over the side with fewer ranges.
     pub(crate) fn octets_above(&self, at: i64) -> i64 {
         if 2 * self.behind(at) > self.ranges.len() {
             self.overlap(at, i64::MAX)

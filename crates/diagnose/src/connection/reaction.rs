@@ -1,13 +1,14 @@
-//! How soon a host sends data after an acknowledgment that came alone: near it, the time between the two.
+//! The time from an isolated acknowledgment to the next data, which is the host's response time if
+//! the capture point is near it.
 
 use super::{delays::Delays, view::TOGETHER};
 use crate::time::Nanos;
 
-/// When acknowledgments of new data passed.
+/// The times of acknowledgments of new data.
 #[derive(Debug)]
 pub(crate) struct Acks {
     last: Nanos,
-    /// The first that came together with the last one, and the one before it.
+    /// The first acknowledgment of the latest group, and the last one before the group.
     first: Nanos,
     before: Nanos,
 }
@@ -24,7 +25,7 @@ impl Default for Acks {
 }
 
 impl Acks {
-    /// An acknowledgment of new data passed.
+    /// Records an acknowledgment of new data.
     pub(crate) fn see(&mut self, time: Nanos) {
         if time - self.first > TOGETHER {
             (self.first, self.before) = (time, self.last);
@@ -32,8 +33,8 @@ impl Acks {
         self.last = time;
     }
 
-    /// How long after the last acknowledgment a segment leaves, if no other one can have released it. `sent` is when the segment
-    /// before left.
+    /// The time from the last acknowledgment to a segment, if no other one can have released it.
+    /// `sent` is when the previous segment was sent.
     pub(crate) fn reaction(
         &self,
         time: Nanos,
@@ -42,7 +43,7 @@ impl Acks {
         round_trip: Option<Nanos>,
     ) -> Option<Nanos> {
         let is_first = sent.is_some_and(|sent| sent < self.last);
-        // No answer takes longer than the shortest that is known.
+        // No response takes longer than the shortest known one.
         let is_alone = time - self.before > delays.back() + delays.tolerance();
         (is_first && is_alone && delays.is_near(round_trip)).then_some(time - self.last)
     }

@@ -1,11 +1,12 @@
-//! Waits that may have been for the send buffer: they are its once the sender goes on so.
+//! Waits that may have been for the send buffer. They are attributed to it once later waits confirm
+//! this.
 
 use crate::{limit::Limit, time::Nanos};
 
-/// Waits that are kept, at most.
+/// Maximum number of stored waits.
 const MOST: usize = 16;
 
-/// A wait, and what its time was given to.
+/// A wait, and the limit to which its time was attributed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refill {
     pub(crate) limit: Limit,
@@ -17,12 +18,12 @@ pub(crate) struct Refill {
 #[derive(Debug, Default)]
 pub(crate) struct Refills {
     waits: Vec<Refill>,
-    /// The segments that leave now follow the last one.
+    /// The segments sent now follow the last wait.
     goes_on: bool,
 }
 
 impl Refills {
-    /// A wait ends; `may_be` tells whether it may have been for the send buffer.
+    /// Records a wait. `may_be` says whether it may have been for the send buffer.
     pub(crate) fn see(&mut self, wait: Refill, may_be: bool) {
         self.goes_on = may_be && self.waits.len() < MOST;
         if self.goes_on {
@@ -30,7 +31,8 @@ impl Refills {
         }
     }
 
-    /// A segment leaves with the one before, and its time is given to `limit` as well.
+    /// Records a segment that leaves with the previous one, and whose time is attributed to `limit`
+    /// as well.
     pub(crate) fn follow(&mut self, until: Nanos, limit: Limit) {
         if let Some(wait) = self.waits.last_mut().filter(|_| self.goes_on)
             && wait.limit == limit
@@ -39,12 +41,12 @@ impl Refills {
         }
     }
 
-    /// The time of these limits has been settled otherwise.
+    /// Discards waits whose limits have been settled otherwise.
     pub(crate) fn forget(&mut self, limits: &[Limit]) {
         self.waits.retain(|wait| !limits.contains(&wait.limit));
     }
 
-    /// They were for the send buffer.
+    /// Returns the waits once they prove to have been for the send buffer.
     pub(crate) fn take(&mut self) -> Vec<Refill> {
         self.goes_on = false;
         std::mem::take(&mut self.waits)

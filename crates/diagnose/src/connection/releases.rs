@@ -1,4 +1,5 @@
-//! What released each segment: an acknowledgment, or something that is not in the capture.
+//! The cause of each segment's transmission: an acknowledgment, or an event that is not in the
+//! capture.
 
 use super::{delays::Delays, pattern::Pattern, view::View};
 use crate::{
@@ -6,42 +7,43 @@ use crate::{
     time::{MICROSECOND, MILLISECOND, Nanos},
 };
 
-/// Segments of one burst follow each other as fast as the sender's link permits.
+/// Segments of one burst follow each other at the rate of the sender's link.
 const BURST: Nanos = 200 * MICROSECOND;
-/// How long a writer takes to fill a buffer when it is woken.
+/// Time in which a writer that is woken fills a buffer.
 const WAKE: Nanos = 2 * MILLISECOND;
 
-/// Segments that a congestion window has let go unanswered, at most.
+/// Maximum number of acknowledged segments to which a sender limited by its congestion window does
+/// not respond.
 const UNANSWERED: i64 = 3;
 
-/// Segments that left together, of which the first shows what they waited for.
+/// Segments that left together. The first shows the reason of the wait.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Train {
     /// An acknowledgment released the first.
     pub(crate) is_released: bool,
-    /// What had been sent before it.
+    /// One past the highest octet sent before it.
     pub(crate) start: i64,
     /// The window was full before it.
     is_full: bool,
     time: Nanos,
 }
 
-/// The segment that was sent last.
+/// The last segment sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Last {
     pub(crate) time: Nanos,
     pub(crate) number: u64,
     /// It was smaller than a full segment.
     pub(crate) is_small: bool,
-    /// Room in the window behind it.
+    /// Room in the window after it.
     pub(crate) room: Option<i64>,
     /// It was sent in a recovery, in which the window may shrink.
     pub(crate) is_recovering: bool,
-    /// What was in flight with it.
+    /// The amount in flight, including it.
     pub(crate) flight: i64,
 }
 
-/// A segment with data that leaves now, and what is known of the path.
+/// A segment with data that is sent now, and the state of the path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Leaving<'a> {
     pub(crate) segment: &'a Segment,
@@ -49,7 +51,7 @@ pub(crate) struct Leaving<'a> {
     pub(crate) is_small: bool,
     pub(crate) is_retransmission: bool,
     pub(crate) is_recovering: bool,
-    /// Behind the highest octet that was sent before.
+    /// One past the highest octet sent before.
     pub(crate) next: i64,
     pub(crate) mss: i64,
     pub(crate) round_trip: Option<Nanos>,
@@ -60,29 +62,29 @@ pub(crate) struct Leaving<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refill {
     No,
-    /// It looks so, and the sender has not done it often enough.
+    /// It looks like a refill, but the sender has not refilled often enough.
     Perhaps,
-    /// Some of the sender's waits look so, and others do not.
+    /// Some of the sender's waits look like refills, others do not.
     Unclear,
     Yes,
 }
 
-/// How a sender's segments left.
+/// The releases of a sender's segments.
 #[derive(Debug, Default)]
 pub(crate) struct Releases {
     pub(crate) pattern: Pattern,
     pub(crate) last: Option<Last>,
     pub(crate) train: Train,
-    /// When the window was full behind a segment for the last time.
+    /// The last time at which the window was full after a segment.
     full_window: Option<Nanos>,
-    /// What was in flight when the send buffer was refilled last.
+    /// The amount in flight at the last refill of the send buffer.
     refilled_at: Option<i64>,
-    /// The most in flight since then: a buffer may be emptied in several steps.
+    /// The largest amount in flight since then: a buffer may be drained in several steps.
     filled: i64,
 }
 
 impl Releases {
-    /// What a segment shows of how its sender's segments follow each other; whether it left together with the one before.
+    /// Records the pattern of a segment. Returns whether it left together with the previous one.
     pub(crate) fn observe(&mut self, leaving: &Leaving<'_>, view: &View) -> bool {
         let time = leaving.segment.time;
         let since = self.last.map_or(0, |last| time - last.time);
@@ -97,7 +99,7 @@ impl Releases {
             let ends = |last: Last| last.is_small || leaving.is_small;
             self.pattern.see_end(self.last.is_some_and(ends));
             let lag = view.room.map_or(Nanos::MAX, |room| time - room);
-            // What comes much later has waited for something else.
+            // A much later segment waited for something else.
             if leaving
                 .round_trip
                 .is_some_and(|round_trip| lag < round_trip / 4)
@@ -114,7 +116,8 @@ impl Releases {
         is_burst
     }
 
-    /// Whether an acknowledgment released a segment. Of segments that left together the first shows it.
+    /// Whether an acknowledgment released a segment. For segments that left together, the first
+    /// decides.
     pub(crate) fn release(
         &mut self,
         leaving: &Leaving<'_>,
@@ -127,7 +130,7 @@ impl Releases {
         let room = self.last.and_then(|last| last.room);
         let is_full = room.is_some_and(|room| room < leaving.mss);
         if is_full {
-            // Until now.
+            // The window was full until now.
             self.full_window = Some(time);
         }
         if is_burst {
@@ -138,10 +141,10 @@ impl Releases {
             .round_trip
             .is_some_and(|round_trip| 10 * delays.back() < round_trip);
         let is_precise = is_near || (has_stamps && self.pattern.is_fresh());
-        // Before the first answer that echoes a timestamp it is not known how long one takes.
+        // Until the first response that echoes a timestamp, the response time is unknown.
         let is_unknown = delays.to_sender.is_none() && has_stamps;
-        // Between full segments an application seldom pauses: its writes end with smaller ones. So the way to the sender is
-        // given more room to vary.
+        // An application rarely pauses between full segments: its writes end with smaller ones. The
+        // delay to the sender is therefore given more tolerance.
         let is_whole = !leaving.is_small
             && self.last.is_some_and(|last| {
                 !last.is_small && view.asked.is_none_or(|asked| asked < last.time)
@@ -152,7 +155,7 @@ impl Releases {
             .map_or(0, |round_trip| round_trip / 8);
         let latest = (delays.tolerance() + self.pattern.line()).max(varies);
         let is_prompt = |room: Nanos| is_unknown || time - room <= latest;
-        // A segment now and then follows an acknowledgment by chance, or comes late.
+        // Occasionally a segment follows an acknowledgment by chance, or comes late.
         let is_released = if is_short {
             !is_precise || self.pattern.is_clocked()
         } else {
@@ -167,8 +170,9 @@ impl Releases {
         is_released
     }
 
-    /// Whether a segment of new data is a tail loss probe: after twice the round trip without an acknowledgment one leaves
-    /// beyond the congestion window (RFC 8985 §7.2). The sender's estimate of that may be smaller by a quarter.
+    /// Whether a segment of new data is a tail loss probe: it is sent beyond the congestion window
+    /// after twice the round-trip time without an acknowledgment (RFC 8985 §7.2). The sender's
+    /// estimate may be smaller by a quarter.
     pub(crate) fn is_probe(&self, leaving: &Leaving<'_>, view: &View) -> bool {
         let (Some(last), Some(round_trip)) = (self.last, leaving.round_trip) else {
             return false;
@@ -184,22 +188,24 @@ impl Releases {
             && time - latest >= round_trip + round_trip / 2
     }
 
-    /// The window was full before this segment, or a moment ago.
+    /// Whether the window was full before this segment, or shortly before.
     pub(crate) fn was_full(&self, time: Nanos, is_burst: bool, round_trip: Nanos) -> bool {
         let follows = is_burst && self.train.is_full && time - self.train.time <= round_trip;
         let is_recent = |full: Nanos| time - full <= round_trip / 4;
         follows || self.full_window.is_some_and(is_recent)
     }
 
-    /// Whether a segment refills a send buffer: most of what was in flight had been acknowledged, which a congestion window
-    /// would have answered, and an acknowledgment woke the writer when as much was left as the times before. An application
-    /// that writes late does so at other times.
+    /// Whether a segment refills a send buffer: most of the data in flight had been acknowledged,
+    /// to which a congestion window would have responded, and an acknowledgment woke the writer at
+    /// the same amount in flight as at earlier refills. An application that writes late does so at
+    /// other times.
     pub(crate) fn refill(&mut self, leaving: &Leaving<'_>, view: &View) -> Refill {
         let (Some(last), Some(round_trip)) = (self.last, leaving.round_trip) else {
             return Refill::No;
         };
-        // TSO lets a sender wait until a third of the window is free (Linux, tcp_tso_win_divisor), delayed acknowledgments for a
-        // few segments more. A writer that is woken when a third of the buffer is free has written more than that before.
+        // TSO lets a sender wait until a third of the window is free (Linux, tcp_tso_win_divisor);
+        // delayed acknowledgments add a few segments. A larger fall shows a writer, which is woken
+        // when a third of the buffer is free.
         let filled = self.filled.max(last.flight);
         let has_fallen = |flight: i64| {
             let (fallen, few) = (filled - flight, UNANSWERED * leaving.mss);
@@ -209,7 +215,8 @@ impl Releases {
             || leaving.is_recovering
             || last.is_recovering
             || view.asked.is_some_and(|asked| asked >= last.time);
-        // An application's writes fit into any congestion window, and the sender waits where they end.
+        // An application's writes fit into any congestion window, and the sender waits where they
+        // end.
         let write = self.pattern.write().min(filled);
         let is_written =
             self.pattern.ends_writes() && self.pattern.fits_any_window(write, leaving.mss);
@@ -219,13 +226,15 @@ impl Releases {
         if is_other || is_written {
             return Refill::No;
         }
-        // The end of a write waits for an acknowledgment if Nagle's algorithm holds it, whatever its writer waits for.
+        // Nagle's algorithm may hold the end of a write until an acknowledgment, whatever the
+        // writer waits for.
         if leaving.is_small || !has_fallen(leaving.next - view.before.max(0)) {
-            // One acknowledgment of much hides how long the sender could have sent before.
+            // One large acknowledgment hides how much earlier the sender could have sent.
             return self.known(has_fallen(leaving.next - view.una.max(0)));
         }
         if view.una >= leaving.next {
-            // A writer on a busy host is late now and then, so that the buffer is empty; that alone shows nothing.
+            // A writer on a busy host is sometimes late, so that the buffer drains; that alone
+            // shows nothing.
             return self.known(true);
         }
         let latest = (leaving.delays.tolerance() + WAKE).min(round_trip / 8);
@@ -247,7 +256,7 @@ impl Releases {
         }
     }
 
-    /// What a wait is that shows nothing by itself: what the sender's other waits are.
+    /// The kind of a wait that is inconclusive by itself, from the sender's other waits.
     fn known(&self, may_be: bool) -> Refill {
         if may_be && self.pattern.refills() {
             Refill::Yes
@@ -258,19 +267,20 @@ impl Releases {
         }
     }
 
-    /// The window was full behind a segment at most so long before the last one.
+    /// Whether the window was full after a segment at most `time` before the last one.
     pub(crate) fn was_full_lately(&self, time: Nanos) -> bool {
         let last = self.last.map(|last| last.time);
         last.zip(self.full_window)
             .is_some_and(|(last, full)| last - full <= time)
     }
 
-    /// The segment has left.
+    /// Records the segment as the last one sent.
     pub(crate) fn leave(&mut self, last: Last, mss: i64) {
         if last.room.is_some_and(|room| room < mss) {
             self.full_window = Some(last.time);
         }
-        // In a recovery what was lost, or has arrived beyond it, is in flight by its numbers alone.
+        // In a recovery, lost data and data SACKed beyond it count as in flight by their numbers
+        // only.
         self.filled = if last.is_recovering {
             0
         } else {

@@ -1,14 +1,15 @@
-//! Tells a change of the route from a queue: the least round trip steps, and what is in flight does not.
+//! Distinguishes a change of the route from a queue: the minimum round-trip time steps while the
+//! amount in flight does not.
 
 use std::collections::VecDeque;
 
 use crate::time::{MILLISECOND, Nanos};
 
-/// Samples of which the least counts, at least.
+/// Samples per block, at least.
 const BLOCK: u32 = 8;
-/// Blocks that must lie on the other side of the step.
+/// Blocks required on each side of the step.
 const STAYS: usize = 8;
-/// Changes that are kept.
+/// Maximum number of stored changes.
 const MOST: usize = 16;
 
 /// A change of the route.
@@ -19,17 +20,17 @@ pub(crate) struct Change {
     pub(crate) after: Nanos,
 }
 
-/// The least of some samples, and what was in flight.
+/// The minimum of some samples, and the amount in flight.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     time: Nanos,
     least: Nanos,
     flight: i64,
-    /// Octets that had passed when it began.
+    /// Octets that had passed at its start.
     passed: i64,
 }
 
-/// A round trip of a part of the path.
+/// A round-trip sample of a part of the path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     pub(crate) time: Nanos,
@@ -39,18 +40,18 @@ pub(crate) struct Sample {
     pub(crate) passed: i64,
 }
 
-/// The least round trips of one part of the path.
+/// Minimum round-trip times of one part of the path.
 #[derive(Debug, Default)]
 pub(crate) struct Route {
     samples: u32,
     open: Option<Block>,
-    /// The blocks before the step that is asked for, and behind it.
+    /// The blocks before and after the step that is examined.
     blocks: VecDeque<Block>,
     pub(crate) changes: Vec<Change>,
 }
 
 impl Route {
-    /// `least` is a round trip of the whole path.
+    /// Records a sample. `least` is a round-trip time of the whole path.
     pub(crate) fn see(&mut self, sample: Sample, least: Nanos) {
         let block = self.open.get_or_insert(Block {
             time: sample.time,
@@ -61,7 +62,7 @@ impl Route {
         block.least = block.least.min(sample.took);
         block.flight = block.flight.max(sample.flight);
         self.samples += 1;
-        // A round trip at least, so that what is in flight then shows.
+        // At least a round trip, so that the block contains its amount in flight.
         if self.samples < BLOCK || sample.time - block.time < least {
             return;
         }
@@ -72,8 +73,8 @@ impl Route {
         }
     }
 
-    /// A window that stays makes the rate fall when the round trip becomes longer, and rise when it becomes shorter. A queue
-    /// leaves the rate as it is.
+    /// Whether the rate changed accordingly: with a constant window, a longer round trip lowers the
+    /// rate and a shorter one raises it. A queue leaves the rate unchanged.
     fn has_other_rate(&self, before: &Stretch, after: &Stretch) -> bool {
         let was = rate(self.blocks.range(..STAYS));
         let is = rate(self.blocks.range(STAYS + 1..));
@@ -85,7 +86,8 @@ impl Route {
         4.0 * faster > 5.0 * slower
     }
 
-    /// Whether the blocks in the middle are a step: all before it lie together, and all behind it.
+    /// Checks whether the block in the middle is a step: the blocks before it agree, and the blocks
+    /// after it do.
     fn look(&mut self) {
         if self.blocks.len() < 2 * STAYS + 1 {
             return;
@@ -112,7 +114,7 @@ impl Route {
     }
 }
 
-/// Octets per nanosecond, of the median block: a recovery stops the acknowledgments for a time.
+/// Octets per nanosecond of the median block: a recovery interrupts the acknowledgments.
 fn rate<'a>(blocks: impl Iterator<Item = &'a Block> + Clone) -> f64 {
     let pairs = blocks.clone().zip(blocks.skip(1));
     let mut rates: Vec<f64> = pairs
@@ -122,7 +124,7 @@ fn rate<'a>(blocks: impl Iterator<Item = &'a Block> + Clone) -> f64 {
     rates.get(rates.len() / 2).copied().unwrap_or_default()
 }
 
-/// Blocks that follow each other: when they begin, and the ranges of the least round trips and of what was in flight.
+/// Consecutive blocks: their start, and the ranges of their minima and of their amounts in flight.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     time: Nanos,
@@ -159,7 +161,7 @@ impl Stretch {
         is_step && before.is_flat() && self.is_flat()
     }
 
-    /// A queue grows by what more is in flight, and falls with it.
+    /// Whether the amount in flight is the same: a queue grows and drains with it.
     fn has_flight_of(&self, before: &Self) -> bool {
         let (was_least, was_most) = before.flight;
         let (is_least, is_most) = self.flight;
@@ -171,8 +173,8 @@ impl Stretch {
 mod tests {
     use super::*;
 
-    /// Sixteen blocks before a step and behind it: their round trip in milliseconds, what is in flight, and octets per
-    /// millisecond.
+    /// Sixteen blocks before a step and sixteen after it: round-trip time in milliseconds, amount
+    /// in flight, and octets per millisecond.
     fn changes(before: (i64, i64, i64), after: (i64, i64, i64)) -> usize {
         let mut route = Route::default();
         let (mut time, mut passed) = (0, 0);
@@ -193,17 +195,17 @@ mod tests {
     }
 
     #[test]
-    fn a_step_under_the_same_flight_is_another_route() {
+    fn a_step_at_the_same_flight_is_another_route() {
         assert_eq!(changes((20, 10_000, 500), (60, 10_000, 166)), 1);
     }
 
     #[test]
-    fn a_shorter_way_holds_less_and_goes_faster() {
+    fn a_shorter_route_holds_less_and_is_faster() {
         assert_eq!(changes((34, 10_000, 300), (11, 7_000, 600)), 1);
     }
 
     #[test]
-    fn a_queue_that_drains_is_no_other_route() {
+    fn a_queue_that_drains_is_not_another_route() {
         assert_eq!(changes((34, 100_000, 3_000), (21, 62_000, 3_000)), 0);
     }
 }

@@ -1,20 +1,22 @@
-//! Round trips as the sender measures them, and their distribution.
+//! Round-trip times as the sender measures them, and their distribution.
 
 use anabranch_core::histogram::Histogram;
 
 use crate::time::{MICROSECOND, Nanos, SECOND, millis};
 
-/// Longer ones are no round trips, but times that a damaged or hostile capture has.
+/// Longer times come from a damaged or hostile capture.
 pub(super) const LONGEST: Nanos = 86_400 * SECOND;
-/// A queue that fills again and again has this percentile of round trips near the longest.
+/// If a queue fills repeatedly, this percentile of the round-trip times is near the longest.
 const LONG: f64 = 95.0;
-/// Answers of the sender of which the least counts: an application that writes late makes single ones long.
+/// Responses of the sender whose minimum counts: an application that writes late makes single ones
+/// long.
 const ANSWERS: usize = 4;
 
-/// RFC 6298's estimator over samples of Karn's rule, and a histogram in microseconds.
+/// The estimator of RFC 6298 over samples by Karn's rule, and a histogram in microseconds.
 ///
-/// A sample is the time from data to its acknowledgment at the capture point. What a queue between the sender and the
-/// capture point adds shows in the time from an acknowledgment to the data that echoes it.
+/// A sample is the time from data to its acknowledgment at the capture point. The delay of a queue
+/// between the sender and the capture point appears in the time from an acknowledgment to the data
+/// that echoes it.
 #[derive(Debug, Default)]
 pub(crate) struct Rtt {
     answers: [Nanos; ANSWERS],
@@ -23,9 +25,9 @@ pub(crate) struct Rtt {
     latest_answer: Nanos,
     smoothed: Option<(Nanos, Nanos)>,
     latest: Nanos,
-    /// How much neighbours differ: a queue changes more slowly.
+    /// The mean difference of consecutive samples: a queue changes more slowly.
     step: Nanos,
-    /// The last sample that no delayed acknowledgment made longer, and its time.
+    /// The last sample without a delayed acknowledgment, and its time.
     prompt: Option<(Nanos, Nanos)>,
     min: Option<Nanos>,
     most: Nanos,
@@ -54,13 +56,13 @@ impl Rtt {
             .record(u64::try_from(whole / MICROSECOND).unwrap_or_default());
     }
 
-    /// An acknowledgment at `time` without data covered two full segments, so that the receiver did not delay it
-    /// (RFC 9293 §3.8.6.3).
+    /// Records an acknowledgment at `time` without data that covered two full segments, so that the
+    /// receiver did not delay it (RFC 9293 §3.8.6.3).
     pub(crate) fn see_prompt(&mut self, time: Nanos, rtt: Nanos) {
         self.prompt = Some((time, rtt));
     }
 
-    /// How long data waited in a queue behind the capture point, by the last prompt sample since then.
+    /// Queueing delay after the capture point, by the last prompt sample since `since`.
     pub(crate) fn queued_since(&self, since: Nanos) -> Nanos {
         let recent = self.prompt.filter(|(time, _)| *time >= since);
         recent
@@ -68,8 +70,8 @@ impl Rtt {
             .map_or(0, |((_, rtt), min)| (rtt - min).max(0))
     }
 
-    /// The sender took so long to answer an acknowledgment, the way there and back included.
-    /// `counts` tells whether it is one of those that are a round trip apart.
+    /// Records the sender's response time to an acknowledgment, including the path there and back.
+    /// `counts`: a round trip has passed since the last response that counted.
     pub(crate) fn answer(&mut self, took: Nanos, counts: bool) {
         let took = took.clamp(0, LONGEST);
         self.latest_answer = took;
@@ -81,12 +83,13 @@ impl Rtt {
         self.least_answer = Some(self.least_answer.map_or(took, |least| least.min(took)));
     }
 
-    /// No timestamp shows how long the sender takes to answer, so that a queue before the capture point is hidden.
+    /// Whether a queue before the capture point is hidden, because no timestamp shows the sender's
+    /// response time.
     pub(crate) fn hides_queue(&self) -> bool {
         self.answered == 0
     }
 
-    /// What a queue between the sender and the capture point adds to the round trip.
+    /// The delay that a queue between the sender and the capture point adds to the round trip.
     pub(crate) fn queued_before(&self) -> Nanos {
         let recent = &self.answers[..self.answered.min(ANSWERS)];
         let least = recent.iter().min().copied();
@@ -95,7 +98,7 @@ impl Rtt {
             .map_or(0, |(now, least)| now - least)
     }
 
-    /// The smoothed round trip and its variation; without the least time that the sender takes to answer.
+    /// The smoothed round-trip time and its variation, without the sender's minimum response time.
     pub(crate) fn smoothed(&self) -> Option<(Nanos, Nanos)> {
         self.smoothed
             .map(|(srtt, var)| (srtt + self.queued_before(), var))
@@ -114,14 +117,16 @@ impl Rtt {
         self.min
     }
 
-    /// The round trip is longer than the least one by a quarter; `back` is the sender's part of that.
+    /// Whether the round-trip time exceeds the minimum by a quarter. `back` is the sender's part of
+    /// the minimum.
     pub(crate) fn is_queued(&self, back: Nanos) -> bool {
         let whole = self.latest + back + self.queued_before();
         self.min
             .is_some_and(|min| whole > min + back + (min + back) / 4)
     }
 
-    /// The round trip is near the longest, and that is longer than the least one: a queue is about full.
+    /// Whether a queue is about full: the round-trip time is near the longest, which exceeds the
+    /// minimum.
     pub(crate) fn is_full(&self, back: Nanos) -> bool {
         let Some(min) = self.min else {
             return false;
@@ -133,7 +138,8 @@ impl Rtt {
         self.fills(self.latest + before - min, min, back)
     }
 
-    /// The same of the round trip of a segment that was sent just before a lost one, behind the capture point.
+    /// The same for the round trip of a segment sent just before one that was lost after the
+    /// capture point.
     pub(crate) fn was_full(&self, sample: Nanos, back: Nanos) -> bool {
         self.min
             .is_some_and(|min| self.fills(sample - min, min, back))
@@ -143,8 +149,8 @@ impl Rtt {
         queue > (min + back) / 4 && 2 * queue >= self.longest_wait(min)
     }
 
-    /// By how much the longest round trip exceeds the least one. A host that stops for a moment makes those of one flight
-    /// more than twice as long as any queue does.
+    /// The excess of the longest round-trip time over the minimum. A host that stops for a moment
+    /// makes the round trips of one flight more than twice as long as any queue does.
     fn longest_wait(&self, min: Nanos) -> Nanos {
         let most = self.most - min;
         let micros = self.all.percentile(LONG).unwrap_or_default();
@@ -168,7 +174,8 @@ mod tests {
     use super::*;
     use crate::time::MILLISECOND;
 
-    /// A queue that grows from 20 to 60 ms again and again, and round trips of `stopped` ms while a host stops once.
+    /// A queue that grows from 20 to 60 ms repeatedly, and round trips of `stopped` ms while a host
+    /// stops once.
     fn sawtooth(stopped: i64) -> Rtt {
         let mut rtt = Rtt::default();
         for _ in 0..20 {
@@ -183,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_stops_hides_no_full_queue() {
+    fn a_host_that_stops_does_not_hide_a_full_queue() {
         for stopped in [30, 59, 300] {
             let mut rtt = sawtooth(stopped);
             rtt.sample(55 * MILLISECOND);

@@ -1,8 +1,9 @@
-//! Checks which SACK blocks a receiver can have sent (RFC 2018 §3, RFC 2883 §4).
+//! Checks whether a receiver can have sent a SACK block (RFC 2018 §3, RFC 2883 §4).
 //!
-//! A firewall that randomises sequence numbers but not the SACK option gives the sender blocks anywhere in the sequence space.
-//! A sender ignores such blocks, and so does the diagnosis. A block beyond the data of the capture may also report data that the
-//! capture lost. Only a block beyond the receiver's window, or of data that is sent for the first time later, proves a device.
+//! A firewall that randomises sequence numbers but not the SACK option produces blocks anywhere in
+//! the sequence space. A sender ignores such blocks, and so does the diagnosis. A block beyond the
+//! captured data may also report data that the capture lost. Only a block beyond the receiver's
+//! window, or of data that is first sent later, proves such a device.
 
 use super::view::FURTHEST;
 
@@ -11,46 +12,46 @@ use super::view::FURTHEST;
 pub(crate) struct Block {
     pub(crate) start: i64,
     pub(crate) end: i64,
-    /// The acknowledgment number beside it.
+    /// The acknowledgment number of its segment.
     pub(crate) una: i64,
     /// One past the highest octet that was sent.
     pub(crate) next: i64,
-    /// A duplicate SACK by its position.
+    /// A D-SACK block by its position.
     pub(crate) is_duplicate: bool,
-    /// The capture has data of this direction.
+    /// Data of this direction was captured.
     pub(crate) has_data: bool,
 }
 
-/// Counts of SACK blocks, and the bounds that a receiver keeps to.
+/// Counts of SACK blocks, and the bounds that a receiver observes.
 #[derive(Debug, Default)]
 pub(crate) struct SackCheck {
-    /// Blocks that are used.
+    /// Blocks that were used.
     pub(crate) used: u64,
-    /// Blocks that are ignored.
+    /// Blocks that were ignored.
     pub(crate) ignored: u64,
-    /// Ignored blocks that no receiver of this data sends.
+    /// Ignored blocks that no receiver of this data would send.
     pub(crate) wrong: u64,
     /// The right edge of the receiver's window.
     edge: Option<i64>,
     /// The sequence number of the SYN: no block is below it.
     origin: Option<i64>,
-    /// The latest block beyond the data of the capture.
+    /// The latest block beyond the captured data.
     claimed: Option<(i64, i64)>,
 }
 
 impl SackCheck {
-    /// The receiver announced a window.
+    /// Records a window of the receiver.
     pub(crate) fn announce(&mut self, edge: i64) {
         self.edge = Some(self.edge.map_or(edge, |known| known.max(edge)));
     }
 
-    /// The capture has the SYN. A receiver reports a second copy of it as a duplicate.
+    /// Records that the SYN was captured. A receiver reports a second copy of it as a duplicate.
     pub(crate) fn begin(&mut self) {
         self.origin = Some(-1);
     }
 
-    /// Counts a block; returns whether a receiver can have sent it. It reports data that was sent above the acknowledgment, or
-    /// a duplicate.
+    /// Counts a block. Returns whether a receiver can have sent it: it covers sent data above the
+    /// acknowledgment, or reports a duplicate.
     pub(crate) fn is_possible(&mut self, block: &Block) -> bool {
         let &Block { start, end, .. } = block;
         let origin = self.origin.unwrap_or(block.una - FURTHEST);
@@ -70,7 +71,7 @@ impl SackCheck {
         true
     }
 
-    /// Data is sent for the first time: a block that reported it earlier was wrong.
+    /// Processes data that is sent for the first time: a block that reported it earlier was wrong.
     pub(crate) fn send(&mut self, start: i64, end: i64) {
         let Some((from, to)) = self.claimed else {
             return;

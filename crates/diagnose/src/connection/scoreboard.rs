@@ -1,4 +1,5 @@
-//! The scoreboard of one direction: what its sender sent, and what of it has been acknowledged where the capture is.
+//! The scoreboard of one direction: the data that its sender sent, and its acknowledgments at the
+//! capture point.
 
 use super::{
     acknowledged::{Ack, Acknowledged, Incoming, Late, News},
@@ -27,17 +28,17 @@ use crate::{
 /// Duplicate acknowledgments after which a gap is a loss (RFC 5681 §3.2).
 const DUP_THRESH: u32 = 3;
 
-/// What was sent, and what of it is acknowledged.
+/// The data sent, and its acknowledgments.
 #[derive(Debug, Default)]
 pub(crate) struct Scoreboard {
     sequence: Option<Sequence>,
-    /// Behind the highest octet that was sent.
+    /// One past the highest octet sent.
     next: i64,
-    /// Behind the highest octet that passed: acknowledgments show others that the capture lacks.
+    /// One past the highest octet that passed. Acknowledgments show others that were not captured.
     passed: i64,
     /// The octet of a probe of a closed window.
     probe: Option<i64>,
-    /// `next` lies behind a FIN.
+    /// `next` is after a FIN.
     has_fin: bool,
     pieces: Pieces,
     acknowledged: Acknowledged,
@@ -45,7 +46,7 @@ pub(crate) struct Scoreboard {
     gaps: Gaps,
     ids: Identifications,
     octets: Octets,
-    /// Octets of the segment at hand that the capture has for the first time.
+    /// Octets of the current segment that were captured for the first time.
     first_captured: i64,
     /// Leaps of the data, and of its acknowledgments.
     leaps: [Leap; 2],
@@ -62,7 +63,7 @@ impl Scoreboard {
         self.has_fin
     }
 
-    /// Below it all is acknowledged; [`UNKNOWN`] until an acknowledgment has passed.
+    /// The cumulative acknowledgment; [`UNKNOWN`] until one has passed.
     pub(crate) fn una(&self) -> i64 {
         self.acknowledged.una
     }
@@ -81,7 +82,7 @@ impl Scoreboard {
         self.acknowledged.sacked.octets()
     }
 
-    /// Behind the highest octet that has arrived.
+    /// One past the highest octet that has arrived.
     pub(crate) fn top(&self, una: i64) -> i64 {
         let sacked = self.acknowledged.sacked.end();
         sacked.map_or(una, |end| end.max(una))
@@ -92,12 +93,12 @@ impl Scoreboard {
         (self.next - i64::from(self.has_fin)).max(0)
     }
 
-    /// Octets of data that the capture has, each counted once.
+    /// Octets of data that were captured, each counted once.
     pub(crate) fn captured(&self) -> i64 {
         self.octets.captured().min(self.octets())
     }
 
-    /// Octets from the first to the last that the capture has, those between that it lacks included.
+    /// Octets from the first captured one to the last, including uncaptured ones in between.
     pub(crate) fn span(&self) -> i64 {
         self.octets.span()
     }
@@ -107,12 +108,12 @@ impl Scoreboard {
         self.sequence.map(Sequence::first)
     }
 
-    /// The distance from the first octet of data that is nearest to `near` and has this number.
+    /// The distance of `number` from the first octet of data that is nearest to `near`.
     pub(crate) fn unwrap(&self, number: u32, near: i64) -> Option<i64> {
         self.sequence.map(|sequence| sequence.unwrap(number, near))
     }
 
-    /// The segment opens this direction: its number is the one before the first octet.
+    /// Opens this direction with a SYN: the first octet has the next number.
     pub(crate) fn open(&mut self, segment: &Segment) {
         if self.sequence.is_none() {
             self.sequence = Some(Sequence::new(segment.seq.wrapping_add(1)));
@@ -121,7 +122,7 @@ impl Scoreboard {
         }
     }
 
-    /// Another SYN-ACK than the first opens this direction. Nothing but SYN-ACKs has passed.
+    /// Opens this direction with a SYN-ACK other than the first. Only SYN-ACKs have passed.
     pub(crate) fn open_again(&mut self, segment: &Segment) {
         *self = Self {
             ids: std::mem::take(&mut self.ids),
@@ -142,14 +143,14 @@ impl Scoreboard {
         self.ids.share();
     }
 
-    /// Notes the identification of a packet of the sender.
+    /// Records the identification of a packet of the sender.
     pub(crate) fn see(&mut self, segment: &Segment) {
         self.ids.see(segment);
     }
 
-    /// The range that a segment takes, unless it is far from all others.
+    /// The range of a segment, unless it is far from all others.
     pub(crate) fn range<'a>(&mut self, segment: &'a Segment) -> Option<Transmission<'a>> {
-        // A SYN comes before the first octet of data, a FIN behind the last.
+        // A SYN comes before the first octet of data, a FIN after the last.
         let start = self.begin(segment).unwrap(segment.seq, self.next);
         let controls = i64::from(segment.has(SYN)) + i64::from(segment.has(FIN));
         let end = start + i64::from(segment.payload) + controls;
@@ -169,7 +170,8 @@ impl Scoreboard {
         })
     }
 
-    /// The origin of the sequence numbers. A capture that begins in mid-flow may have later segments first.
+    /// The origin of the sequence numbers. A capture that begins in mid-flow may start with later
+    /// segments.
     fn begin(&mut self, segment: &Segment) -> Sequence {
         if let Some(sequence) = self.sequence {
             return sequence;
@@ -181,7 +183,7 @@ impl Scoreboard {
         sequence
     }
 
-    /// What the scoreboard has of a segment's data.
+    /// The state of a segment's data.
     pub(crate) fn history(&self, sent: &Transmission<'_>) -> History {
         let piece = self.pieces.at(sent.start);
         History {
@@ -193,18 +195,19 @@ impl Scoreboard {
         }
     }
 
-    /// When the original of data passed.
+    /// When the original of the octet passed.
     pub(crate) fn sent_at(&self, at: i64) -> Option<Nanos> {
         let original = self.pieces.at(at).and_then(|piece| piece.first);
         original.map(|copy| copy.time)
     }
 
-    /// The same, or when the packet behind the gap passed that it left.
+    /// When the original of the octet passed or, if it was not captured, the packet after its gap.
     pub(crate) fn left_at(&self, at: i64) -> Option<Nanos> {
         self.sent_at(at).or(self.gaps.at(at).map(|gap| gap.time))
     }
 
-    /// An acknowledgment without data has the number of the next octet (RFC 9293 §3.10.7.4): all below had been sent.
+    /// Processes a packet without data: it has the number of the next octet (RFC 9293 §3.10.7.4),
+    /// so that all data below had been sent.
     pub(crate) fn see_bare(&mut self, sent: &Transmission<'_>) {
         if sent.start > self.next {
             self.gaps.note(self.next, sent.start, &sent.copy(), true);
@@ -212,16 +215,16 @@ impl Scoreboard {
         }
     }
 
-    /// Data up to `next` has been sent of which the capture has nothing.
+    /// Records that data up to `next` was sent but not captured.
     fn reach(&mut self, next: i64) {
         self.octets.skip(self.next, next);
-        // Of one octet more than the data the FIN is likelier than a segment that the capture lacks.
+        // If a single octet is missing, it is more likely the FIN than a segment.
         self.has_fin = next == self.next + 1 && !self.has_fin;
         self.next = next;
     }
 
-    /// Enters a segment, unless it is a retransmission: [`Self::mark`] enters these. `timer` is the shortest time of a timer that
-    /// may have sent the segment.
+    /// Enters a segment, unless it is a retransmission, which [`Self::mark`] enters. `timer` is the
+    /// shortest timer that may have sent the segment.
     pub(crate) fn enter(
         &mut self,
         sent: &Transmission<'_>,
@@ -248,7 +251,7 @@ impl Scoreboard {
             self.insert(self.next, end, Some(copy), None);
             return Entry::New;
         }
-        // The capture has no copy of a tail that was lost before it.
+        // A tail lost before the capture point has no captured copy.
         let known = if start >= self.next { end } else { self.next };
         let old = (start.max(self.acknowledged.una), end.min(known));
         if old.0 < old.1 {
@@ -291,8 +294,8 @@ impl Scoreboard {
         })
     }
 
-    /// Whether the capture has data just after its acknowledgment, and for the first time: the two directions were captured with
-    /// different clocks or queues.
+    /// Whether data passed just after its acknowledgment, for the first time: the two directions
+    /// were captured with different clocks or queues.
     fn is_behind_its_acknowledgment(&self, sent: &Transmission<'_>) -> bool {
         let is_new = self.first_captured > 0 && self.first_captured == sent.end - sent.start;
         is_new
@@ -301,12 +304,13 @@ impl Scoreboard {
             })
     }
 
-    /// The segment was one octet against a closed window.
+    /// Records a probe of one octet against a closed window.
     pub(crate) fn see_probe(&mut self, sent: &Transmission<'_>) {
         self.probe = Some(sent.start);
     }
 
-    /// Whether a segment of new data begins with the octet of a probe. The receiver discarded it (RFC 9293 §3.8.6.1).
+    /// Whether a segment of new data begins with the octet of a probe, which the receiver discarded
+    /// (RFC 9293 §3.8.6.1).
     fn repeats_probe(&self, start: i64, end: i64) -> bool {
         let is_probed = self.probe == Some(start) && self.acknowledged.una <= start;
         is_probed && self.next == start + 1 && end > self.next
@@ -322,7 +326,7 @@ impl Scoreboard {
         }
     }
 
-    /// Enters the retransmission that has this number.
+    /// Enters a retransmission with its number.
     pub(crate) fn mark(
         &mut self,
         sent: &Transmission<'_>,
@@ -377,13 +381,13 @@ impl Scoreboard {
         marked
     }
 
-    /// A SYN has been sent.
+    /// Records a SYN as sent.
     pub(crate) fn pass(&mut self, sent: &Transmission<'_>) {
         self.next = self.next.max(sent.end);
         self.passed = self.passed.max(sent.end);
     }
 
-    /// The segment has been sent.
+    /// Records the segment as sent.
     pub(crate) fn move_to(&mut self, sent: &Transmission<'_>) {
         self.passed = self.passed.max(sent.end);
         if sent.end > self.next {
@@ -392,16 +396,16 @@ impl Scoreboard {
         }
     }
 
-    /// A segment that follows without a gap in the data, with a gap in the identifications: the original was lost before the
-    /// capture point.
+    /// Whether a segment follows without a gap in the data but with a gap in the identifications:
+    /// the original was lost before the capture point.
     fn is_behind_lost_tail(&self, start: i64, mss: i64, timer: Nanos) -> bool {
-        // A probe of a longer tail retransmits its last segment: those before it are missing as well. So is what the capture
-        // has lost.
+        // A probe of a longer tail retransmits its last segment: the segments before it are missing
+        // as well, as are packets that the capture lost.
         let unseen = (start - self.passed + mss - 1) / mss;
         start >= self.next && i64::from(self.ids.missing(timer)) > unseen
     }
 
-    /// Parts of a range that the capture has not seen.
+    /// The parts of a range that were not captured.
     fn holes(&mut self, start: i64, end: i64) -> Vec<(i64, i64)> {
         let mut holes = Vec::new();
         let mut at = start;
@@ -429,7 +433,7 @@ impl Scoreboard {
         }
     }
 
-    /// An original may pass behind its own retransmission, which had filled its gap.
+    /// Finds the originals that pass after their retransmission, which had filled their gap.
     fn take_late_original(&mut self, sent: &Transmission<'_>, filler: &Filler) -> Option<Late> {
         let (start, end) = (sent.start, sent.end);
         let mut octets = 0;
@@ -483,7 +487,7 @@ impl Scoreboard {
         }
     }
 
-    /// Where an acknowledgment number is, unless that is far from all others.
+    /// The distance of an acknowledgment number, unless it is far from all others.
     pub(crate) fn acknowledgment(&mut self, number: u32) -> Option<i64> {
         let sequence = *self.sequence.get_or_insert(Sequence::new(number));
         let near = if self.acknowledged.una == UNKNOWN {
@@ -497,14 +501,14 @@ impl Scoreboard {
         is_plausible.then_some(una)
     }
 
-    /// A segment of the receiver acknowledges data.
+    /// Processes a segment of the receiver that acknowledges data.
     pub(crate) fn acknowledge(&mut self, incoming: &Incoming<'_>) -> News {
         let Some(sequence) = self.sequence else {
             return News::default();
         };
         let (segment, una) = (incoming.segment, incoming.una);
         self.acknowledged.begin(segment.time);
-        // Without its scale a window is at most this large (RFC 7323 §2.3).
+        // Without its scale, a window is at most this large (RFC 7323 §2.3).
         let largest = i64::from(segment.window) << 14;
         let window = incoming.window.unwrap_or(largest);
         self.acknowledged.sack_check.announce(una + window);
@@ -514,7 +518,7 @@ impl Scoreboard {
             sequence,
             una,
             next: self.next,
-            // What had arrived before later data.
+            // The highest octet that had arrived before.
             highest: self.acknowledged.sacked.end().unwrap_or(UNKNOWN),
             mss: incoming.mss,
             has_data: incoming.has_data,
@@ -540,7 +544,7 @@ impl Scoreboard {
         news
     }
 
-    /// The cumulative acknowledgment advances.
+    /// Advances the cumulative acknowledgment.
     fn advance(&mut self, ack: &Ack<'_>, round_trip: Nanos, news: &mut News) {
         let advance = self.acknowledged.advance(ack, &mut self.pieces);
         news.sample = advance.sample.or(news.sample);
@@ -563,7 +567,7 @@ impl Scoreboard {
         self.settling.take_due(now)
     }
 
-    /// Takes out the lowest piece that is not acknowledged.
+    /// Removes and returns the lowest unacknowledged piece.
     pub(crate) fn take_lowest(&mut self) -> Option<Piece> {
         self.pieces.take_lowest()
     }

@@ -1,23 +1,25 @@
-//! How large a sender's segments are.
+//! The size of a sender's segments.
 
 use crate::segment::{PSH, Segment};
 
 /// The MSS until one is known (RFC 9293 §3.7.1).
 const DEFAULT_MSS: i64 = 536;
 
-/// Segments after which the largest of them is forgotten, once more: the path's MTU may become smaller.
+/// Segments per epoch. The largest size of the epoch before last is discarded: the path's MTU may
+/// shrink.
 const EPOCH: u32 = 256;
 
-/// The largest segment, and what is permitted.
+/// The largest segment, and the permitted size.
 #[derive(Debug, Default)]
 pub(crate) struct SegmentSize {
     largest: i64,
-    /// The largest of those that did not end a write, in this epoch and the one before: they are full.
+    /// The largest segment that did not end a write, and so was full, in this epoch and the
+    /// previous one.
     full: [i64; 2],
     seen: u32,
-    /// What follows from them: it is asked for at each packet.
+    /// The MSS derived from them, stored because each packet queries it.
     mss: i64,
-    /// What the receiver permits.
+    /// The size that the receiver permits.
     permitted: i64,
 }
 
@@ -27,7 +29,7 @@ impl SegmentSize {
         self.mss = self.find();
     }
 
-    /// A segment with data.
+    /// Records a segment with data.
     pub(crate) fn see(&mut self, segment: &Segment) {
         let octets = whole(segment);
         self.largest = self.largest.max(octets);
@@ -42,12 +44,13 @@ impl SegmentSize {
         self.mss = self.find();
     }
 
-    /// Segments are as large as the receiver permits: an application writes more than one at a time.
+    /// Whether segments are as large as the receiver permits: an application writes more than one
+    /// at a time.
     pub(crate) fn is_permitted(&self) -> bool {
         self.permitted > 0 && self.largest >= self.permitted
     }
 
-    /// The largest segment that did not end a write; while each of them did, what the receiver permits.
+    /// The largest segment that did not end a write; if there is none, the permitted size.
     fn find(&self) -> i64 {
         let [now, before] = self.full;
         match now.max(before) {
@@ -63,13 +66,13 @@ impl SegmentSize {
         }
     }
 
-    /// Smaller than a full segment.
+    /// Whether a segment is smaller than a full one.
     pub(crate) fn is_small(&self, segment: &Segment) -> bool {
         whole(segment) < self.mss()
     }
 }
 
-/// Octets of payload, and of SACK blocks, which take their place.
+/// Octets of payload, and of SACK blocks, which displace payload.
 fn whole(segment: &Segment) -> i64 {
     let blocks = segment.blocks().len();
     let taken = if blocks == 0 { 0 } else { 4 + 8 * blocks };

@@ -1,4 +1,4 @@
-//! The sender, as far as the capture shows it: what it knew, in which phase it was, and how its segments left.
+//! The sender as the capture shows it: its knowledge, its phase, and the pattern of its segments.
 
 use super::{
     delays::Conditions,
@@ -19,16 +19,16 @@ use crate::{
 
 /// Duplicate acknowledgments that begin a recovery (RFC 5681 §3.2).
 const DUP_THRESH: u32 = 3;
-/// Linux starts no timer of less than two ticks of its clock.
+/// Linux starts no timer shorter than two ticks of its clock.
 const LEAST_TIMER: Nanos = 2 * MILLISECOND;
-/// A host with something to send does so within this time after an acknowledgment, on a busy host too.
+/// Even a busy host sends within this time after an acknowledgment if it has data.
 const LONG_PAUSE: Nanos = 200 * MILLISECOND;
 
-/// Whether a segment leaves with the one before, so that its wait is the other's.
+/// Whether a segment leaves with the previous one, so that both have the same wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Follows {
     No,
-    /// If both are of one write: the last wait was the application's or the send buffer's.
+    /// Only if both belong to one write: the last wait was the application's or the send buffer's.
     IfWritten,
     Yes,
 }
@@ -37,27 +37,29 @@ pub(crate) enum Follows {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interval {
     pub(crate) wait: Wait,
-    /// When a message of the peer reached the sender, which the segment answers.
+    /// When the message of the peer that the segment answers reached the sender.
     pub(crate) asked: Option<Nanos>,
-    /// Least time from the capture point to the sender and back, and the same to both ends.
+    /// Minimum round-trip times: `back` from the capture point to the sender, `least` of the whole
+    /// path.
     pub(crate) back: Nanos,
-    /// How long the sender's last data waited in a queue.
+    /// Queueing delay of the sender's last data.
     pub(crate) drain: Nanos,
     pub(crate) least: Option<Nanos>,
-    /// The round trip as the sender measures it.
+    /// The round-trip time as the sender measures it.
     pub(crate) whole: Option<Nanos>,
-    /// Until then the receive window was full, which an acknowledgment of everything opened.
+    /// The end of the time in which the receive window was full, if an acknowledgment of all data
+    /// opened it.
     pub(crate) opened: Option<Nanos>,
     pub(crate) since: Option<Nanos>,
     pub(crate) until: Nanos,
-    /// The frames before and behind it.
+    /// The frames before and after it.
     pub(crate) packets: [Option<u64>; 2],
     pub(crate) follows: Follows,
-    /// If the sender's part of it is known.
+    /// The round-trip time, if the sender's part of it is known.
     pub(crate) round_trip: Option<Nanos>,
 }
 
-/// What the sender knew, and how it sent.
+/// The sender's state and pattern.
 #[derive(Debug)]
 pub(crate) struct Sender {
     view: View,
@@ -80,7 +82,7 @@ impl Sender {
         self.size.mss()
     }
 
-    /// Below it the sender knows that all is acknowledged.
+    /// The cumulative acknowledgment that has reached the sender.
     pub(crate) fn una(&self) -> i64 {
         self.view.una
     }
@@ -93,7 +95,7 @@ impl Sender {
         matches!(self.phase, Phase::Recovery(_))
     }
 
-    /// The most in flight.
+    /// The largest amount in flight.
     pub(crate) fn highest_flight(&self) -> i64 {
         self.releases.pattern.highest()
     }
@@ -103,72 +105,74 @@ impl Sender {
         self.releases.last.map(|last| last.time)
     }
 
-    /// Data up to `end` exceeds the receiver's window by a segment and more.
+    /// Whether data up to `end` exceeds the receiver's window by more than a segment.
     pub(crate) fn exceeds_window(&self, end: i64) -> bool {
         self.view
             .room_from(end)
             .is_some_and(|room| room < -self.mss())
     }
 
-    /// The last segment was smaller than a full one.
+    /// Whether the last segment was smaller than a full one.
     pub(crate) fn ends_small(&self) -> bool {
         self.releases.last.is_some_and(|last| last.is_small)
     }
 
-    /// The receiver permits segments of this size.
+    /// Records the segment size that the receiver permits.
     pub(crate) fn permit(&mut self, octets: i64) {
         self.size.permit(octets);
     }
 
-    /// The last segment may have waited for the application: all had been acknowledged when it was sent.
+    /// Whether the last segment may have waited for the application: all data had been acknowledged
+    /// when it was sent.
     pub(crate) fn may_be_late(&self) -> bool {
         self.view.was_drained && !self.has_more()
     }
 
-    /// An acknowledgment released the segments that left last, or there were more to send.
+    /// Whether an acknowledgment released the last segments, or the sender had more data to send.
     pub(crate) fn is_released(&self) -> bool {
         self.releases.train.is_released || self.has_more()
     }
 
-    /// An acknowledgment passed the capture point.
+    /// Records an acknowledgment that passed the capture point.
     pub(crate) fn expect(&mut self, arrival: Arrival) {
         self.view.push(arrival);
     }
 
-    /// The sender acknowledges the peer's data up to `ack`.
+    /// Records that the sender acknowledges the peer's data up to `ack`.
     pub(crate) fn prove(&mut self, ack: u32) {
         self.view.prove(ack);
     }
 
-    /// Data arrived around a gap, which the window need not grow with.
+    /// Records that data arrived above a gap: the window need not grow with such acknowledgments.
     pub(crate) fn see_gap(&mut self) {
         self.releases.pattern.disturb();
     }
 
-    /// Lets the next acknowledgment arrive that is due.
+    /// Delivers the next acknowledgment that is due.
     pub(crate) fn arrive(&mut self, due: &Due) -> Option<Arrival> {
         let arrival = self.view.next(due)?;
         self.phase = self.phase.at(arrival.una);
         Some(arrival)
     }
 
-    /// The sender has enough duplicate acknowledgments to begin a recovery.
+    /// Whether the sender has enough duplicate acknowledgments to begin a recovery.
     pub(crate) fn may_recover(&self) -> bool {
         self.phase == Phase::Open && self.view.duplicates >= DUP_THRESH
     }
 
-    /// A packet leaves when all below `next` had been sent.
+    /// Begins the transmission of a packet when all data below `next` had been sent.
     pub(crate) fn begin(&mut self, next: i64) {
         self.view.was_drained = self.view.una >= next;
     }
 
-    /// A segment with data.
+    /// Records a segment with data.
     pub(crate) fn see_data(&mut self, segment: &Segment) {
         self.size.see(segment);
     }
 
-    /// The shortest time of a timer, if the segment follows such a pause. A timer starts when data is sent and when it is
-    /// acknowledged (RFC 6298 §5, RFC 8985 §7.2); data after a full window was not sent before the window opened.
+    /// The shortest timer that may have sent the segment, if it follows a pause of that length. A
+    /// timer starts when data is sent and when it is acknowledged (RFC 6298 §5, RFC 8985 §7.2).
+    /// Data after a full window was not sent before the window opened.
     pub(crate) fn timer(&self, time: Nanos, conditions: &Conditions) -> Option<Nanos> {
         let armed = self
             .releases
@@ -180,13 +184,13 @@ impl Sender {
         (time - armed > timer).then_some(timer)
     }
 
-    /// A segment of one octet that the receiver's window has no room for.
+    /// Whether a segment is one octet that does not fit the receiver's window.
     pub(crate) fn is_probing(&self, sent: &Transmission<'_>) -> bool {
         let room = self.view.room_from(sent.start);
         sent.end - sent.start == 1 && room.is_some_and(|room| room <= 0)
     }
 
-    /// A retransmission, and what the sender knew.
+    /// A retransmission, and the sender's state.
     pub(crate) fn scene(
         &self,
         sent: &Transmission<'_>,
@@ -214,27 +218,27 @@ impl Sender {
             since_copy: history.latest.map(|latest| time - latest),
             is_repeated: history.is_repeated,
             rtt: conditions.rtt,
-            // The way from the capture point to the sender may take longer than it ever did.
+            // The delay from the capture point to the sender may exceed its earlier values.
             tolerance: delays.tolerance().max(2 * delays.back()).max(MILLISECOND),
         }
     }
 
-    /// The sender has had more to send than it might for long. A segment that ends a write each time is no sign of it, unless
-    /// the window was full behind one.
+    /// Whether the sender has long had more data than it may send. If each segment ends a write,
+    /// this is assumed only if the window was full after one.
     fn has_more(&self) -> bool {
         let releases = &self.releases;
         let is_full = || self.size.is_permitted() && releases.was_full_lately(LONG_PAUSE);
         releases.pattern.is_whole() && (!releases.pattern.is_pushed() || is_full())
     }
 
-    /// The sender always has something to send, and has not been silent for long.
+    /// Whether the sender always has data to send and has not been silent for long.
     fn is_bulk(&self, time: Nanos, round_trip: Option<Nanos>) -> bool {
         let longest = round_trip.unwrap_or(0).max(LONG_PAUSE);
         let is_short = |arrival: Arrival| time - arrival.time <= longest;
         self.has_more() && self.view.last.is_some_and(is_short)
     }
 
-    /// Whether the amount in flight stays the same, and whether it fills the receiver's window.
+    /// Whether the amount in flight is constant, and whether it fills the receiver's window.
     fn level(&self, mss: i64) -> (bool, bool) {
         let pattern = &self.releases.pattern;
         let is_level = pattern.is_level(mss);
@@ -242,7 +246,7 @@ impl Sender {
         (is_level, is_level && self.view.window.is_some_and(fills))
     }
 
-    /// The interval before a segment, when all below `next` had been sent.
+    /// The interval before a segment, when all data below `next` had been sent.
     pub(crate) fn interval(
         &mut self,
         sent: &Transmission<'_>,
@@ -276,12 +280,13 @@ impl Sender {
             self.releases.refill(&leaving, &self.view)
         };
         let pattern = &self.releases.pattern;
-        // A queue of the peer's own data delays the end of its message.
+        // A queue of the peer's data delays the end of its message.
         let asked_at = self.view.asked.map(|asked| asked + conditions.queue);
         let asked = asked_at.is_some_and(|asked| time - asked <= delays.tolerance());
         let all_acknowledged = self.view.una >= next;
         let is_small = self.ends_small();
-        // Of several requests under way one is answered before the answer to another is acknowledged.
+        // If several requests are outstanding, one is answered before the answer to another is
+        // acknowledged.
         let is_delayed = self.view.last.is_some_and(|last| last.is_delayed);
         let is_answer = asked && is_small && !is_delayed;
         let is_idle = last.is_none() || is_answer || (all_acknowledged && (!released || asked));
@@ -291,12 +296,13 @@ impl Sender {
                 trigger,
                 Some(Trigger::Rto | Trigger::Tlp | Trigger::WindowProbe)
             );
-        // The answer may come sooner than the least time to the sender says.
+        // The answer may come sooner than the minimum time to the sender permits.
         let asked = asked_at
             .filter(|asked| is_idle && last.is_none_or(|last| *asked > last.time))
             .map(|asked| asked.min(time));
         let (is_level, fills_window) = self.level(mss);
-        // Far from the sender segments at a pace look like those that acknowledgments release; refills show a buffer.
+        // Far from the sender, paced segments look like segments released by acknowledgments.
+        // Refills indicate a buffer.
         let is_pace_or_buffer = is_level
             && !fills_window
             && !conditions.is_queued
@@ -354,7 +360,7 @@ impl Sender {
         }
     }
 
-    /// When an acknowledgment of everything opened a window that was full.
+    /// When an acknowledgment of all data opened a window that was full.
     fn opened_full(&self, is_idle: bool) -> Option<Nanos> {
         let last = self.releases.last?;
         let is_full = last.room.is_some_and(|room| room < self.mss());
@@ -362,7 +368,7 @@ impl Sender {
         (is_idle && is_full && opened > last.time).then_some(opened)
     }
 
-    /// What a segment shows of the pattern; whether another amount in flight begins.
+    /// Updates the pattern with a segment. Returns whether another amount in flight begins.
     pub(crate) fn see_pattern(
         &mut self,
         sent: &Transmission<'_>,
@@ -384,7 +390,7 @@ impl Sender {
             pattern.lose();
             false
         } else if self.view.was_drained {
-            // A buffer that limits is never empty.
+            // A send buffer that limits is never empty.
             pattern.disturb();
             false
         } else {
@@ -392,12 +398,12 @@ impl Sender {
         }
     }
 
-    /// A retransmission that begins a recovery.
+    /// Whether a retransmission begins a recovery.
     pub(crate) fn begins_recovery(&self, trigger: Option<Trigger>) -> bool {
         trigger.is_some_and(|trigger| trigger != Trigger::Tlp) && self.phase == Phase::Open
     }
 
-    /// The phase behind a segment; whether it begins a fast recovery.
+    /// Updates the phase after a segment. Returns whether a fast recovery begins.
     pub(crate) fn change_phase(&mut self, trigger: Option<Trigger>, next: i64) -> bool {
         match trigger {
             Some(Trigger::Rto) => {
@@ -414,7 +420,7 @@ impl Sender {
         }
     }
 
-    /// The segment has left, and all below `next` has been sent.
+    /// Records the segment as sent; all data below `next` has been sent.
     pub(crate) fn leave(&mut self, segment: &Segment, next: i64) {
         let mss = self.mss();
         self.releases.leave(

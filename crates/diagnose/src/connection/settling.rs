@@ -1,4 +1,5 @@
-//! Retransmitted pieces that are acknowledged: their verdict waits until a duplicate SACK can no longer come.
+//! Retransmitted pieces that are acknowledged. Their verdict waits until no D-SACK can arrive any
+//! more.
 
 use std::collections::VecDeque;
 
@@ -8,19 +9,19 @@ use crate::{
     time::{MILLISECOND, Nanos},
 };
 
-/// Pieces that wait, at most.
+/// Maximum number of pieces that wait.
 const MOST: usize = 4096;
-/// The least time that a duplicate SACK is waited for.
+/// Minimum waiting time for a D-SACK.
 const LEAST: Nanos = 500 * MILLISECOND;
 
-/// A piece, and until when it waits.
+/// A piece, and the end of its wait.
 #[derive(Debug)]
 struct Waiting {
     piece: Piece,
     until: Nanos,
 }
 
-/// The pieces in the order of their acknowledgments, which is that of their data.
+/// The pieces in the order of their acknowledgments, which is the order of their data.
 #[derive(Debug, Default)]
 pub(crate) struct Settling {
     waiting: VecDeque<Waiting>,
@@ -29,7 +30,7 @@ pub(crate) struct Settling {
 }
 
 impl Settling {
-    /// A piece was acknowledged at `time`; a duplicate SACK takes `round_trip`.
+    /// Adds a piece that was acknowledged at `time`. A D-SACK takes `round_trip`.
     pub(crate) fn push(&mut self, piece: Piece, time: Nanos, round_trip: Nanos) {
         if self.waiting.len() >= MOST
             && let Some(oldest) = self.waiting.front_mut()
@@ -43,12 +44,12 @@ impl Settling {
         });
     }
 
-    /// A piece that is not acknowledged is given up: it does not wait.
+    /// Adds an unacknowledged piece that is no longer tracked. It does not wait.
     pub(crate) fn give_up(&mut self, piece: Piece) {
         self.given_up.push_back(piece);
     }
 
-    /// The receiver has got a range twice.
+    /// Records that the receiver reported a range as duplicate.
     pub(crate) fn duplicate(&mut self, start: i64, end: i64) {
         for piece in self.touching(start, end).take(MOST_TOUCHED) {
             piece.duplicates += 1;
@@ -62,7 +63,7 @@ impl Settling {
         pieces.take_while(move |piece| piece.start < end)
     }
 
-    /// The next that has waited long enough.
+    /// Removes and returns the next piece whose wait is over.
     pub(crate) fn take_due(&mut self, now: Nanos) -> Option<Piece> {
         if let Some(piece) = self.given_up.pop_front() {
             return Some(piece);

@@ -1,4 +1,4 @@
-//! A segment that takes sequence numbers, and what it is beside those before it.
+//! A segment that takes sequence numbers, and its relation to earlier segments.
 
 use super::acknowledged::Late;
 use crate::{
@@ -25,7 +25,7 @@ impl Transmission<'_> {
     }
 }
 
-/// A transmission of a segment.
+/// The copy record of a segment.
 pub(super) fn copy_of(segment: &Segment) -> Copy {
     Copy {
         time: segment.time,
@@ -37,33 +37,33 @@ pub(super) fn copy_of(segment: &Segment) -> Copy {
     }
 }
 
-/// What a segment is, beside those before it.
+/// The relation of a segment to earlier ones.
 #[derive(Debug)]
 pub(crate) enum Entry {
     /// No octet of it had been sent before.
     New,
-    /// Originals that passed behind later data.
+    /// Original data that passed after later data.
     Late(Late),
-    /// A part of it had been sent before.
+    /// Part of it had been sent before.
     Retransmission(Repeated),
 }
 
-/// What a retransmission repeats.
+/// The data that a retransmission repeats.
 #[derive(Debug)]
 pub(crate) struct Repeated {
-    /// What had been sent before and is not acknowledged.
+    /// The range that had been sent before and is not acknowledged.
     pub(super) old: (i64, i64),
-    /// The parts of it that the capture has not seen.
+    /// The parts of it that were not captured.
     pub(super) holes: Vec<(i64, i64)>,
-    /// From here on nothing had been sent before.
+    /// One past the highest octet sent before.
     pub(super) known: i64,
     pub(crate) is_acknowledged: bool,
-    /// It ends a tail of which the capture has nothing.
+    /// It ends a tail of which no copy was captured.
     pub(crate) ends_tail: bool,
 }
 
 impl Repeated {
-    /// A part of it is in no earlier copy of the capture.
+    /// Whether part of it is in no earlier captured copy.
     pub(crate) fn is_unseen(&self) -> bool {
         !self.holes.is_empty()
     }
@@ -74,29 +74,29 @@ impl Repeated {
 pub(crate) struct Suspect {
     pub(crate) start: i64,
     pub(crate) end: i64,
-    /// When the original passed, if the capture has it.
+    /// When the original passed, if it was captured.
     pub(crate) first: Option<Nanos>,
-    /// When the packet behind the gap passed that it left.
+    /// When the packet after its gap passed.
     pub(crate) gap: Option<Nanos>,
 }
 
-/// A retransmission's place on the scoreboard.
+/// The position of a retransmission on the scoreboard.
 #[derive(Debug, Default)]
 pub(crate) struct Marked {
     pub(crate) parts: Parts,
-    /// The frame of the copy before.
+    /// The frame of the previous copy.
     pub(crate) earlier: Option<u64>,
     pub(crate) suspects: Vec<Suspect>,
 }
 
-/// What the scoreboard has of a segment's data before the segment is entered.
+/// The scoreboard's state of a segment's data before the segment is entered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct History {
     pub(crate) next: i64,
-    /// When the copy before passed, and whether that was a retransmission.
+    /// When the previous copy passed, and whether it was a retransmission.
     pub(crate) latest: Option<Nanos>,
     pub(crate) is_repeated: bool,
-    /// Octets SACKed above.
+    /// Octets SACKed above it.
     pub(crate) sacked_above: i64,
     pub(crate) has_sack: bool,
 }

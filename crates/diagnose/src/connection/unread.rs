@@ -1,31 +1,32 @@
-//! Tells a receiver whose application reads slowly from one with a small buffer: its window shrinks while data waits.
+//! Distinguishes a receiver whose application reads slowly from one with a small buffer: its window
+//! shrinks while data waits.
 
 use crate::time::{Nanos, SECOND};
 
-/// How long a full window waits for a sign.
+/// Longest time from a full window to a shrunk one.
 const PATIENCE: Nanos = 4 * SECOND;
 
-/// Of so many windows one must have shrunk, at least.
+/// At least one in this number of windows must have shrunk.
 const RARE: u32 = 32;
 
 /// Time in which the window was full.
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     largest: i64,
-    /// Windows that were seen, and those that had shrunk to less than half.
+    /// The number of windows, and of windows that had shrunk to less than half.
     seen: u32,
     shrunk: u32,
-    /// Time of a full window that has been seen.
+    /// Total time of a full window.
     sum: Nanos,
-    /// Time since the window shrank last, and when that began.
+    /// Time with a full window since the window last shrank, and its start.
     pending: Nanos,
     since: Nanos,
-    /// Of which the window shrank to less than half.
+    /// The part after which the window shrank to less than half.
     time: Nanos,
 }
 
 impl Unread {
-    /// The sender learns of a window.
+    /// Records a window that reaches the sender.
     pub(crate) fn see_window(&mut self, window: i64) {
         self.largest = self.largest.max(window);
         self.seen = self.seen.saturating_add(1);
@@ -35,7 +36,8 @@ impl Unread {
         }
     }
 
-    /// Time in which the application had not read. Few shrunk windows show a host that was busy for a moment.
+    /// Time in which the application had not read. If few windows shrank, the host was busy for a
+    /// moment.
     pub(crate) fn time(&self) -> Nanos {
         if self.seen > RARE.saturating_mul(self.shrunk) {
             0
@@ -44,7 +46,7 @@ impl Unread {
         }
     }
 
-    /// The window was full for so long in sum.
+    /// Records the total time for which the window was full.
     pub(crate) fn wait(&mut self, now: Nanos, sum: Nanos) {
         let time = sum - std::mem::replace(&mut self.sum, sum);
         if self.pending == 0 || now - self.since > PATIENCE {
@@ -60,7 +62,7 @@ mod tests {
     use super::*;
     use crate::time::MILLISECOND;
 
-    /// Time of 100 windows, of which every so manieth had shrunk.
+    /// Time of 100 windows, one in `every` of which had shrunk.
     fn time(every: usize) -> Nanos {
         let mut unread = Unread::default();
         for turn in 0..100 {
@@ -76,12 +78,12 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_shrink_again_and_again_show_a_slow_reader() {
+    fn windows_that_shrink_repeatedly_show_a_slow_reader() {
         assert!(time(5) > 500 * MILLISECOND);
     }
 
     #[test]
-    fn a_moment_shows_none() {
+    fn a_moment_shows_no_slow_reader() {
         assert_eq!(time(60), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! What the sender knows: acknowledgments reach it later than they pass the capture point.
+//! The sender's view: acknowledgments reach it later than they pass the capture point.
 
 use std::collections::VecDeque;
 
@@ -7,80 +7,83 @@ use crate::{
     time::{MICROSECOND, Nanos},
 };
 
-/// Acknowledgments that are between the capture point and the sender, at most.
+/// Maximum number of acknowledgments between the capture point and the sender.
 const MOST: usize = 4096;
 
-/// An acknowledgment further ahead than any window is a damaged one.
+/// An acknowledgment further ahead than this is damaged: no window is as large.
 pub(crate) const FURTHEST: i64 = 1 << 30;
 
-/// Acknowledgments within this time are handled together: a host takes them from its queue before it sends.
+/// Acknowledgments within this time are handled together: a host reads them from its queue before
+/// it sends.
 pub(crate) const TOGETHER: Nanos = 200 * MICROSECOND;
 
-/// By how much an acknowledgment may be late without a queue on its way.
+/// Maximum lateness of an acknowledgment without a queue on its way.
 const LATE: Nanos = 300 * MICROSECOND;
 
-/// An acknowledgment, as the sender is going to see it.
+/// An acknowledgment as the sender receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// When data that it releases passes the capture point at the earliest.
+    /// The earliest time at which data that it releases passes the capture point.
     pub(crate) time: Nanos,
     pub(crate) una: i64,
     /// Octets that were SACKed.
     pub(crate) sacked: i64,
     pub(crate) window: i64,
-    /// `TSval`, which data that is sent later echoes.
+    /// `TSval`, which later data echoes.
     pub(crate) stamp: Option<u32>,
     pub(crate) is_duplicate: bool,
-    /// The number after the data of the peer's application that it came with.
+    /// One past the last sequence number of the peer's data in its segment.
     pub(crate) data_end: Option<u32>,
-    /// When the data passed that it acknowledges first, and the receiver took longer than the path to answer.
+    /// The receiver took longer to respond than the path explains.
     pub(crate) is_delayed: bool,
 }
 
-/// Which acknowledgments have reached the sender when it sends a segment.
+/// Decides which acknowledgments have reached the sender when it sends a segment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Due {
     pub(crate) now: Nanos,
-    /// Those that were to arrive until then.
+    /// Acknowledgments due by this time have arrived.
     pub(crate) latest: Nanos,
     /// The timestamp that the segment echoes.
     pub(crate) echo: Option<u32>,
-    /// How much later than that an acknowledgment may be whose timestamp is not echoed.
+    /// Longest further delay of an acknowledgment whose timestamp is not echoed.
     pub(crate) patience: Nanos,
 }
 
-/// The sender's state, as far as acknowledgments make it.
+/// The sender's state as far as acknowledgments determine it.
 #[derive(Debug)]
 pub(crate) struct View {
     coming: VecDeque<Arrival>,
-    /// Arrivals so far, those that have come with data and are not acknowledged, and the last one that is.
+    /// The number of acknowledgments; the ones with data that the sender has not acknowledged; and
+    /// the last one whose data it has.
     pushed: u64,
     messages: VecDeque<(u64, u32)>,
     proved: u64,
-    /// [`UNKNOWN`] until an acknowledgment has come.
+    /// The cumulative acknowledgment; [`UNKNOWN`] until one has arrived.
     pub(crate) una: i64,
-    /// The same before the last acknowledgment of new data, or the first of several that came together.
+    /// Its value before the last acknowledgment of new data, or before the first of a group that
+    /// arrived together.
     pub(crate) before: i64,
-    /// When that came.
+    /// When that group began.
     together: Nanos,
     pub(crate) sacked: i64,
-    /// `None` until an acknowledgment has come.
+    /// `None` until an acknowledgment has arrived.
     pub(crate) window: Option<i64>,
     pub(crate) duplicates: u32,
     pub(crate) last: Option<Arrival>,
-    /// The last that acknowledged new data, SACKed or not, or opened the window.
+    /// The last one that acknowledged or SACKed new data, or opened the window.
     pub(crate) room: Option<Nanos>,
-    /// The last that acknowledged new data cumulatively.
+    /// The last one that acknowledged new data cumulatively.
     pub(crate) advanced: Option<Nanos>,
-    /// The last that carried data.
+    /// The last one that carried data.
     pub(crate) asked: Option<Nanos>,
-    /// An acknowledgment takes longer than the least time to the sender.
+    /// An acknowledgment takes longer than the minimum time to the sender.
     pub(crate) is_late: bool,
-    /// All had been acknowledged when the last segment was sent.
+    /// All data had been acknowledged when the last segment was sent.
     pub(crate) was_drained: bool,
 }
 
-/// Below every octet: nothing is known to be acknowledged.
+/// Below every octet: no acknowledgment is known.
 pub(crate) const UNKNOWN: i64 = i64::MIN / 4;
 
 impl View {
@@ -125,7 +128,8 @@ impl View {
         self.coming.push_back(arrival);
     }
 
-    /// The sender acknowledges the peer's data up to `ack`: whatever came before that has arrived.
+    /// Records that the sender acknowledges the peer's data up to `ack`: all earlier packets have
+    /// arrived.
     pub(crate) fn prove(&mut self, ack: u32) {
         while let Some(&(number, end)) = self.messages.front()
             && !is_before(ack, end)
@@ -135,14 +139,15 @@ impl View {
         }
     }
 
-    /// Lets the next acknowledgment arrive. The sender echoes the `TSval` of the last that it has (RFC 7323 §4.3);
-    /// without one, or where that is the same, time decides.
+    /// Delivers the next acknowledgment if it has arrived. The sender echoes the `TSval` of the
+    /// last one that it received (RFC 7323 §4.3). Without timestamps, or if they are equal, time
+    /// decides.
     pub(crate) fn next(&mut self, due: &Due) -> Option<Arrival> {
         let (now, echo) = (due.latest, due.echo);
         let next = self.coming.front()?;
         let stamps = echo.zip(next.stamp);
         let has_later = stamps.is_some_and(|(echo, stamp)| is_before(stamp, echo));
-        // With data of its own missing, the sender echoes an old one.
+        // If its own data is missing, the sender echoes an old timestamp.
         let number = self.pushed - self.coming.len() as u64 + 1;
         let is_proved = number <= self.proved;
         let is_due = next.time <= now;

@@ -10,7 +10,7 @@ pub(super) const META: Meta = Meta {
     confusion: "Cross traffic that fills the queue; a route that became longer.",
 };
 
-/// A queue of one bandwidth-delay product doubles the round trip; below this share of the time it is no rule.
+/// Minimum share of the time. A queue of one bandwidth-delay product doubles the round-trip time.
 const LEAST: f64 = 0.3;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {

@@ -1,4 +1,4 @@
-//! Data that the capture lacks.
+//! Data missing from the capture.
 
 use super::{Case, Finding, Meta, counted};
 use crate::report::OneWay;
@@ -27,7 +27,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Octets that the capture lacks, as a share of all.
+/// Octets that were not captured, as a share of all octets.
 fn share(data: &OneWay) -> f64 {
     data.capture_gap_bytes as f64 / data.bytes.max(data.capture_gap_bytes).max(1) as f64
 }

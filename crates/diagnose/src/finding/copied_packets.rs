@@ -1,4 +1,4 @@
-//! Packets that the capture has more than once.
+//! Packets that were captured more than once.
 
 use super::{Case, Finding, LEAST_SHARE, Meta, percent};
 
@@ -19,7 +19,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let part = copies as f64 / connection.packets.max(1) as f64;
     (copies > 1 && part >= LEAST_SHARE).then(|| Finding {
         cause: META.name,
-        // They took no time.
+        // Copies take no time.
         share: 0.0,
         text: format!(
             "{copies} packets ({} of the connection's) are copies that a mirror port, a bridge or a second interface made: \

@@ -1,4 +1,5 @@
-//! Full segments that never arrive while small ones do: a path whose MTU is smaller than the sender believes.
+//! Full segments that never arrive while small ones do: the path's MTU is smaller than the sender
+//! assumes.
 
 use super::{Case, Finding, Meta};
 use crate::report::Retransmission;
@@ -12,17 +13,18 @@ pub(super) const META: Meta = Meta {
     confusion: "A host or path that fails when the first large segment is sent.",
 };
 
-/// Retransmissions of one segment after which it is no accident.
+/// Minimum number of retransmissions of one segment.
 const LEAST: usize = 3;
-/// Packets of this size pass any path in practice, so that no MTU explains their loss: every IPv4 host accepts 576 octets (RFC 791
-/// §3.1), which links carry in practice; IPv6 links carry 1280 (RFC 8200 §5).
+/// Packets of this size pass any path in practice, so that no MTU explains their loss. Every IPv4
+/// host accepts 576 octets (RFC 791 §3.1), which links carry in practice; IPv6 links carry 1280
+/// (RFC 8200 §5).
 const LEAST_MTU: [u64; 2] = [576, 1280];
 /// Headers of IP and TCP without options.
 const HEADERS: [u64; 2] = [40, 60];
 
 /// The retransmissions of the segment that never arrived.
 fn stuck<'a>(case: &'a Case<'_>) -> Option<Vec<&'a Retransmission>> {
-    // A segment as large may have arrived before the capture began.
+    // A segment of the same size may have arrived before the capture began.
     if case.connection.handshake != "seen" {
         return None;
     }

@@ -1,8 +1,8 @@
-//! On which side of the capture point segments were lost.
+//! The side of the capture point on which segments were lost.
 
 use super::{Case, Finding, Meta, counted, percent, were};
 
-/// Losses on one side, which ends at a host.
+/// Losses between the capture point and the host on one side.
 fn find(case: &Case<'_>, meta: &Meta, side: &str, host: &str) -> Option<Finding> {
     let mut losses = case.losses();
     losses.retain(|one| one.lost == side);
@@ -22,7 +22,7 @@ fn find(case: &Case<'_>, meta: &Meta, side: &str, host: &str) -> Option<Finding>
     })
 }
 
-/// Towards the sender.
+/// Losses on the side of the sender.
 pub(super) mod before {
     use super::{Case, Finding, Meta};
 
@@ -39,7 +39,7 @@ pub(super) mod before {
     }
 }
 
-/// Towards the receiver.
+/// Losses on the side of the receiver.
 pub(super) mod after {
     use super::{Case, Finding, Meta};
 

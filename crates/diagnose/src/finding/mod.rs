@@ -1,4 +1,5 @@
-//! What stands out in a connection, in a sentence: one file per kind, besides the limits that took much of the time.
+//! Findings about a connection: one file per kind, and `time.rs` for the limits that took much of
+//! the time.
 
 mod bufferbloat;
 mod burst_loss;
@@ -32,28 +33,30 @@ use crate::report::{self, Connection, OneWay, Retransmission};
 
 pub use crate::limit::Meta;
 
-/// Frames that are named, at most.
+/// Maximum number of frames that a finding names.
 const MOST_PACKETS: usize = 8;
-/// Shares of the time below this one do not stand out; nor do times that are short, unless they are much of the connection.
+/// Minimum share of the time that is reported, and minimum time in seconds unless the share is
+/// large.
 const LEAST_SHARE: f64 = 0.05;
 const LEAST_SECONDS: f64 = 0.25;
 const MUCH: f64 = 0.2;
-/// Losses that no queue explains below which they show no kind; where a queue lost segments as well, more are needed, and a
-/// share of all: at the begin of an overflow a queue does not seem full.
+/// Minimum number of losses, unexplained by a queue, that show a kind of loss. If a queue lost
+/// segments as well, more losses and a share of all are required: a queue does not seem full when
+/// an overflow begins.
 const FEW: usize = 3;
 const FEW_BESIDES: usize = 5;
 const LEAST_BESIDES: usize = 20;
 
 macro_rules! kinds {
     ($($variant:ident = $module:ident $(:: $part:ident)?,)*) => {
-        /// A kind of finding that is no limit.
+        /// A kind of finding other than a limit.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Kind {
             $(#[doc = concat!("See `finding/", stringify!($module), ".rs`.")] $variant,)*
         }
 
         impl Kind {
-            /// All, in the order of the documentation.
+            /// All kinds, in the order of the documentation.
             pub const ALL: [Self; [$(stringify!($module)),*].len()] = [$(Self::$variant),*];
 
             /// Its description.
@@ -127,19 +130,21 @@ struct Case<'a> {
     data: &'a OneWay,
     sender: &'a str,
     receiver: &'a str,
-    /// Most of the connection's data goes this way.
+    /// Most of the connection's data flows in this direction.
     is_main: bool,
-    /// Octets of the largest segment that any connection from this sender to this receiver got through.
+    /// Octets of the largest segment that arrived in any connection from this sender to this
+    /// receiver.
     largest_acknowledged: u64,
 }
 
 impl<'a> Case<'a> {
-    /// The connection, for what is found once.
+    /// The connection if this is its main direction, for findings reported once.
     fn once(&self) -> Option<&'a Connection> {
         self.is_main.then_some(self.connection)
     }
 
-    /// The end that opened the connection asks, and the other end answers; without a handshake the end with more data does.
+    /// Whether the sender answers requests: the end that did not open the connection; without a
+    /// handshake, the end with more data.
     fn is_answering(&self) -> bool {
         if self.connection.handshake == "missed" {
             self.is_main
@@ -157,12 +162,12 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Seconds of a limit.
+    /// Seconds attributed to a limit.
     fn time(&self, limit: &str) -> f64 {
         self.data.limits_s.get(limit).copied().unwrap_or(0.0)
     }
 
-    /// Of the connection's time until its last data.
+    /// Share of the connection's time until its last data.
     fn share(&self, seconds: f64) -> f64 {
         let active = self.connection.duration_s - self.connection.quiet_s;
         if active > 0.0 {
@@ -172,7 +177,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// So many seconds stand out.
+    /// Whether a time is long enough to be reported.
     fn is_notable(&self, seconds: f64) -> bool {
         let share = self.share(seconds);
         share >= LEAST_SHARE && (seconds >= LEAST_SECONDS || share >= MUCH)
@@ -182,7 +187,7 @@ impl<'a> Case<'a> {
         self.share(self.time(limit))
     }
 
-    /// A share of the segments with data. A SYN or FIN may be among those that are counted, and has none.
+    /// Share of the segments with data. `count` may include a SYN or FIN without data.
     fn of_segments(&self, count: usize) -> f64 {
         let bare = self
             .data
@@ -193,8 +198,8 @@ impl<'a> Case<'a> {
         count as f64 / all.max(count as u64).max(1) as f64
     }
 
-    /// The first retransmissions of segments that were lost, in the order of their data. Probes of a closed window are
-    /// discarded, not lost.
+    /// The first retransmissions of lost segments, in the order of their data. Probes of a closed
+    /// window are excluded: the receiver discards them, the path does not lose them.
     fn losses(&self) -> Vec<&'a Retransmission> {
         let all = self.data.retransmissions.iter();
         let mut lost: Vec<_> = all
@@ -205,7 +210,8 @@ impl<'a> Case<'a> {
         lost
     }
 
-    /// The losses in runs of neighbours: of the tails of flights, which a timer found, and the others.
+    /// The losses in runs of neighbours: those at the tail of a flight, which a timer detected, and
+    /// the others.
     fn runs(&self) -> (Vec<Vec<&'a Retransmission>>, Vec<Vec<&'a Retransmission>>) {
         let mut runs: Vec<Vec<&Retransmission>> = Vec::new();
         for one in self.losses() {
@@ -221,7 +227,7 @@ impl<'a> Case<'a> {
         runs.into_iter().partition(is_tail)
     }
 
-    /// Those while no queue was full, if there are enough to tell their kind.
+    /// The losses while no queue was full, if there are enough to determine their kind.
     fn unexplained_losses(&self) -> Option<Vec<Vec<&'a Retransmission>>> {
         let (_, runs) = self.runs();
         let is_hidden = |run: &&Vec<&Retransmission>| {
@@ -233,11 +239,10 @@ impl<'a> Case<'a> {
         let queued: usize = full.iter().map(Vec::len).sum();
         let is_known = self.data.policed_mbit_s.is_some() || large_segments_lost::is_stuck(self);
         let count: usize = runs.iter().map(Vec::len).sum();
-        // Of originals that come late the receiver discards those with an old timestamp (RFC 7323 §5.3).
+        // A receiver discards late originals with an old timestamp (RFC 7323 §5.3).
         let late = self.data.reordered_packets + self.data.reordered_after_packets;
         let are_late = 4 * count as u64 <= late;
-        // What the capture lacks hides how long the round trip was.
-        // One run is one event, whatever its length.
+        // One run is one event, whatever its length. Gaps in the capture hide the round-trip time.
         let are_many = if runs.len() == 1 {
             false
         } else if queued > 0 && self.data.capture_gaps > 0 {
@@ -259,7 +264,7 @@ impl<'a> Case<'a> {
         frames
     }
 
-    /// The frames around the pauses of a limit.
+    /// The frames around the pauses caused by a limit.
     fn pauses(&self, limit: &str, side: Option<&str>) -> Vec<u64> {
         let stalls = self.data.stalls.iter();
         stalls
@@ -270,7 +275,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Behind the last octet of a segment.
+/// One past the last octet of a segment.
 fn end(segment: &Retransmission) -> i64 {
     segment.seq + i64::from(segment.bytes)
 }
@@ -283,7 +288,7 @@ fn host(end: &str) -> &str {
     end.rsplit_once(':').map_or(end, |(host, _)| host)
 }
 
-/// Adds to each connection what stands out in it.
+/// Adds its findings to each connection.
 pub(crate) fn add(connections: &mut [Connection]) {
     let mut largest = Largest::new();
     for connection in &*connections {
@@ -299,7 +304,7 @@ pub(crate) fn add(connections: &mut [Connection]) {
     }
 }
 
-/// What stands out in a connection, the largest share first.
+/// The findings of a connection, the largest share first.
 fn all(connection: &Connection, largest: &Largest) -> Vec<report::Finding> {
     let [one, other] = connection.directions.all();
     let (a, b) = (connection.a.as_str(), connection.b.as_str());
@@ -332,19 +337,19 @@ fn all(connection: &Connection, largest: &Largest) -> Vec<report::Finding> {
     findings
 }
 
-/// So many of a noun whose plural ends in `s`.
+/// A count with its noun, whose plural ends in `s`.
 fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
 
-/// The verb of so many.
+/// The verb for a count.
 const fn were(count: usize) -> &'static str {
     if count == 1 { "was" } else { "were" }
 }
 
-/// A length of time.
+/// Formats a duration.
 fn milliseconds(ms: f64) -> String {
     if ms < 10.0 {
         format!("{ms:.1} ms")
@@ -353,7 +358,7 @@ fn milliseconds(ms: f64) -> String {
     }
 }
 
-/// A share in per cent, with a digit where it is small.
+/// Formats a share in per cent, with a decimal below 10 %.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 10.0 {

@@ -1,4 +1,4 @@
-//! A device that drops what exceeds a rate.
+//! A device that drops traffic above a rate.
 
 use super::{Case, Finding, Meta};
 

@@ -1,4 +1,4 @@
-//! A SYN that a RST answers.
+//! A SYN answered by a RST.
 
 use super::{Case, Finding, Meta};
 

@@ -10,10 +10,10 @@ pub(super) const META: Meta = Meta {
     confusion: "Several members of a link group, or a retransmission below IP.",
 };
 
-/// Below this share of the segments it does no harm: RACK and DUPTHRESH wait for it.
+/// Minimum share of the segments. Rarer reordering does no harm: RACK and DUPTHRESH tolerate it.
 const LEAST: f64 = 0.0005;
 
-/// Where they came after later ones.
+/// The point at which segments arrived after later ones.
 fn place(before: u64, after: u64, receiver: &str) -> String {
     match (before, after) {
         (_, 0) => "the capture point".to_owned(),
@@ -23,7 +23,7 @@ fn place(before: u64, after: u64, receiver: &str) -> String {
 }
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
-    // A capture with gaps may lack the retransmission that filled one.
+    // In a capture with gaps, the retransmission that filled one may be missing.
     let after = case.data.reordered_after_packets;
     let after = if case.data.capture_gaps > 0 { 0 } else { after };
     let before = case.data.reordered_packets;

@@ -26,7 +26,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// One sign is named, and proves nothing.
+/// Names the signs of a device on the path, which are too few to prove one.
 fn doubt(signs: &[&str]) -> String {
     if signs.is_empty() {
         return String::new();

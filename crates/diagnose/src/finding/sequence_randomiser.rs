@@ -1,4 +1,4 @@
-//! A device that rewrites sequence numbers and not the SACK option.
+//! A device that rewrites sequence numbers but not the SACK option.
 
 use super::{Case, Finding, Meta, counted};
 use crate::report::OneWay;
@@ -13,7 +13,8 @@ pub(super) const META: Meta = Meta {
     confusion: "A receiver whose SACK option is wrong. Blocks of data that the capture lost are not counted.",
 };
 
-/// The first loss alone brings three duplicate acknowledgments (RFC 5681 §3.2).
+/// Minimum number of wrong blocks: the first loss alone causes three duplicate acknowledgments (RFC
+/// 5681 §3.2).
 const FEW: u64 = 3;
 
 pub(super) fn is_found(data: &OneWay) -> bool {

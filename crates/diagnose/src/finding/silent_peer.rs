@@ -1,4 +1,4 @@
-//! A peer that answers nothing over several timeouts.
+//! A peer that does not answer over several timeouts.
 
 use super::{Case, Finding, MOST_PACKETS, Meta, counted, large_segments_lost};
 use crate::report::Retransmission;
@@ -11,14 +11,15 @@ pub(super) const META: Meta = Meta {
     confusion: "An outage of the path that outlasts the capture; a capture that lacks the answers.",
 };
 
-/// So many timeouts for one segment mean that the path may have failed (RFC 1122 §4.2.3.5, R1).
+/// Minimum number of timeouts of one segment, after which the path may have failed (RFC 1122
+/// §4.2.3.5, R1).
 const LEAST_TIMEOUTS: usize = 3;
 /// Evidence that no copy was acknowledged.
 const NEVER: [&str; 2] = ["left-out", "never-acknowledged"];
-/// NATs and firewalls keep the state of a quiet connection for seconds at least.
+/// Minimum idle time: NATs and firewalls keep the state of an idle connection for at least seconds.
 const LEAST_IDLE_S: f64 = 1.0;
 
-/// The timeouts of the segment that has the most.
+/// The timeouts of the segment with the most timeouts.
 fn timeouts<'a>(case: &Case<'a>) -> Vec<&'a Retransmission> {
     let all = case.data.retransmissions.iter();
     let mut sent: Vec<_> = all
@@ -30,7 +31,7 @@ fn timeouts<'a>(case: &Case<'a>) -> Vec<&'a Retransmission> {
     longest.map_or_else(Vec::new, <[_]>::to_vec)
 }
 
-/// How long the sender had sent no data when it sent a frame.
+/// Time for which the sender had sent no data when it sent a frame.
 fn idle_before(case: &Case<'_>, frame: u64) -> Option<f64> {
     let mut stalls = case.data.stalls.iter();
     let stall = stalls.find(|one| one.cause == "application" && one.packets.last() == Some(&frame));
@@ -44,9 +45,9 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let [first, .., last] = timeouts.as_slice() else {
         return None;
     };
-    // A host whose packets the capture lacks is not silent.
+    // A host is not silent if its packets were not captured.
     let has_spoken = case.connection.handshake == "seen";
-    // What is answered in the end was an outage of the path.
+    // If the segment is acknowledged in the end, the path had an outage.
     let is_answered = !NEVER.contains(&last.evidence);
     if timeouts.len() < LEAST_TIMEOUTS
         || !has_spoken

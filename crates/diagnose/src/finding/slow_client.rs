@@ -1,4 +1,4 @@
-//! An application that waits for requests of the other end.
+//! An application that waits for requests from the other end.
 
 use super::{Case, Finding, Meta, percent};
 
@@ -13,7 +13,7 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let seconds = case.data.receiver_application_s;
     let share = case.share(seconds);
-    // A server that answers late is found in the direction of its data.
+    // A server that answers late is reported for the direction of its data.
     let waits_for_client = case.is_main && case.is_answering();
     (waits_for_client && case.is_notable(seconds)).then(|| Finding {
         cause: META.name,

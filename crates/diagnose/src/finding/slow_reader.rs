@@ -1,4 +1,4 @@
-//! A receiver's application that reads more slowly than data comes.
+//! A receiver's application that reads more slowly than data arrives.
 
 use super::{Case, Finding, Meta, percent};
 

@@ -1,4 +1,4 @@
-//! Losses of the last segments of what was sent.
+//! Losses of the last segments of a flight.
 
 use super::{Case, Finding, Meta, counted, large_segments_lost, sequence_randomiser};
 
@@ -13,7 +13,8 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let (runs, _) = case.runs();
     let losses = runs.concat();
-    // Duplicate acknowledgments whose SACK blocks are wrong do not count for the sender: a timer finds any loss.
+    // The sender ignores duplicate acknowledgments with wrong SACK blocks, so that only a timer
+    // detects a loss.
     let has_other_cause =
         large_segments_lost::is_stuck(case) || sequence_randomiser::is_found(case.data);
     if losses.is_empty() || has_other_cause {

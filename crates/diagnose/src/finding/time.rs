@@ -3,7 +3,7 @@
 use super::{Case, Finding, MUCH, counted, milliseconds, percent};
 use crate::limit::Limit;
 
-/// What of a limit is not a finding of its own.
+/// Time of a limit that no other finding reports.
 fn time(case: &Case<'_>, limit: Limit) -> f64 {
     let all = case.time(limit.meta().name);
     match limit {
@@ -14,7 +14,7 @@ fn time(case: &Case<'_>, limit: Limit) -> f64 {
     }
 }
 
-/// Limits of a sender that has more to send.
+/// Limits of a sender that has more data to send.
 const HELD: [Limit; 4] = [
     Limit::SendBuffer,
     Limit::ReceiveWindow,
@@ -22,8 +22,8 @@ const HELD: [Limit; 4] = [
     Limit::Bottleneck,
 ];
 
-/// A sender that had more to send for most of the time is slow for that reason: a host that is late for moments is no cause
-/// besides.
+/// Whether other limits explain the slowness. If the sender had more to send for most of the time,
+/// a host that is sometimes late is not reported as well.
 fn is_explained(case: &Case<'_>, seconds: f64) -> bool {
     let held: f64 = HELD
         .iter()
@@ -32,7 +32,7 @@ fn is_explained(case: &Case<'_>, seconds: f64) -> bool {
     held > 0.5 && case.share(seconds) < MUCH
 }
 
-/// How many round trips the programs cost, and the gain of fewer.
+/// Describes the round trips that the programs cost, and the time saved by fewer.
 fn turns(case: &Case<'_>, seconds: f64) -> String {
     let of = if case.data.turns == 1 {
         ""
@@ -54,7 +54,7 @@ fn turns(case: &Case<'_>, seconds: f64) -> String {
     )
 }
 
-/// How long the program took for its answers.
+/// Describes the program's response time.
 fn answers(case: &Case<'_>) -> String {
     if case.data.turns <= 1 {
         let took = milliseconds(case.data.answering_s * 1e3);
@@ -73,12 +73,12 @@ fn answers(case: &Case<'_>) -> String {
     )
 }
 
-/// Most of the application's time passed between requests and their answers.
+/// Whether most of the application's time passed between requests and their answers.
 fn is_late_answer(case: &Case<'_>, seconds: f64) -> bool {
     case.is_answering() && 2.0 * case.data.answering_s > seconds
 }
 
-/// The sentence of a limit.
+/// The sentence about a limit.
 fn text(case: &Case<'_>, limit: Limit, seconds: f64) -> String {
     match limit {
         Limit::RoundTrips => turns(case, seconds),
@@ -93,7 +93,7 @@ fn text(case: &Case<'_>, limit: Limit, seconds: f64) -> String {
     }
 }
 
-/// Why the window can be no larger.
+/// Explains why the window cannot be larger, if window scaling is missing.
 fn unscaled(case: &Case<'_>, limit: Limit) -> String {
     let end = case
         .connection
@@ -109,13 +109,13 @@ fn unscaled(case: &Case<'_>, limit: Limit) -> String {
 }
 
 pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Finding> + 'a {
-    // These two have rules of their own.
+    // Separate findings report these two.
     let others = |limit: &Limit| !matches!(limit, Limit::CaptureGap | Limit::Reordering);
     let limits = Limit::ALL.into_iter().filter(others);
     limits.filter_map(|limit| {
         let meta = limit.meta();
         let seconds = time(case, limit);
-        // Whoever sends the requests has little to send.
+        // The end that sends the requests has little to send.
         let is_passed_over = match limit {
             Limit::Application => {
                 !(case.is_main || is_late_answer(case, seconds)) || is_explained(case, seconds)

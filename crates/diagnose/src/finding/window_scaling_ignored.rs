@@ -1,4 +1,4 @@
-//! A device on the path that takes the receiver's window without its scale, and drops the rest.
+//! A device on the path that ignores the scale of the receiver's window and drops data beyond it.
 
 use super::{Case, Finding, Meta, counted};
 
@@ -11,7 +11,7 @@ pub(super) const META: Meta = Meta {
     confusion: "A host or path that fails between the first flight and the second.",
 };
 
-/// Fewer segments that were lost show no limit (RFC 5681's threshold for a loss).
+/// Minimum number of lost segments (the threshold for a loss of RFC 5681).
 const LEAST: u64 = 3;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -21,7 +21,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         && window.arrived_beyond == 0
         && window.arrived_within > 0
         && window.lost_within == 0;
-    // Smaller segments that arrived show nothing of larger ones.
+    // Arrivals of smaller segments say nothing about larger ones.
     let lost = case.data.retransmissions.iter();
     let lost: Vec<_> = lost.filter(|one| one.bytes > 0).collect();
     let has_carried = lost

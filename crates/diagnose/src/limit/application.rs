@@ -11,7 +11,7 @@ pub(super) const META: Meta = Meta {
 };
 
 pub(super) fn holds(wait: &Wait) -> bool {
-    // What comes behind a last full segment that is outstanding is not known.
+    // If the last segment is full and outstanding, it is unknown whether more data would follow.
     let is_outstanding = wait.is_last && !wait.is_small;
     let is_held = wait.is_blocked && (wait.is_small || wait.is_unfilled);
     let is_late = !wait.is_blocked && !wait.is_paced && !is_outstanding;

@@ -1,7 +1,7 @@
-//! What limits a sender: each interval between two of its segments belongs to one limit.
+//! The limits of a sender: each interval between two of its segments is attributed to one limit.
 //!
-//! One file per limit. The rules are asked in the order of [`Limit::ALL`], and the first that holds decides; the last one
-//! always holds.
+//! One file per limit. The rules are checked in the order of [`Limit::ALL`], and the first that
+//! holds decides. The last one always holds.
 
 mod application;
 mod bottleneck;
@@ -21,30 +21,30 @@ mod zero_window;
 
 use crate::time::Nanos;
 
-/// How a limit describes itself; the documentation is made from it.
+/// The description of a limit. The documentation is generated from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meta {
     /// Its name in results.
     pub name: &'static str,
-    /// The name that people use.
+    /// Its name in text.
     pub title: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
-    /// What in the capture shows it.
+    /// Its evidence in the capture.
     pub evidence: &'static str,
-    /// What looks the same.
+    /// Other causes that look the same.
     pub confusion: &'static str,
 }
 
-/// An interval without a segment of the sender, and what the sender knew in it.
+/// An interval without a segment of the sender, and the sender's state in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one observation")]
 pub(crate) struct Wait {
     pub(crate) mss: i64,
-    /// The receiver's window, and the room in it behind what was sent.
+    /// The receiver's window, and its room beyond the sent data.
     pub(crate) window: Option<i64>,
     pub(crate) room: Option<i64>,
-    /// The window was full a quarter of a round trip ago or less.
+    /// The window was full at most a quarter of a round trip ago.
     pub(crate) was_full: bool,
     /// Payload of the segment that ends the interval.
     pub(crate) next_length: i64,
@@ -52,9 +52,10 @@ pub(crate) struct Wait {
     pub(crate) has_gap: bool,
     /// The peer's application had not sent its message.
     pub(crate) is_peers: bool,
-    /// The peer's message, or the data that it answers, was on its way.
+    /// The peer's message, or the data that it answers, was in transit.
     pub(crate) is_turn: bool,
-    /// The sender always has something to send, and the interval is not so long that it must have been the application's.
+    /// The sender always has data to send, and the interval is not long enough to be the
+    /// application's.
     pub(crate) is_bulk: bool,
     /// All data was acknowledged when the interval began.
     pub(crate) is_idle: bool,
@@ -62,44 +63,45 @@ pub(crate) struct Wait {
     pub(crate) is_last: bool,
     /// An acknowledgment released the segment that ends the interval.
     pub(crate) is_blocked: bool,
-    /// The segment before was smaller than the MSS.
+    /// The previous segment was smaller than the MSS.
     pub(crate) is_small: bool,
     pub(crate) is_next_small: bool,
-    /// A retransmission that no acknowledgment released ends the interval.
+    /// The interval ends with a retransmission that no acknowledgment released.
     pub(crate) ends_with_timer: bool,
     pub(crate) is_recovering: bool,
     pub(crate) is_ack_delayed: bool,
-    /// Full segments at their own pace.
+    /// Full segments were sent at their own pace.
     pub(crate) is_paced: bool,
-    /// The amount in flight has been the same for many round trips.
+    /// The amount in flight has been constant for many round trips.
     pub(crate) is_level: bool,
-    /// The amount is level far from the sender, where a pace looks the same as a send buffer.
+    /// The amount in flight is constant far from the sender, where pacing looks like a send buffer.
     pub(crate) is_pace_or_buffer: bool,
     /// The sender waits where its writes end.
     pub(crate) ends_writes: bool,
-    /// The segment that ends the interval refills a send buffer; or may do so, if others do as well.
+    /// The segment that ends the interval refills a send buffer; or it may do so if others do.
     pub(crate) is_refill: bool,
     pub(crate) may_refill: bool,
-    /// It looks like a refill, and the sender's waits as a whole are neither that nor an application's.
+    /// The interval looks like a refill, but the sender's waits as a whole indicate neither a
+    /// refill nor the application.
     pub(crate) is_unclear: bool,
-    /// That amount is about the receiver's window.
+    /// The constant amount is near the receiver's window.
     pub(crate) fills_window: bool,
-    /// No more is in flight than any congestion window holds.
+    /// Less is in flight than any congestion window holds.
     pub(crate) is_unfilled: bool,
-    /// The round trip is longer than the least one.
+    /// The round-trip time is longer than the minimum.
     pub(crate) is_queued: bool,
 }
 
 macro_rules! limits {
     ($($variant:ident = $module:ident,)*) => {
-        /// What limits a sender.
+        /// A limit of a sender.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Limit {
             $(#[doc = concat!("See `limit/", stringify!($module), ".rs`.")] $variant,)*
         }
 
         impl Limit {
-            /// All, in the order in which their rules are asked.
+            /// All limits, in the order in which their rules are checked.
             pub const ALL: [Self; [$(stringify!($module)),*].len()] = [$(Self::$variant),*];
 
             /// Its description.
@@ -138,7 +140,7 @@ limits! {
 }
 
 impl Limit {
-    /// The first whose rule holds.
+    /// The first limit whose rule holds.
     pub(crate) fn of(wait: &Wait) -> Self {
         let mut all = Self::ALL.into_iter();
         all.find(|limit| limit.holds(wait))
@@ -165,7 +167,7 @@ impl Shares {
         self.spent.iter().sum()
     }
 
-    /// Gives time of one limit to another.
+    /// Moves time from one limit to another.
     pub(crate) fn give(&mut self, from: Limit, to: Limit, time: Nanos) {
         let time = time.min(self.of(from));
         self.spent[from as usize] -= time;

@@ -14,7 +14,7 @@ pub(super) fn holds(wait: &Wait) -> bool {
     let is_full = wait
         .room
         .is_some_and(|room| room < wait.mss.max(wait.next_length));
-    // Nothing could be sent into a full window, whatever released the segment then.
+    // Nothing could be sent into a full window, whatever released the segment later.
     (is_full && !wait.is_idle && !wait.is_last)
         || (wait.is_blocked && (wait.was_full || (wait.is_level && wait.fills_window)))
 }

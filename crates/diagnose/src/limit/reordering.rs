@@ -10,7 +10,8 @@ pub(super) const META: Meta = Meta {
     confusion: "Acknowledgments that were lost.",
 };
 
-/// Only the verdicts on a recovery's retransmissions tell: the time is moved here from fast recovery.
+/// Never holds during the account: the verdicts on a recovery's retransmissions move its time here
+/// from fast recovery.
 pub(super) fn holds(_: &Wait) -> bool {
     false
 }

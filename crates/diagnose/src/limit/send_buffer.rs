@@ -11,7 +11,8 @@ pub(super) const META: Meta = Meta {
 };
 
 pub(super) fn holds(wait: &Wait) -> bool {
-    // A small segment waits for Nagle's algorithm. With a queue on the path more in the buffer would only wait there.
+    // A small segment waits for Nagle's algorithm. With a queue on the path, more data in the
+    // buffer would only wait in that queue.
     let is_held = wait.is_level && !wait.ends_writes && !wait.is_queued && !wait.is_next_small;
     wait.is_refill || (wait.is_blocked && is_held && !wait.is_pace_or_buffer)
 }

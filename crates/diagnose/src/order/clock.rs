@@ -1,13 +1,14 @@
-//! A capture whose clock was set back: segments stay in the order of the file, and times go on from the last one before a step.
+//! A capture whose clock was set back: segments keep the order of the file, and times continue from
+//! the last one before a step.
 
 use super::STEP;
 use crate::{segment::Segment, time::Nanos};
 
-/// Makes times ascend.
+/// Makes times monotonic.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     latest: Option<Nanos>,
-    /// What is added to the capture's times, and what was added before the last step.
+    /// The offset added to the capture's times, and the one before the last step.
     offset: Nanos,
     before: Nanos,
     /// The last segment was the first after a step.
@@ -19,10 +20,10 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// The segment at its place on a clock that was not set back.
+    /// Returns the segment with its time on a clock that was not set back.
     pub(crate) fn place(&mut self, mut segment: Segment) -> Segment {
         let latest = *self.latest.get_or_insert(segment.time);
-        // One segment with a damaged time is no step: the next one is at its place without it.
+        // A single segment with a damaged time is no step: the next one fits without it.
         if std::mem::take(&mut self.is_new) && segment.time.saturating_add(self.before) >= latest {
             self.offset = self.before;
             self.steps = self.steps.saturating_sub(1);

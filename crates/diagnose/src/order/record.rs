@@ -1,4 +1,4 @@
-//! A segment as octets, for the temporary file of a sort.
+//! The binary record of a segment in the temporary file of a sort.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use crate::segment::{End, MOST_BLOCKS, Segment};
 /// Octets of a record.
 pub(super) const LENGTH: usize = 116;
 
-/// Optional fields and flags, a bit each.
+/// Flags: one bit for each optional field.
 const V6: [u8; 2] = [1, 2];
 const ACK: u8 = 4;
 const ID: u8 = 8;
@@ -70,7 +70,7 @@ fn wide(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// Reads fields one after the other.
+/// Reads fields in order.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -93,7 +93,7 @@ impl Fields<'_> {
     }
 }
 
-/// The segment of a record.
+/// Decodes a record.
 pub(super) fn read(record: &[u8]) -> Segment {
     let mut fields = Fields(record);
     let number = u64::from_le_bytes(fields.take());

@@ -1,4 +1,5 @@
-//! Sorts any number of segments by time in bounded memory: sorted runs in a temporary file, which are merged.
+//! Sorts any number of segments by time in bounded memory: it writes sorted runs to a temporary
+//! file and merges them.
 
 use std::{
     cmp::Reverse,
@@ -11,12 +12,12 @@ use std::{
 use super::record::{self, LENGTH};
 use crate::{segment::Segment, time::Nanos};
 
-/// Segments that are sorted in memory: about 20 MB. Fewer never reach a disk.
+/// Segments that are sorted in memory: about 20 MB. Smaller captures need no file.
 const RUN: usize = 1 << 17;
-/// Records that are read at once of each run: 64 MB in all for a thousand million segments.
+/// Records that are read at once from each run: 64 MB in all for a thousand million segments.
 const READ: usize = 64;
 
-/// Segments that are to be sorted.
+/// An external merge sort of segments.
 #[derive(Debug)]
 pub(crate) struct Sorting {
     most: usize,
@@ -33,7 +34,7 @@ impl Default for Sorting {
 }
 
 impl Sorting {
-    /// Sorts in memory up to a number of segments.
+    /// Sets the number of segments that are sorted in memory.
     fn with_runs_of(most: usize) -> Self {
         Self {
             most,
@@ -43,7 +44,7 @@ impl Sorting {
         }
     }
 
-    /// Takes a segment.
+    /// Adds a segment.
     ///
     /// # Errors
     /// If the temporary file cannot be written.
@@ -76,7 +77,7 @@ impl Sorting {
         Ok(())
     }
 
-    /// Gives out all segments by time; those of one time keep their order.
+    /// Passes all segments to `take` in order of time. Segments with equal times keep their order.
     ///
     /// # Errors
     /// If the temporary file cannot be read, or `take` fails.
@@ -84,7 +85,7 @@ impl Sorting {
         mut self,
         mut take: impl FnMut(&Segment) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Stable; the runs in the file are earlier than these segments.
+        // The sort is stable, and the runs in the file are earlier than these segments.
         self.held.sort_by_key(|segment| segment.time);
         let Some(file) = self.file else {
             return self.held.iter().try_for_each(take);
@@ -112,7 +113,7 @@ impl Sorting {
     }
 }
 
-/// A sorted run: records that are not read yet, and segments that are, the next one last.
+/// A sorted run: the range of unread records, and the segments read, in reverse order.
 #[derive(Debug)]
 struct Run {
     left: std::ops::Range<u64>,

@@ -1,7 +1,8 @@
-//! Whether times that go back are of a capture of several files, or of a clock that was set back.
+//! Decides whether times go back because files were joined or because the clock was set back.
 //!
-//! A sender's sequence numbers ascend with time. If they ascend in the order of the file while times go back, the clock was set
-//! back; if they go back with the times, earlier packets were written later.
+//! A sender's sequence numbers ascend with time. If they ascend in the order of the file while
+//! times go back, the clock was set back. If they go back with the times, earlier packets were
+//! written later.
 
 use std::cmp::Ordering;
 
@@ -17,14 +18,15 @@ use crate::{
 )]
 type Directions = std::collections::HashMap<(End, End), Progress>;
 
-/// Directions that are remembered, at most.
+/// Maximum number of stored directions.
 const MOST: usize = 1 << 14;
 
 /// The last segment of a direction.
 #[derive(Debug, Clone, Copy)]
 struct Progress {
     time: Nanos,
-    /// Of the segment before it in the file, of any direction: one that is ahead of both neighbours has a damaged time.
+    /// Time of the previous segment in the file, of any direction: a segment that is ahead of both
+    /// neighbours has a damaged time.
     before: Option<Nanos>,
     next: u32,
     ack: Option<u32>,
@@ -35,13 +37,13 @@ struct Progress {
 pub(crate) struct Witness {
     directions: Directions,
     last: Option<Nanos>,
-    /// Pairs of segments for a clock that was set back, and for files that were joined.
+    /// Pairs of segments that indicate a clock that was set back, and joined files.
     clock: u64,
     files: u64,
 }
 
 impl Witness {
-    /// The next segment in the order of the file.
+    /// Processes the next segment in the order of the file.
     pub(crate) fn see(&mut self, segment: &Segment) {
         let key = (segment.source, segment.target);
         let progress = Progress {
@@ -52,7 +54,7 @@ impl Witness {
             self.directions.clear();
         }
         let before = self.directions.insert(key, progress);
-        // A SYN begins other numbers.
+        // A SYN starts a new sequence.
         let before = before.filter(|_| !segment.has(SYN));
         if let Some(before) = before
             && before.time.saturating_sub(segment.time) > STEP
@@ -66,7 +68,7 @@ impl Witness {
         }
     }
 
-    /// The clock was set back.
+    /// Whether the clock was set back.
     pub(crate) fn is_clock(&self) -> bool {
         self.clock > self.files
     }
@@ -86,7 +88,8 @@ impl Progress {
         }
     }
 
-    /// Whether the numbers are beyond those of another segment; if the data is not, whether the acknowledgment is.
+    /// Compares the sequence numbers with those of another segment; if they are equal, the
+    /// acknowledgments.
     fn beyond(self, before: Self) -> Ordering {
         let distance = |from: u32, to: u32| to.wrapping_sub(from).cast_signed().cmp(&0);
         let acks = before.ack.zip(self.ack);
@@ -95,7 +98,7 @@ impl Progress {
     }
 }
 
-/// A segment of the same direction continues another.
+/// Whether a segment of the same direction continues another.
 pub(super) fn advances(before: &Segment, segment: &Segment) -> bool {
     !segment.has(SYN) && Progress::of(segment).beyond(Progress::of(before)).is_gt()
 }

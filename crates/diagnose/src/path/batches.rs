@@ -1,19 +1,20 @@
-//! The rate of a server while it is busy: octets and time in batches, for a mean with an interval and for a trace.
+//! The rate of a busy server: octets and time in batches, for a mean with an interval and for a
+//! trace.
 
 use super::estimate::{Estimate, square, student};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
-/// Batches that are kept; when there are more, neighbours are merged and batches last twice as long.
+/// Maximum number of batches. Beyond it, neighbours are merged and batches last twice as long.
 const MOST: usize = 128;
 /// The shortest batch.
 const SHORTEST: Nanos = 5 * MILLISECOND;
-/// Fewer batches have no interval.
+/// Minimum number of batches for an interval.
 const FEWEST: usize = 4;
 
-/// Octets that were served in a time.
+/// Octets served in a period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Batch {
-    /// When it began, by the capture's clock.
+    /// Start by the capture's clock.
     start: Nanos,
     octets: i64,
     busy: Nanos,
@@ -31,9 +32,10 @@ pub(super) struct Batches {
     parts: Vec<Batch>,
     length: Nanos,
     pairs: u64,
-    /// Octets and busy time of all.
+    /// Octets and busy time of all batches.
     sum: (i64, Nanos),
-    /// Sums over pairs of acknowledgments, in nanoseconds and octets, for what varies within a batch.
+    /// Sums over pairs of acknowledgments of time², time × octets and octets², in nanoseconds and
+    /// octets, for the variation within a batch.
     squares: [f64; 3],
 }
 
@@ -50,7 +52,7 @@ impl Default for Batches {
 }
 
 impl Batches {
-    /// The server was busy from `start` for `time`, and served so many octets.
+    /// Records that the server was busy from `start` for `time` and served `octets`.
     pub(super) fn add(&mut self, start: Nanos, time: Nanos, octets: i64) {
         self.pairs += 1;
         self.sum = (self.sum.0 + octets, self.sum.1 + time);
@@ -104,7 +106,7 @@ impl Batches {
         (busy > 0).then(|| octets as f64 / busy as f64)
     }
 
-    /// Complete batches: the last one is shorter.
+    /// The batches of full length: the last one may be shorter.
     fn complete(&self) -> &[Batch] {
         match self.parts.split_last() {
             Some((last, rest)) if last.busy < self.length => rest,
@@ -112,7 +114,7 @@ impl Batches {
         }
     }
 
-    /// The rate in octets per nanosecond. Each end of the busy time is known up to `resolution`.
+    /// The rate in octets per nanosecond. Both ends of the busy time are uncertain by `resolution`.
     pub(super) fn estimate(&self, resolution: f64) -> Estimate {
         let Some(rate) = self.rate() else {
             return Estimate::NOT_SEEN;
@@ -129,7 +131,7 @@ impl Batches {
             let error = (squares.sum::<f64>() * count / (count - 1.0)).sqrt() / time as f64;
             student(count - 1.0) * error / rate
         } else {
-            // The pairs themselves, of which neighbours may depend on each other.
+            // Based on the pairs, whose neighbours may depend on each other.
             let pairs = self.pairs.max(1) as f64;
             2.0 * self.noise().unwrap_or(0.0) * pairs.sqrt() / busy + 1.0 / pairs
         };
@@ -137,7 +139,8 @@ impl Batches {
         Estimate::measured(rate, (rate - half).max(0.0), rate + half)
     }
 
-    /// The standard deviation of a pair's time from that of its octets at the mean rate, in nanoseconds.
+    /// The standard deviation, in nanoseconds, of a pair's time from the time of its octets at the
+    /// mean rate.
     pub(super) fn noise(&self) -> Option<f64> {
         let rate = self.rate().filter(|rate| *rate > 0.0)?;
         let [times, products, octets] = self.squares;
@@ -145,7 +148,7 @@ impl Batches {
         (self.pairs > 1).then(|| (sum.max(0.0) / self.pairs as f64).sqrt())
     }
 
-    /// How far the rates of batches of at least `length` are from the mean, as a share of it.
+    /// The standard deviation of the rates of batches of at least `length`, as a share of the mean.
     pub(super) fn deviation(&self, length: Nanos) -> Option<f64> {
         let rate = self.rate().filter(|rate| *rate > 0.0)?;
         let long = self.long(length);
@@ -156,7 +159,7 @@ impl Batches {
         Some((squares.sum::<f64>() / long.len() as f64).sqrt())
     }
 
-    /// Batches, merged to this length.
+    /// The batches merged to at least this length.
     fn long(&self, length: Nanos) -> Vec<Batch> {
         let mut merged: Vec<Batch> = Vec::new();
         for batch in self.complete() {
@@ -174,7 +177,7 @@ impl Batches {
         merged
     }
 
-    /// Times in seconds from `origin` and rates in Mbit/s.
+    /// Times in seconds from `origin`, and rates in Mbit/s.
     pub(super) fn trace(&self, origin: Nanos, length: Nanos) -> Vec<[f64; 2]> {
         let batches = self.long(length).into_iter();
         let points = batches.map(|batch| {
@@ -190,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_stay_bounded_and_lose_nothing() {
+    fn batches_are_bounded_and_lose_no_octets() {
         let mut batches = Batches::default();
         for k in 0..100_000 {
             batches.add(k * MILLISECOND, MILLISECOND, 1500);

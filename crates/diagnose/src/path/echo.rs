@@ -1,43 +1,44 @@
-//! From an acknowledgment to the data that echoes its timestamp (RFC 7323 §3).
+//! Times from an acknowledgment to the data that echoes its timestamp (RFC 7323 §3).
 
 use std::collections::VecDeque;
 
 use crate::{retransmission::need::is_before, time::Nanos};
 
-/// Timestamps that wait for their echo, at most.
+/// Maximum number of timestamps that wait for an echo.
 const MOST: usize = 256;
 
 /// A timestamp that was sent to a host.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     stamp: u32,
-    /// When it passed first.
+    /// When the first packet with it passed.
     time: Nanos,
-    /// Several packets have it: what echoes it may have been released by a later one.
+    /// Several packets carry it: a later one may have released the data that echoes it.
     is_shared: bool,
 }
 
-/// Timestamps that were sent to a host, and when each passed first.
+/// Timestamps sent to a host, with the time at which each passed first.
 #[derive(Debug, Default)]
 pub(super) struct Echo {
     asked: VecDeque<Asked>,
-    /// The latest, kept or not: only its first packet can be told.
+    /// The latest timestamp, stored or not: only the first packet with a timestamp is used.
     latest: Option<u32>,
     answered: Option<Asked>,
-    /// The least time between two that are kept, so that those of a round trip fit.
+    /// The minimum time between two stored timestamps, so that the timestamps of one round trip
+    /// fit.
     apart: Nanos,
 }
 
-/// A time from an acknowledgment to data that echoes it.
+/// The time from an acknowledgment to data that echoes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) time: Nanos,
-    /// Earlier data has echoed it, too.
+    /// Earlier data has echoed it as well.
     pub(super) is_further: bool,
 }
 
 impl Echo {
-    /// A packet to the host has this `TSval`.
+    /// Records a packet to the host with this `TSval`.
     pub(super) fn ask(&mut self, stamp: u32, time: Nanos) {
         if self.latest.is_some_and(|latest| !is_before(latest, stamp)) {
             let kept = self.asked.back_mut().filter(|last| last.stamp == stamp);
@@ -61,7 +62,8 @@ impl Echo {
         });
     }
 
-    /// A packet from the host has this `TSecr`: the time since that one passed.
+    /// Records a packet from the host with this `TSecr`. Returns the time since the packet with
+    /// that timestamp.
     pub(super) fn answer(&mut self, echo: u32, time: Nanos) -> Option<Answer> {
         if let Some(answered) = self.answered
             && answered.stamp == echo
@@ -103,7 +105,7 @@ mod tests {
             is_further: false,
         };
         assert_eq!(echo.answer(7, 1_000), Some(first));
-        // Which of both released it is not known.
+        // It is unknown which of the two released it.
         assert_eq!(echo.answer(7, 1_200), None);
     }
 

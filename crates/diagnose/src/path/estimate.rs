@@ -1,34 +1,34 @@
-//! A value with its interval, and the statistics behind intervals.
+//! A value with its confidence interval, and the statistics of intervals.
 
 use serde::Serialize;
 
 /// The 97.5th percentile of the normal distribution.
 pub(super) const Z: f64 = 1.959_964;
 
-/// What a capture says of a value.
+/// The kind of an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seen {
     /// The value lies in the interval.
     Measured,
-    /// The path was not driven far enough: the value may be larger.
+    /// The path was not loaded enough: the value may be larger.
     AtLeast,
     /// The value may be smaller.
     AtMost,
-    /// The capture cannot say.
+    /// The capture does not show the value.
     NotSeen,
 }
 
 /// A value with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The value; the bound if it is one.
+    /// The value, or the bound.
     pub value: Option<f64>,
     /// The lower end of the interval.
     pub low: Option<f64>,
-    /// The upper end.
+    /// The upper end of the interval.
     pub high: Option<f64>,
-    /// Whether it is a value or a bound.
+    /// Its kind: a value or a bound.
     pub seen: Seen,
 }
 
@@ -96,7 +96,8 @@ pub(super) fn student(degrees: f64) -> f64 {
             * inverse
 }
 
-/// Mean, and half the length of its 95 % interval; that is infinite for fewer than three values.
+/// The mean, and half the length of its 95 % interval, which is infinite for fewer than three
+/// values.
 pub(super) fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
     let count = values.clone().count() as f64;
     if count < 1.0 {
@@ -111,7 +112,7 @@ pub(super) fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f6
     Some((mean, student(count - 1.0) * error))
 }
 
-/// The 95 % interval of the mean of a Poisson distribution of which a count is one draw (Byar's approximation).
+/// The 95 % interval of the mean of a Poisson distribution, from one draw (Byar's approximation).
 pub(super) fn poisson(count: f64) -> (f64, f64) {
     let bound = |of: f64, sign: f64| {
         let root = 1.0 - 1.0 / (9.0 * of) + sign * Z / (3.0 * of.sqrt());

@@ -1,4 +1,4 @@
-//! Makes the model of a path from what an [`Observer`] has collected.
+//! Fits the model of a path to the data of an [`Observer`].
 
 use super::{
     Estimate, Observer, Policer, Seen,
@@ -11,29 +11,30 @@ use super::{
 };
 use crate::time::{MILLISECOND, Nanos, millis, seconds};
 
-/// Fewer segments say nothing of a path.
+/// Minimum number of segments for a model.
 pub(crate) const LEAST_SEGMENTS: u64 = 10;
 /// Times in captures are rounded to microseconds at worst.
 const RESOLUTION: f64 = 1_000.0;
-/// A server that is busy for less than one in so many parts of the time is none.
+/// The bottleneck must be busy for more than 1/`SELDOM` of the time.
 const SELDOM: Nanos = 100;
-/// A sender whose rate varies less than by this share is no test of a policer.
+/// Minimum variation of the sender's rate that tests for a policer.
 const UNEVEN: f64 = 0.1;
-/// Hosts take about so long to answer, which is not the path's time.
+/// Typical response time of hosts, which is not part of the path's delay.
 const HOSTS: f64 = 50_000.0;
-/// Fewer pairs of acknowledgments are no measurement of a rate.
+/// Minimum number of pairs of acknowledgments for a rate.
 const LEAST_PAIRS: u64 = 8;
-/// A rate whose batches deviate by more is no constant.
+/// Maximum deviation of batches from a constant rate.
 const CONSTANT: f64 = 0.05;
 
-/// A sender that paces for a larger share of the time has a rate of its own.
+/// Share of paced time above which a sender is considered paced.
 const PACED: f64 = 0.3;
-/// Fewer reductions show no congestion control.
+/// Minimum number of reductions that identify a congestion control.
 const LEAST_REDUCTIONS: usize = 3;
-/// The window of CUBIC behind a loss ÷ before it, though paced: BBR's varies.
+/// The ratio of CUBIC's window after a loss to that before. It identifies CUBIC in spite of pacing:
+/// BBR's ratio varies.
 const CUBIC: std::ops::Range<f64> = 0.66..0.73;
 
-/// What the connection knows beside its observer.
+/// Properties of the connection that its observer lacks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
     pub(crate) direction: &'static str,
@@ -49,13 +50,13 @@ pub(crate) struct Facts {
     pub(crate) paced: f64,
     pub(crate) window_limited: f64,
     pub(crate) buffer_limited: f64,
-    /// The most in flight.
+    /// The largest amount in flight.
     pub(crate) highest_flight: i64,
     pub(crate) median_rtt: Option<Nanos>,
 }
 
 impl Observer {
-    /// The model, if there is enough data; `other` has the data of the other direction.
+    /// The model, if there is enough data. `other` has the data of the other direction.
     pub(crate) fn model(&self, facts: &Facts, other: &Self) -> Option<Model> {
         let segments = facts.octets.div_ceil(self.mss().max(1).unsigned_abs());
         if segments < LEAST_SEGMENTS {
@@ -117,7 +118,7 @@ impl Observer {
         if !queue.is_empty_at_losses(base) || self.goodput.spread() < UNEVEN {
             return None;
         }
-        // Of more runs not all are kept, so that it is not known what was lost before.
+        // If some runs were discarded, the earlier losses are unknown.
         let (runs, every) = self.lost.runs();
         if every > 1 {
             return None;
@@ -144,8 +145,8 @@ impl Observer {
         }
     }
 
-    /// The bottleneck's rate in octets per nanosecond, if it was busy often enough. An application that sends at its own
-    /// pace looks like a queue before the capture point now and then.
+    /// The bottleneck's rate in octets per nanosecond, if it was busy often enough. An application
+    /// that sends at its own pace sometimes looks like a queue before the capture point.
     fn served(&self, duration: Nanos) -> Option<f64> {
         let side = self.bottleneck();
         let is_often = self.place() == Place::After || side.busy_time() > duration / SELDOM;
@@ -161,7 +162,7 @@ impl Observer {
         busy.estimate(RESOLUTION).scaled(8e3)
     }
 
-    /// Without a queue the connection's own rate is a bound.
+    /// The bottleneck's rate. If no queue was seen, the connection's rate is a lower bound.
     fn rate(&self, facts: &Facts) -> Estimate {
         let measured = self.measured_rate(facts.duration);
         if measured.seen == Seen::Measured || facts.duration <= 0 {
@@ -170,18 +171,19 @@ impl Observer {
         Estimate::at_least(facts.octets as f64 * 8e3 / facts.duration as f64)
     }
 
-    /// How long a full segment takes on the bottleneck.
+    /// The transmission time of a full segment at the bottleneck.
     fn service(&self, served: Option<f64>) -> f64 {
         let octets = (self.mss() + self.headers()) as f64;
         served.map_or(0.0, |rate| octets / rate)
     }
 
     fn base(&self, facts: &Facts, service: f64, reverse: Option<f64>) -> Estimate {
-        // The reverse path is as fast as the forward one, unless the capture shows otherwise.
+        // The reverse path is assumed to be as fast as the forward one, unless the capture shows
+        // its rate.
         let octet = service / (self.mss() + self.headers()) as f64;
         let back = reverse.map_or(octet, |rate| 1.0 / rate);
         let sides = [&self.before, &self.after];
-        // Without timestamps the handshake alone shows the way to the sender.
+        // Without timestamps, only the handshake shows the delay to the sender.
         let otherwise = [facts.to_sender, None];
         let sum = |of: fn(&Side) -> Option<Nanos>| {
             let known = sides.iter().zip(otherwise);
@@ -197,7 +199,8 @@ impl Observer {
         let below: f64 = sides.iter().map(|side| side.full.below()).sum();
         let (value, below) = match (by_data, by_handshake) {
             (Some(data), Some(handshake)) => {
-                // Two samples that agree: 0.95 ÷ 0.05 of their distance, if both are draws near the minimum.
+                // Two samples that agree: the minimum is within 0.95 ÷ 0.05 times their distance
+                // below them, if both are draws near it.
                 let apart = (data - handshake).abs();
                 (data.min(handshake), below.min(19.0 * apart))
             }
@@ -207,14 +210,14 @@ impl Observer {
         let unknown = HOSTS + HANDSHAKE * (octet + back) / 2.0;
         let scale = 1.0 / MILLISECOND as f64;
         if value <= 0.0 {
-            // The clock is coarser than the path is long.
+            // The path's delay is below the clock's resolution.
             return Estimate::at_most(unknown).scaled(scale);
         }
         Estimate::measured(value, (value - below - unknown).max(0.0), value + unknown).scaled(scale)
     }
 
     fn reordering(&self, segments: u64) -> Reordering {
-        // A segment that is late at the capture point may be late again behind it.
+        // A segment that is late at the capture point may be late again after it.
         let all = segments.max(1) as f64;
         let late = (self.late as f64).min(all);
         let (low, high) = poisson(late);
@@ -260,9 +263,9 @@ impl Observer {
         }
     }
 
-    /// The family of the congestion control, and what shows it.
+    /// The family of the congestion control, and the evidence.
     fn control(&self, facts: &Facts) -> (&'static str, &'static str) {
-        // Behind the queue, what waits in it is not known to be in flight.
+        // If the queue is before the capture point, queued data is not known to be in flight.
         let reduction = self
             .reductions
             .median()
@@ -283,7 +286,7 @@ impl Observer {
     }
 }
 
-/// Delays vary from packet to packet where the times between them do not follow their lengths.
+/// The jitter: the deviation of the times between packets from their transmission times.
 fn jitter(side: &Side) -> Estimate {
     let pairs = side.busy().pairs();
     let Some(noise) = side.busy().noise().filter(|_| pairs >= 4 * LEAST_PAIRS) else {
@@ -305,7 +308,7 @@ mod tests {
     use crate::time::SECOND;
 
     #[test]
-    fn nothing_is_modelled_from_a_handful_of_segments() {
+    fn a_handful_of_segments_yields_no_model() {
         let facts = Facts {
             direction: "a_to_b",
             start: 0,

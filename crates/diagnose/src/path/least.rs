@@ -1,14 +1,15 @@
-//! The least of many samples, and how sure it is that the true minimum has been seen.
+//! The minimum of many samples, and its uncertainty.
 
 use crate::time::Nanos;
 
-/// Samples that are kept.
+/// Samples that are stored.
 const KEPT: usize = 8;
-/// How far below the least sample the true minimum lies, in distances from the least to the last kept one, with 95 %
-/// probability: 0.05^(-1 / (KEPT - 1)) - 1, if samples are spread evenly near their minimum.
+/// The distance of the true minimum below the smallest sample at 95 % probability, as a multiple of
+/// the distance from the smallest to the largest stored sample: 0.05^(-1 / (KEPT - 1)) - 1, if
+/// samples are spread evenly near their minimum.
 const BELOW: f64 = 0.534;
 
-/// The least samples, in order.
+/// The smallest samples, in ascending order.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Least {
     kept: [Nanos; KEPT],
@@ -34,7 +35,8 @@ impl Least {
         (self.count > 0).then_some(self.kept[0])
     }
 
-    /// How far below the least sample the true minimum may lie; a quarter of it if there are few samples.
+    /// The distance by which the true minimum may lie below the smallest sample; a quarter of that
+    /// sample if there are few.
     pub(super) fn below(&self) -> f64 {
         let (least, most) = (self.kept[0], self.kept[KEPT - 1]);
         if self.count < KEPT {

@@ -1,15 +1,15 @@
-//! Originals that were lost: how many in a row, and what the round trip was around them.
+//! Lost originals: the lengths of runs, and the round-trip times around them.
 
 use std::collections::BTreeMap;
 
 use crate::time::Nanos;
 
-/// Originals that were retransmitted and have no verdict, at most.
+/// Maximum number of retransmitted originals without a verdict.
 const MOST_PENDING: usize = 4096;
-/// Runs that are kept; of more, every second one.
+/// Maximum number of runs. Beyond it, every second one is discarded.
 const MOST_RUNS: usize = 1024;
 
-/// Which side of the capture point.
+/// A side of the capture point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Before,
@@ -25,14 +25,14 @@ struct Pending {
     around: Option<Nanos>,
 }
 
-/// Originals in a row that were lost.
+/// A run of consecutive lost originals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Run {
     pub(super) place: Place,
     /// Its first octet, and when it passed.
     pub(super) start: i64,
     pub(super) sent: Option<Nanos>,
-    /// The round trip around the first.
+    /// The round-trip time around the first.
     pub(super) around: Option<Nanos>,
     pub(super) segments: u32,
 }
@@ -40,19 +40,19 @@ pub(super) struct Run {
 /// Lost originals.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
-    /// By their first octets.
+    /// Originals without a verdict, by their first octets.
     pending: BTreeMap<i64, Pending>,
     runs: Vec<Run>,
-    /// Of so many runs one is kept.
+    /// One in this number of runs is stored.
     every: u32,
     seen: u32,
-    /// Where the last lost original ends, and whether its run is kept.
+    /// One past the last lost original, and whether its run is stored.
     last: Option<(i64, bool)>,
     pub(super) segments: u64,
 }
 
 impl Lost {
-    /// An original is retransmitted for the first time.
+    /// Records the first retransmission of an original.
     pub(super) fn suspect(
         &mut self,
         start: i64,
@@ -73,7 +73,7 @@ impl Lost {
         self.pending.insert(start, pending);
     }
 
-    /// Whether it was lost.
+    /// Records the verdict on an original.
     pub(super) fn decide(&mut self, start: i64, end: i64, is_lost: bool, mss: i64) {
         let below = self.pending.range(..=start).next_back();
         let covers = below.map(|(at, pending)| (*at, *pending));
@@ -130,7 +130,7 @@ impl Lost {
         self.runs.push(run);
     }
 
-    /// The runs that are kept, and for how many each stands.
+    /// The stored runs, and the number of runs that each represents.
     pub(super) fn runs(&self) -> (&[Run], u32) {
         (&self.runs, self.every.max(1))
     }

@@ -1,11 +1,13 @@
-//! What a capture shows of the path: round trip, rate, buffer, loss, reordering, jitter.
+//! The path as a capture shows it: round-trip time, rate, buffer, loss, reordering, jitter.
 //!
-//! An [`Observer`] collects for one direction, in one pass and within bounds; `fit` makes a [`Model`] with intervals from
-//! it once the connection has ended.
+//! An [`Observer`] collects the data of one direction, in one pass and within bounds. `fit` derives
+//! a [`Model`] with intervals from it when the connection has ended.
 //!
-//! The queue may be before or behind the capture point. A `Side` stands for each: behind it, the time from data to
-//! its acknowledgment shows the queue, and acknowledgments arrive at its rate; before it, the time from an acknowledgment
-//! to the data that echoes it does, and data arrives at its rate.
+//! The queue may be on either side of the capture point, and a `Side` describes each. If the queue
+//! is between the capture point and the receiver, the time from data to its acknowledgment includes
+//! the wait, and acknowledgments arrive at the queue's rate. If it is between the sender and the
+//! capture point, the time from an acknowledgment to the data that echoes it includes the wait, and
+//! data arrives at the queue's rate.
 
 mod batches;
 mod echo;

@@ -1,4 +1,4 @@
-//! The model of a path, as results have it: estimates with intervals.
+//! The model of a path in results: estimates with intervals.
 
 use serde::Serialize;
 
@@ -7,36 +7,37 @@ use super::{Estimate, Policer, Series};
 /// The path of one direction of data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Model {
-    /// `a_to_b` or `b_to_a`: the one with more data.
+    /// The direction with more data: `a_to_b` or `b_to_a`.
     pub direction: &'static str,
-    /// Which side of the capture point has the queue.
+    /// The side of the capture point on which the queue is.
     pub bottleneck: &'static str,
-    /// The round trip of a packet that takes no time on the bottleneck and does not wait.
+    /// The round-trip time of a packet without queueing and without transmission time at the
+    /// bottleneck.
     pub base_rtt_ms: Estimate,
     /// The rate at which the bottleneck serves this connection, in octets of IP packets.
     pub rate_mbit_s: Estimate,
-    /// Seconds from the first packet and rates, where one rate does not fit.
+    /// Times in seconds from the first packet, and rates, if one rate does not fit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rate_trace: Vec<[f64; 2]>,
-    /// What may wait at the bottleneck.
+    /// The buffer of the bottleneck.
     pub buffer_bytes: Estimate,
-    /// The longest that a packet waits there.
+    /// The longest wait there.
     pub buffer_ms: Estimate,
     /// Losses that the full buffer does not explain.
     pub loss: Loss,
     /// A token bucket that explains the losses.
     pub policer: Option<Policer>,
-    /// Packets that come late (RFC 4737).
+    /// Late packets (RFC 4737).
     pub reordering: Reordering,
     /// The standard deviation of delays that the queue does not explain.
     pub jitter_ms: Estimate,
-    /// What differs between the directions.
+    /// Properties of the reverse direction.
     pub reverse: Reverse,
-    /// Octets that were acknowledged, by time.
+    /// Acknowledged octets over time.
     pub goodput: Series,
-    /// How well the model describes the observations.
+    /// The quality of the fit.
     pub fit: Fit,
-    /// The connection itself, as far as a simulation needs it.
+    /// Properties of the connection that a simulation needs.
     pub flow: Flow,
 }
 
@@ -45,52 +46,52 @@ pub struct Model {
 pub struct Loss {
     /// `none`, `bernoulli` or `gilbert-elliott`.
     pub kind: &'static str,
-    /// The share of the packets.
+    /// The share of packets lost.
     pub rate: Estimate,
-    /// Packets that are lost in a row.
+    /// The mean number of packets lost in a row.
     pub mean_burst: Estimate,
     /// Segments that were lost because the buffer was full.
     pub at_full_buffer: u64,
 }
 
-/// Packets that come late (RFC 4737).
+/// Late packets (RFC 4737).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reordering {
-    /// The share of the packets.
+    /// The share of late packets.
     pub ratio: Estimate,
-    /// Later packets that had come before, for 95 % of them.
+    /// The number of later packets that arrived earlier, 95th percentile.
     pub extent_p95_packets: Option<u64>,
-    /// How late half of them were.
+    /// The median lateness.
     pub late_ms: Option<f64>,
 }
 
 /// The direction of acknowledgments.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reverse {
-    /// The rate of its bottleneck, if it has carried data.
+    /// The rate of its bottleneck, if it carried data.
     pub rate_mbit_s: Estimate,
-    /// The round trip from the capture point to the sender of the data and back.
+    /// The round-trip time between the capture point and the sender of the data.
     pub to_sender_ms: Option<f64>,
-    /// The same to the receiver.
+    /// The round-trip time between the capture point and the receiver.
     pub to_receiver_ms: Option<f64>,
 }
 
-/// How well the model describes the observations: deviations as shares of the value.
+/// The quality of the fit: deviations as shares of the value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fit {
-    /// Of the rates of parts of the time, from one rate.
+    /// Deviation of the rates of batches from one rate.
     pub rate_deviation: Option<f64>,
-    /// Time during which the bottleneck was seen to be busy.
+    /// Time during which the bottleneck was observed to be busy.
     pub busy_s: f64,
-    /// Pairs of packets that the rate rests on.
+    /// Pairs of packets from which the rate was estimated.
     pub rate_samples: u64,
-    /// Of waits at losses, from the full buffer.
+    /// Deviation of the waits at losses from the full buffer.
     pub buffer_deviation: Option<f64>,
-    /// Losses in a row that the buffer rests on.
+    /// Runs of losses from which the buffer was estimated.
     pub buffer_samples: usize,
 }
 
-/// The connection itself.
+/// The connection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -103,23 +104,23 @@ pub struct Flow {
     pub bytes: u64,
     /// The sender closed the connection.
     pub is_closed: bool,
-    /// The capture has its beginning.
+    /// The beginning of the connection was captured.
     pub is_from_start: bool,
     /// `cubic`, `reno` or `bbr`.
     pub congestion_control: &'static str,
-    /// What that rests on.
+    /// The evidence for it.
     pub congestion_control_evidence: &'static str,
-    /// The median of what is in flight behind a recovery ÷ before it.
+    /// The median of the amount in flight after a recovery ÷ before it.
     pub reduction: Option<f64>,
     /// The largest window that the receiver announced.
     pub receive_window_bytes: Option<i64>,
-    /// What was in flight where the send buffer was the limit.
+    /// The amount in flight while the send buffer was the limit.
     pub send_buffer_bytes: Option<i64>,
-    /// RFC 7323.
+    /// Timestamps (RFC 7323).
     pub timestamps: bool,
-    /// RFC 2018.
+    /// Selective acknowledgments (RFC 2018).
     pub sack: bool,
-    /// Segments for each acknowledgment, outside of recoveries.
+    /// Segments per acknowledgment, outside recoveries.
     pub segments_per_ack: Option<f64>,
     /// Segments of the first window.
     pub initial_window_packets: Option<i64>,

@@ -1,4 +1,4 @@
-//! Collects what one direction shows of its path.
+//! Collects the data of one direction about its path.
 
 use anabranch_core::histogram::Histogram;
 
@@ -14,32 +14,33 @@ use crate::{
     time::{MICROSECOND, MILLISECOND, Nanos},
 };
 
-/// Options take so much of the MSS that is announced (RFC 6691).
+/// Octets of the announced MSS that the timestamp option takes (RFC 6691).
 const STAMPS: i64 = 12;
 /// IPv4 and TCP headers; IPv6's is longer by 20.
 const HEADERS: i64 = 40;
-/// The payload of an Ethernet frame, if nothing is announced and segments are larger.
+/// The payload of an Ethernet frame, used if no MSS was announced and segments are larger.
 const USUAL_MSS: i64 = 1448;
-/// A segment that is larger was cut by the network card.
+/// Larger segments are segmented by the network card.
 const LARGEST_MSS: i64 = 9_000;
 
-/// No timer of delayed acknowledgments is shorter.
+/// The shortest timer of delayed acknowledgments.
 const LEAST_DELAY: Nanos = 35 * MILLISECOND;
 
-/// Packets of a burst are no further apart at the slowest rate, 1 Mbit/s.
+/// The largest distance of packets in a burst, at the slowest rate of 1 Mbit/s.
 const MOST_APART: Nanos = 13 * MILLISECOND;
 
-/// So many packets without data are looked at.
+/// Maximum number of packets without data that are examined.
 const MOST_BARE: u8 = 4;
-/// A host that takes a smaller share of the time has no queue before the capture point.
+/// A host whose share of the round trip is below 1/`NEAR` has no queue before the capture point.
 const NEAR: Nanos = 32;
 
-/// Whether the capture point is so near to a host that a queue between them does not matter.
+/// Whether the capture point is so close to a host that a queue between them does not matter.
 fn is_near(sample: Nanos, other: &Side) -> bool {
     other.least.min().is_some_and(|least| sample < least / NEAR)
 }
 
-/// Full segments that carry so many octets, the last one perhaps not full. Most often it is one or two.
+/// Number of full segments for this many octets; the last one may be smaller. Most often it is one
+/// or two.
 fn segments(octets: i64, mss: i64) -> i64 {
     match octets {
         _ if octets <= mss => 1,
@@ -48,20 +49,20 @@ fn segments(octets: i64, mss: i64) -> i64 {
     }
 }
 
-/// A segment with data, as its sender's scoreboard stood.
+/// A segment with data, and the state of its sender's scoreboard.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
     pub(crate) time: Nanos,
     pub(crate) start: i64,
     pub(crate) end: i64,
-    /// Behind the highest octet before.
+    /// One past the highest octet sent before.
     pub(crate) next: i64,
     pub(crate) una: i64,
     pub(crate) is_recovering: bool,
     pub(crate) by_timer: bool,
 }
 
-/// What one direction shows.
+/// The data of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     pub(super) before: Side,
@@ -69,26 +70,26 @@ pub(crate) struct Observer {
     pub(super) lost: Lost,
     pub(super) reductions: Reductions,
     echo: Echo,
-    /// Packets of the sender without data whose echoes were looked at.
+    /// Packets of the sender without data that were examined for an echo.
     bare: u8,
-    /// When the last packet of the sender passed of which a sample was made.
+    /// When the last packet of the sender passed that gave a sample.
     sender_at: Option<Nanos>,
     /// The MSS that the receiver announced.
     announced: Option<i64>,
     largest: i64,
     has_stamps: bool,
     is_v6: bool,
-    /// Octets that came late, and by how much they did.
+    /// Octets that came late, how many octets had overtaken them, and their lateness.
     pub(super) late: u64,
     pub(super) extents: Histogram,
     pub(super) lateness: Histogram,
     hole: Option<Nanos>,
-    /// Octets that had not come when later ones did.
+    /// Octets that were missing when later ones passed.
     gaps: i64,
     acknowledged_at: Option<Nanos>,
     /// Octets that have arrived, by acknowledgments.
     arrived: Option<i64>,
-    /// Acknowledgments that advance, outside of recoveries, and the octets that they acknowledge.
+    /// Acknowledgments that advance outside recoveries, and the octets that they acknowledge.
     pub(super) acks: u64,
     pub(super) acked: i64,
     pub(super) goodput: Octets,
@@ -99,7 +100,7 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// The receiver's SYN.
+    /// Records the MSS of the receiver's SYN.
     pub(crate) fn announce(&mut self, mss: Option<u16>) {
         self.announced = mss.map(i64::from);
     }
@@ -129,12 +130,12 @@ impl Observer {
         self.has_stamps
     }
 
-    /// Octets of IP packets that carry so many octets of data.
+    /// Converts octets of data to octets of IP packets.
     fn wire(mss: i64, headers: i64) -> impl Fn(i64) -> i64 {
         move |octets| octets + segments(octets, mss) * headers
     }
 
-    /// An acknowledgment's timestamp passes on its way to the sender of the data.
+    /// Records an acknowledgment, whose timestamp the sender of the data will echo.
     pub(crate) fn ask(&mut self, segment: &Segment) {
         if self.bare >= MOST_BARE && self.largest == 0 {
             return;
@@ -144,14 +145,14 @@ impl Observer {
         }
     }
 
-    /// A packet of the sender of the data.
+    /// Processes a packet of the sender of the data.
     pub(crate) fn see_sender(&mut self, segment: &Segment) {
         self.is_v6 = segment.source.0.is_ipv6();
         if segment.payload > 0 {
             self.has_stamps = segment.stamps.is_some();
             self.largest = self.largest.max(i64::from(segment.payload));
         }
-        // The handshake shows the least time; later on data is what meets the queue.
+        // The handshake gives the minimum time. Later on, only data waits in the queue.
         if segment.payload == 0 && self.bare >= MOST_BARE {
             return;
         }
@@ -166,7 +167,8 @@ impl Observer {
             self.before.see_least(sample.time, is_full);
             return;
         }
-        // Further data with the same echo may have been sent much later; in a burst it follows at the queue's pace.
+        // Later data with the same echo may have been sent much later; within a burst it follows at
+        // the queue's pace.
         let is_burst = segment.time - self.sender_at.unwrap_or(segment.time) <= MOST_APART;
         if sample.is_further && !is_burst {
             return;
@@ -178,7 +180,7 @@ impl Observer {
             .sample(segment.time, sample.time, is_full, 1, Prompt::Yes);
     }
 
-    /// Data that is not a retransmission.
+    /// Processes data that is not a retransmission.
     pub(crate) fn data(&mut self, sent: Sent) {
         self.first.get_or_insert(sent.time);
         self.reductions.see(
@@ -195,16 +197,17 @@ impl Observer {
             return;
         }
         let wire = Self::wire(self.mss(), self.headers());
-        // What came before is contiguous: a gap makes the top run ahead.
+        // Earlier data is contiguous: a gap makes `sent.end` exceed the octets received.
         let gap = (sent.start - sent.next).max(0);
         self.gaps += gap;
         let octets = sent.end - self.gaps;
         self.before.hold(sent.time, sent.end, octets, wire);
     }
 
-    /// An acknowledgment: the highest octet that has arrived, how many have, and a round trip.
+    /// Processes an acknowledgment: the highest octet that has arrived, the number of octets that
+    /// have, and a round-trip sample.
     ///
-    /// If it covers all that is outstanding, the receiver may have waited for more.
+    /// If it covers all outstanding data, the receiver may have waited for more.
     pub(crate) fn acknowledge(
         &mut self,
         time: Nanos,
@@ -252,12 +255,12 @@ impl Observer {
         }
     }
 
-    /// A SYN is acknowledged.
+    /// Records the acknowledgment of a SYN.
     pub(crate) fn opened(&mut self, sample: Nanos) {
         self.after.least.see(sample);
     }
 
-    /// Original data came after later data, by so many octets.
+    /// Records original data of `octets` that came late, after `beyond` octets of later data.
     pub(crate) fn late(&mut self, octets: i64, beyond: i64, by: Option<Nanos>) {
         let mss = self.mss();
         self.late += u64::try_from((octets + mss - 1) / mss).unwrap_or_default();
@@ -269,17 +272,18 @@ impl Observer {
         }
     }
 
-    /// Since when later data has arrived beside a hole.
+    /// The time since which later data has arrived above a hole.
     pub(crate) fn hole(&self) -> Option<Nanos> {
         self.hole
     }
 
-    /// The round trip to the receiver of what was sent just before this time.
+    /// The round-trip time to the receiver of data sent just before this time.
     pub(crate) fn met(&self, time: Nanos) -> Option<Nanos> {
         self.after.recent.around(time)
     }
 
-    /// An original is retransmitted for the first time. It passed at `first`, or others around it did at `gap`.
+    /// Records the first retransmission of an original, which passed at `first`; if it was not
+    /// captured, its neighbours passed at `gap`.
     pub(crate) fn suspect(
         &mut self,
         start: i64,
@@ -292,13 +296,13 @@ impl Observer {
             self.lost
                 .suspect(start, end, Place::After, Some(first), around);
         } else {
-            // The packet that shows the gap came behind the lost one.
+            // The packet that shows the gap followed the lost one.
             let around = gap.and_then(|gap| self.before.recent.around(gap - 1));
             self.lost.suspect(start, end, Place::Before, gap, around);
         }
     }
 
-    /// Whether an original was lost.
+    /// Records whether an original was lost.
     pub(crate) fn decide(&mut self, start: i64, end: i64, is_lost: bool) {
         self.lost.decide(start, end, is_lost, self.mss());
     }

@@ -1,8 +1,10 @@
-//! A policer: a token bucket that drops what comes faster than its rate, without a queue (RFC 2475 §2.3.3.3).
+//! A policer: a token bucket that drops traffic above its rate, without a queue (RFC 2475
+//! §2.3.3.3).
 //!
-//! Losses begin when the bucket is empty: what has passed by then is the bucket's size and the rate times the time. So
-//! the beginnings of losses lie on a line, although the sender's rate changes; those of random losses do not. A bucket
-//! that was full in between lost tokens: then the rate of the line is less than the policer's.
+//! Losses begin when the bucket is empty. The octets that have passed by then are the bucket's size
+//! plus rate × time. The beginnings of losses are therefore on a line although the sender's rate
+//! changes; those of random losses are not. A bucket that was full in between has lost tokens, so
+//! that the slope of the line is less than the policer's rate.
 
 use serde::Serialize;
 
@@ -13,9 +15,9 @@ use super::{
 };
 use crate::time::Nanos;
 
-/// Fewer beginnings of losses show no line.
+/// Minimum number of beginnings of losses for a line.
 const LEAST: usize = 8;
-/// How far they may be from it, as a share of what passes between two.
+/// Maximum deviation from the line, as a share of the octets that pass between two losses.
 const CLOSE: f64 = 0.15;
 
 /// A token bucket.
@@ -23,11 +25,11 @@ const CLOSE: f64 = 0.15;
 pub struct Policer {
     /// The rate, in octets of IP packets.
     pub rate_mbit_s: Estimate,
-    /// What passes at once.
+    /// The bucket size: octets that pass at once.
     pub burst_bytes: Estimate,
 }
 
-/// What has passed when losses begin: nanoseconds since the first segment, and octets.
+/// The beginning of a loss: nanoseconds since the first segment, and octets that have passed.
 type Point = (f64, f64);
 
 /// The beginnings of losses that are more than a round trip apart.
@@ -47,7 +49,8 @@ fn beginnings(runs: &[Run], first: Nanos, mss: i64, round_trip: Nanos) -> Vec<Po
     points
 }
 
-/// The line through the beginnings, if there is one; `scale` makes octets of IP packets of those of data.
+/// Fits a line through the beginnings of losses. `scale` converts octets of data to octets of IP
+/// packets.
 pub(super) fn find(
     runs: &[Run],
     first: Nanos,

@@ -1,4 +1,5 @@
-//! What losses and waits say of the bottleneck's buffer, and which losses it does not explain.
+//! Estimates the bottleneck's buffer from losses and waits, and separates losses that it does not
+//! explain.
 
 use super::{
     Estimate, Observer, Seen,
@@ -9,29 +10,31 @@ use super::{
 };
 use crate::time::Nanos;
 
-/// Losses with at least this share of the longest wait happen at the same fill of the queue.
+/// Losses whose wait is at least this share of the longest one occur at the same fill of the queue.
 const FULL: f64 = 0.85;
-/// By how many deviations losses at the longest wait must exceed those of independent losses.
+/// Standard deviations by which losses at the longest wait must exceed independent losses.
 const DEVIATIONS: f64 = 3.0;
-/// A wait of a smaller share of the base round trip is no queue.
+/// Waits below this share of the base round trip are not queueing.
 const SHORT: f64 = 0.1;
-/// Fewer runs of losses at the longest wait are chance.
+/// Minimum number of runs of losses at the longest wait.
 const LEAST_RUNS: u64 = 3;
-/// Losses far from a full buffer tell the rate of random loss if at least this share of the segments was sent then.
+/// Losses far from a full buffer give the rate of random loss if at least this share of the
+/// segments was sent in that state.
 const CLEAR_SHARE: f64 = 0.05;
 /// Headers of the packets of a handshake, in octets.
 pub(super) const HANDSHAKE: f64 = 60.0;
-/// By how many deviations runs of losses must be longer than those of independent losses.
+/// Standard deviations by which runs of losses must be longer than runs of independent losses.
 const BURSTY: f64 = 2.5;
 
-/// What losses say of the queue.
+/// The state of the queue at losses.
 pub(super) struct Queue {
     /// Waits at runs of losses in the full buffer, in nanoseconds.
     pub(super) full: Vec<f64>,
     pub(super) deviation: Option<f64>,
-    /// Segments that were lost there.
+    /// Segments lost at the full buffer.
     at_full: u64,
-    /// Segments that were lost far from a full buffer, their runs, and the share of all segments that were sent then.
+    /// Segments lost far from a full buffer, the number of their runs, and the share of all
+    /// segments that were sent in that state.
     random: u64,
     runs: u64,
     share: f64,
@@ -51,7 +54,7 @@ impl Queue {
             Some((around as f64 - floor).max(0.0))
         };
         let longest_loss = runs.iter().filter_map(wait).fold(0.0, f64::max);
-        // A host that pauses now and then makes single samples long.
+        // A host that pauses sometimes makes single samples long, so a high quantile is used.
         let longest = (side.bins.high() as f64 - floor).max(0.0);
         let threshold = (FULL * longest_loss).min(longest_loss - 2.0 * service);
         let is_top =
@@ -70,7 +73,7 @@ impl Queue {
         let at_top = beyond(threshold);
         let seldom = (all_runs - top_runs + 1) as f64 / (1.0 - at_top + 1.0 / all);
         let by_chance = seldom * at_top;
-        // The longest wait is at a loss in any case.
+        // The threshold is relative to the longest wait at a loss, so one run always reaches it.
         let is_often = top_runs as f64 - 1.0 > by_chance + DEVIATIONS * by_chance.sqrt();
         if top_runs < LEAST_RUNS || !is_often || longest_loss < FULL * longest {
             return Self {
@@ -85,7 +88,8 @@ impl Queue {
                 place,
             };
         }
-        // Bursts fill a queue that the sample before them did not find full: what is far below is not doubtful.
+        // Bursts fill a queue that the sample before them did not find full. Only losses at much
+        // shorter waits are certainly random.
         let half = longest_loss / 2.0;
         let clear = if 1.0 - beyond(half) >= CLEAR_SHARE {
             half
@@ -112,12 +116,13 @@ impl Queue {
         }
     }
 
-    /// Whether losses happen without a queue: half of them at less than a tenth of a round trip.
+    /// Whether losses occur without a queue: half of them at a wait of less than a tenth of a round
+    /// trip.
     pub(super) fn is_empty_at_losses(&self, base: f64) -> bool {
         self.full.is_empty() && self.median.is_some_and(|wait| wait < base * SHORT)
     }
 
-    /// Octets that wait when the buffer is full, the one being sent not counted.
+    /// Octets in the full buffer, excluding the packet in transmission.
     pub(super) fn bytes(&self, observer: &Observer, rate: Option<f64>) -> Estimate {
         let Some(rate) = rate else {
             return Estimate::NOT_SEEN;
@@ -132,7 +137,8 @@ impl Queue {
                 Estimate::NOT_SEEN
             };
         };
-        // A packet that found the last place waited for the others there, and for half a packet in service on average.
+        // A packet that took the last slot waited for the others and, on average, for half a packet
+        // in transmission.
         let value = median * rate + packet / 2.0;
         let spread = mean(sorted.iter().copied()).map_or(0.0, |(_, half)| half * rate);
         let half = packet.max(if spread.is_finite() {
@@ -140,14 +146,16 @@ impl Queue {
         } else {
             2.0 * packet
         });
-        // Behind the queue the first segment of a burst is timed, which waits for less than those that find no place. So the
-        // longest of these waits is nearer to the buffer than the others.
+        // If the queue is before the capture point, the sample is of a burst's first segment, which
+        // waits less than the segments that were dropped. The longest of these waits is therefore
+        // closest to the buffer.
         let longest = sorted.last().filter(|_| self.place == Place::Before);
         let high = longest.map_or(0.0, |wait| wait * rate + packet);
         Estimate::measured(value, (value - half).max(0.0), high.max(value + half))
     }
 
-    /// Losses in a row. Each loss is followed by another with one probability, of which this is Wilson's interval.
+    /// The mean number of losses in a row. A loss is followed by another with one probability,
+    /// whose interval is Wilson's.
     fn mean_burst(&self) -> Estimate {
         if self.runs == 0 {
             return Estimate::NOT_SEEN;
@@ -165,7 +173,7 @@ impl Queue {
         )
     }
 
-    /// Losses that the full buffer does not explain, of so many segments.
+    /// Losses that the full buffer does not explain, among `segments`.
     pub(super) fn loss(&self, segments: u64) -> Loss {
         let random = self.random as f64;
         let trials = segments as f64 * self.share;
@@ -180,10 +188,11 @@ impl Queue {
             }
         } else {
             let burst = random / self.runs.max(1) as f64;
-            // Runs are independent, and their lengths are geometric: so many independent losses say as much.
+            // Runs are independent and their lengths geometric: this number of independent losses
+            // carries as much information.
             let worth = self.runs as f64 * burst / (2.0 * burst - 1.0);
             let (low, high) = poisson(worth);
-            // A segment that is lost again counts again.
+            // A segment that is lost twice counts twice.
             let value = (random / trials).min(1.0);
             Estimate::measured(value, value * low / worth, (value * high / worth).min(1.0))
         };
@@ -206,7 +215,7 @@ impl Queue {
     }
 }
 
-/// Segments and runs, of which one in `every` is kept.
+/// Sums segments and runs, of which one in `every` is stored.
 fn sum<'a>(runs: impl Iterator<Item = &'a Run>, every: u32) -> (u64, u64) {
     let every = u64::from(every);
     runs.fold((0, 0), |(segments, count), run| {
@@ -214,7 +223,7 @@ fn sum<'a>(runs: impl Iterator<Item = &'a Run>, every: u32) -> (u64, u64) {
     })
 }
 
-/// The round trip of a full segment that does not wait.
+/// The round-trip time of a full segment without queueing.
 fn floor(side: &Side, observer: &Observer, is_from_start: bool, service: f64) -> f64 {
     let full = side.full.min().map(|full| full as f64);
     let share = HANDSHAKE / (observer.mss() + observer.headers()) as f64;

@@ -1,12 +1,12 @@
-//! By how much a sender reduces its window for a loss: what tells congestion controls apart.
+//! Window reductions at losses, which distinguish congestion controls.
 
-/// Reductions that are kept.
+/// Maximum number of stored reductions.
 const MOST: usize = 256;
 
-/// What is in flight before and behind recoveries.
+/// The amounts in flight before and after recoveries.
 #[derive(Debug, Default)]
 pub(super) struct Reductions {
-    /// The most in flight since the last acknowledgment of a whole round.
+    /// The largest amount in flight in the current round.
     peak: i64,
     former: i64,
     round: i64,
@@ -15,7 +15,8 @@ pub(super) struct Reductions {
 }
 
 impl Reductions {
-    /// A segment was sent: where it ends, what is acknowledged, and whether a loss is being repaired.
+    /// Processes a segment that was sent: its end, the cumulative acknowledgment, and whether a
+    /// loss is being repaired.
     pub(super) fn see(&mut self, next: i64, una: i64, is_recovering: bool, by_timer: bool) {
         let flight = next - una;
         if by_timer {
@@ -46,7 +47,7 @@ impl Reductions {
         self.peak = flight;
     }
 
-    /// The median, and how many there are.
+    /// The median ratio, and the number of ratios.
     pub(super) fn median(&self) -> Option<(f64, usize)> {
         let mut sorted = self.ratios.clone();
         sorted.sort_by(f64::total_cmp);

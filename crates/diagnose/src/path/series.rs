@@ -1,16 +1,16 @@
-//! Octets by time, in bins that merge when they do not suffice.
+//! Octets over time, in bins that are merged when there are too many.
 
 use serde::Serialize;
 
 use super::estimate::square;
 use crate::time::{Nanos, SECOND};
 
-/// Bins, at most.
+/// Maximum number of bins.
 const MOST: usize = 128;
-/// The first bins are 2 to the power of this long, in nanoseconds: 8 ms.
+/// Log₂ of the initial bin length in nanoseconds: 8 ms.
 const SHORTEST: u32 = 23;
 
-/// Octets by time.
+/// Octets over time.
 #[derive(Debug)]
 pub(super) struct Octets {
     start: Option<Nanos>,
@@ -28,14 +28,14 @@ impl Default for Octets {
     }
 }
 
-/// Rates by time, in bins of equal length.
+/// Rates over time, in bins of equal length.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
-    /// When the first bin begins, from the connection's first packet.
+    /// Start of the first bin, from the connection's first packet.
     pub start_s: f64,
-    /// How long a bin is.
+    /// Length of a bin.
     pub interval_s: f64,
-    /// The rate in each.
+    /// The rate in each bin.
     pub mbit_s: Vec<f64>,
 }
 
@@ -55,7 +55,8 @@ impl Octets {
         self.bins[bin] += octets;
     }
 
-    /// The standard deviation of the bins as a share of the mean; the first and the last are not full.
+    /// The standard deviation of the bins as a share of the mean, without the partial first and
+    /// last bins.
     pub(super) fn spread(&self) -> f64 {
         let inner = self.bins.get(1..self.bins.len().saturating_sub(1));
         let inner = inner
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_years_ends() {
+    fn a_pause_of_years_fits_the_bins() {
         let mut octets = Octets::default();
         octets.see(0, 1);
         octets.see(i64::MAX / 2, 1);

@@ -1,4 +1,5 @@
-//! One side of the capture point: the time to and fro, and the rate at which packets come from it.
+//! One side of the capture point: its round-trip time, and the rate at which packets arrive from
+//! it.
 
 use super::{
     batches::Batches,
@@ -7,7 +8,7 @@ use super::{
 };
 use crate::time::Nanos;
 
-/// So many pairs without holes are enough.
+/// Number of pairs without holes that is sufficient.
 const CLEAN_PAIRS: u64 = 64;
 
 /// Whether a packet was answered at once.
@@ -20,33 +21,34 @@ pub(super) enum Prompt {
     No,
 }
 
-/// Where the stream of packets from this side stood.
+/// The position of the stream of packets from this side.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     time: Nanos,
-    /// The highest octet, and how many octets have come: both grow alike while nothing is missing or late.
+    /// The highest octet, and the number of octets that have arrived: both grow alike while no data
+    /// is missing or late.
     top: i64,
     octets: i64,
 }
 
-/// What is seen of one side.
+/// Observations of one side.
 #[derive(Debug, Default)]
 pub(super) struct Side {
-    /// All samples, the handshake's among them, and those of full segments.
+    /// Minima of all samples, including the handshake, and of full segments.
     pub(super) least: Least,
     pub(super) full: Least,
     pub(super) recent: Recent,
     pub(super) bins: Bins,
     pub(super) longest: Nanos,
-    /// Busy time while nothing was missing, and while something was: receivers delay acknowledgments of data beside holes.
+    /// Busy time without and with holes: receivers delay acknowledgments of data above holes.
     clean: Batches,
     holed: Batches,
     mark: Option<Mark>,
-    /// What has come since the last sample.
+    /// Octets since the last sample.
     pending: Pending,
 }
 
-/// Packets whose samples are not known.
+/// Packets since the last sample.
 #[derive(Debug, Default, Clone, Copy)]
 struct Pending {
     start: Nanos,
@@ -56,7 +58,7 @@ struct Pending {
 }
 
 impl Side {
-    /// A segment that passed at `sent` took `sample` to come back.
+    /// Records a sample: the segment that passed at `sent` was answered after `sample`.
     pub(super) fn sample(
         &mut self,
         sent: Nanos,
@@ -85,11 +87,11 @@ impl Side {
         }
     }
 
-    /// Packets came back up to `top`; the newest of them took `sample`.
+    /// Packets returned up to `top`; the round trip of the latest was `sample`.
     ///
-    /// The server of a first-in first-out queue is busy from when a packet arrives there until it leaves. The packet spent
-    /// what exceeds the least time in queue and server, so that the server was busy since the last mark if that is as
-    /// long.
+    /// The server of a first-in first-out queue is busy from a packet's arrival there to its
+    /// departure. The excess of the sample over the least time is the packet's time in queue and
+    /// server. If it is at least the time since the last mark, the server was busy since then.
     pub(super) fn advance(
         &mut self,
         time: Nanos,
@@ -110,7 +112,8 @@ impl Side {
         self.mark = Some(Mark { time, top, octets });
     }
 
-    /// Whether a packet of this size, of which this is a sample, waited so long or longer, its time on the server included.
+    /// Whether a packet of this size with this sample waited at least `time`, including its
+    /// transmission.
     fn is_busy(&self, sample: Nanos, time: Nanos, packet: i64) -> bool {
         if let Some(full) = self.full.min()
             && sample - full >= time
@@ -121,8 +124,8 @@ impl Side {
         sample.saturating_sub(least) >= time && sample - self.unloaded(packet) >= time
     }
 
-    /// The least time that a packet of this size takes to come back, but for its time on the server. A small packet takes
-    /// less time on other links, too.
+    /// The minimum round-trip time of a packet of this size, without its transmission time at the
+    /// bottleneck. A small packet also takes less time on other links.
     #[expect(clippy::cast_possible_truncation, reason = "the time of one packet")]
     fn unloaded(&self, packet: i64) -> Nanos {
         let least = self.least.min().unwrap_or(Nanos::MAX);
@@ -140,7 +143,7 @@ impl Side {
         batches.add(start, time, octets);
     }
 
-    /// Packets came up to `top`; [`Side::settle`] tells whether the server was busy.
+    /// Records packets up to `top`. [`Side::settle`] decides later whether the server was busy.
     pub(super) fn hold(&mut self, time: Nanos, top: i64, octets: i64, wire: impl Fn(i64) -> i64) {
         if let Some(mark) = self.mark {
             let (apart, new) = (time - mark.time, octets - mark.octets);
@@ -155,7 +158,8 @@ impl Side {
         self.mark = Some(Mark { time, top, octets });
     }
 
-    /// A sample of the packet that comes now: the server was busy since the last sample if the packet waited that long.
+    /// Processes the sample of the current packet: the server was busy since the last sample if the
+    /// packet waited that long.
     pub(super) fn settle(&mut self, now: Nanos, sample: Nanos, packet: i64) {
         let pending = std::mem::take(&mut self.pending);
         let since = pending.time + self.mark.map_or(0, |mark| now - mark.time);
@@ -168,7 +172,7 @@ impl Side {
         }
     }
 
-    /// A packet that advances nothing took its time on the server.
+    /// A packet without new data took time on the server.
     pub(super) fn touch(&mut self, time: Nanos) {
         self.pending.has_hole = true;
         if let Some(mark) = &mut self.mark {
@@ -176,17 +180,17 @@ impl Side {
         }
     }
 
-    /// What came back does not tell when it was served.
+    /// Discards the mark: the returned packets do not show when they were served.
     pub(super) fn lose(&mut self) {
         self.mark = None;
     }
 
-    /// All time for which the server was seen to be busy.
+    /// All time for which the server was observed to be busy.
     pub(super) fn busy_time(&self) -> Nanos {
         self.clean.busy() + self.holed.busy()
     }
 
-    /// Busy time, without holes if there is enough of it.
+    /// Busy time, without holes if there is enough.
     pub(super) fn busy(&self) -> &Batches {
         let clean = self.clean.pairs();
         if clean >= CLEAN_PAIRS || clean >= self.holed.pairs() {
@@ -196,7 +200,7 @@ impl Side {
         }
     }
 
-    /// The longest wait beyond the least time.
+    /// The longest excess over the minimum time.
     pub(super) fn swing(&self) -> Nanos {
         self.least.min().map_or(0, |least| self.longest - least)
     }

@@ -1,25 +1,26 @@
-//! Round trips by when their segment passed, for a look back at what a lost one met; and their distribution.
+//! Recent round-trip times, by the time at which their segment passed, and their distribution.
 
 use std::collections::VecDeque;
 
 use crate::time::{MILLISECOND, Nanos};
 
-/// Samples that are kept for a look back.
+/// Recent samples that are stored.
 const KEPT: usize = 512;
-/// Samples of a round trip that are kept.
+/// Samples stored per round trip.
 const PER_ROUND_TRIP: Nanos = 128;
-/// By how much a receiver may delay an acknowledgment of data beside a hole.
+/// Maximum delay of an acknowledgment of data above a hole.
 pub(super) const DELAY: Nanos = 3 * MILLISECOND;
 /// Bins of equal width.
 const BINS: usize = 128;
 
-/// A sample that is kept.
+/// A stored sample.
 #[derive(Debug, Clone, Copy)]
 struct Kept {
     /// When the segment passed.
     sent: Nanos,
     sample: Nanos,
-    /// Nothing was missing when it was acknowledged: receivers delay acknowledgments beside holes.
+    /// No data was missing when it was acknowledged: receivers delay acknowledgments of data above
+    /// holes.
     is_clean: bool,
 }
 
@@ -53,7 +54,8 @@ impl Recent {
         self.samples.push_back(kept);
     }
 
-    /// The last clean sample of the round trip before this time, unless the nearest one is much longer.
+    /// The last clean sample of the round trip before this time, unless the nearest sample is much
+    /// longer.
     pub(super) fn around(&self, time: Nanos) -> Option<Nanos> {
         let behind = self.samples.partition_point(|kept| kept.sent <= time);
         let near = self.samples.get(behind.saturating_sub(1))?;
@@ -65,11 +67,12 @@ impl Recent {
     }
 }
 
-/// How many segments had which round trip, in bins whose width doubles when a sample does not fit.
+/// Histogram of segments by round-trip time, in bins whose width doubles when a sample does not
+/// fit.
 #[derive(Debug, Default)]
 pub(super) struct Bins {
     counts: Vec<u32>,
-    /// A bin is 2 to the power of this wide, in nanoseconds.
+    /// Log₂ of the bin width in nanoseconds.
     shift: u32,
 }
 
@@ -96,13 +99,13 @@ impl Bins {
         usize::try_from(sample.max(0) >> self.shift).unwrap_or(usize::MAX)
     }
 
-    /// Segments with at least this round trip, up to a bin's width.
+    /// Segments with at least this round-trip time, to within a bin's width.
     pub(super) fn from(&self, sample: Nanos) -> u64 {
         let above = self.counts.iter().skip(self.bin(sample));
         above.map(|count| u64::from(*count)).sum()
     }
 
-    /// What one in five hundred exceeds, up to a bin's width.
+    /// The round-trip time that one segment in five hundred exceeds, to within a bin's width.
     pub(super) fn high(&self) -> Nanos {
         let most = self.all() / 500;
         let mut above = 0;
@@ -128,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bins_keep_every_count_when_they_widen() {
+    fn widened_bins_keep_every_count() {
         let mut bins = Bins::default();
         for sample in 0..10_000 {
             bins.see(sample, 1);

@@ -1,4 +1,4 @@
-//! The retransmissions of a direction: open ones, whose need is not known yet, and what is kept of the others.
+//! The retransmissions of a direction: open ones, whose need is undecided yet, and stored ones.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,22 +9,22 @@ use super::{
 };
 use crate::time::Nanos;
 
-/// Retransmissions whose verdict is open, at most; beyond it the oldest are decided as they stand.
+/// Maximum number of retransmissions with an open verdict. Beyond it the oldest stay undecided.
 const MOST_OPEN: usize = 1 << 14;
 
-/// How many retransmissions there were of a kind.
+/// Numbers of retransmissions of a kind.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
     /// Part of the data had not arrived.
     pub needed: u64,
     /// All data had arrived, or was still in flight and arrived.
     pub spurious: u64,
-    /// It cannot be decided.
+    /// Undecided.
     pub undecided: u64,
 }
 
 impl Count {
-    /// All.
+    /// All retransmissions.
     #[must_use]
     pub const fn all(&self) -> u64 {
         self.needed + self.spurious + self.undecided
@@ -39,11 +39,11 @@ impl Count {
     }
 }
 
-/// The pieces of which a retransmission is a copy.
+/// The pieces that a retransmission copies.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Parts {
     pub(crate) pieces: u32,
-    /// A piece has too many copies to keep this one.
+    /// A piece has too many copies to store this one.
     pub(crate) is_beyond: bool,
 }
 
@@ -54,7 +54,7 @@ struct Open {
     pieces: u32,
     is_needed: bool,
     is_unknown: bool,
-    /// Where data was lost, if any was.
+    /// The side on which data was lost, if any.
     place: Place,
 }
 
@@ -62,15 +62,15 @@ struct Open {
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     open: VecDeque<Open>,
-    /// The number of the first open one.
+    /// The number of the first open retransmission.
     first: u64,
     kept: Vec<Retransmission>,
     pub(crate) by_trigger: BTreeMap<Trigger, Count>,
     pub(crate) count: Count,
     pub(crate) bytes: u64,
-    /// Verdicts that nobody has looked at.
+    /// Verdicts that the caller has not collected yet.
     pub(crate) decided: Vec<Decided>,
-    /// Those that were counted only.
+    /// Retransmissions that were only counted.
     pub(crate) not_kept: u64,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Decided {
     pub(crate) needed: Option<bool>,
 }
 
-/// How many retransmissions may still be kept, over all connections.
+/// The number of retransmissions that may still be stored, over all connections.
 #[derive(Debug)]
 pub(crate) struct Budget(pub(crate) u64);
 
@@ -117,7 +117,7 @@ impl Ledger {
         self.close(budget);
     }
 
-    /// Judges the retransmissions of a piece; whether its original was lost, if that can be decided.
+    /// Judges the retransmissions of a piece. Returns whether its original was lost, if decidable.
     pub(crate) fn judge(&mut self, piece: &Piece, path: Path, budget: &mut Budget) -> Option<bool> {
         let verdicts = need::judge(piece, path);
         let is_lost = verdicts.first().and_then(|verdict| verdict.needed);
@@ -126,7 +126,7 @@ impl Ledger {
                 if piece.is_original_late
                     && let Some(open) = self.open_at(number)
                 {
-                    // Nothing was lost.
+                    // No data was lost.
                     open.place = Place::Unknown;
                 }
                 self.decide(number, verdict, budget);
@@ -135,7 +135,7 @@ impl Ledger {
         is_lost.map(|is_lost| is_lost && !piece.is_original_late)
     }
 
-    /// The data of a retransmission had been acknowledged before.
+    /// Records that the data of a retransmission had been acknowledged before.
     pub(crate) fn decide_acknowledged(&mut self, number: u64, budget: &mut Budget) {
         let verdict = Verdict {
             needed: Some(false),
@@ -149,7 +149,7 @@ impl Ledger {
         self.open.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// A verdict on a piece of a retransmission.
+    /// Records the verdict on one piece of a retransmission.
     fn decide(&mut self, number: u64, verdict: Verdict, budget: &mut Budget) {
         let Some(open) = self.open_at(number) else {
             return;
@@ -167,7 +167,7 @@ impl Ledger {
         }
     }
 
-    /// Closes those at the front that are decided.
+    /// Closes decided retransmissions at the front.
     fn close(&mut self, budget: &mut Budget) {
         while self.open.front().is_some_and(|open| open.pieces == 0) {
             let Some(open) = self.open.pop_front() else {
@@ -205,7 +205,7 @@ impl Ledger {
         }
     }
 
-    /// Ends the ledger: what is open stays undecided.
+    /// Ends the ledger. Open retransmissions stay undecided.
     pub(crate) fn finish(&mut self, budget: &mut Budget) {
         for open in &mut self.open {
             if open.pieces > 0 {

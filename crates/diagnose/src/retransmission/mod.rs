@@ -1,6 +1,7 @@
-//! Retransmissions: what is one ([`recognition`]), whether it was needed ([`need`]), what triggered it ([`trigger`]).
+//! Retransmissions: their recognition ([`recognition`]), need ([`need`]) and trigger ([`trigger`]).
 //!
-//! A segment is a retransmission if any octet of it had been sent before, whether or not the capture has the original.
+//! A segment is a retransmission if any of its octets had been sent before, even if the original
+//! was not captured.
 
 pub(crate) mod ledger;
 pub(crate) mod need;
@@ -15,11 +16,11 @@ use crate::{segment::Segment, time::Nanos};
 /// Where the data was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Before the capture point: the capture has no earlier copy.
+    /// Before the capture point: no earlier copy was captured.
     Before,
-    /// Behind it.
+    /// After the capture point.
     After,
-    /// Nothing was lost, or it cannot be told.
+    /// No data was lost, or it cannot be decided.
     Unknown,
 }
 
@@ -35,7 +36,7 @@ impl Place {
     }
 }
 
-/// What a verdict on need rests on.
+/// The evidence for a verdict on need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evidence {
     /// An acknowledgment of the data had passed before.
@@ -46,17 +47,18 @@ pub enum Evidence {
     Echo,
     /// A duplicate SACK (RFC 2883).
     DuplicateSack,
-    /// The acknowledgment covers later data that had not arrived beside a gap (RFC 5682).
+    /// The acknowledgment covers later data that had not arrived above a gap (RFC 5682).
     ReachesBeyond,
-    /// Later data was acknowledged around a gap, and the acknowledgment came a round trip after the retransmission.
+    /// Later data was acknowledged around a gap, and the acknowledgment came a round trip after the
+    /// retransmission.
     Gap,
     /// The acknowledgment came a round trip after the retransmission.
     RoundTrip,
     /// Later acknowledgments leave the data out.
     LeftOut,
-    /// Nothing in the capture acknowledges the data.
+    /// No acknowledgment in the capture covers the data.
     NeverAcknowledged,
-    /// No time between data and acknowledgment is known.
+    /// The time between data and acknowledgment is unknown.
     NoRoundTrip,
 }
 
@@ -79,7 +81,7 @@ impl Evidence {
     }
 }
 
-/// A retransmission and what is known of it.
+/// A retransmission with its verdicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retransmission {
     /// The frame's number in the file, from 1.
@@ -90,22 +92,22 @@ pub struct Retransmission {
     pub seq: i64,
     /// Octets of payload.
     pub bytes: u32,
-    /// Whether part of its data was in no earlier copy that arrived; `None` if that cannot be decided.
+    /// Whether part of its data was in no earlier copy that arrived; `None` if undecided.
     pub needed: Option<bool>,
-    /// What the verdict rests on.
+    /// The evidence for `needed`.
     pub evidence: Evidence,
-    /// What triggered it.
+    /// Its trigger.
     pub trigger: Trigger,
     /// Where the data was lost.
     pub place: Place,
-    /// The queue of the path was about full then, or when the original was sent.
+    /// The queue of the path was about full when it or its original was sent.
     pub is_queued: bool,
-    /// The frame of the copy before, if the capture has one.
+    /// The frame of the previous copy, if it was captured.
     pub earlier: Option<u64>,
 }
 
 impl Retransmission {
-    /// One without a verdict.
+    /// Creates a retransmission without a verdict.
     pub(crate) fn new(segment: &Segment, seq: i64, trigger: Trigger) -> Self {
         Self {
             packet: segment.number,

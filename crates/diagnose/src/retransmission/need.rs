@@ -1,9 +1,11 @@
-//! Whether a retransmission was needed: whether an earlier copy of all its data arrived.
+//! Decides whether a retransmission was needed, that is, whether no earlier copy of all its data
+//! arrived.
 //!
-//! Of the copies of a piece of data, one is the first to arrive. Those up to it were needed, those behind it were
-//! spurious. Signs of which one it is, in the order of their weight: what had been acknowledged when a copy passed, how
-//! soon the acknowledgment came, the timestamp that it echoes (RFC 3522), whether it reaches beyond a gap (RFC 5682), and
-//! how many copies the receiver reported as duplicates (RFC 2883).
+//! One of the copies of a piece of data arrived first. Retransmissions up to it were needed, later
+//! ones were spurious. Evidence for the first arrival, by weight: an acknowledgment before a copy
+//! passed, the time from a copy to the acknowledgment, the timestamp that the acknowledgment echoes
+//! (RFC 3522), its reach beyond a gap (RFC 5682), and the number of duplicates that the receiver
+//! reported (RFC 2883).
 
 use super::{
     Evidence,
@@ -11,15 +13,15 @@ use super::{
 };
 use crate::time::{MICROSECOND, Nanos};
 
-/// By how much the time that a host takes to answer varies.
+/// Variation of a host's response time.
 const PROMPT: Nanos = 100 * MICROSECOND;
 
-/// What is known of the path when a piece is judged.
+/// The state of the path when a piece is judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path {
-    /// The least time from data to its acknowledgment at the capture point.
+    /// The minimum time from data to its acknowledgment at the capture point.
     pub(crate) floor: Option<Nanos>,
-    /// The time in which an acknowledgment has come back, all but certainly.
+    /// The time in which an acknowledgment returns, almost certainly.
     pub(crate) ceiling: Option<Nanos>,
     /// When the last acknowledgment passed.
     pub(crate) last_ack: Option<Nanos>,
@@ -48,7 +50,7 @@ pub(crate) fn judge(piece: &Piece, path: Path) -> Vec<Verdict> {
         };
         return piece.again.iter().map(judge).collect();
     };
-    // A host answers sooner now and then than it ever has.
+    // A host sometimes answers sooner than it ever has.
     let floor = floor - floor / 10 - PROMPT;
     let (arrived, evidence) = first_arrival(piece, floor);
     let verdicts = piece.again.iter().enumerate().map(|(k, copy)| {
@@ -60,7 +62,7 @@ pub(crate) fn judge(piece: &Piece, path: Path) -> Vec<Verdict> {
         } else {
             evidence
         };
-        // The acknowledgment that would have named it may be lost.
+        // The acknowledgment that would have SACKed it may be lost.
         let is_open = piece.room == Room::Exceeded
             && needed
             && matches!(evidence, Evidence::Gap | Evidence::RoundTrip);
@@ -72,8 +74,8 @@ pub(crate) fn judge(piece: &Piece, path: Path) -> Vec<Verdict> {
     verdicts.collect()
 }
 
-/// Nothing acknowledges the data. A retransmission was needed if an acknowledgment that came later than one for the copies
-/// before it leaves the data out.
+/// Verdicts on unacknowledged data. A retransmission was needed if the last acknowledgment leaves
+/// the data out although it came late enough to cover all earlier copies.
 fn unacknowledged(piece: &Piece, path: Path) -> Vec<Verdict> {
     let is_answered = |copy: &Copy| {
         let (Some(last), Some(ceiling)) = (path.last_ack, path.ceiling) else {
@@ -97,7 +99,7 @@ fn unacknowledged(piece: &Piece, path: Path) -> Vec<Verdict> {
     verdicts.collect()
 }
 
-/// Which copy was the first to arrive, counted from the original (0), and how that is known.
+/// The first copy to arrive, counted from the original (0), and the evidence.
 fn first_arrival(piece: &Piece, floor: Nanos) -> (usize, Evidence) {
     let Some(cover) = piece.cover else {
         return (0, Evidence::NeverAcknowledged);
@@ -114,7 +116,7 @@ fn first_arrival(piece: &Piece, floor: Nanos) -> (usize, Evidence) {
     if cover.is_at_once || (cover.reaches_beyond && !piece.overtaken) {
         return (0, Evidence::ReachesBeyond);
     }
-    // Each duplicate is a copy behind the first that arrived.
+    // Each duplicate is a copy after the first that arrived.
     let behind = piece.again.len() - possible;
     let unexplained = (piece.duplicates as usize).saturating_sub(behind);
     if unexplained > 0 {
@@ -140,13 +142,13 @@ fn echoed(piece: &Piece, possible: usize, echo: Option<u32>) -> Option<usize> {
     for (k, copy) in copies.enumerate() {
         let stamp = copy.stamp?;
         if stamp == echo {
-            // Two copies within a tick of the clock cannot be told apart.
+            // Two copies within a tick of the clock cannot be distinguished.
             if found.is_some() {
                 return None;
             }
             found = Some(k + skipped);
         } else if found.is_none() && skipped == 1 && k == 0 && is_before(echo, stamp) {
-            // Older than all copies that the capture has: the original.
+            // Older than all captured copies: the original.
             return Some(0);
         }
     }

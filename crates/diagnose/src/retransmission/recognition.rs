@@ -1,44 +1,47 @@
-//! Tells a retransmission whose original the capture lacks from a segment that was reordered before the capture point.
+//! Distinguishes a retransmission whose original was not captured from a segment that was reordered
+//! before the capture point.
 
 use super::need::is_before;
 use crate::time::{MILLISECOND, Nanos};
 
-/// The packet behind a gap in the sequence numbers.
+/// A gap in the sequence numbers, and the packet after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gap {
     pub(crate) start: i64,
     pub(crate) end: i64,
-    /// When the packet behind it passed.
+    /// When the packet after the gap passed.
     pub(crate) time: Nanos,
     pub(crate) stamp: Option<u32>,
     pub(crate) id: Option<u16>,
     pub(crate) ack: Option<u32>,
-    /// The packet has no data: it shows no gap to the receiver.
+    /// The packet has no data: it shows the receiver no gap.
     pub(crate) is_bare: bool,
 }
 
-/// A segment that fills a gap, and what is known around it.
+/// A segment that fills a gap, with its context.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Filler {
     pub(crate) time: Nanos,
     pub(crate) stamp: Option<u32>,
     pub(crate) id: Option<u16>,
     pub(crate) ack: Option<u32>,
-    /// The sender's identifications grow by one with each packet.
+    /// The sender increments its IP identification with each packet.
     pub(crate) ids_grow: bool,
-    /// The least round trip; a retransmission takes one from the data behind the gap.
+    /// The minimum round-trip time. A retransmission follows the data after the gap by at least
+    /// one.
     pub(crate) round_trip: Option<Nanos>,
     /// Duplicate acknowledgments, or octets SACKed, since the gap.
     pub(crate) is_missed: bool,
 }
 
-/// How far a packet may be displaced, in packets of its sender.
+/// Maximum displacement of a packet, in packets of its sender.
 const MOST_DISPLACED: i16 = 256;
-/// With no round trip known, packets that are displaced by more are rare (RFC 5236's measurements).
+/// Maximum displacement if the round-trip time is unknown; larger ones are rare (measurements of
+/// RFC 5236).
 pub(crate) const SOON: Nanos = 3 * MILLISECOND;
 
-/// Whether the sender made a segment before the packet behind a gap: by its clock (RFC 7323 §3), by its acknowledgments, which
-/// never go back (RFC 9293 §3.4), or by its identifications.
+/// Whether the sender sent a segment before the packet after a gap, by its timestamps (RFC 7323
+/// §3), by its acknowledgments, which never go back (RFC 9293 §3.4), or by its IP identifications.
 pub(crate) fn sent_before(filler: &Filler, gap: &Gap) -> Option<bool> {
     if let (Some(stamp), Some(behind)) = (filler.stamp, gap.stamp)
         && stamp != behind

@@ -1,32 +1,32 @@
-//! What triggered a retransmission, from what the sender knew when it sent it.
+//! The trigger of a retransmission, from the sender's state when it was sent.
 
 use crate::time::{MILLISECOND, Nanos};
 
-/// What triggered a retransmission.
+/// The trigger of a retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trigger {
     /// The retransmission timer (RFC 6298).
     Rto,
-    /// Three duplicate acknowledgments, or a partial acknowledgment behind them (RFC 5681, RFC 6582).
+    /// Three duplicate acknowledgments, or a later partial acknowledgment (RFC 5681, RFC 6582).
     FastRetransmit,
-    /// Time, by RACK or early retransmit (RFC 8985, RFC 5827).
+    /// Elapsed time, by RACK or early retransmit (RFC 8985, RFC 5827).
     Rack,
-    /// SACKed data above, in a recovery (RFC 6675).
+    /// SACKed data above it during a recovery (RFC 6675).
     Sack,
     /// A tail loss probe (RFC 8985 §7).
     Tlp,
-    /// What followed a timeout.
+    /// Retransmission of later data after a timeout.
     GoBackN,
     /// A keepalive with an old octet (RFC 1122 §4.2.3.6).
     Keepalive,
     /// A probe of a closed window (RFC 1122 §4.2.2.17).
     WindowProbe,
-    /// It cannot be told.
+    /// Unknown.
     Unknown,
 }
 
 impl Trigger {
-    /// All, in the order of reports.
+    /// All triggers, in the order of reports.
     pub const ALL: [Self; 9] = [
         Self::Rto,
         Self::FastRetransmit,
@@ -56,19 +56,19 @@ impl Trigger {
     }
 }
 
-/// What recovery the sender is in.
+/// The sender's recovery state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Phase {
     #[default]
     Open,
-    /// Fast recovery, until this is acknowledged.
+    /// Fast recovery, until this octet is acknowledged.
     Recovery(i64),
-    /// After a timeout, until this is acknowledged.
+    /// After a timeout, until this octet is acknowledged.
     Loss(i64),
 }
 
 impl Phase {
-    /// The phase once everything below `una` is acknowledged.
+    /// The phase after everything below `una` is acknowledged.
     pub(crate) fn at(self, una: i64) -> Self {
         match self {
             Self::Recovery(high) | Self::Loss(high) if una >= high => Self::Open,
@@ -77,7 +77,7 @@ impl Phase {
     }
 }
 
-/// A retransmission, and what the sender knew.
+/// A retransmission and the sender's state.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scene {
     pub(crate) start: i64,
@@ -89,34 +89,34 @@ pub(crate) struct Scene {
     pub(crate) mss: i64,
     /// Duplicate acknowledgments.
     pub(crate) duplicates: u32,
-    /// Octets SACKed above.
+    /// Octets SACKed above it.
     pub(crate) sacked_above: i64,
     pub(crate) has_sack: bool,
-    /// Room in the receiver's window behind what was sent.
+    /// Room in the receiver's window beyond the sent data.
     pub(crate) room: Option<i64>,
     pub(crate) window: Option<i64>,
-    /// Since the last acknowledgment arrived.
+    /// Time since the last acknowledgment arrived.
     pub(crate) since_ack: Option<Nanos>,
-    /// Since the last segment was sent.
+    /// Time since the last segment was sent.
     pub(crate) since_send: Option<Nanos>,
-    /// Since an acknowledgment of new data arrived.
+    /// Time since an acknowledgment of new data arrived.
     pub(crate) since_advance: Option<Nanos>,
-    /// Since the copy before was sent.
+    /// Time since the previous copy was sent.
     pub(crate) since_copy: Option<Nanos>,
-    /// The copy before was a retransmission.
+    /// The previous copy was a retransmission.
     pub(crate) is_repeated: bool,
-    /// The smoothed round trip and its variation.
+    /// The smoothed round-trip time and its variation.
     pub(crate) rtt: Option<(Nanos, Nanos)>,
-    /// How long after its earliest arrival an acknowledgment may release a retransmission.
+    /// Time after its earliest arrival within which an acknowledgment may release a retransmission.
     pub(crate) tolerance: Nanos,
 }
 
-/// No implementation has a shorter retransmission timeout by default (Linux).
+/// The shortest default retransmission timeout of any implementation (Linux).
 const LEAST_RTO: Nanos = 200 * MILLISECOND;
-/// How long a receiver may delay the acknowledgment of a single segment, as Linux's probe assumes.
+/// The longest delay of the acknowledgment of a single segment that Linux's probe assumes.
 const DELAYED_ACK: Nanos = 200 * MILLISECOND;
 
-/// The earlier of two, if any is known.
+/// The earlier of two optional times.
 fn earliest(one: Option<Nanos>, other: Option<Nanos>) -> Option<Nanos> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -154,12 +154,12 @@ impl Scene {
         is_closed && self.end >= self.next && self.end - self.start < self.mss.max(2)
     }
 
-    /// Whether so much was acknowledged above a gap that the gap is a loss (RFC 6675's `IsLost`).
+    /// Whether the data acknowledged above a gap makes it a loss (`IsLost` of RFC 6675).
     fn is_lost(&self) -> bool {
         self.duplicates >= 3 || self.sacked_above > 2 * self.mss
     }
 
-    /// An acknowledgment released it.
+    /// The trigger of a retransmission that an acknowledgment released.
     fn released(&self) -> Trigger {
         match self.phase {
             Phase::Loss(high) if self.start < high => Trigger::GoBackN,
@@ -183,9 +183,11 @@ impl Scene {
         }
     }
 
-    /// No acknowledgment released it: a timer, or what a recovery sends at its own pace.
+    /// The trigger of a retransmission that no acknowledgment released: a timer, or a recovery's
+    /// own pace.
     fn timed(&self) -> Trigger {
-        // The timer runs since the copy was sent, and starts over at each acknowledgment of new data (RFC 6298 §5.3).
+        // The timer runs from the transmission of the copy and restarts at each acknowledgment of
+        // new data (RFC 6298 §5.3).
         let armed = earliest(self.since_copy.or(self.since_send), self.since_advance);
         let silence = earliest(self.since_ack, self.since_send);
         let (Some(armed), Some(silence)) = (armed, silence) else {
@@ -195,7 +197,7 @@ impl Scene {
         let rto = srtt + (4 * var).max(LEAST_RTO);
         let is_first = self.start <= self.una.max(0);
         let is_expired = armed >= rto - rto / 8;
-        // Faster than a round trip only what an acknowledgment started.
+        // Only an acknowledgment starts anything faster than a round trip.
         let is_soon = silence < srtt / 2;
         if is_first && self.is_repeated && silence >= srtt.max(LEAST_RTO / 2) {
             return Trigger::Rto;
@@ -234,7 +236,8 @@ impl Scene {
         }
     }
 
-    /// Whether the time fits a tail loss probe better than the retransmission timer (RFC 8985 §7.2).
+    /// Whether the time fits a tail loss probe better than the retransmission timer (RFC 8985
+    /// §7.2).
     fn is_probe(&self, silence: Nanos, srtt: Nanos, rto: Nanos) -> bool {
         let is_alone = self.next - self.una <= self.mss;
         let probe = 2 * srtt

@@ -2,7 +2,7 @@
 
 use crate::{limit::Limit, time::Nanos};
 
-/// Pauses that are kept for each direction; all are counted.
+/// Pauses that are stored for each direction. All are counted.
 pub(crate) const MOST: usize = 1_000;
 
 /// A pause.
@@ -11,8 +11,8 @@ pub(crate) struct Stall {
     pub(crate) start: Nanos,
     pub(crate) duration: Nanos,
     pub(crate) cause: Limit,
-    /// Most of it passed before the peer's application said something.
+    /// Most of it passed before the peer's application sent its message.
     pub(crate) is_peers: bool,
-    /// The frames before and behind it.
+    /// The frames before and after it.
     pub(crate) packets: [Option<u64>; 2],
 }

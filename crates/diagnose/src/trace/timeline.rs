@@ -1,4 +1,4 @@
-//! Which limit each interval of a direction belongs to, in order of time.
+//! The limit of each interval of a direction, in order of time.
 
 use super::Span;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     time::{Nanos, seconds},
 };
 
-/// Intervals that are kept; of more, neighbours are joined under the longer one's limit.
+/// Maximum number of intervals. Beyond it, neighbours are joined under the longer one's limit.
 const MOST: usize = 20_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -16,11 +16,11 @@ struct Interval {
     limit: Limit,
 }
 
-/// The intervals so far. Some change their limit when a later event explains them.
+/// The intervals so far. Later events change the limit of some.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     intervals: Vec<Interval>,
-    /// Where the amount in flight that is level now began.
+    /// Index of the first interval at the current amount in flight.
     level: usize,
 }
 
@@ -28,7 +28,7 @@ impl Timeline {
     pub(crate) fn add(&mut self, start: Nanos, end: Nanos, limit: Limit) {
         let is_in_level = self.intervals.len() > self.level;
         match self.intervals.last_mut() {
-            // Recoveries stay apart: each may prove spurious.
+            // Recoveries remain separate: each may prove spurious.
             Some(last)
                 if last.limit == limit
                     && last.end == start
@@ -71,7 +71,7 @@ impl Timeline {
         self.level = self.intervals.len();
     }
 
-    /// The amount in flight proves level: its time is the send buffer's.
+    /// The amount in flight proves constant: the send buffer limited it.
     pub(crate) fn settle_level(&mut self) {
         for interval in self.intervals.iter_mut().skip(self.level) {
             if matches!(interval.limit, Limit::CongestionWindow | Limit::Bottleneck) {
@@ -91,7 +91,7 @@ impl Timeline {
         }
     }
 
-    /// A recovery proves to have begun then.
+    /// A recovery proves to have begun at `start`.
     pub(crate) fn settle_missed(&mut self, start: Nanos) {
         let recent = self.intervals.iter_mut().rev();
         for interval in recent.take_while(|interval| interval.start >= start) {
@@ -102,7 +102,7 @@ impl Timeline {
         self.start_level();
     }
 
-    /// A recovery proves spurious: its time is reordering's.
+    /// A recovery proves spurious: its time is attributed to reordering.
     pub(crate) fn settle_recovery(&mut self, start: Nanos, end: Nanos) {
         let recent = self.intervals.iter_mut().rev();
         for interval in recent.take_while(|interval| interval.end >= start) {
@@ -112,7 +112,8 @@ impl Timeline {
         }
     }
 
-    /// The capture lacks one end's packets: of limits that do not remain known nothing is said.
+    /// Makes limits that are no longer known undecidable, because the capture lacks one end's
+    /// packets.
     pub(crate) fn undecide(&mut self, is_known: impl Fn(Limit) -> bool) {
         for interval in &mut self.intervals {
             if !is_known(interval.limit) {
@@ -121,7 +122,7 @@ impl Timeline {
         }
     }
 
-    /// The intervals in seconds, neighbours of one limit joined.
+    /// The intervals in seconds. Neighbours with the same limit are joined.
     pub(crate) fn spans(&self) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();
         for interval in &self.intervals {
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_that_shows_late_is_the_send_buffers() {
+    fn a_constant_amount_shown_late_is_attributed_to_the_send_buffer() {
         let mut line = Timeline::default();
         line.add(0, 10, Limit::CongestionWindow);
         line.start_level();

@@ -1,16 +1,17 @@
-//! Limits of a sender that always has data, whatever happens to its acknowledgments.
+//! Limits of a sender that always has data, with lost and late acknowledgments.
 
 use crate::make::{ACK, MSS, Made, PSH, SYN, report};
 use anabranch_diagnose::report::{Connection, OneWay};
 
-/// Packets between A, which sends, and B; times in microseconds at the capture point, the first octet of data is 1.
+/// Packets between A, which sends, and B. Times are in microseconds at the capture point, and the
+/// first octet of data is 1.
 #[derive(Default)]
 struct Wire {
     packets: Vec<Made>,
 }
 
 impl Wire {
-    /// A's SYN is answered after `there`, and that answer after `back`.
+    /// Answers A's SYN after `there`, and acknowledges the answer after `back`.
     fn opened(there: u64, back: u64) -> Self {
         let mut wire = Self::default();
         let options = vec![2, 4, 3, 232, 4, 2];
@@ -79,8 +80,9 @@ impl Wire {
 
 const MS: u64 = 1_000;
 
-/// A buffer of 40 segments over a round trip of 60 ms. Its writer is woken when `left` segments are in flight; if `tail`, the
-/// end of a write leaves before, when half as much has been acknowledged.
+/// A buffer of 40 segments over a round trip of 60 ms. Its writer is woken when `left` segments are
+/// in flight. If `tail`, the end of a write leaves earlier, when half as much has been
+/// acknowledged.
 fn buffered(left: u32, tail: bool) -> OneWay {
     let mut wire = Wire::opened(60 * MS, 300);
     let (mut sent, mut acked, mut now) = (0, 0, 61 * MS);
@@ -91,7 +93,7 @@ fn buffered(left: u32, tail: bool) -> OneWay {
             sent += MSS;
             first += 10;
         }
-        // What was sent a round trip ago is acknowledged at the rate of the path.
+        // Data sent a round trip ago is acknowledged at the rate of the path.
         now = now.max(if turn == 0 { now + 60 * MS } else { 0 });
         let mut is_tail_due = tail;
         while sent - acked > left * MSS {
@@ -123,7 +125,7 @@ fn a_third_of_the_buffer_wakes_its_writer() {
 }
 
 #[test]
-fn the_end_of_a_write_hides_no_send_buffer() {
+fn the_end_of_a_write_does_not_hide_a_send_buffer() {
     for left in [5, 12] {
         let way = buffered(left, true);
         let whole: f64 = way.limits_s.values().sum();
@@ -140,8 +142,9 @@ fn the_end_of_a_write_hides_no_send_buffer() {
     }
 }
 
-/// A window of 40 segments over 60 ms, of whose acknowledgments only each `every`th is sent; the others are lost, or come
-/// together with it if `is_late`. The host takes 50 µs to send more, and `first` for its first answer.
+/// A window of 40 segments over 60 ms. Only each `every`th acknowledgment is sent: the others are
+/// lost, or arrive together with it if `is_late`. The host takes 50 µs to send more, and `first`
+/// for its first response.
 fn clocked(every: u32, is_late: bool, first: u64) -> OneWay {
     let mut wire = Wire::opened(60 * MS, first);
     let mut now = 60 * MS + first;
@@ -172,13 +175,13 @@ fn clocked(every: u32, is_late: bool, first: u64) -> OneWay {
 }
 
 #[test]
-fn lost_and_late_acknowledgments_are_no_application() {
+fn lost_and_late_acknowledgments_are_not_the_applications() {
     for every in [1, 2, 5, 10, 18] {
         for is_late in [false, true] {
             let way = clocked(every, is_late, 100);
             let whole: f64 = way.limits_s.values().sum();
             let window = way.limits_s["congestion-window"] + way.limits_s["bottleneck"];
-            // A level window looks like a buffer's.
+            // A constant window looks like a send buffer.
             let held = window + way.limits_s["send-buffer"];
             assert!(held > 0.9 * whole, "{every} {is_late}: {:?}", way.limits_s);
         }
@@ -186,7 +189,7 @@ fn lost_and_late_acknowledgments_are_no_application() {
 }
 
 #[test]
-fn a_slow_first_answer_makes_no_pacing() {
+fn a_slow_first_response_is_not_pacing() {
     for first in [300, 1_000, 2_000] {
         let way = clocked(2, false, first);
         let whole: f64 = way.limits_s.values().sum();
@@ -205,7 +208,7 @@ fn a_slow_first_answer_makes_no_pacing() {
 
 #[test]
 fn a_pace_far_from_the_sender_is_undecided() {
-    // 25 segments in flight, one each 2 ms, 25 ms from the capture point to both ends.
+    // 25 segments in flight, one every 2 ms, 25 ms from the capture point to each end.
     let mut wire = Wire::opened(25 * MS, 25 * MS);
     for k in 0..2_000 {
         let now = 75 * MS + 2 * MS * u64::from(k);
@@ -221,8 +224,8 @@ fn a_pace_far_from_the_sender_is_undecided() {
 }
 
 #[test]
-fn a_probe_with_new_data_is_the_timers() {
-    // After 1.7 smoothed round trips, because the sender's estimate is smaller than ours.
+fn a_probe_with_new_data_ends_a_timer() {
+    // The probe comes after 1.7 smoothed round trips: the sender's estimate is smaller than ours.
     let mut wire = Wire::opened(60 * MS, 100);
     let mut now = 61 * MS;
     let mut sent = 0;
@@ -256,7 +259,7 @@ fn a_probe_with_new_data_is_the_timers() {
 }
 
 #[test]
-fn sacks_in_lost_acknowledgments_are_no_reordering() {
+fn sacks_in_lost_acknowledgments_are_not_reordering() {
     let mut wire = Wire::opened(60 * MS, 100);
     let mut now = 61 * MS;
     for turn in 0..5 {
@@ -265,7 +268,8 @@ fn sacks_in_lost_acknowledgments_are_no_reordering() {
         for k in 0..20 {
             wire.data(now, at(k), MSS);
         }
-        // Segments 0 and 2 are lost. The acknowledgments that name 1 and 3 are lost too; later options have no room for them.
+        // Segments 0 and 2 are lost. The acknowledgments that SACK 1 and 3 are lost as well, and
+        // later options have no room for them.
         now += 60 * MS;
         let blocks = [
             (at(12), at(13)),

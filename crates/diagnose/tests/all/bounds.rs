@@ -1,4 +1,4 @@
-//! Bad input, and what is kept of much input.
+//! Bad input, and bounds on the stored data.
 
 use std::io::Cursor;
 
@@ -6,7 +6,7 @@ use anabranch_diagnose::{Bounds, diagnose};
 
 use crate::make::{MSS, Script, pcap, read};
 
-/// So many connections of three packets each, and one with more.
+/// `count` connections of three packets each, one of them with more.
 fn many(count: u16) -> Vec<u8> {
     let mut packets = Vec::new();
     for port in 0..count {
@@ -36,7 +36,7 @@ fn connections_beyond_the_bounds_are_counted() {
     let listed: u64 = report.connections.iter().map(|one| one.packets).sum();
     assert_eq!(listed + report.omitted.packets, 303);
     assert_eq!(report.packets, 303);
-    // The one with the most packets stays.
+    // The connection with the most packets is listed.
     let longest = report.connections.iter().find(|one| one.packets == 6);
     let counts = &longest.expect("it is listed").directions.a_to_b;
     assert_eq!(counts.retransmission_counts.all, 1);
@@ -68,7 +68,7 @@ fn headers_are_enough() {
 }
 
 #[test]
-fn neighbours_that_changed_places_are_put_in_order() {
+fn swapped_neighbours_are_put_in_order() {
     let mut script = Script::opened();
     for k in 0..50 {
         script.data(30 + u64::from(k), k * MSS, MSS);
@@ -85,13 +85,13 @@ fn neighbours_that_changed_places_are_put_in_order() {
 }
 
 #[test]
-fn a_file_that_is_no_capture_is_refused() {
+fn a_file_that_is_not_a_capture_is_refused() {
     let error = diagnose(Cursor::new(b"title = 1"), "x", Bounds::default(), || false);
     assert!(error.is_err_and(|error| error.to_string().contains("expected pcap")));
 }
 
 #[test]
-fn damage_ends_the_reading_and_is_told() {
+fn damage_ends_the_reading_and_is_reported() {
     let mut file = many(3);
     let end = file.len();
     file.extend([0xff; 100]);

@@ -1,10 +1,11 @@
-//! Copies that a mirror port makes of packets.
+//! Copies of packets made by a mirror port.
 
 use anabranch_diagnose::report::Connection;
 
 use crate::make::{ACK, MSS, Made, Script};
 
-/// A transfer of 40 segments over a round trip of 20 ms, of which one is lost. No identification tells packets apart, as in IPv6.
+/// A transfer of 40 segments, one of them lost, over a round trip of 20 ms. No identification
+/// distinguishes packets, as in IPv6.
 fn transfer() -> Script {
     let mut script = Script::opened();
     let (lost, mut acked) = (23, 0);
@@ -28,7 +29,7 @@ fn transfer() -> Script {
     script
 }
 
-/// Copies of the packets that `is_copied` picks, each `delay` µs after its original.
+/// Adds copies of the packets that `is_copied` selects, each `delay` µs after its original.
 fn mirrored(script: &Script, delay: u64, is_copied: impl Fn(usize, &Made) -> bool) -> Script {
     let mut all = script.clone();
     for (k, packet) in script.packets.iter().enumerate() {
@@ -49,7 +50,7 @@ fn triggers(connection: &Connection) -> Vec<&'static str> {
 }
 
 #[test]
-fn copies_are_no_retransmissions() {
+fn copies_are_not_retransmissions() {
     let script = transfer();
     let all = script.packets.len() as u64;
     let before = script.connection();
@@ -83,7 +84,7 @@ fn a_third_copy_counts_as_well() {
 }
 
 #[test]
-fn copies_of_one_direction_leave_the_other() {
+fn copies_of_one_direction_do_not_affect_the_other() {
     for copied in [0, 1] {
         let sent = mirrored(&transfer(), 60, |_, packet| packet.from == copied).sent();
         assert_eq!((sent.retransmissions.len(), sent.data_packets), (1, 41));
@@ -98,7 +99,7 @@ fn acknowledgments_that_come_twice_from_mid_flow_are_copies() {
         .retain(|packet| packet.micros > 1_000_025_000);
     let answers = script.connection().directions.b_to_a;
     let count = script.packets.iter().filter(|one| one.from == 1).count() as u64 / 2;
-    // It takes a few pairs until they show.
+    // Copies are recognized after a few pairs.
     let found = answers.duplicated_packets;
     assert!(found + 5 >= count, "{found} of {count}");
 }

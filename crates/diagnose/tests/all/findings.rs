@@ -1,4 +1,4 @@
-//! What stands out, and whose it is.
+//! Findings, and the end to which they are attributed.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ fn found(script: &Script) -> Vec<&'static str> {
 }
 
 #[test]
-fn every_finding_describes_itself_under_its_own_name() {
+fn every_finding_has_a_description_under_its_name() {
     let limits: Vec<_> = Limit::ALL.into_iter().map(Limit::meta).collect();
     let kinds: Vec<_> = Kind::ALL.into_iter().map(Kind::meta).collect();
     for metas in [&limits, &kinds] {
@@ -26,7 +26,7 @@ fn every_finding_describes_itself_under_its_own_name() {
 }
 
 #[test]
-fn a_syn_that_is_retransmitted_is_found() {
+fn a_retransmitted_syn_is_found() {
     let mut script = Script::opened();
     let mut again = script.packets[0].clone();
     for packet in &mut script.packets {
@@ -38,7 +38,7 @@ fn a_syn_that_is_retransmitted_is_found() {
     assert!(found(&script).contains(&"syn-loss"));
 }
 
-/// A segment behind 6 s of idle time is retransmitted by so many timeouts that double.
+/// A segment after 6 s of idle time is retransmitted by timeouts that double.
 fn silent(timeouts: u32) -> Script {
     let mut script = Script::opened();
     script.data(30, 0, MSS).ack(40, MSS, &[]);
@@ -93,12 +93,12 @@ fn a_window_that_shrinks_while_data_waits_shows_a_slow_reader() {
 }
 
 #[test]
-fn losses_in_a_row_are_a_burst() {
+fn consecutive_losses_are_a_burst() {
     let mut script = Script::opened();
     let mut ms = 30;
     let mut seq = 0;
     for _ in 0..3 {
-        // Four of ten are lost in a row; the acknowledgments name what lies behind.
+        // Four of ten segments are lost in a row; acknowledgments SACK the data after them.
         for k in 0..10 {
             script.data(ms, seq + k * MSS, MSS);
         }
@@ -126,11 +126,11 @@ fn the_end_of_a_burst_that_fills_a_queue_is_an_overflow() {
         for k in 0..10 {
             script.data(ms, seq + k * MSS, MSS);
         }
-        // One after the other leaves the queue; it has no room for the last two.
+        // The queue drains one segment at a time. It had no room for the last two.
         for k in 0..8 {
             script.ack(ms + 11 + 2 * u64::from(k), seq + (k + 1) * MSS, &[]);
         }
-        // When later data shows the loss, the queue is empty.
+        // When later data reveals the loss, the queue is empty.
         let lost = seq + 8 * MSS;
         for k in 0..3 {
             script.data(ms + 50, seq + (10 + k) * MSS, MSS);
@@ -165,7 +165,7 @@ fn an_opened_connection_with_sacks_has_no_late_segment() {
 }
 
 #[test]
-fn a_sentence_about_one_thing_is_in_the_singular() {
+fn a_sentence_about_one_item_is_in_the_singular() {
     let mut script = Script::opened();
     let mut again = script.packets[0].clone();
     for packet in &mut script.packets {
@@ -181,7 +181,7 @@ fn a_sentence_about_one_thing_is_in_the_singular() {
     );
 }
 
-/// The receive-window finding of a connection whose ends offer window scaling or not.
+/// The receive-window finding of a connection whose ends do or do not offer window scaling.
 fn unscaled_text(offers: [bool; 2]) -> String {
     let mut script = held(6);
     // The window was never larger.
@@ -206,7 +206,8 @@ fn a_window_without_scaling_names_the_end_that_lacks_it() {
     assert!(!both.is_empty() && !both.contains("scaling"), "{both}");
 }
 
-/// A window of two segments is full for 80 ms in each turn. Behind one turn in `every` the application waits for 250 ms.
+/// In each turn a window of two segments is full for 80 ms. After one turn in `every` the
+/// application waits for 250 ms.
 fn held(every: u32) -> Script {
     let mut script = Script::opened();
     script.ack(21, 0, &[]);
@@ -224,8 +225,8 @@ fn held(every: u32) -> Script {
 }
 
 #[test]
-fn an_application_late_for_moments_is_no_finding_beside_a_full_window() {
-    // 12 and 35 % of the time.
+fn a_briefly_late_application_is_not_reported_beside_a_full_window() {
+    // The application has 12 % and 35 % of the time.
     for (every, is_finding) in [(20, false), (6, true)] {
         let script = held(every);
         let shares = script.sent().limits_s;

@@ -1,4 +1,4 @@
-//! What each interval belongs to, and the causes of pauses.
+//! The limit of each interval, and the causes of pauses.
 
 use crate::make::{ACK, FIN, MSS, RST, Script};
 
@@ -6,7 +6,7 @@ fn limit(script: &Script, name: &str) -> f64 {
     script.sent().limits_s[name]
 }
 
-/// The limit that has the time from 40 ms to 1,040 ms.
+/// Checks that the time from 40 ms to 1,040 ms is attributed to a limit.
 fn has_the_second(script: &Script, name: &str) {
     let time = limit(script, name);
     assert!(
@@ -84,7 +84,7 @@ fn the_handshake_has_its_time() {
 }
 
 #[test]
-fn a_small_segment_behind_a_delayed_acknowledgment_waits_for_it() {
+fn a_small_segment_waits_for_a_delayed_acknowledgment() {
     let mut script = Script::opened();
     let mut seq = 0;
     let mut ms = 30;
@@ -115,7 +115,7 @@ fn a_refused_connection_is_named() {
 }
 
 #[test]
-fn a_connection_that_nobody_answers_is_named() {
+fn an_unanswered_connection_is_named() {
     let mut script = Script::opened();
     script.packets.truncate(1);
     assert_eq!(script.connection().handshake, "unanswered");
@@ -143,7 +143,7 @@ fn another_syn_begins_another_connection() {
 }
 
 #[test]
-fn the_capture_point_shows_in_who_answers_soon() {
+fn fast_responses_show_the_capture_point() {
     let mut script = Script::opened();
     assert_eq!(script.connection().capture_point, "middle");
     script.packets[1].micros -= 9_900;
@@ -151,8 +151,8 @@ fn the_capture_point_shows_in_who_answers_soon() {
     assert_eq!(script.connection().capture_point, "near-b");
 }
 
-/// Bursts of 20 segments. Each begins when an acknowledgment leaves five in flight, `late` ms behind it, and the pauses are
-/// 100 ms.
+/// Bursts of 20 segments. Each begins `late` ms after an acknowledgment that leaves five in flight.
+/// The pauses last 100 ms.
 fn refilled(late: impl Fn(u32) -> u64) -> Script {
     let mut script = Script::opened();
     let mut seq = 0;
@@ -161,7 +161,8 @@ fn refilled(late: impl Fn(u32) -> u64) -> Script {
         for k in 0..20 {
             script.data(ms, seq + k * MSS, MSS);
         }
-        // The round trip is 60 ms: 15 of 20 are acknowledged one after the other before the next burst.
+        // The round trip is 60 ms: 15 of 20 segments are acknowledged one after the other before
+        // the next burst.
         let from = if turn == 0 { 0 } else { 5 };
         for k in 0..15 + from {
             let at = 30 + u64::from(turn) * 100 + 60 + u64::from(k) * 40 / u64::from(15 + from);
@@ -173,21 +174,21 @@ fn refilled(late: impl Fn(u32) -> u64) -> Script {
 }
 
 #[test]
-fn bursts_behind_one_acknowledgment_refill_a_send_buffer() {
+fn bursts_after_one_acknowledgment_refill_a_send_buffer() {
     let script = refilled(|_| 0);
     let time = limit(&script, "send-buffer");
     assert!(time > 2.0, "{:?}", script.sent().limits_s);
 }
 
 #[test]
-fn bursts_at_times_of_their_own_are_the_applications() {
+fn bursts_at_independent_times_are_the_applications() {
     let script = refilled(|turn| u64::from(turn * 13 % 37));
     let shares = script.sent().limits_s;
     assert!(shares["send-buffer"] < 0.1, "{shares:?}");
 }
 
-/// Writes of eight segments, and of `rest` octets more, each once per round trip, when an acknowledgment leaves the last
-/// `left` segments of the one before in flight.
+/// Writes of eight segments and `rest` more octets, one per round trip, when an acknowledgment
+/// leaves the last `left` segments of the previous write in flight.
 fn written(rest: u32, left: u32) -> Script {
     let mut script = Script::opened();
     let size = 8 * MSS + rest;
@@ -200,7 +201,7 @@ fn written(rest: u32, left: u32) -> Script {
             script.data(ms, seq + 8 * MSS, rest);
         }
         script.ack(ms + 5, seq, &[]);
-        // They reach the sender 10 ms later.
+        // The acknowledgments reach the sender 10 ms later.
         for (after, segments) in [(19, 3), (20, 7 - left), (21, 8 - left)] {
             script.ack(ms + after, seq + segments * MSS, &[]);
         }
@@ -210,7 +211,7 @@ fn written(rest: u32, left: u32) -> Script {
 
 #[test]
 fn writes_that_fit_into_any_window_are_the_applications() {
-    // With what is left of the one before, the second is larger than an initial window.
+    // With the rest of the previous write, the second is larger than an initial window.
     for left in [1, 3] {
         let shares = written(300, left).sent().limits_s;
         assert!(shares["send-buffer"] < 0.2, "{left} left: {shares:?}");
@@ -219,7 +220,7 @@ fn writes_that_fit_into_any_window_are_the_applications() {
 }
 
 #[test]
-fn full_segments_behind_most_acknowledgments_refill_a_small_buffer() {
+fn full_segments_after_most_acknowledgments_refill_a_small_buffer() {
     let shares = written(0, 1).sent().limits_s;
     assert!(shares["send-buffer"] > 1.0, "{shares:?}");
 }
@@ -234,7 +235,7 @@ fn a_full_window_is_the_receivers_until_it_opens() {
         script
             .data(ms, 2 * k * MSS, MSS)
             .data(ms, (2 * k + 1) * MSS, MSS);
-        // Of the next 100 ms the host is late by 10.
+        // The host is late by 10 ms in each turn of 100 ms.
         script.ack(ms + 80, 2 * (k + 1) * MSS, &[]);
         script.last().window = 2000;
     }
@@ -252,13 +253,13 @@ fn new_data_after_two_round_trips_is_a_probe() {
     script.data(30 + 45, 10 * MSS, MSS);
     script.data(1_040, 0, MSS);
     let shares = script.sent().limits_s;
-    // The first write comes 10 ms behind the handshake.
+    // The first write comes 10 ms after the handshake.
     assert!(shares["application"] < 0.02, "{shares:?}");
     assert!(shares["retransmission-timeout"] > 1.0, "{shares:?}");
 }
 
 #[test]
-fn what_a_capture_ends_with_is_open_while_data_is_outstanding() {
+fn the_end_of_a_capture_is_undecidable_while_data_is_outstanding() {
     let mut script = Script::opened();
     for k in 0..4 {
         script.data(30, k * MSS, MSS);

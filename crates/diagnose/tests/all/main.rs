@@ -1,4 +1,4 @@
-//! What a diagnosis says of captures that are made by hand.
+//! Diagnoses of hand-made captures.
 mod acknowledged;
 mod bounds;
 mod copies;

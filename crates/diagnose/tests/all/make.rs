@@ -1,4 +1,4 @@
-//! Captures of a TCP connection, made packet by packet: A is 192.0.2.1:5000, B is 198.51.100.2:80.
+//! Hand-made captures of a TCP connection. A is 192.0.2.1:5000, B is 198.51.100.2:80.
 
 use std::io::Cursor;
 
@@ -16,7 +16,7 @@ pub const ACK: u8 = 16;
 /// The segments of both ends start with these numbers.
 const FIRST: [u32; 2] = [u32::MAX - 4000, 70_000];
 
-/// A packet that is being made.
+/// A hand-made packet.
 #[derive(Debug, Clone)]
 pub struct Made {
     pub micros: u64,
@@ -60,7 +60,7 @@ impl Made {
     }
 }
 
-/// A capture of raw IP in microseconds, of which each frame has `snaplen` octets at most.
+/// A capture of raw IP in microseconds, with at most `snaplen` octets of each frame.
 pub fn pcap(packets: &[Made], snaplen: usize) -> Vec<u8> {
     let mut file = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
     file.extend([2_u16, 4].into_iter().flat_map(u16::to_le_bytes));
@@ -87,7 +87,7 @@ pub fn pcap(packets: &[Made], snaplen: usize) -> Vec<u8> {
 pub struct Script {
     pub packets: Vec<Made>,
     ids: [u16; 2],
-    /// What each end has acknowledged.
+    /// The acknowledgment of each end.
     acks: [u32; 2],
     pub has_stamps: bool,
 }
@@ -95,7 +95,8 @@ pub struct Script {
 pub const MSS: u32 = 1000;
 
 impl Script {
-    /// Opens with a handshake at 0, 10 and 20 ms: 10 ms from the capture point to each end and back.
+    /// A connection with a handshake at 0, 10 and 20 ms: the round trip from the capture point to
+    /// each end takes 10 ms.
     pub fn opened() -> Self {
         let mut script = Self::default();
         let options = vec![2, 4, 3, 232, 4, 2];
@@ -135,14 +136,14 @@ impl Script {
         });
     }
 
-    /// A sends data.
+    /// Adds data of A.
     pub fn data(&mut self, ms: u64, seq: u32, payload: u32) -> &mut Self {
         let stamps = self.stamps(ms, 0);
         self.add(ms, 0, seq, payload, ACK, stamps);
         self
     }
 
-    /// A's data is acknowledged, with SACK blocks.
+    /// Adds an acknowledgment of A's data, with SACK blocks.
     pub fn ack(&mut self, ms: u64, ack: u32, sacks: &[(u32, u32)]) -> &mut Self {
         self.acks[1] = ack;
         let mut options = vec![];
@@ -158,7 +159,7 @@ impl Script {
         self
     }
 
-    /// The same with the timestamp that is echoed.
+    /// Adds an acknowledgment that echoes a timestamp.
     pub fn echo(&mut self, ms: u64, ack: u32, echo: u64) -> &mut Self {
         self.acks[1] = ack;
         let stamps = self.stamps(ms, echo);
@@ -178,7 +179,7 @@ impl Script {
         self.packets.last_mut().expect("a packet")
     }
 
-    /// Takes away the last packet: the capture has lost it, or it was lost before the capture point.
+    /// Removes the last packet: the capture lost it, or it was lost before the capture point.
     pub fn forget(&mut self) -> &mut Self {
         self.packets.pop();
         self
@@ -194,7 +195,7 @@ impl Script {
         report.connections.remove(0)
     }
 
-    /// A's data.
+    /// The data of A.
     pub fn sent(&self) -> OneWay {
         self.connection().directions.a_to_b
     }

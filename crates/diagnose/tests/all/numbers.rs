@@ -2,7 +2,8 @@
 
 use crate::make::{ACK, MSS, RST, SYN, Script};
 
-/// Ten segments of which the first is lost; `blocks` are of the nine acknowledgments of the others. A timer retransmits it.
+/// Ten segments, the first of them lost. SACK blocks, shifted by `shift`, report the other nine. A
+/// timer retransmits the first.
 fn lost(shift: u32, window: u16) -> Script {
     let mut script = Script::opened();
     script.last().window = window;
@@ -109,7 +110,7 @@ fn sack_blocks_just_beyond_the_data_are_wrong_if_it_is_sent_later() {
 }
 
 #[test]
-fn sack_blocks_of_data_that_the_capture_lost_show_no_device() {
+fn sack_blocks_of_data_lost_by_the_capture_show_no_device() {
     let mut script = Script::opened();
     for turn in 0..6_u32 {
         let (ms, first) = (30 + 50 * u64::from(turn), 10 * turn);
@@ -119,7 +120,7 @@ fn sack_blocks_of_data_that_the_capture_lost_show_no_device() {
                 script.forget();
             }
         }
-        // The capture lacks four segments, of which the receiver has got the last two.
+        // Four segments were not captured. The receiver has received the last two.
         script.ack(ms + 10, (first + 8) * MSS, &[]).forget();
         script.ack(
             ms + 10,
@@ -142,7 +143,7 @@ fn sack_blocks_of_data_that_the_capture_lost_show_no_device() {
     );
 }
 
-/// B answers with two SYN-ACKs and sends 4 kB after the one that `chosen` says.
+/// B answers with two SYN-ACKs and sends 4 kB after the one that `chosen` selects.
 fn two_answers(chosen: usize, other: u32) -> Script {
     let mut script = Script::opened();
     let mut second = script.packets[1].clone();
@@ -166,7 +167,7 @@ fn two_answers(chosen: usize, other: u32) -> Script {
 }
 
 #[test]
-fn of_two_syn_acks_the_one_counts_that_is_acknowledged() {
+fn the_acknowledged_syn_ack_of_two_counts() {
     for other in [99_310_615, 1 << 31, 3_000_000_000, 70_000] {
         for chosen in [0, 1] {
             let connection = two_answers(chosen, other).connection();
@@ -186,7 +187,7 @@ fn of_two_syn_acks_the_one_counts_that_is_acknowledged() {
 }
 
 #[test]
-fn a_syn_ack_that_comes_later_changes_nothing() {
+fn a_later_syn_ack_changes_nothing() {
     let mut script = two_answers(0, 99_310_615);
     let mut late = script.packets.remove(2);
     late.micros = 1_000_036_000;
@@ -195,14 +196,15 @@ fn a_syn_ack_that_comes_later_changes_nothing() {
 }
 
 #[test]
-fn an_answer_of_an_older_connection_is_none_to_the_syn() {
+fn an_older_connections_answer_does_not_answer_the_syn() {
     let mut script = Script::opened();
     script.data(30, 0, MSS).ack(40, MSS, &[]);
     let mut again = script.packets[0].clone();
     for packet in &mut script.packets {
         packet.micros += 3_000_000;
     }
-    // A host that has an older connection open acknowledges that one (RFC 9293 §3.10.7.4), and the SYN is sent again.
+    // A host with an older connection acknowledges that one (RFC 9293 §3.10.7.4), and the SYN is
+    // retransmitted.
     let mut stale = script.packets[1].clone();
     (stale.micros, stale.flags) = (again.micros + 10_000, ACK);
     (stale.seq, stale.ack) = (
@@ -223,7 +225,7 @@ fn an_answer_of_an_older_connection_is_none_to_the_syn() {
 }
 
 #[test]
-fn bytes_that_were_only_acknowledged_stand_apart() {
+fn octets_that_were_only_acknowledged_count_separately() {
     let mut script = Script::opened();
     for k in 0..10 {
         script.data(30 + u64::from(k), k * MSS, MSS);
@@ -245,7 +247,7 @@ fn bytes_that_were_only_acknowledged_stand_apart() {
 }
 
 #[test]
-fn one_number_far_away_is_no_data() {
+fn a_single_distant_number_is_not_data() {
     let mut script = Script::opened();
     for k in 0..10 {
         let ms = 30 + 20 * u64::from(k);
@@ -266,7 +268,8 @@ fn one_number_far_away_is_no_data() {
     assert_eq!(sent.implausible_packets, 2);
 }
 
-/// So many bursts of two segments, half a second apart. The counter also counts `others` packets in each pause from `from` on.
+/// `count` bursts of two segments, half a second apart. From burst `from` on, the counter also
+/// counts `others` packets in each pause.
 fn bursts(count: u32, others: u16, from: u32) -> Script {
     let mut script = Script::opened();
     let mut skipped = 0;
@@ -283,7 +286,7 @@ fn bursts(count: u32, others: u16, from: u32) -> Script {
 }
 
 #[test]
-fn a_counter_that_other_connections_use_shows_no_loss() {
+fn a_counter_shared_with_other_connections_shows_no_loss() {
     for (others, from) in [(1, 1), (1, 3), (20, 2), (63, 5), (200, 4)] {
         let sent = bursts(30, others, from).sent();
         assert_eq!(sent.retransmissions, [], "{others} {from}");
@@ -291,7 +294,7 @@ fn a_counter_that_other_connections_use_shows_no_loss() {
 }
 
 #[test]
-fn windows_shares_its_counter() {
+fn a_windows_host_shares_its_counter() {
     let mut script = bursts(30, 1, 25);
     for packet in &mut script.packets {
         packet.hops = 128;
@@ -300,7 +303,7 @@ fn windows_shares_its_counter() {
 }
 
 #[test]
-fn a_gap_in_a_counter_of_the_connection_shows_a_lost_tail() {
+fn a_gap_in_a_connections_counter_shows_a_lost_tail() {
     let mut script = bursts(30, 0, 30);
     // The last segment of a burst is lost before the capture point, and a timer retransmits it.
     script
@@ -323,7 +326,7 @@ fn data_after_a_window_opens_is_new() {
         .ack(15_110, 61 * MSS, &[]);
     script.last().window = 0;
     script.ack(15_600, 61 * MSS, &[]);
-    // A packet to another host has the number between.
+    // A packet to another host takes the number in between.
     script.data(15_610, 61 * MSS, MSS).forget();
     script
         .data(15_610, 61 * MSS, MSS)
@@ -332,8 +335,9 @@ fn data_after_a_window_opens_is_new() {
 }
 
 #[test]
-fn another_connection_shows_that_a_counter_is_the_hosts() {
-    // Packets to port 81 take the numbers between: before the pauses that miss one, a few others show it.
+fn another_connection_shows_a_shared_counter() {
+    // Packets to port 81 take the numbers in between. Some of them pass before the pauses with a
+    // missing number.
     let mut script = bursts(60, 0, 60);
     let mut others = Vec::new();
     let mut taken = 0;

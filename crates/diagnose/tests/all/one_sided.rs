@@ -1,10 +1,10 @@
-//! Captures that lack one end's packets.
+//! Captures without the packets of one end.
 
 use anabranch_diagnose::report::Connection;
 
 use crate::make::{ACK, FIN, MSS, Made, SYN, Script, report};
 
-/// A transfer of A with a loss that a timeout repairs.
+/// A transfer from A with a loss that a timeout repairs.
 fn transfer() -> Script {
     let mut script = Script::opened();
     for k in 0..20 {
@@ -17,7 +17,7 @@ fn transfer() -> Script {
     script
 }
 
-/// The same with the packets of one end only.
+/// The same with only the packets of one end.
 fn one_sided(script: &Script, from: usize) -> Connection {
     let kept: Vec<Made> = script
         .packets
@@ -103,7 +103,7 @@ fn data_beyond_the_window_shows_that_acknowledgments_are_not_captured() {
     for k in 0..400 {
         script.data(1_100 + u64::from(k), (41 + k) * MSS, MSS);
     }
-    // The SYN-ACK takes a way past the capture point that acknowledgments do not.
+    // The SYN-ACK takes a path past the capture point, which acknowledgments do not.
     script
         .packets
         .retain(|packet| packet.from == 0 || packet.flags & SYN != 0);
@@ -113,7 +113,7 @@ fn data_beyond_the_window_shows_that_acknowledgments_are_not_captured() {
 }
 
 #[test]
-fn a_dead_host_is_no_capture_of_one_direction() {
+fn a_dead_host_is_not_a_capture_of_one_direction() {
     let mut script = transfer();
     for k in 0..10 {
         script.data(1_030, (41 + k) * MSS, MSS);
@@ -128,9 +128,9 @@ fn a_dead_host_is_no_capture_of_one_direction() {
 }
 
 #[test]
-fn time_after_the_last_data_is_no_limit() {
+fn time_after_the_last_data_has_no_limit() {
     let mut script = transfer();
-    // Keepalives with an old octet, each answered; then the connection is closed.
+    // Keepalives with an old octet are answered. Then the connection is closed.
     for k in 1..=10 {
         let ms = 1_010 + k * 10_000;
         script.data(ms, 41 * MSS - 1, 1).ack(ms + 10, 41 * MSS, &[]);

@@ -1,4 +1,4 @@
-//! Captures whose packets are not in order of time, and times far apart.
+//! Captures whose packets are not in order of time, or whose times are far apart.
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
@@ -25,7 +25,7 @@ fn transfer(port: u16, start_s: u64, segments: u32) -> Vec<Made> {
     packets
 }
 
-/// The connections by port, without frame numbers.
+/// Figures of the connections by port, without frame numbers.
 fn figures(report: &Report) -> Vec<String> {
     let mut found: Vec<_> = report
         .connections
@@ -78,7 +78,7 @@ fn parts_of_one_connection_in_another_order_are_sorted_by_time() {
 }
 
 #[test]
-fn queues_that_are_written_in_turn_are_sorted_by_time() {
+fn queues_written_in_turn_are_sorted_by_time() {
     let mut queues = [transfer(5000, 0, 3000), transfer(5001, 0, 3000)];
     let mut packets = queues.concat();
     packets.sort_by_key(|packet| packet.micros);
@@ -93,7 +93,7 @@ fn queues_that_are_written_in_turn_are_sorted_by_time() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_keeps_the_order_of_the_file() {
+fn a_clock_set_back_keeps_the_order_of_the_file() {
     for back_s in [1, 3600, 900_000_000] {
         let mut packets = transfer(5000, 1_000_000_000, 2000);
         for packet in packets.iter_mut().skip(2000) {
@@ -159,9 +159,9 @@ fn a_stream_reports_the_packets_that_it_could_not_put_in_order() {
 }
 
 #[test]
-fn connections_keep_their_durations_however_far_apart_they_are() {
+fn connections_far_apart_keep_their_durations() {
     for apart_s in [5 * 31_536_000, 50 * 31_536_000, 4_294_967_000] {
-        // From the earliest time that a file of pcap has.
+        // Starts at the earliest time of a pcap file.
         let first = transfer(5000, 0, 300);
         let mut packets = first.clone();
         for packet in &mut packets {

@@ -1,18 +1,19 @@
-//! The model of the path, where rate and delay are known.
+//! The model of a path with known rate and delay.
 
 use anabranch_diagnose::path::{Model, Seen};
 
 use crate::make::{MSS, Script};
 
-/// Milliseconds that a segment takes on the bottleneck, and its octets.
+/// Transmission time of a segment at the bottleneck in milliseconds, and its octets.
 const SERVICE: u64 = 2;
 const PACKET: f64 = 1_040.0;
-/// From the capture point to each end and back, in milliseconds.
+/// Round trip from the capture point to each end, in milliseconds.
 const WAY: u64 = 10;
 /// The rate of the bottleneck in Mbit/s.
 const RATE: f64 = PACKET * 8e-3 / SERVICE as f64;
 
-/// A sender with a fixed window of segments over one queue behind the capture point; B acknowledges each segment.
+/// A sender with a fixed window of segments over one queue after the capture point. B acknowledges
+/// each segment.
 fn captured(window: usize, segments: u32) -> Script {
     let mut script = Script::opened();
     let mut events: Vec<(u64, bool, u32)> = Vec::new();
@@ -61,12 +62,12 @@ fn a_busy_bottleneck_shows_its_rate() {
 fn a_standing_queue_does_not_lengthen_the_base_round_trip() {
     let base = model(&captured(60, 500)).base_rtt_ms;
     let value = base.value.expect("measured");
-    // Both handshake packets take up to 0.3 ms on the links.
+    // The handshake's two packets take up to 0.3 ms on the links.
     assert!((19.7..=20.0).contains(&value), "{base:?}");
 }
 
 #[test]
-fn a_path_that_is_not_filled_has_bounds_only() {
+fn a_path_below_capacity_has_only_bounds() {
     let model = model(&captured(1, 300));
     assert_eq!(model.rate_mbit_s.seen, Seen::AtLeast);
     assert!(holds(&model.rate_mbit_s, RATE), "{:?}", model.rate_mbit_s);
@@ -77,7 +78,7 @@ fn a_path_that_is_not_filled_has_bounds_only() {
 fn a_buffer_without_loss_has_a_lower_bound() {
     let model = model(&captured(30, 500));
     assert_eq!(model.buffer_bytes.seen, Seen::AtLeast);
-    // Of the first 30 segments all but the one that is served wait.
+    // All of the first 30 segments wait, except the one in transmission.
     let waiting = 29.0 * PACKET;
     assert!(holds(&model.buffer_bytes, waiting * 1.1));
     assert!(
@@ -97,7 +98,7 @@ fn a_change_of_the_rate_is_a_trace() {
     let mut script = captured(30, 2_000);
     let middle = 1_000_000_000 + 2_100_000;
     for packet in &mut script.packets {
-        // From the middle on the clock runs at half the speed.
+        // The clock runs at half the speed from the middle on.
         packet.micros += packet.micros.saturating_sub(middle);
     }
     let trace = model(&script).rate_trace;
@@ -114,7 +115,7 @@ fn late_originals_are_reordered_not_lost() {
     let mut script = captured(30, 500);
     let late: Vec<usize> = (100..script.packets.len()).step_by(100).collect();
     for at in late {
-        // Two segments of A change places behind the capture point: B reports the gap, then fills it.
+        // Two segments of A are swapped after the capture point: B reports the gap, then fills it.
         let acks: Vec<usize> = (at..script.packets.len())
             .filter(|k| script.packets[*k].from == 1)
             .take(2)
@@ -149,7 +150,8 @@ fn a_handful_of_segments_has_no_model() {
     );
 }
 
-/// A sender that opens its window by a segment in each round and halves it at a loss, over a token bucket.
+/// A sender over a token bucket that opens its window by a segment per round and halves it at a
+/// loss.
 fn policed(rate: f64, burst: f64, rounds: u64) -> Script {
     let mut script = Script::opened();
     let (mut tokens, mut refilled) = (burst, 0);
@@ -230,7 +232,7 @@ fn acknowledge(script: &mut Script, time: u64, upto: u32, missing: Option<u32>, 
 
 #[test]
 fn losses_of_an_empty_bucket_show_a_policer() {
-    // 400 octets in a millisecond are 3.2 Mbit/s.
+    // 400 octets per millisecond are 3.2 Mbit/s.
     let policer = model(&policed(400.0, 90_000.0, 800)).policer;
     let policer = policer.expect("a policer");
     let rate = policer.rate_mbit_s.value.expect("measured");
@@ -238,6 +240,6 @@ fn losses_of_an_empty_bucket_show_a_policer() {
 }
 
 #[test]
-fn a_queue_is_no_policer() {
+fn a_queue_is_not_a_policer() {
     assert_eq!(model(&captured(30, 500)).policer, None);
 }

@@ -1,4 +1,4 @@
-//! Laws that hold for any packets.
+//! Properties that hold for any packets.
 
 use anabranch_diagnose::{Bounds, Report, path::Estimate, report::Connection};
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn packet() -> impl Strategy<Value = Made> {
     })
 }
 
-/// Bounds of an estimate are ordered and not negative, and a share is 1 at most.
+/// Checks that the bounds of an estimate are ordered, not negative, and at most `most`.
 fn is_estimate(estimate: &Estimate, most: f64) -> Result<(), TestCaseError> {
     let known = [
         Some(0.0),
@@ -99,7 +99,8 @@ fn is_possible(connection: &Connection, packets: u64) -> Result<(), TestCaseErro
     Ok(())
 }
 
-/// Each direction's limits sum to the connection's duration, and retransmissions are counted once.
+/// Checks that each direction's limits sum to the connection's duration, and that retransmissions
+/// are counted once.
 fn is_sound(report: &Report) -> Result<(), TestCaseError> {
     for connection in &report.connections {
         is_possible(connection, report.packets)?;
@@ -143,7 +144,8 @@ proptest! {
 
     #[test]
     fn the_order_in_the_file_does_not_matter(mut packets in prop::collection::vec(packet(), 1..60), seed: u64) {
-        // Packets of one time keep the file's order, so times differ here. They are nearer than a step of a clock.
+        // Packets with equal times keep the file's order, so times differ here, by less than a step
+        // of a clock.
         for (k, packet) in packets.iter_mut().enumerate() {
             packet.micros = packet.micros / 32 / 256 * 256 + k as u64;
         }

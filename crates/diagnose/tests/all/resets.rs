@@ -1,4 +1,4 @@
-//! Whose a RST is: two independent signs name a device on the path.
+//! The origin of a RST: two independent signs indicate a device on the path.
 
 use anabranch_diagnose::report::Reset;
 
@@ -6,7 +6,7 @@ use crate::make::{ACK, MSS, Made, RST, Script};
 
 type Edit = fn(&mut Made);
 
-/// A transfer with timestamps that B ends with a RST, which `edit` changes.
+/// A transfer with timestamps that B ends with a RST, modified by `edit`.
 fn reset(edit: impl Fn(&mut Made)) -> (Reset, Vec<&'static str>) {
     let mut script = Script::with_stamps();
     for k in 0..8 {
@@ -31,7 +31,7 @@ fn a_reset_without_a_sign_is_the_hosts() {
 }
 
 #[test]
-fn one_sign_names_no_device() {
+fn one_sign_indicates_no_device() {
     let edits: [(Edit, &str); 5] = [
         (|rst| rst.hops = 50, "hops"),
         (|rst| rst.id = 50_000, "ip-identification"),
@@ -51,7 +51,7 @@ fn one_sign_names_no_device() {
 }
 
 #[test]
-fn two_independent_signs_name_a_device() {
+fn two_independent_signs_indicate_a_device() {
     let (reset, causes) = reset(|rst| {
         rst.hops = 50;
         rst.id = 50_000;
@@ -65,8 +65,8 @@ fn two_independent_signs_name_a_device() {
 }
 
 #[test]
-fn a_stack_that_answers_for_a_closed_socket_is_the_hosts() {
-    // It numbers packets otherwise and sends no options, for one reason.
+fn a_stack_answering_for_a_closed_socket_is_the_hosts() {
+    // The stack numbers packets differently and sends no options, for one reason.
     let (one, _) = reset(|rst| {
         rst.id = 50_000;
         rst.options.clear();
@@ -85,7 +85,7 @@ fn another_initial_hop_limit_is_no_sign() {
 }
 
 #[test]
-fn a_host_that_goes_on_did_not_send_the_reset() {
+fn a_host_that_continues_did_not_send_the_reset() {
     let mut script = Script::opened();
     script
         .data(30, 0, MSS)

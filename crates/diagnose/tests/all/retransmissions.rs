@@ -1,4 +1,5 @@
-//! What is a retransmission, whether it was needed, what triggered it, and where the data was lost.
+//! The recognition of retransmissions, their need, their trigger, and the side on which data was
+//! lost.
 
 use crate::make::{ACK, FIN, MSS, SYN, Script};
 
@@ -9,7 +10,7 @@ fn window(script: &mut Script) {
     }
 }
 
-/// B acknowledges each of ten segments from 40 ms on but the one at `hole`.
+/// B acknowledges each of ten segments from 40 ms on, except the one at `hole`.
 fn acks_around(script: &mut Script, hole: u32) {
     for k in 0..hole {
         script.ack(40, (k + 1) * MSS, &[]);
@@ -49,7 +50,7 @@ fn a_segment_lost_before_the_capture_point_is_found() {
 }
 
 #[test]
-fn a_late_original_is_no_retransmission() {
+fn a_late_original_is_not_a_retransmission() {
     let mut script = Script::opened();
     for k in 0..6 {
         script.data(30, k * MSS, MSS);
@@ -63,9 +64,9 @@ fn a_late_original_is_no_retransmission() {
 }
 
 #[test]
-fn an_older_timestamp_tells_a_late_original() {
+fn an_older_timestamp_identifies_a_late_original() {
     let mut script = Script::with_stamps();
-    // 25 ms late, which is more than a round trip.
+    // 25 ms late, more than a round trip.
     script.data(30, 0, MSS).data(31, MSS, MSS).forget();
     script.data(32, 2 * MSS, MSS).data(31, MSS, MSS);
     script.last().micros += 25_000;
@@ -87,7 +88,7 @@ fn a_duplicate_sack_shows_a_spurious_retransmission() {
 }
 
 #[test]
-fn an_acknowledgment_that_comes_too_soon_is_of_the_original() {
+fn an_early_acknowledgment_belongs_to_the_original() {
     let mut script = Script::opened();
     window(&mut script);
     acks_around(&mut script, 3);
@@ -100,7 +101,7 @@ fn an_acknowledgment_that_comes_too_soon_is_of_the_original() {
 }
 
 #[test]
-fn the_echoed_timestamp_tells_which_copy_arrived() {
+fn the_echoed_timestamp_identifies_the_copy_that_arrived() {
     for (echo, needed) in [(30, false), (500, true)] {
         let mut script = Script::with_stamps();
         script
@@ -117,7 +118,7 @@ fn the_echoed_timestamp_tells_which_copy_arrived() {
 }
 
 #[test]
-fn data_that_was_acknowledged_is_retransmitted_in_vain() {
+fn a_retransmission_of_acknowledged_data_is_spurious() {
     let mut script = Script::opened();
     script.data(30, 0, MSS).ack(40, MSS, &[]).data(300, 0, MSS);
     let found = script.retransmission();
@@ -132,7 +133,7 @@ fn of_two_retransmissions_one_arrives_first() {
     let mut script = Script::opened();
     window(&mut script);
     acks_around(&mut script, 3);
-    // The first retransmission is lost too.
+    // The first retransmission is lost as well.
     script.data(50, 3 * MSS, MSS).data(400, 3 * MSS, MSS);
     script.ack(410, 10 * MSS, &[]);
     let found = script.sent().retransmissions;
@@ -143,7 +144,7 @@ fn of_two_retransmissions_one_arrives_first() {
 }
 
 #[test]
-fn what_nothing_acknowledges_is_undecided() {
+fn an_unacknowledged_retransmission_is_undecided() {
     let mut script = Script::opened();
     script.data(30, 0, MSS).data(300, 0, MSS);
     let found = script.retransmission();
@@ -170,7 +171,7 @@ fn a_timeout_starts_going_back() {
 }
 
 #[test]
-fn a_tail_that_is_retransmitted_soon_is_a_probe() {
+fn a_tail_retransmitted_soon_is_a_probe() {
     let mut script = Script::opened();
     for k in 0..20 {
         let ms = u64::from(k) * 30;
@@ -227,7 +228,7 @@ fn syn_and_fin_are_retransmitted_by_the_timer() {
 }
 
 #[test]
-fn data_that_only_its_acknowledgment_shows_is_a_capture_gap() {
+fn data_shown_only_by_its_acknowledgment_is_a_capture_gap() {
     let mut script = Script::opened();
     script.data(30, 0, MSS).data(30, MSS, MSS).forget();
     script.data(30, 2 * MSS, MSS).ack(40, 3 * MSS, &[]);
@@ -247,7 +248,7 @@ fn a_part_of_a_super_segment_is_retransmitted() {
 }
 
 #[test]
-fn a_copy_made_on_the_way_is_no_retransmission() {
+fn a_copy_made_by_the_network_is_not_a_retransmission() {
     let mut script = Script::opened();
     window(&mut script);
     let copy = script.last().clone();
@@ -259,7 +260,7 @@ fn a_copy_made_on_the_way_is_no_retransmission() {
 }
 
 #[test]
-fn a_capture_from_mid_flow_begins_with_what_it_has() {
+fn a_capture_from_mid_flow_starts_at_its_first_packet() {
     let mut script = Script::opened();
     window(&mut script);
     acks_around(&mut script, 3);
@@ -283,7 +284,8 @@ fn without_acknowledgments_need_is_undecided() {
     assert_eq!(found.needed, None);
 }
 
-/// The segment at 1000 is reordered: its retransmission passes at 52 ms, and it passes itself at `late` ms.
+/// The segment at 1000 is reordered: its retransmission passes at 52 ms, the segment itself at
+/// `late` ms.
 fn overtaken_by_its_retransmission(script: &mut Script, late: u64, acked: bool) {
     script.data(30, 0, MSS).data(31, MSS, MSS);
     let original = script.packets.pop().expect("it was sent");
@@ -304,7 +306,7 @@ fn overtaken_by_its_retransmission(script: &mut Script, late: u64, acked: bool) 
 }
 
 #[test]
-fn an_original_behind_its_retransmission_is_no_retransmission() {
+fn an_original_after_its_retransmission_is_not_a_retransmission() {
     for mut script in [Script::opened(), Script::with_stamps()] {
         for (late, acked) in [(55, false), (70, true)] {
             let before = script.clone();
@@ -312,7 +314,7 @@ fn an_original_behind_its_retransmission_is_no_retransmission() {
             let sent = script.sent();
             assert_eq!(sent.retransmissions.len(), 1, "{late} ms");
             assert_eq!(sent.reordered_packets, 1);
-            // The retransmission arrived first, and nothing was lost.
+            // The retransmission arrived first, and no segment was lost.
             assert_eq!(sent.retransmissions[0].needed, Some(true));
             assert_eq!(sent.retransmissions[0].lost, "unknown");
             script = before;
@@ -321,7 +323,7 @@ fn an_original_behind_its_retransmission_is_no_retransmission() {
 }
 
 #[test]
-fn a_second_retransmission_is_no_late_original() {
+fn a_second_retransmission_is_not_a_late_original() {
     let mut script = Script::with_stamps();
     overtaken_by_its_retransmission(&mut script, 70, true);
     let original = script
@@ -335,7 +337,7 @@ fn a_second_retransmission_is_no_late_original() {
 }
 
 #[test]
-fn packets_that_the_capture_lost_are_no_lost_tail() {
+fn packets_lost_by_the_capture_are_not_a_lost_tail() {
     let mut script = Script::opened();
     let turn = |script: &mut Script, k: u32, is_captured: bool| {
         script.data(30 + 20 * u64::from(k), k * MSS, MSS);
@@ -368,10 +370,10 @@ fn data_that_begins_with_the_octet_of_a_window_probe_is_new() {
 }
 
 #[test]
-fn the_number_of_an_acknowledgment_shows_data_that_was_lost_before_the_capture() {
+fn an_acknowledgments_number_shows_data_lost_before_the_capture() {
     let mut script = Script::opened();
     script.data(30, 0, MSS).ack(40, MSS, &[]);
-    // The second segment is lost, and A acknowledges data of B after it.
+    // The second segment is lost; after it, A acknowledges data of B.
     script.data(100, MSS, MSS).forget();
     script.data(101, 2 * MSS, 0);
     script.data(400, MSS, MSS).ack(410, 2 * MSS, &[]);
@@ -392,7 +394,8 @@ fn an_acknowledgment_ahead_of_its_data_is_reordered() {
     assert_eq!((sent.retransmissions.len(), sent.reordered_packets), (0, 1));
 }
 
-/// A segment fills a gap 5 ms after the packet beyond it, with its acknowledgment of B's data. The round trip takes 20 ms.
+/// A segment fills a gap 5 ms after the packet beyond it, with its own acknowledgment of B's data.
+/// The round trip takes 20 ms.
 fn filled(ack: u32) -> (usize, u64) {
     let mut script = Script::opened();
     script.data(30, 0, MSS).ack(40, MSS, &[]);
@@ -410,13 +413,13 @@ fn filled(ack: u32) -> (usize, u64) {
 }
 
 #[test]
-fn a_later_acknowledgment_tells_a_retransmission_from_a_late_original() {
+fn a_later_acknowledgment_identifies_a_retransmission() {
     assert_eq!(filled(900), (1, 0));
     assert_eq!(filled(100), (0, 1));
 }
 
 #[test]
-fn data_that_is_captured_just_after_its_acknowledgment_is_new() {
+fn data_captured_just_after_its_acknowledgment_is_new() {
     let mut script = Script::opened();
     for k in 0..10 {
         let ms = 30 + 20 * u64::from(k);

@@ -1,4 +1,5 @@
-//! Segments that are never acknowledged: too large for the path, beyond a window without its scale, or to a silent host.
+//! Segments that are never acknowledged: too large for the path, beyond an unscaled window, or sent
+//! to a silent host.
 
 use crate::make::{MSS, Made, Script, pcap, read};
 use anabranch_diagnose::Bounds;
@@ -15,14 +16,14 @@ fn causes(script: &Script) -> Vec<&'static str> {
     causes.filter(|cause| FAILURES.contains(cause)).collect()
 }
 
-/// The segment at `seq` is sent at `ms`, and again after timeouts.
+/// Sends the segment at `seq` at `ms` and retransmits it after timeouts.
 fn give_up(script: &mut Script, ms: u64, seq: u32, payload: u32) {
     for time in [0, 200, 600, 1400, 3000, 6200] {
         script.data(ms + time, seq, payload);
     }
 }
 
-/// Small segments are acknowledged, and none that is larger.
+/// Small segments are acknowledged, larger ones are not.
 fn black_hole(payload: u32) -> Script {
     let mut script = Script::opened();
     script.data(30, 0, 100).ack(45, 100, &[]);
@@ -31,16 +32,16 @@ fn black_hole(payload: u32) -> Script {
 }
 
 #[test]
-fn a_path_that_carries_small_segments_alone_is_a_black_hole() {
+fn a_path_that_carries_only_small_segments_is_a_black_hole() {
     assert_eq!(causes(&black_hole(MSS)), ["large-segments-lost"]);
-    // Of data, none was acknowledged: the handshake was.
+    // No data is acknowledged, only the handshake.
     let mut script = Script::opened();
     give_up(&mut script, 60, 0, MSS);
     assert_eq!(causes(&script), ["large-segments-lost"]);
 }
 
 #[test]
-fn a_host_that_falls_silent_after_full_segments_is_no_black_hole() {
+fn a_host_silent_after_full_segments_is_not_a_black_hole() {
     let mut script = Script::opened();
     for k in 0..6 {
         script.data(30, k * MSS, MSS);
@@ -51,7 +52,7 @@ fn a_host_that_falls_silent_after_full_segments_is_no_black_hole() {
 }
 
 #[test]
-fn a_selectively_acknowledged_segment_got_through() {
+fn a_sacked_segment_counts_as_arrived() {
     let mut script = Script::opened();
     script
         .data(30, 0, MSS)
@@ -62,7 +63,7 @@ fn a_selectively_acknowledged_segment_got_through() {
 }
 
 #[test]
-fn no_mtu_explains_the_loss_of_a_segment_that_any_path_carries() {
+fn no_mtu_explains_the_loss_of_a_small_segment() {
     for (payload, expected) in [
         (500, "silent-peer"),
         (536, "silent-peer"),
@@ -80,7 +81,7 @@ fn a_capture_from_the_middle_shows_no_black_hole() {
 }
 
 #[test]
-fn a_full_segment_of_another_connection_got_through() {
+fn a_full_segment_of_another_connection_counts_as_arrived() {
     let mut other = Script::opened();
     other.data(30, 0, MSS).ack(45, MSS, &[]);
     let other = other.packets.into_iter().map(|packet| Made {
@@ -98,8 +99,8 @@ fn a_full_segment_of_another_connection_got_through() {
     );
 }
 
-/// B's window is scaled by 2^7, and a flight is acknowledged. Of the next flights a device passes those that end within the window
-/// as the header has it.
+/// B's window is scaled by 2^7, and one flight is acknowledged. Of the next flights, a device
+/// passes only the segments within the unscaled window.
 fn scaled(raw: u16, second_arrives: bool) -> Script {
     let mut script = Script::opened();
     for syn in &mut script.packets[..2] {
@@ -138,8 +139,8 @@ fn a_device_that_ignores_the_scale_is_named() {
 }
 
 #[test]
-fn segments_beyond_the_unscaled_window_that_arrived_clear_the_path() {
+fn arrivals_beyond_the_unscaled_window_clear_the_path() {
     assert_eq!(causes(&scaled(469, true)), ["silent-peer"]);
-    // Segments within it were lost as well.
+    // Segments within the window were lost as well.
     assert_eq!(causes(&scaled(60_000, false)), ["silent-peer"]);
 }

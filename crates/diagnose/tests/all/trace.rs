@@ -1,4 +1,4 @@
-//! What charts are drawn from agrees with the report of the same capture.
+//! The data of charts agrees with the report of the same capture.
 
 use std::io::Cursor;
 
@@ -21,7 +21,7 @@ fn traced(script: &Script, frames: &[u64], points: usize) -> Vec<Trace> {
     trace(Cursor::new(&file), Bounds::default(), &watch, || false).expect("a capture")
 }
 
-/// Ten segments of which the first is lost and retransmitted after a pause.
+/// Ten segments, the first of them lost and retransmitted after a pause.
 fn lossy() -> Script {
     let mut script = Script::opened();
     for number in 0..10 {

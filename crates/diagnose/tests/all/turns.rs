@@ -1,18 +1,18 @@
-//! Requests and answers: travel is the network's, thinking each program's.
+//! Requests and answers: travel time belongs to the network, response time to each program.
 
 use anabranch_diagnose::report::{Connection, OneWay};
 
 use crate::make::{ACK, MSS, Made, PSH, SYN, report};
 
-/// How long a host delays the acknowledgment of a single segment, in milliseconds.
+/// Delay of the acknowledgment of a single segment, in milliseconds.
 const DELAYED: u64 = 40;
 
-/// A client A and a server B that take turns; times in milliseconds.
+/// A client A and a server B that take turns. Times are in milliseconds.
 #[derive(Debug, Clone, Copy)]
 struct Chat {
-    /// One way between A and the capture point, and between that and B.
+    /// One-way delays from A to the capture point, and from there to B.
     ways: [u64; 2],
-    /// Each program takes this long before it sends.
+    /// Response time of each program before it sends.
     thinks: [u64; 2],
     turns: u64,
     /// Segments of an answer; the last one is not full.
@@ -37,7 +37,7 @@ impl Default for Chat {
 struct Wire {
     chat: Chat,
     packets: Vec<Made>,
-    /// The number after each message of an end, and its time.
+    /// The time of each message of an end, and the number after it.
     sent: [Vec<(u64, u32)>; 2],
     /// The last acknowledgment of each end.
     acked: [u32; 2],
@@ -95,7 +95,8 @@ impl Wire {
         self.sent[from].push((ms, first + payload + syn));
     }
 
-    /// A message that `from` thinks about at `ms`; when it has arrived. A single segment is acknowledged late.
+    /// Adds a message that `from` begins to prepare at `ms`. Returns its arrival. A single segment
+    /// is acknowledged late.
     fn message(&mut self, from: usize, ms: u64, segments: u32) -> u64 {
         let think = self.chat.thinks[from];
         // Two segments are acknowledged at once.
@@ -144,7 +145,7 @@ impl Chat {
     }
 }
 
-/// Seconds of round trips, of the receiver's program and of the sender's.
+/// Seconds of round trips, of the receiver's program, and of the sender's program.
 fn split(way: &OneWay) -> [f64; 3] {
     let application = way.limits_s["application"] - way.closing_s;
     [
@@ -158,7 +159,8 @@ fn causes(connection: &Connection) -> Vec<&'static str> {
     connection.findings.iter().map(|one| one.cause).collect()
 }
 
-/// The shares of both directions are near those that were planted, but for the first and the last turn.
+/// Checks that the shares of both directions are near the planted ones, except for the first and
+/// the last turn.
 fn is_split_rightly(chat: Chat) {
     let connection = chat.connection();
     let turns = chat.turns as f64;
@@ -183,7 +185,7 @@ fn is_split_rightly(chat: Chat) {
 }
 
 #[test]
-fn travel_and_thinking_are_split_at_each_capture_point() {
+fn travel_and_response_times_are_split_at_each_capture_point() {
     for ways in [[0, 50], [1, 49], [25, 25], [50, 0], [2, 3]] {
         for client in [0, 5, 30, 200] {
             for server in [0, 30, 200] {
@@ -218,7 +220,7 @@ fn programs_that_answer_at_once_are_not_blamed() {
 }
 
 #[test]
-fn a_client_that_thinks_is_named_beside_the_round_trips() {
+fn a_slow_client_is_named_beside_the_round_trips() {
     let (thinks, segments) = ([300, 0], 2);
     let chat = Chat {
         thinks,
@@ -230,7 +232,7 @@ fn a_client_that_thinks_is_named_beside_the_round_trips() {
 }
 
 #[test]
-fn a_server_that_thinks_is_named_with_its_time() {
+fn a_slow_server_is_named_with_its_response_time() {
     let thinks = [0, 300];
     let connection = Chat {
         thinks,
@@ -249,7 +251,7 @@ fn a_server_that_thinks_is_named_with_its_time() {
 }
 
 #[test]
-fn requests_under_way_together_share_their_round_trips() {
+fn simultaneous_requests_share_their_round_trips() {
     let chat = Chat {
         ahead: 4,
         segments: 2,
@@ -264,8 +266,8 @@ fn requests_under_way_together_share_their_round_trips() {
 }
 
 #[test]
-fn messages_at_a_pace_of_the_client_cost_no_round_trip() {
-    // Every 23 ms over a round trip of 100 ms, each answered at once.
+fn messages_at_the_clients_pace_cost_no_round_trip() {
+    // One message every 23 ms over a round trip of 100 ms, each answered at once.
     let mut wire = Wire::new(Chat::default());
     let mut events: Vec<(u64, usize)> = (0..200).map(|k| (100 + 23 * k, 0)).collect();
     events.extend((0..200).map(|k| (150 + 23 * k, 1)));
@@ -281,8 +283,8 @@ fn messages_at_a_pace_of_the_client_cost_no_round_trip() {
 }
 
 #[test]
-fn a_long_request_is_no_round_trip() {
-    // The client sends for 4 s; one short answer follows.
+fn a_long_request_is_not_a_round_trip() {
+    // The client sends for 4 s; a short answer follows.
     let mut wire = Wire::new(Chat::default());
     for k in 0..40 {
         let ms = 100 + 100 * k;
@@ -306,7 +308,7 @@ fn a_long_request_is_no_round_trip() {
 
 #[test]
 fn the_queue_of_a_long_answer_is_the_bottlenecks() {
-    // Near the server: 29 segments leave at once, and a queue of the path delivers one each 2 ms.
+    // Near the server, 29 segments leave at once, and a queue of the path delivers one every 2 ms.
     let ways = [49, 1];
     let mut wire = Wire::new(Chat {
         ways,
@@ -324,7 +326,7 @@ fn the_queue_of_a_long_answer_is_the_bottlenecks() {
             let acknowledged = (29 * turn + 2 * k) * MSS;
             wire.packets.last_mut().expect("a packet").ack = 70_001 + acknowledged;
         }
-        // The last segment arrives 60 ms after it would without the queue.
+        // The last segment arrives 60 ms later than without the queue.
         ms = answer + 50 + 60;
     }
     let connection = wire.connection();

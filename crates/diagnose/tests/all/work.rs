@@ -1,4 +1,4 @@
-//! The work of a diagnosis is linear in its capture, whatever the packets.
+//! The work of a diagnosis is linear in the size of its capture, whatever the packets.
 
 use std::io::Cursor;
 
@@ -7,19 +7,21 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::make::{Script, pcap};
 
-/// Packets of the shorter capture; the longer one has [`TIMES`] as many. Bounds of what is kept lie between.
+/// Packets of the shorter capture; the longer one has [`TIMES`] times as many. The bounds on stored
+/// data are between the two.
 const PACKETS: u32 = 4_000;
 const TIMES: u32 = 8;
-/// Quadratic work takes 64 times as long. Caches make linear work take up to five times what it should: state is bounded and larger than they are.
+/// Quadratic work takes 64 times as long. Caches make linear work take up to five times its share,
+/// because the bounded state is larger than they are.
 const MOST: f64 = 40.0;
 
-/// CPU time of this thread, in seconds: other programs do not count.
+/// CPU time of this thread in seconds, excluding other programs.
 fn cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// A number below `most`, from another one.
+/// A number below `most`, derived from `k`.
 fn scattered(k: u32, most: u32) -> u32 {
     k.wrapping_mul(2_654_435_761) % most.max(1)
 }
@@ -45,7 +47,7 @@ fn covering(script: &mut Script, count: u32) {
     }
 }
 
-/// Every second segment first, and then those between, the highest first.
+/// Every second segment, then the segments in between, the highest first.
 fn holes(script: &mut Script, count: u32) {
     for k in 0..count / 2 {
         script.data(30, 20 * k, 10);
@@ -62,7 +64,7 @@ fn reversed(script: &mut Script, count: u32) {
     }
 }
 
-/// Blocks anywhere above a segment that is missing.
+/// SACK blocks anywhere above a missing segment.
 fn selective(script: &mut Script, count: u32) {
     for k in 0..count / 4 {
         script.data(30, 10 * k, 10);
@@ -76,7 +78,7 @@ fn selective(script: &mut Script, count: u32) {
     }
 }
 
-/// Everything is sent twice, and duplicate SACKs name all of it each time.
+/// All data is sent twice, and each D-SACK covers all of it.
 fn duplicates(script: &mut Script, count: u32) {
     for k in 0..count / 4 {
         script.data(30, 10 * k, 10).data(31, 10 * k, 10);
@@ -87,7 +89,7 @@ fn duplicates(script: &mut Script, count: u32) {
     }
 }
 
-/// Large retransmissions of data that was acknowledged.
+/// Large retransmissions of acknowledged data.
 fn acknowledged(script: &mut Script, count: u32) {
     for k in 0..count / 4 {
         script.data(30, 10 * k, 10).data(31, 10 * k, 10);
@@ -98,7 +100,7 @@ fn acknowledged(script: &mut Script, count: u32) {
     }
 }
 
-/// A connection for each packet.
+/// One connection per packet.
 fn connections(script: &mut Script, count: u32) {
     for k in 0..count {
         script.data(30, 10 * k, 10);
@@ -106,14 +108,14 @@ fn connections(script: &mut Script, count: u32) {
     }
 }
 
-/// Times in no order at all.
+/// Times in random order.
 fn disordered(script: &mut Script, count: u32) {
     for k in 0..count {
         script.data(30 + u64::from(scattered(k, count)), 10 * k, 10);
     }
 }
 
-/// Adds about so many packets.
+/// Adds about this many packets.
 type Kind = fn(&mut Script, u32);
 
 fn took(add: Kind, count: u32) -> f64 {
@@ -144,7 +146,7 @@ fn the_work_doubles_with_the_capture() {
     ];
     for (name, add) in kinds {
         let (one, many) = (took(add, PACKETS), took(add, TIMES * PACKETS));
-        // Below a millisecond the clock and the beginning count.
+        // Below a millisecond, the clock's resolution and the start-up dominate.
         let times = many / one.max(1e-3);
         assert!(times < MOST, "{name}: {one:.4} s, then {many:.4} s");
     }

@@ -1,4 +1,4 @@
-//! The insides of tables, lists and kinds.
+//! Access to the content of tables, lists and kinds.
 
 use serde::{
     Deserializer,
@@ -71,7 +71,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
     }
 }
 
-/// A kind without the key beside it, then the value of that key.
+/// A kind without the key beside it, followed by the value of that key.
 pub(super) struct Beside<'a> {
     pub main: Option<De<'a>>,
     pub beside: Option<De<'a>>,
@@ -93,7 +93,7 @@ impl<'de> SeqAccess<'de> for Beside<'_> {
     }
 }
 
-/// The name of a kind from outside, then its parameters.
+/// The name of an added kind, followed by its parameters.
 pub(super) struct Pair<'a> {
     pub de: De<'a>,
     pub name: Option<&'a str>,
@@ -119,7 +119,7 @@ impl<'de> SeqAccess<'de> for Pair<'_> {
 }
 
 impl De<'_> {
-    /// The keys beside `kind`; none where the bare name stands.
+    /// The keys beside `kind`; none after a bare name.
     fn content<T>(self, read: impl FnOnce(De<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
         let hidden = Hidden {
             kind: true,

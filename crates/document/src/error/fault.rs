@@ -1,4 +1,4 @@
-//! What reading a value found wrong, in words that need no knowledge of the program.
+//! Errors found while a value is read, in terms that require no knowledge of the program.
 
 use std::fmt::{self, Write};
 
@@ -6,34 +6,34 @@ use serde::de;
 
 use super::{Place, choice};
 
-/// What reading a value found wrong; the innermost reader that knows the place adds it.
+/// An error found while a value is read; the innermost reader with a position adds it.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// Where; `None` until a reader knows it.
+    /// Position; `None` until a reader adds it.
     pub place: Option<Place>,
-    /// What is wrong, on one line.
+    /// Description of the error, on one line.
     pub message: String,
-    /// What was expected.
+    /// The expected value.
     pub help: Vec<String>,
-    /// Set where a name is wrong: it makes the message.
+    /// Set for an invalid name; it determines the message.
     pub unknown: Option<Box<Unknown>>,
     /// A key is missing.
     pub is_missing: bool,
 }
 
-/// A name that is not among those possible where it stands.
+/// A name that is not among the valid names.
 #[derive(Debug, Clone)]
 pub struct Unknown {
-    /// What it would be the name of.
+    /// The noun for the name.
     pub noun: &'static str,
     /// The name.
     pub name: String,
-    /// Those possible.
+    /// The valid names.
     pub expected: Vec<String>,
 }
 
 impl Fault {
-    /// A fault of which nothing else is known yet.
+    /// An error with only a message.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             place: None,
@@ -44,7 +44,7 @@ impl Fault {
         }
     }
 
-    /// A key that has to be there is not.
+    /// The error for a missing required key.
     #[must_use]
     pub fn missing(key: &str) -> Self {
         Self {
@@ -60,14 +60,14 @@ impl Fault {
         self
     }
 
-    /// At this place, unless a reader further inside has set it.
+    /// Sets the position, unless an inner reader has set it.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
         self.place.get_or_insert(place);
         self
     }
 
-    /// A name that is not possible.
+    /// The error for an invalid name.
     #[must_use]
     pub fn unknown(noun: &'static str, name: &str, expected: Vec<String>) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Fault {
         }
     }
 
-    /// A word that was possible as well.
+    /// Adds a word that was also valid.
     #[must_use]
     pub fn or(mut self, word: &str) -> Self {
         if let Some(unknown) = &mut self.unknown {
@@ -111,7 +111,7 @@ impl fmt::Display for Fault {
 impl std::error::Error for Fault {}
 
 impl de::Error for Fault {
-    /// What follows the first `"; "` is help.
+    /// The text after the first `"; "` is help.
     fn custom<T: fmt::Display>(message: T) -> Self {
         let text = message.to_string();
         match text.split_once("; ") {
@@ -166,7 +166,8 @@ fn describe(found: de::Unexpected<'_>) -> String {
     }
 }
 
-/// What a text may mean where something else is expected: the number in quotation marks, the per cent, one element of a list.
+/// Suggests the meaning of a text in place of another type: the quoted number, the percentage, one
+/// element of a list.
 fn instead(found: de::Unexpected<'_>, expected: &str) -> Option<String> {
     let de::Unexpected::Str(text) = found else {
         return None;
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_means_a_number_or_a_list_is_named_as_it_is_written() {
+    fn a_text_with_the_meaning_of_a_number_or_a_list_has_a_suggestion() {
         assert_eq!(help("0.7", "f64"), "did you mean 0.7? expected a number");
         assert_eq!(help("0.7%", "f64"), "did you mean 0.007? expected a number");
         assert_eq!(
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_else_has_no_suggestion() {
+    fn a_text_without_another_meaning_has_no_suggestion() {
         for (text, expected) in [("much", "f64"), ("inf", "f64"), ("", "u8"), ("3", "a map")] {
             assert!(!help(text, expected).contains("did you mean"), "{text}");
         }

@@ -1,6 +1,6 @@
-//! The valid name that a wrong one comes nearest to.
+//! The valid name nearest to an invalid one.
 
-/// The help for a wrong name: those possible, and the nearest of them.
+/// The help for an invalid name: the valid names, and the nearest of them.
 pub fn choice<S: AsRef<str>>(wrong: &str, possible: &[S]) -> Vec<String> {
     const SHOWN: usize = 24;
     let mut names: Vec<_> = possible
@@ -22,15 +22,16 @@ pub fn choice<S: AsRef<str>>(wrong: &str, possible: &[S]) -> Vec<String> {
     help
 }
 
-/// The field's other names for what there is here, of other simulators, of Linux's `tc` and `sysctl`, of papers: each in small
-/// letters with hyphens, and what it stands for: a component, a key, or a path.
+/// Other names in the field, from other simulators, from Linux's `tc` and `sysctl`, and from
+/// papers, each in lower case with hyphens, and their equivalent here: a component, a key, or a
+/// path.
 pub fn synonyms() -> impl Iterator<Item = (&'static str, &'static str)> {
     const TABLE: &str = include_str!("synonyms.tsv");
     let rows = TABLE.lines().filter_map(|line| line.split_once('\t'));
     rows.flat_map(|(name, others)| others.split(' ').map(move |other| (other, name)))
 }
 
-/// The one of `possible` that is meant: another name of it, or a name that is spelt nearly so.
+/// The name among `possible` that is meant: one with this synonym, or one with a similar spelling.
 pub fn nearest<'a, S: AsRef<str>>(wrong: &str, possible: &'a [S]) -> Option<&'a str> {
     const LONGEST: usize = 64;
     let plain = |s: &str| s.to_lowercase().replace(['_', ' '], "-");
@@ -65,7 +66,8 @@ pub fn nearest<'a, S: AsRef<str>>(wrong: &str, possible: &'a [S]) -> Option<&'a 
         .map(|(_, _, name)| name)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+/// The number of insertions, deletions, replacements and swaps of adjacent characters that turn `a`
+/// into `b`.
 fn edits(a: &[char], b: &[char]) -> usize {
     let mut two_back = vec![0; b.len() + 1];
     let mut back: Vec<usize> = (0..=b.len()).collect();

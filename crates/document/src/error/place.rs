@@ -1,20 +1,20 @@
-//! Where something is wrong: places in the texts that make up a scenario, and how a line is shown.
+//! Positions in the texts of a scenario, and the display of a source line.
 
 use std::{ops::Range, sync::Arc};
 
 use super::{Error, Fault, Inner};
 
-/// The most characters of a source line that an error shows.
+/// Largest number of characters of a source line in an error.
 const EXCERPT: usize = 100;
 
-/// A range of bytes in one of the texts that make up a scenario.
+/// A range of bytes in one of the texts of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// 0 for the file, then those given over it.
+    /// 0 for the file; then the overrides.
     pub source: u32,
     /// The first byte.
     pub start: u32,
-    /// The byte behind the last.
+    /// One past the last byte.
     pub end: u32,
 }
 
@@ -22,7 +22,7 @@ impl Place {
     /// A range of bytes of a source.
     ///
     /// # Panics
-    /// If the range is beyond 4 GiB: documents have a size limit far below.
+    /// If the range exceeds 4 GiB: the size limit of documents is far lower.
     #[must_use]
     pub fn new(source: u32, range: Range<usize>) -> Self {
         let small = |n: usize| u32::try_from(n).expect("texts are below the size limit");
@@ -35,14 +35,14 @@ impl Place {
 }
 
 impl Place {
-    /// Whether it is in the file, not in a change over it.
+    /// Whether it is in the file, not in an override.
     #[must_use]
     pub fn is_in_file(self) -> bool {
         self.source == 0
     }
 }
 
-/// The texts that make up a scenario: the file, then what `--set` gave.
+/// The texts of a scenario: the file, followed by the `--set` overrides.
 #[derive(Debug, Clone)]
 pub struct Sources(Vec<Source>);
 
@@ -54,7 +54,7 @@ struct Source {
 }
 
 impl Sources {
-    /// The file alone.
+    /// The sources with only the file.
     #[must_use]
     pub fn new(file: &str, text: &str) -> Self {
         Self(vec![Source {
@@ -67,7 +67,7 @@ impl Sources {
     /// Adds the text of a `--set` and returns its number.
     ///
     /// # Panics
-    /// At 2^32 of them.
+    /// At 2^32 texts.
     pub fn add_set(&mut self, text: &str) -> u32 {
         let name = format!("--set '{}'", clean(text, 0..text.len()).text);
         self.0.push(Source {
@@ -84,7 +84,7 @@ impl Sources {
         &self.0[0].name
     }
 
-    /// The error at `place`.
+    /// Returns the error at `place`.
     pub fn error(&self, place: Place, message: impl Into<String>, help: Vec<String>) -> Error {
         let source = &self.0[place.source as usize];
         let text = &*source.text;
@@ -112,7 +112,7 @@ impl Sources {
         }
     }
 
-    /// The same for a fault found while reading values.
+    /// Returns the error for a fault; `otherwise` is its position if it has none.
     #[must_use]
     pub fn fault(&self, fault: Fault, otherwise: Place) -> Error {
         let place = fault.place.unwrap_or(otherwise);
@@ -122,7 +122,7 @@ impl Sources {
 }
 
 impl Sources {
-    /// The same for all that reading has found, at least one.
+    /// Returns the error for all faults, at least one.
     #[must_use]
     pub fn faults(&self, faults: Vec<Fault>, otherwise: Place) -> Error {
         let errors = faults.into_iter().map(|fault| self.fault(fault, otherwise));
@@ -138,7 +138,7 @@ fn floor_char_boundary(text: &str, at: usize) -> usize {
         .unwrap_or(0)
 }
 
-/// A message quotes input, and input may hold anything.
+/// Makes a message one line without control characters, because a message quotes input.
 fn one_line(message: &str) -> String {
     let mut line: String = message
         .chars()
@@ -151,7 +151,8 @@ fn one_line(message: &str) -> String {
     line
 }
 
-/// The line around `marked`, control characters replaced, at most [`EXCERPT`] characters.
+/// An excerpt of the line around `marked` of at most [`EXCERPT`] characters, with control
+/// characters replaced.
 fn clean(line: &str, marked: Range<usize>) -> Excerpt {
     let before = line[..marked.start].chars().count();
     let width = line[marked.clone()].chars().count();
@@ -182,11 +183,11 @@ fn clean(line: &str, marked: Range<usize>) -> Excerpt {
     }
 }
 
-/// A source line as an error shows it.
+/// A source line as shown in an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Excerpt {
     pub text: String,
-    /// Blanks before the caret.
+    /// Number of blanks before the caret.
     pub indent: usize,
     pub width: usize,
 }

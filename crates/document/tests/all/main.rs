@@ -1,4 +1,4 @@
-//! A small format of its own, read with places, and everything that is wrong with it.
+//! A small separate format, read with positions, and all of its errors.
 
 use anabranch_document::{
     Error,
@@ -69,7 +69,7 @@ fn values_are_read() {
 }
 
 #[test]
-fn each_wrong_value_has_its_place() {
+fn each_wrong_value_has_its_position() {
     let text = "port = 70000\nprot = 1\n[path.a]\ninterface = 5\nbackup = \"no\"\n[path.b]\nbakcup = true\n";
     assert_eq!(
         places(text),
@@ -78,7 +78,7 @@ fn each_wrong_value_has_its_place() {
 }
 
 #[test]
-fn each_line_that_is_not_toml_has_its_place() {
+fn each_line_that_is_not_toml_has_its_position() {
     assert_eq!(
         places("port = 5 x\n[path.a\n[path.b]\ninterface eth0\n"),
         [(1, 8), (2, 8), (4, 11)]
@@ -97,9 +97,9 @@ fn no_more_than_twenty_errors_are_reported() {
 }
 
 proptest! {
-    /// Any text is read or refused with a place in it.
+    /// Any text is read, or rejected with a position in it.
     #[test]
-    fn any_text_is_read_or_has_a_place(text in "([a-z=\\[\\]\".{} \n0-9#,-]|port = |\\[path.a\\]\n|interface = ){0,40}") {
+    fn any_text_is_read_or_has_a_position(text in "([a-z=\\[\\]\".{} \n0-9#,-]|port = |\\[path.a\\]\n|interface = ){0,40}") {
         if let Err(error) = load(&text) {
             let lines = u32::try_from(text.split('\n').count()).expect("few lines");
             for one in std::iter::once(&error).chain(error.more()) {

@@ -1,4 +1,4 @@
-//! Endpoints at work: our TCP with an application on top, UDP, or a host from outside.
+//! Endpoints: our TCP with an application, UDP, or a host supplied by the caller.
 
 use std::{ops::Range, sync::Arc};
 
@@ -45,13 +45,13 @@ pub enum End<B: Body> {
     Udp(Box<UdpEnd>),
     /// A user's stack.
     Host(Box<dyn Host<B>>),
-    /// A place for a later connection.
+    /// Free for a later connection.
     Vacant,
 }
 
-/// What is not our TCP stands behind a call, so that our TCP is told by one comparison.
+/// The other variants are handled out of line, so that one comparison identifies our bare TCP.
 impl<B: Body> End<B> {
-    /// Our TCP and its application, protected or not.
+    /// Our TCP and its application, with or without error correction.
     pub(super) fn tcp(&self) -> Option<(&Endpoint<B>, &App)> {
         match self {
             Self::Tcp(endpoint, app) => Some((endpoint, app)),
@@ -59,7 +59,7 @@ impl<B: Body> End<B> {
             _ => None,
         }
     }
-    /// The same, to be changed.
+    /// The same, mutable.
     pub(super) fn tcp_mut(&mut self) -> Option<(&mut Endpoint<B>, &mut App)> {
         match self {
             Self::Tcp(endpoint, app) => Some((endpoint, app)),
@@ -68,7 +68,7 @@ impl<B: Body> End<B> {
         }
     }
 
-    /// When it wants to go on by itself.
+    /// The time of its next timer.
     #[inline(never)]
     fn timer(&self) -> Instant {
         match self {
@@ -80,7 +80,7 @@ impl<B: Body> End<B> {
         }
     }
 
-    /// A packet reaches what is not our bare TCP, the `number`-th of its transfer.
+    /// Processes a packet at an end other than our bare TCP; `number` counts within its transfer.
     #[inline(never)]
     fn on_packet(
         &mut self,
@@ -106,7 +106,8 @@ impl<B: Body> End<B> {
         }
     }
 
-    /// Whether a packet that has just reached this end was not taken, or may have brought other octets than its own.
+    /// Whether the receiver did not accept the packet in order, or may have rebuilt other octets
+    /// from it.
     #[inline]
     fn is_to_be_noted(&self, packet: &Packet<Transport<B>>) -> bool {
         match (&packet.payload, self) {
@@ -117,7 +118,7 @@ impl<B: Body> End<B> {
         }
     }
 
-    /// Notes the octets that the packet `number` has just brought to this end.
+    /// Records the octets that the packet `number` has just brought to this end.
     #[cold]
     #[inline(never)]
     fn note_arrival(
@@ -144,7 +145,7 @@ impl<B: Body> End<B> {
                 for octets in layer.repaired() {
                     probe.rebuilt(packet, (octets.start.since(first), octets.end.since(first)));
                     if forward {
-                        // By their first sending, which was before any retransmission.
+                        // They count as the first transmission, which precedes any retransmission.
                         conn.note_arrival(octets, 0);
                     }
                 }
@@ -153,8 +154,8 @@ impl<B: Body> End<B> {
         }
     }
 
-    /// Takes what anything but our bare TCP wants to send. `wake`: when its application wants to go on.
-    /// Whether a transfer is complete.
+    /// Sends the packets of an end other than our bare TCP, and sets `wake` to the time at which
+    /// its application continues. Returns whether a transfer is complete.
     #[inline(never)]
     fn send(&mut self, way: &mut Way<'_, B>, conn: &mut Connection, wake: &mut Instant) -> bool {
         let now = way.fabric.now;
@@ -188,20 +189,20 @@ impl<B: Body> End<B> {
     }
 }
 
-/// What the application at an end does.
+/// The application at an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum App {
-    /// Sends for as long as it may.
+    /// Sends until it is stopped.
     Bulk,
     /// Sends this many bytes, then closes.
     File(u64),
-    /// Receives, and closes when the other end has.
+    /// Receives, and closes after the other end has closed.
     Sink,
-    /// Goes by the clock, or by what it hears.
+    /// Driven by the clock, or by received data.
     Scripted(Box<Script>),
-    /// Begins some time after the connection stands.
+    /// Begins some time after the connection is established.
     Late(Box<Late>),
-    /// Done with sending.
+    /// Has finished sending.
     Finished,
 }
 
@@ -209,17 +210,17 @@ pub enum App {
 pub(super) struct AgentSlot<B: Body> {
     pub(super) end: End<B>,
     pub(super) element: ElementId,
-    /// The timer that stands in the event queue.
+    /// The timer in the event queue.
     pub(super) armed: Instant,
-    /// When the flow starts, then when a scripted application wants to go on; [`Instant::NEVER`] if not at
-    /// all, as for the far end.
+    /// The start of the flow, then the time at which a scripted application continues;
+    /// [`Instant::NEVER`] if there is none, as for the far end.
     pub(super) start: Instant,
-    /// When the application stops.
+    /// The time at which the application stops.
     pub(super) stop: Instant,
 }
 
 impl<B: Body> AgentSlot<B> {
-    /// A place without an end.
+    /// A slot without an end.
     pub(super) fn vacant(element: ElementId) -> Self {
         Self {
             end: End::Vacant,
@@ -238,14 +239,14 @@ impl<B: Body> AgentSlot<B> {
         inner.min(self.start).min(self.stop)
     }
 
-    /// Puts the timer into the event queue, if none that stands there comes first.
+    /// Pushes the timer into the event queue unless an earlier one is already there.
     #[expect(
         clippy::inline_always,
         reason = "measured: most often nothing is to be done"
     )]
     #[inline(always)]
     pub(super) fn arm_timer(&mut self, index: usize, fabric: &mut Fabric<B>) {
-        // What was due already is due now.
+        // An overdue deadline is due now.
         let due = self.deadline().max(fabric.now);
         if due < self.armed {
             self.armed = due;
@@ -253,13 +254,13 @@ impl<B: Body> AgentSlot<B> {
         }
     }
 
-    /// Whether it waits for a SYN, as before one came or after it gave up an attempt.
+    /// Whether it is waiting for a SYN: before the first one, or after an abandoned attempt.
     pub(super) fn listens(&self) -> bool {
         let tcp = self.end.tcp();
         tcp.is_some_and(|(endpoint, _)| endpoint.state() == State::Listen)
     }
 
-    /// Whether nothing more will come of it: both ways closed.
+    /// Whether both directions are closed, so that no further activity follows.
     pub(super) fn is_over(&self) -> bool {
         match &self.end {
             End::Tcp(endpoint, _) => matches!(endpoint.state(), State::Closed | State::TimeWait),
@@ -273,7 +274,7 @@ impl<B: Body> AgentSlot<B> {
 }
 
 impl<B: Body> Network<B> {
-    /// A packet reaches the far end of its route.
+    /// Delivers a packet to the far end of its route.
     #[inline(never)]
     pub(super) fn reach_end(&mut self, id: PacketId) {
         let Self {
@@ -285,7 +286,7 @@ impl<B: Body> Network<B> {
         let packet = &mut fabric.pool[id];
         let place = packet.connection.0 as usize;
         let forward = packet.direction == Direction::Forward;
-        // The sender's end of a connection is 2n, the receiver's 2n + 1.
+        // The sender's end of connection n is 2n, the receiver's 2n + 1.
         let index = place * 2 + usize::from(forward);
         let slot = &mut agents[index];
         let conn = &mut connections[place];
@@ -294,7 +295,7 @@ impl<B: Body> Network<B> {
             .observe(fabric.now, slot.element, packet, Fate::Received);
         let number = conn.number(packet.direction, packet.index);
         if conn.is_stale(packet.direction, number) {
-            // A late packet of a transfer that is over, whose place another has taken.
+            // A late packet of an ended transfer, whose place another transfer uses now.
             fabric.free(id);
             return;
         }
@@ -325,8 +326,8 @@ impl<B: Body> Network<B> {
         self.after_agent(index);
     }
 
-    /// The number by which queues know a flow's packets, unless they say of which connection they are
-    /// ([`Body::connection`]).
+    /// The number of a flow's first connection, by which queues identify its packets unless they
+    /// carry a connection themselves ([`Body::connection`]).
     pub fn first_connection(&mut self, flow: FlowId) -> ConnectionId {
         match self.flows[flow.0 as usize].connection {
             Some(place) => self.fabric.identities[place as usize].connection,
@@ -334,13 +335,13 @@ impl<B: Body> Network<B> {
         }
     }
 
-    /// A number that no connection has had, for the next one of a flow whose ends are from outside.
+    /// Returns an unused number for the next connection of a flow whose ends the caller supplies.
     pub fn next_connection(&mut self, flow: FlowId) -> ConnectionId {
         self.fabric.next_identity(flow).connection
     }
 
-    /// An end of a flow, one from outside, has something to send, now: at `from` for [`Direction::Forward`]. A driver
-    /// calls it between events.
+    /// Sends pending data of a flow's end supplied by the caller, now; the end at `from` for
+    /// [`Direction::Forward`]. A driver calls it between events.
     pub fn wake(&mut self, flow: FlowId, end: Direction) {
         if let Some(connection) = self.flows[flow.0 as usize].connection {
             self.after_agent(connection as usize * 2 + end as usize);
@@ -364,7 +365,7 @@ impl<B: Body> Network<B> {
             slot.start = Instant::NEVER;
             match &mut slot.end {
                 end @ (End::Tcp(..) | End::Protected(..)) => match end.tcp_mut() {
-                    // Its own timer, not the flow's start: what is due is done below.
+                    // The application's timer, not the flow's start: due work is done below.
                     Some((_, App::Scripted(script))) if script.has_begun() => {}
                     Some((_, App::Late(late))) if late.has_begun() => {}
                     Some((endpoint, _)) => {
@@ -401,7 +402,7 @@ impl<B: Body> Network<B> {
         self.after_agent(index);
     }
 
-    /// Takes what an end wants to send, sets its timer, and meters it.
+    /// Sends the pending packets of an end, sets its timer, and updates its meters.
     #[inline]
     pub(super) fn after_agent(&mut self, index: usize) {
         let Self {
@@ -456,7 +457,7 @@ impl<B: Body> Network<B> {
     }
 }
 
-/// The way that what an end sends takes.
+/// The sending context of an end.
 struct Way<'a, B: Body> {
     fabric: &'a mut Fabric<B>,
     connection: ConnectionId,
@@ -465,7 +466,8 @@ struct Way<'a, B: Body> {
 }
 
 impl<B: Body> Way<'_, B> {
-    /// Sends the next segment of an endpoint, if it has one. The segment is written where it stays.
+    /// Sends the next segment of an endpoint, if any. The segment is written directly into the
+    /// packet pool.
     #[expect(clippy::inline_always, reason = "measured: it is called in one loop")]
     #[inline(always)]
     fn send_segment(&mut self, conn: &mut Connection, endpoint: &mut Endpoint<B>) -> bool {
@@ -497,7 +499,8 @@ impl<B: Body> Way<'_, B> {
         true
     }
 
-    /// Sends what UDP or a host from outside wants to send; `offset` octets of the stream come before.
+    /// Sends a packet of UDP or of a host supplied by the caller, after `offset` octets of the
+    /// stream.
     fn send(&mut self, conn: &mut Connection, departing: Departing<B>, offset: u64) {
         let id = self.fabric.pool.insert(Packet {
             size: departing.size,
@@ -519,7 +522,7 @@ impl<B: Body> Way<'_, B> {
         self.fabric.go_on(id);
     }
 
-    /// Sends what leaves the layer of error correction.
+    /// Sends a packet of the error correction layer.
     fn send_protected(
         &mut self,
         conn: &mut Connection,
@@ -547,7 +550,8 @@ impl<B: Body> Way<'_, B> {
         self.fabric.go_on(id);
     }
 
-    /// A packet is sent; `offset` octets of the stream come before, where it is not TCP's.
+    /// Records the sending of a packet; `offset` is the number of preceding octets of the stream,
+    /// except for TCP.
     #[inline]
     fn observe_sent(
         &mut self,
@@ -577,7 +581,7 @@ impl<B: Body> Way<'_, B> {
             now, probe, pool, ..
         } = self.fabric;
         let packet = &mut pool[id];
-        // The numbers that travel have 32 bits; a stream may be longer.
+        // Sequence numbers in packets have 32 bits; a stream may be longer.
         let last = probe
             .last_sent(packet.connection, packet.direction)
             .filter(|row| {
@@ -596,7 +600,8 @@ impl<B: Body> Way<'_, B> {
     }
 }
 
-/// Whose the packet is, which, and where it goes: the place where its route begins.
+/// Fills in the connection, number and direction of a packet, and returns the place where its route
+/// begins.
 #[inline]
 fn address<P>(
     packet: &mut Packet<P>,
@@ -614,21 +619,22 @@ fn address<P>(
     hop
 }
 
-/// The octets of a segment, whose number is close to `known`; a SYN is one, before the first of the stream.
+/// The octets of a segment, whose sequence number is close to `known`. A SYN is one octet, before
+/// the first of the stream.
 fn octets_of<B: Body>(segment: &Segment<B>, known: Seq) -> Range<Seq> {
     let start = known.near(segment.seq);
     let syn = u64::from(segment.flags.any(Flags::SYN));
     start..start + syn + u64::from(segment.body.len())
 }
 
-/// Whether a segment ends beyond what its receiver has in order.
+/// Whether a segment ends beyond the in-order data of its receiver.
 #[inline]
 fn is_beyond<B: Body>(segment: &Segment<B>, receiver: &Endpoint<B>) -> bool {
     let end = segment.seq.wrapping_add(segment.body.len());
     !segment.body.is_empty() && end.wrapping_sub(receiver.rcv_nxt().wire()).cast_signed() > 0
 }
 
-/// A retransmission is about to leave.
+/// Records a retransmission that is about to be sent.
 #[cold]
 #[inline(never)]
 fn note_retransmission<B: Body>(
@@ -679,7 +685,7 @@ fn blank<B: Body>() -> Packet<Transport<B>> {
     }
 }
 
-/// A place that held something else becomes one for a segment.
+/// Turns a place with other contents into one for a segment.
 #[inline(never)]
 fn segment_in<B: Body>(place: &mut Transport<B>) -> &mut Segment<B> {
     *place = Transport::Tcp(Segment::default());
@@ -689,7 +695,7 @@ fn segment_in<B: Body>(place: &mut Transport<B>) -> &mut Segment<B> {
     }
 }
 
-/// Both ends of a TCP connection: the one that sends, and the one that listens and reads.
+/// Both ends of a TCP connection: the sender opens it, and the receiver listens and reads.
 pub(super) fn tcp_ends<B: Body>(
     settings: &Arc<Settings>,
     control: &cc::Config,
@@ -742,10 +748,10 @@ fn ends<B: Body>(
     })
 }
 
-/// Octets after which a bulk application's stream repeats.
+/// The period of a bulk application's stream, in octets.
 pub(super) const PATTERN: u32 = 251 * 256;
 
-/// [`drive`], out of line: it is compiled into its caller for bare TCP alone, where nothing special is to be done.
+/// [`drive`], out of line: it is inlined only for bare TCP, which has nothing to do in most cases.
 #[inline(never)]
 fn drive_rarely<B: Body>(
     endpoint: &mut Endpoint<B>,
@@ -756,7 +762,7 @@ fn drive_rarely<B: Body>(
     drive(endpoint, app, now, wake);
 }
 
-/// The application is told to stop.
+/// Stops the application.
 fn stop<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, now: Instant, wake: &mut Instant) {
     match app {
         App::Scripted(script) => script.stop(),
@@ -766,20 +772,21 @@ fn stop<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, now: Instant, wake: 
         }
         App::Bulk | App::File(_) | App::Sink | App::Finished => *app = App::Finished,
     }
-    // What is left of a late one is a file, which is written next and the connection closed behind it.
+    // The remainder of a late application is a file, which is written next before the connection is
+    // closed.
     if !matches!(app, App::File(_)) {
         endpoint.abandon(now);
     }
 }
 
-/// What the application does when it gets a chance. A scripted one says when it wants to go on.
+/// Runs the application. A scripted one sets the time at which it continues.
 #[expect(
     clippy::inline_always,
     reason = "measured: most often nothing is to be done"
 )]
 #[inline(always)]
 fn drive<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, now: Instant, wake: &mut Instant) {
-    // A close before the handshake is over would give the connection up (RFC 9293 §3.10.4).
+    // A close before the handshake is complete would abort the connection (RFC 9293 §3.10.4).
     if matches!(
         endpoint.state(),
         State::Closed | State::Listen | State::SynSent | State::SynReceived

@@ -1,4 +1,5 @@
-//! Building a network: parts first, then the decision which of them are arithmetic.
+//! Building a network: the parts are collected first, then the links that become arithmetic are
+//! chosen.
 
 use std::collections::VecDeque;
 
@@ -77,33 +78,33 @@ impl<B: Body> Builder<B> {
             opposites: Vec::new(),
         }
     }
-    /// Whether plain links become arithmetic (default: yes). Results do not depend on it.
+    /// Computes plain links by arithmetic (default: yes). Results do not depend on it.
     pub fn fast_path(&mut self, on: bool) -> &mut Self {
         self.fast_path = on;
         self
     }
-    /// Whether a plain link behind another is computed ahead (default: yes). Results do not depend
-    /// on it, but a look at such a link in mid-run would see packets that have yet to come.
+    /// Computes a plain link fed by another ahead of time (default: yes). Results do not depend on
+    /// it, but the state of such a link in mid-run includes packets that have yet to arrive.
     pub fn fold(&mut self, on: bool) -> &mut Self {
         self.fold = on;
         self
     }
-    /// Whether a digest of all observations is kept (default: yes).
+    /// Keeps a digest of all observations (default: yes).
     pub fn digest(&mut self, on: bool) -> &mut Self {
         self.digest = on;
         self
     }
-    /// Whether a row per packet is kept (default: no).
+    /// Keeps a row per packet (default: no).
     pub fn packet_log(&mut self, on: bool) -> &mut Self {
         self.packet_log = on;
         self
     }
-    /// Whether fates are counted, for [`Network::census`] (default: no).
+    /// Counts outcomes, for [`Network::census`] (default: no).
     pub fn tally(&mut self, on: bool) -> &mut Self {
         self.tally = on;
         self
     }
-    /// When counts are taken.
+    /// The window in which counts are taken.
     #[must_use]
     pub const fn window(&self) -> Window {
         self.window
@@ -116,7 +117,8 @@ impl<B: Body> Builder<B> {
         self.links.push(spec);
         LinkId(u32::try_from(self.links.len() - 1).expect("links are counted in 32 bits"))
     }
-    /// These are one link in its two directions: by the one a router's answer travels about a packet on the other.
+    /// Declares two links to be the two directions of one link. A router's report about a packet on
+    /// one travels over the other.
     pub fn opposite(&mut self, links: [LinkId; 2]) -> &mut Self {
         self.opposites.push(links);
         self
@@ -167,20 +169,22 @@ impl<B: Body> Builder<B> {
             u32::try_from(self.middleboxes.len() - 1).expect("middleboxes are counted in 32 bits"),
         )
     }
-    /// Makes a pair of gateways of these, by direction: where packets enter and where they come out. What an entrance sends for
-    /// itself ends at its exit. The exit of one direction and the entrance of the other stand in one box, so what arrives at
-    /// the one can give the other something to do.
+    /// Declares a pair of gateways, by direction: the entrance and the exit of the packets. Packets
+    /// that an entrance originates end at its exit. The exit of one direction and the entrance of
+    /// the other are in one box, so an arrival at one can cause work for the other.
     pub fn pair(&mut self, ends: [[MiddleboxId; 2]; 2]) {
         for ([entrance, exit], [other_entrance, _]) in ends.into_iter().zip([ends[1], ends[0]]) {
             self.middleboxes[entrance.0 as usize].onward = Some(exit);
             self.middleboxes[exit.0 as usize].wakes = Some(other_entrance);
         }
     }
-    /// A middlebox adds so many bytes to each packet: routers before its ports report an MTU that is as much smaller.
+    /// Declares that a middlebox adds `bytes` to each packet: routers before its ports report an
+    /// MTU smaller by that amount.
     pub fn overhead(&mut self, middlebox: MiddleboxId, bytes: u32) {
         self.middleboxes[middlebox.0 as usize].overhead = bytes;
     }
-    /// Makes the two ends of a tunnel of these: what the one sends for itself ends at the other. Both begin at once.
+    /// Declares the two ends of a tunnel: packets that one originates end at the other. Both begin
+    /// at once.
     pub fn tunnel(&mut self, ends: [MiddleboxId; 2]) {
         for (end, other) in ends.into_iter().zip([ends[1], ends[0]]) {
             let spec = &mut self.middleboxes[end.0 as usize];
@@ -188,8 +192,8 @@ impl<B: Body> Builder<B> {
             spec.begins = true;
         }
     }
-    /// Adds a host that takes a random time below `longest` over each packet that it sends. Its name keys
-    /// its random stream: `host.NAME`.
+    /// Adds a host that takes a random time below `longest` to process each packet that it sends.
+    /// Its name keys its random stream: `host.NAME`.
     ///
     /// # Panics
     /// If there are 2^32 of them.
@@ -205,7 +209,7 @@ impl<B: Body> Builder<B> {
         self.flows.push(spec);
         FlowId(u32::try_from(self.flows.len() - 1).expect("flows are counted in 32 bits"))
     }
-    /// Adds a change at `at`. The links it names become ones that may change.
+    /// Adds a change at `at`, and permits the link that it names to change.
     pub fn change(&mut self, at: Instant, change: Change) -> &mut Self {
         if let Some(link) = change.link() {
             self.links[link.0 as usize].may_change = true;
@@ -214,7 +218,7 @@ impl<B: Body> Builder<B> {
         self
     }
 
-    /// The network, before its first event.
+    /// Builds the network, before its first event.
     ///
     /// # Panics
     /// If there are 2^32 elements.
@@ -241,7 +245,7 @@ impl<B: Body> Builder<B> {
             .collect();
         let mtus = self.links.iter().map(|spec| spec.mtu).collect();
         let opposite = opposites(self.links.len(), &self.opposites);
-        // Collecting would keep the memory of the larger specifications.
+        // `collect` would keep the memory of the larger specifications.
         let mut links = Vec::with_capacity(self.links.len());
         let flow_names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();
         let hosts: Vec<[u32; 2]> = self.flows.iter().map(|flow| flow.ends).collect();
@@ -343,7 +347,7 @@ fn fabric<B: Body>(
     }
 }
 
-/// The other direction of each of so many links, where there is one.
+/// Returns the other direction of each of `links` links, if it has one.
 fn opposites(links: usize, pairs: &[[LinkId; 2]]) -> Vec<Option<u32>> {
     let mut opposite = vec![None; links];
     for &[forward, reverse] in pairs {
@@ -353,7 +357,7 @@ fn opposites(links: usize, pairs: &[[LinkId; 2]]) -> Vec<Option<u32>> {
     opposite
 }
 
-/// The names of the elements, which are numbered as they are added.
+/// The names of the elements, which are numbered in the order of addition.
 #[derive(Debug, Default)]
 struct Elements(Vec<String>);
 
@@ -363,7 +367,8 @@ impl Elements {
         ElementId(u32::try_from(self.0.len() - 1).expect("elements are counted in 32 bits"))
     }
 
-    /// The place of a middlebox. Where its own packets go is known once there are routes.
+    /// The slot of a middlebox. The destination of the packets that it originates is set once there
+    /// are routes.
     fn middlebox<B: Body>(&mut self, spec: MiddleboxSpec<B>) -> MiddleboxSlot<B> {
         MiddleboxSlot {
             middlebox: spec.middlebox,

@@ -1,8 +1,8 @@
-//! What has become of every packet that was ever sent: in the whole run, not in the measured time alone.
+//! The census of all packets of a run, not only of the measured time.
 //!
-//! Nothing here is inferred from anything else here. Fates are those that were observed; what is in flight is counted
-//! where it is: in queues, in transmission, on links. A packet that an element has put out of the world without saying so
-//! is missing.
+//! No figure is derived from another. Outcomes are counted as observed; packets in flight are
+//! counted in queues, in transmission and on links. A packet that an element has removed without
+//! reporting it is missing.
 
 use std::collections::BinaryHeap;
 
@@ -14,12 +14,12 @@ use super::{
     fabric::{Fabric, LinkKind, Propagating},
 };
 
-/// All packets of a run up to now.
+/// All packets of a run until now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Census {
     /// Sent by the ends of flows.
     pub sent_packets: u64,
-    /// Made on the way: copies, and what a middlebox made or rebuilt.
+    /// Created inside the network: copies, and packets that a middlebox created or rebuilt.
     pub made_packets: u64,
     /// Received by the ends of flows.
     pub received_packets: u64,
@@ -29,16 +29,16 @@ pub struct Census {
     pub too_big_packets: u64,
     /// Lost or damaged by impairments.
     pub lost_packets: u64,
-    /// Thrown away by middleboxes: copies of what had come.
+    /// Discarded by middleboxes: duplicates.
     pub discarded_packets: u64,
-    /// Now held by middleboxes.
+    /// Currently held by middleboxes.
     pub held_packets: u64,
-    /// Now in queues, in transmission and on links.
+    /// Currently in queues, in transmission and on links.
     pub in_flight_packets: u64,
 }
 
 impl Census {
-    /// Packets of which nobody can say where they are; below 0 where there are more than there can be.
+    /// Packets that are not accounted for; negative if there are too many.
     #[must_use]
     pub fn missing(&self) -> i64 {
         let there = self.received_packets
@@ -55,7 +55,8 @@ impl Census {
 }
 
 impl<B: Body> Network<B> {
-    /// Where all packets are; `None` unless fates are counted ([`Builder::tally`](super::Builder::tally)).
+    /// Counts all packets; `None` unless outcomes are counted
+    /// ([`Builder::tally`](super::Builder::tally)).
     #[must_use]
     pub fn census(&self) -> Option<Census> {
         let tally = self.fabric.probe.tally()?;
@@ -79,10 +80,10 @@ impl<B: Body> Network<B> {
 }
 
 impl<B: Body> Fabric<B> {
-    /// Packets found in queues, in transmission and on links.
+    /// The number of packets in queues, in transmission and on links.
     fn in_flight(&self) -> u64 {
         let on_links = self.links.iter().map(|slot| match &slot.kind {
-            // All that is in a plain link is in its ring.
+            // All packets of a plain link are in its ring.
             LinkKind::Plain(_) => 0,
             LinkKind::Served(served) => {
                 let overtaking = served.unordered.as_ref().map_or(0, BinaryHeap::len);

@@ -1,4 +1,4 @@
-//! Changes in mid-run, and the moments at which measuring begins and ends.
+//! Changes in mid-run, and the times at which measuring begins and ends.
 
 use anabranch_core::{
     body::Body,
@@ -10,20 +10,20 @@ use anabranch_path::{impair, queue};
 
 use super::{LinkId, Network, fabric::LinkKind};
 
-/// Something that happens to the network at a time of its own, before all else at that instant.
+/// A scheduled change of the network, which precedes all other events of its instant.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// A link direction goes up or down.
     Up(LinkId, bool),
-    /// Its rate changes, under the packet being sent.
+    /// Its rate changes, including for the packet in transmission.
     Rate(LinkId, Option<Rate>),
-    /// Its propagation delay changes, for packets that leave from now on.
+    /// Its propagation delay changes, for packets that depart from now on.
     Delay(LinkId, Duration),
     /// Its queue's limit changes.
     Limit(LinkId, Limit),
-    /// The parameters of its queue change, of the same kind.
+    /// The parameters of its queue change; the kind stays.
     Queue(LinkId, Box<queue::Config>),
-    /// The parameters of the impairment at this place in its list change, of the same kind.
+    /// The parameters of the impairment at this index of its list change; the kind stays.
     Impair(LinkId, usize, Box<impair::Config>),
     /// The measured time of a flow begins.
     BeginMeasuring(FlowId),
@@ -47,10 +47,10 @@ impl Change {
 }
 
 impl<B: Body> Network<B> {
-    /// Carries a change out, now.
+    /// Carries out a change now.
     ///
     /// # Panics
-    /// If a link changes that was not built as one that may.
+    /// If the link was not built to permit changes.
     pub(super) fn apply(&mut self, change: Change) {
         let now = self.fabric.now;
         let link = match change {
@@ -79,7 +79,7 @@ impl<B: Body> Network<B> {
         self.fabric.arm_completion(index);
     }
 
-    /// Asks for a change at `at`, which must not be in the past.
+    /// Schedules a change at `at`, which must not be in the past.
     pub fn schedule(&mut self, at: Instant, change: Change) {
         let at = at.max(self.fabric.now);
         let place = self.changes.partition_point(|(other, _)| *other <= at);

@@ -23,15 +23,16 @@ use crate::record::{ReceiverMeter, Resent, SenderMeter};
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) flow: FlowId,
-    /// Where each direction's route begins in the table of routes.
+    /// The start of each direction's route in the table of routes.
     pub(super) route: [u32; 2],
     /// The numbers of the next packets. They never wrap; a packet carries the low 32 bits.
     pub(super) next_index: [u64; 2],
     /// Initial sequence numbers, forward and reverse.
     pub(super) iss: [u32; 2],
-    /// The first packets of this transfer: those before belong to one that had the place before.
+    /// The numbers of the first packets of this transfer; lower ones belong to an earlier transfer
+    /// in this place.
     pub(super) first_index: [u64; 2],
-    /// Octets after which the transfer is complete; `u64::MAX` for one that has no end.
+    /// Octets after which the transfer is complete; `u64::MAX` if it is unlimited.
     pub(super) size: u64,
     /// Bytes delivered in order to the far end.
     pub(super) delivered: u64,
@@ -39,17 +40,17 @@ pub(super) struct Connection {
     pub(super) receiver: ReceiverMeter,
     /// Counters at the start of the measured time.
     pub(super) base: Option<Box<Base>>,
-    /// Counters are taken and final: the file is complete, or the application was told to stop.
+    /// Whether its counters are final: the file is complete, or the application was stopped.
     pub(super) settled: bool,
-    /// Octets that had been delivered then; others that come at that very time do not count.
+    /// Octets delivered at that time; later ones at the same instant do not count.
     settled_at: u64,
-    /// The differentiated services code point of packets that their host gives none.
+    /// The differentiated services code point of packets for which their host sets none.
     pub(super) dscp: u8,
-    /// Made at the first retransmission in the measured time.
+    /// Created at the first retransmission in the measured time.
     pub(super) resent: Option<Box<Resent>>,
-    /// The workload that this connection is one transfer of.
+    /// The workload of which this connection is a transfer.
     pub(super) spawner: Option<u32>,
-    /// The round of clients that its client is one of.
+    /// The round that its client belongs to.
     pub(super) round: Option<u32>,
     pub(super) started: Instant,
 }
@@ -59,17 +60,17 @@ pub(super) struct Connection {
 pub(super) struct Base {
     pub(super) sender: Stats,
     pub(super) receiver: Stats,
-    /// How long each limit has held the sender.
+    /// The time for which each limit has held the sender.
     pub(super) limits: LimitTimes,
-    /// Of both ends together.
+    /// Both ends together.
     pub(super) refused: Refusals,
-    /// Of the layer of error correction at both ends; the sender's half of the one, the receiver's of the
-    /// other.
+    /// The error correction layers of both ends: the sender's half of the sending end, the
+    /// receiver's half of the receiving end.
     pub(super) fec: Option<Box<[fec::Stats; 2]>>,
 }
 
 impl Connection {
-    /// So many bytes have been delivered by `now`. Says whether these complete the transfer.
+    /// Updates the number of delivered bytes, and returns whether the transfer is now complete.
     #[inline]
     pub(super) fn note_delivery(&mut self, now: Instant, delivered: u64) -> bool {
         if delivered == self.delivered {
@@ -80,24 +81,26 @@ impl Connection {
         delivered == self.size
     }
 
-    /// The number of a packet that carries `index`: the highest that has been sent, since fewer than 2^32 are in flight.
+    /// Returns the number of a packet that carries `index`: the highest sent number with these low
+    /// bits, because fewer than 2^32 packets are in flight.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the low half travels")]
     pub(super) const fn number(&self, direction: Direction, index: u32) -> u64 {
         let next = self.next_index[direction as usize];
-        // 2^32 where both halves are equal: the next number has not been sent.
+        // 2^32 if both halves are equal: the next number has not been sent.
         let behind = (next as u32).wrapping_sub(index).wrapping_sub(1) as u64 + 1;
         next.wrapping_sub(behind)
     }
 
-    /// Whether a packet belongs to a transfer that had this place before. Numbers go on from one
+    /// Whether a packet belongs to an earlier transfer in this place. Numbers continue from one
     /// transfer to the next.
     #[inline]
     pub(super) const fn is_stale(&self, direction: Direction, number: u64) -> bool {
         number < self.first_index[direction as usize]
     }
 
-    /// A retransmission of `octets` leaves in the packet `number`; octets before `acknowledged` have been acknowledged.
+    /// Records a retransmission of `octets` in the packet `number`; octets before `acknowledged`
+    /// have been acknowledged.
     #[cold]
     #[inline(never)]
     pub(super) fn note_resent(&mut self, octets: Range<Seq>, number: u64, acknowledged: Seq) {
@@ -107,13 +110,13 @@ impl Connection {
         }
     }
 
-    /// Whether retransmissions have left that [`Self::compare_resent`] has not seen.
+    /// Whether there are retransmissions that [`Self::compare_resent`] has not processed.
     #[inline]
     pub(super) fn has_fresh_resent(&self) -> bool {
         self.resent.as_deref().is_some_and(Resent::has_fresh)
     }
 
-    /// The retransmissions that have left at this time are compared with the data that the receiver has.
+    /// Compares the retransmissions sent at this time with the data at the receiver.
     #[cold]
     #[inline(never)]
     pub(super) fn compare_resent<B: Body>(&mut self, receiver: &Endpoint<B>) {
@@ -123,7 +126,7 @@ impl Connection {
         }
     }
 
-    /// Whether a retransmission has left after the packet `number` of the sender.
+    /// Whether a retransmission was sent after the packet `number` of the sender.
     #[inline]
     pub(super) fn has_resent_after(&self, number: u64) -> bool {
         self.resent
@@ -131,7 +134,7 @@ impl Connection {
             .is_some_and(|resent| resent.is_after(number))
     }
 
-    /// The receiver refuses `octets` that have arrived; it has all before `next`.
+    /// Records that the receiver refused `octets`; it has all data before `next`.
     #[cold]
     #[inline(never)]
     pub(super) fn note_refused(&mut self, octets: Range<Seq>, next: Seq) {
@@ -140,7 +143,7 @@ impl Connection {
         }
     }
 
-    /// The packet `number` of the sender brings `octets` to the receiver.
+    /// Records that the packet `number` of the sender brought `octets` to the receiver.
     #[cold]
     #[inline(never)]
     pub(super) fn note_arrival(&mut self, octets: &Range<Seq>, number: u64) {
@@ -154,12 +157,12 @@ impl Connection {
 #[derive(Debug)]
 pub(super) struct Flow<B: Body> {
     pub(super) name: String,
-    /// Its connection, unless a workload makes them one by one.
+    /// Its connection, unless a workload creates several.
     pub(super) connection: Option<u32>,
     pub(super) window: Window,
     /// The differentiated services code point of its packets.
     pub(super) dscp: u8,
-    /// Our TCP's switches; UDP and hosts from outside have none.
+    /// The settings of our TCP; `None` for UDP and hosts supplied by the caller.
     pub(super) settings: Option<Arc<Settings>>,
     /// Their error correction.
     pub(super) fec: fec::Config,
@@ -170,14 +173,14 @@ pub(super) struct Flow<B: Body> {
 /// Sums over the finished connections of a flow.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    /// Made when the first of them is over.
+    /// Created when the first of them has ended.
     pub(super) base: Option<Box<Base>>,
     pub(super) ip_bytes: u64,
     pub(super) spurious: u64,
     pub(super) delivered_bytes: u64,
     pub(super) completion_times: Vec<Duration>,
     pub(super) started: u64,
-    /// The measured time is over.
+    /// Whether the measured time is over.
     pub(super) frozen: bool,
 }
 
@@ -187,19 +190,19 @@ impl Totals {
     }
 }
 
-/// Transfers of a workload of many.
+/// The transfers of a workload with several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completions {
     /// Transfers begun.
     pub started: u64,
-    /// Completion times of those that ended, in order of ending.
+    /// Completion times of ended transfers, in order of their ends.
     pub times: Vec<Duration>,
 }
 
-/// What is reported of a flow.
+/// The report of a flow.
 #[derive(Debug, Clone)]
 pub struct FlowReport {
-    /// Its name: `main`, or `main/0` where there are copies.
+    /// Its name: `main`, or `main/0` if there are copies.
     pub name: String,
     /// The measured time: from the later of start and warm-up to its end.
     pub measured: Duration,
@@ -207,37 +210,41 @@ pub struct FlowReport {
     pub sender: Stats,
     /// Counters of the receiving end in that time.
     pub receiver: Stats,
-    /// What either end refused in that time.
+    /// Segments and SACK blocks refused by either end in that time.
     pub refused: Refusals,
     /// IP bytes that arrived in that time.
     pub ip_bytes: u64,
-    /// Retransmissions of data that earlier sendings brought: a part of the sender's retransmissions.
+    /// Retransmissions of data that an earlier transmission delivered: a part of the sender's
+    /// retransmissions.
     pub spurious_retransmissions: u64,
-    /// Mean window in bytes; `None` where it does not apply.
+    /// Mean window in bytes; `None` if not applicable.
     pub mean_cwnd_bytes: Option<f64>,
     /// Mean srtt in milliseconds.
     pub mean_srtt_ms: Option<f64>,
-    /// How long each limit held the sender in the measured time; `None` where it is not one connection of our TCP.
+    /// The time for which each limit held the sender in the measured time; `None` unless it is one
+    /// connection of our TCP.
     pub limits: Option<LimitTimes>,
-    /// The sending end now.
+    /// The state of the sending end now.
     pub snapshot: Option<Snapshot>,
     /// Payload bytes of a full segment.
     pub smss: u64,
-    /// Our TCP runs over it; of hosts from outside only what arrives is known, and of UDP what was sent.
+    /// Whether our TCP runs over it. For hosts supplied by the caller only arrivals are known, and
+    /// for UDP also the datagrams sent.
     pub is_tcp: bool,
-    /// From the start to the last in-order delivery of a file.
+    /// Time from the start to the last in-order delivery of a file.
     pub completion_time: Option<Duration>,
-    /// How the connection ended, and when; `None` for UDP, for hosts from outside and for workloads of many.
+    /// The outcome of the connection and its time; `None` for UDP, for hosts supplied by the caller
+    /// and for workloads with several connections.
     pub ended: Option<(Ended, Option<Instant>)>,
     /// Reordering at the receiver.
     pub reordering: Option<reordering::Summary>,
-    /// Transfers, where a workload makes them one by one.
+    /// Transfers, if a workload creates several.
     pub completions: Option<Completions>,
-    /// Requests and their responses, where a client asks.
+    /// Requests and their responses, if there is a client.
     pub exchanges: Option<Completions>,
     /// Delays of datagrams, over UDP.
     pub one_way_delay: Option<OneWayDelay>,
-    /// The layer of error correction, where there is one: the sending end's counters, the receiving end's.
+    /// Counters of the error correction layer, if any: the sending end's, the receiving end's.
     pub fec: Option<Box<[fec::Stats; 2]>>,
 }
 
@@ -252,7 +259,7 @@ impl<B: Body> Network<B> {
     pub fn flow_name(&self, flow: FlowId) -> &str {
         &self.flows[flow.0 as usize].name
     }
-    /// Payload bytes of a flow's full segment; `None` for UDP and for hosts from outside.
+    /// Payload bytes of a flow's full segment; `None` for UDP and for hosts supplied by the caller.
     #[must_use]
     pub fn mss(&self, flow: FlowId) -> Option<u32> {
         self.flows[flow.0 as usize]
@@ -260,14 +267,16 @@ impl<B: Body> Network<B> {
             .as_ref()
             .map(|settings| settings.mss)
     }
-    /// The state of a flow's sending end; `None` for UDP, for hosts from outside and for workloads of many.
+    /// The state of a flow's sending end; `None` for UDP, for hosts supplied by the caller and for
+    /// workloads with several connections.
     #[must_use]
     pub fn snapshot(&self, flow: FlowId) -> Option<(Snapshot, Stats)> {
         let connection = self.flows[flow.0 as usize].connection?;
         let (endpoint, _) = self.agents[connection as usize * 2].end.tcp()?;
         Some((endpoint.snapshot(), endpoint.stats()))
     }
-    /// Bytes delivered in order to a flow's receiving end so far; of many transfers, by those that are over.
+    /// Bytes delivered in order to a flow's receiving end until now; for several transfers, by
+    /// ended ones.
     #[must_use]
     pub fn delivered_bytes(&self, flow: FlowId) -> u64 {
         let flow = &self.flows[flow.0 as usize];
@@ -276,7 +285,8 @@ impl<B: Body> Network<B> {
         })
     }
 
-    /// IP bytes that have arrived at a flow's receiving end in the measured time so far; of many transfers, by those that are over.
+    /// IP bytes that have arrived at a flow's receiving end in the measured time until now; for
+    /// several transfers, by ended ones.
     #[must_use]
     pub fn arrived_bytes(&self, flow: FlowId) -> u64 {
         let flow = &self.flows[flow.0 as usize];
@@ -321,8 +331,9 @@ impl<B: Body> Network<B> {
             },
         }
     }
-    /// Packets of every connection are numbered from `number` on, and arrivals at every link from its low half. Only before
-    /// a run: tests start counters just below their limits with it.
+    /// Sets the number of the next packet of every connection to `number`, and the counter of
+    /// arrivals at every link to its low half. Only before a run: tests use it to start counters
+    /// just below their limits.
     #[doc(hidden)]
     #[expect(clippy::cast_possible_truncation, reason = "links count modulo 2^32")]
     pub fn number_packets_from(&mut self, number: u64) {
@@ -332,7 +343,7 @@ impl<B: Body> Network<B> {
         }
         self.fabric.count_arrivals_from(number as u32);
     }
-    /// The same for places that ended transfers have left.
+    /// The same for the places of ended transfers.
     #[doc(hidden)]
     pub fn renumber_idle_places(&mut self, number: u64) {
         for spawner in &self.spawners {
@@ -341,29 +352,29 @@ impl<B: Body> Network<B> {
             }
         }
     }
-    /// The measured time begins for a flow: remember its counters.
+    /// Begins the measured time of a flow: stores its counters.
     pub(super) fn begin_measuring(&mut self, flow: FlowId) {
         let connections = self.connections_of(flow);
         for connection in connections {
             let base = self.counters(connection);
             let conn = &mut self.connections[connection];
             conn.base = Some(Box::new(base));
-            // Retransmissions from before do not count, whenever their data arrives.
+            // Earlier retransmissions do not count, regardless of when their data arrives.
             conn.resent = None;
             conn.receiver.spurious_retransmissions = 0;
         }
-        // Transfers that ended before do not count.
+        // Transfers that ended earlier do not count.
         let totals = &mut self.flows[flow.0 as usize].totals;
         *totals = Totals::default();
     }
-    /// The measured time of a flow ends before the run does: its counters are final.
+    /// Ends the measured time of a flow before the end of the run: its counters are final.
     pub(super) fn end_measuring(&mut self, flow: FlowId) {
         for connection in self.connections_of(flow) {
             self.settle(connection);
         }
         self.flows[flow.0 as usize].totals.frozen = true;
     }
-    /// All of a transfer has been delivered.
+    /// Records that all data of a transfer has been delivered.
     pub(super) fn transfer_is_complete(&mut self, connection: usize) {
         let conn = &mut self.connections[connection];
         if let Some(round) = conn.round {
@@ -380,7 +391,7 @@ impl<B: Body> Network<B> {
             self.settle(connection);
         }
     }
-    /// Adds a connection's counters up to now to its flow's totals, once.
+    /// Adds a connection's counters until now to its flow's totals, once.
     pub(super) fn settle(&mut self, connection: usize) {
         if std::mem::replace(&mut self.connections[connection].settled, true) {
             return;
@@ -396,7 +407,7 @@ impl<B: Body> Network<B> {
             totals.base.get_or_insert_default().add(&sums);
         }
     }
-    /// The connections of a flow that are not over.
+    /// The connections of a flow that have not ended.
     fn connections_of(&self, flow: FlowId) -> Vec<usize> {
         match self.flows[flow.0 as usize].connection {
             Some(connection) => vec![connection as usize],
@@ -409,7 +420,7 @@ impl<B: Body> Network<B> {
         }
     }
 
-    /// What is reported of a flow, up to now.
+    /// Returns the report of a flow until now.
     pub fn flow_report(&mut self, id: FlowId) -> FlowReport {
         let now = self.fabric.now;
         match self.flows[id.0 as usize].connection {
@@ -532,7 +543,7 @@ impl<B: Body> Network<B> {
 }
 
 impl<B: Body> Flow<B> {
-    /// Payload bytes of a full segment; 1 where our TCP does not run.
+    /// Payload bytes of a full segment; 1 without our TCP.
     fn smss(&self) -> u64 {
         self.settings
             .as_ref()

@@ -1,9 +1,10 @@
-//! The two ends of a UDP flow: one sends by the clock, the other counts (RFC 768).
+//! The two ends of a UDP flow: a sender that follows the clock, and a receiver that counts (RFC
+//! 768).
 //!
-//! Nothing comes back, so nothing slows the sender down and nothing is retransmitted. Because the n-th
-//! datagram leaves at a time that both ends know, the receiver measures each one's delay exactly
-//! without a timestamp in it: it computes the time of a pace, and draws or reads the times of other workloads
-//! once more.
+//! There is no return traffic, so nothing slows the sender down and nothing is retransmitted. Both
+//! ends know the time at which the n-th datagram is sent, so the receiver measures the exact delay
+//! of each without a timestamp in it: it computes the times of a pace, and draws or reads the times
+//! of other workloads a second time.
 //!
 //! # Not implemented
 //! Frames of several datagrams, fragmentation, RTP and its feedback (RFC 3550).
@@ -23,35 +24,35 @@ use anabranch_tcp::Stats;
 
 use anabranch_scenario::workload::{Pace, Sendings, sendings::Sending};
 
-/// What is sent over a UDP flow.
+/// The datagrams of a UDP flow.
 #[derive(Debug, Clone)]
 pub struct Datagrams {
-    /// When, and how much at once.
+    /// Times and sizes.
     pub timing: Timing,
     /// Bytes of the headers around each payload.
     pub headers: u32,
 }
 
-/// When datagrams leave, and how large they are.
+/// Times and sizes of datagrams.
 #[derive(Debug, Clone)]
 pub enum Timing {
     /// Evenly spaced from the flow's start on.
     Paced(Pace),
-    /// One after the other, as drawn or recorded.
+    /// In sequence, as drawn or recorded.
     Listed(Box<Sendings>),
 }
 
-/// What a UDP flow sends, one datagram after the other.
+/// The datagrams of a UDP flow in sequence.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     timing: Timing,
-    /// When the flow starts.
+    /// The start of the flow.
     since: Instant,
     sent: u64,
 }
 
 impl Schedule {
-    /// From `since` on; what is listed has its own times.
+    /// Starts at `since`; listed datagrams have absolute times.
     #[must_use]
     pub const fn new(timing: Timing, since: Instant) -> Self {
         Self {
@@ -92,7 +93,7 @@ pub enum UdpEnd {
 pub struct Source {
     schedule: Schedule,
     headers: u32,
-    /// None before the start and behind the end.
+    /// `None` before the start and after the end.
     next: Option<Sending>,
     sent: u64,
     /// Payload bytes.
@@ -104,35 +105,36 @@ pub struct Source {
 pub struct Sink {
     departures: Departures,
     received: u64,
-    /// Payload bytes, those of a doubled packet once.
+    /// Payload bytes; duplicates count once.
     delivered: u64,
     delay: OneWayDelay,
 }
 
-/// When datagrams left, as the receiver knows it.
+/// The departure times of datagrams, as known to the receiver.
 #[derive(Debug)]
 enum Departures {
     /// At a pace since then.
     Paced(Pace, Instant),
-    /// As listed.
+    /// From a list.
     Listed(Box<Followed>),
 }
 
-/// A list that is followed.
+/// The receiver's position in a list.
 #[derive(Debug)]
 struct Followed {
     sendings: Sendings,
-    /// The datagram that the first of `times` is of.
+    /// The number of the datagram at the front of `times`.
     first: u64,
-    /// [`Instant::NEVER`] for one that has arrived.
+    /// [`Instant::NEVER`] for a datagram that has arrived.
     times: VecDeque<Instant>,
 }
 
-/// Of so many datagrams that are missing the times are remembered; one that comes later yet has no delay.
+/// The most missing datagrams whose times are stored; the delay of one that arrives later is not
+/// measured.
 const REMEMBERED: usize = 1 << 14;
 
 impl Departures {
-    /// When a datagram left, asked once.
+    /// Returns the departure time of a datagram; each can be queried once.
     fn of(&mut self, number: u64) -> Option<Instant> {
         match self {
             Self::Paced(pace, since) => Some(since.saturating_add(pace.after(number))),
@@ -157,7 +159,7 @@ impl Followed {
     }
 }
 
-/// One-way delays of datagrams (RFC 7679), those of doubled packets once.
+/// One-way delays of datagrams (RFC 7679); duplicates count once.
 #[derive(Debug, Clone, Default)]
 pub struct OneWayDelay {
     /// Picoseconds.
@@ -167,12 +169,12 @@ pub struct OneWayDelay {
 }
 
 impl OneWayDelay {
-    /// One more.
+    /// Records a delay.
     pub fn record(&mut self, delay: Duration) {
         self.sum += u128::from(delay.as_picos());
         self.spread.record(delay.as_picos());
     }
-    /// Their mean in milliseconds; `None` if nothing arrived.
+    /// The mean in milliseconds; `None` without arrivals.
     #[must_use]
     pub fn mean_ms(&self) -> Option<f64> {
         let count = self.spread.count();
@@ -185,7 +187,7 @@ impl OneWayDelay {
     }
 }
 
-/// Both ends of a flow whose first datagram leaves at `start`.
+/// Both ends of a flow whose first datagram is sent at `start`.
 pub(super) fn udp_ends(datagrams: Datagrams, start: Instant) -> [UdpEnd; 2] {
     let Datagrams { timing, headers } = datagrams;
     let departures = match &timing {
@@ -213,7 +215,7 @@ pub(super) fn udp_ends(datagrams: Datagrams, start: Instant) -> [UdpEnd; 2] {
 }
 
 impl UdpEnd {
-    /// When the next datagram leaves.
+    /// The time of the next datagram.
     pub(super) const fn timer(&self) -> Instant {
         match self {
             Self::Source(source) => match source.next {
@@ -223,19 +225,19 @@ impl UdpEnd {
             Self::Sink(_) => Instant::NEVER,
         }
     }
-    /// The flow starts.
+    /// Starts the flow.
     pub(super) fn start(&mut self) {
         if let Self::Source(source) = self {
             source.next = source.schedule.next();
         }
     }
-    /// The application stops.
+    /// Stops the application.
     pub(super) const fn stop(&mut self) {
         if let Self::Source(source) = self {
             source.next = None;
         }
     }
-    /// The next datagram that is due, if any, and how much payload left before it.
+    /// Returns the next due datagram, if any, and the payload bytes sent before it.
     pub(super) fn poll_transmit<B: Body>(&mut self, now: Instant) -> Option<(u64, Departing<B>)> {
         let Self::Source(source) = self else {
             return None;
@@ -253,7 +255,7 @@ impl UdpEnd {
         };
         Some((offset, departing))
     }
-    /// A datagram arrived. `arrival` is what it was if it is measured.
+    /// Records a datagram. `arrival` is its observation, if it is measured.
     pub(super) fn on_datagram(
         &mut self,
         now: Instant,
@@ -275,14 +277,14 @@ impl UdpEnd {
             sink.delay.record(now.saturating_since(sent));
         }
     }
-    /// Payload bytes that arrived, each once.
+    /// Payload bytes that arrived; duplicates count once.
     pub(super) const fn delivered_bytes(&self) -> u64 {
         match self {
             Self::Source(_) => 0,
             Self::Sink(sink) => sink.delivered,
         }
     }
-    /// What it has counted.
+    /// Its counters.
     pub(super) fn stats(&self) -> Stats {
         match self {
             Self::Source(source) => Stats {
@@ -297,7 +299,7 @@ impl UdpEnd {
             },
         }
     }
-    /// The delays of what arrived in the measured time.
+    /// The delays of datagrams that arrived in the measured time.
     pub(super) const fn one_way_delay(&self) -> Option<&OneWayDelay> {
         match self {
             Self::Source(_) => None,
@@ -319,9 +321,9 @@ mod tests {
         }
     }
 
-    /// 2,666.67 ns apart. Fails for a sender that adds a rounded interval each time.
+    /// 2,666.67 ns apart. Detects a sender that accumulates rounded intervals.
     #[test]
-    fn the_sender_keeps_to_its_times() {
+    fn the_sender_follows_its_schedule() {
         let rate = Rate::new(3_000_000_000).expect("positive");
         let pace = Pace::new(rate, 1000).expect("slow enough");
         let start = Instant::START + Duration::from_millis(5);

@@ -1,22 +1,22 @@
-//! How a flow ended, and when.
+//! The outcome of a flow, and its time.
 
 use anabranch_core::units::Instant;
 use anabranch_tcp::Ending;
 use serde::Serialize;
 
-/// How a flow of one connection ended.
+/// The outcome of a flow with one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
-    /// All of a file has arrived, or the application stopped when it was to.
+    /// All of a file has arrived, or the application stopped as scheduled.
     Completed,
-    /// It had not ended when the run did.
+    /// It was still running at the end of the run.
     Running,
-    /// A reset broke it off.
+    /// A reset aborted it.
     Reset,
-    /// An end gave up: nothing answered for too long, or by the time at which the application stopped.
+    /// An end gave up: it received no answer for too long, or until the application stopped.
     GaveUp,
-    /// The other end answered the SYN by a reset.
+    /// The other end answered the SYN with a reset.
     Refused,
 }
 
@@ -30,20 +30,20 @@ impl From<Ending> for Ended {
     }
 }
 
-/// What is known of a flow's end.
+/// The observed ends of a flow.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ends {
-    /// When all of a file had arrived.
+    /// The time at which all of a file had arrived.
     pub completed: Option<Instant>,
-    /// What broke the connection off, at either end.
+    /// The abort of the connection at either end.
     pub broken: [Option<(Ended, Instant)>; 2],
-    /// When the application stopped, if that was before the end of the run, something had arrived, and it was not to
-    /// transfer a file.
+    /// The time at which the application stopped, if that was before the end of the run, data had
+    /// arrived, and it was not transferring a file.
     pub stopped: Option<Instant>,
 }
 
 impl Ends {
-    /// How the flow ended, and when: whatever came first.
+    /// The outcome of the flow and its time: the earliest end counts.
     #[must_use]
     pub fn first(&self) -> (Ended, Option<Instant>) {
         let whole = self.completed.or(self.stopped);
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_end_counts() {
+    fn the_earliest_end_counts() {
         assert_eq!(Ends::default().first(), (Ended::Running, None));
         let ends = Ends {
             completed: None,
@@ -76,7 +76,7 @@ mod tests {
             ..ends
         };
         assert_eq!(stopped.first(), (Ended::Completed, Some(at(20))));
-        // A file that arrived is whole, whatever became of its connection since.
+        // A file that has arrived is complete, regardless of the later state of its connection.
         let file = Ends {
             completed: Some(at(10)),
             ..ends
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_contract() {
+    fn outcome_names_match_the_contract() {
         let name = |ended: Ended| serde_json::to_value(ended).expect("plain data");
         assert_eq!(name(Ended::GaveUp), "gave-up");
         assert_eq!(name(Ended::Completed), "completed");

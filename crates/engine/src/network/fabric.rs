@@ -1,5 +1,5 @@
-//! What moves packets from one place to the next: links, rings of what propagates, and the events of
-//! both. It knows nothing of endpoints, so that an endpoint at work can hand it packets.
+//! Movement of packets between elements: links, rings of propagating packets, and their events. It
+//! does not depend on endpoints, so that an endpoint can pass packets to it while it runs.
 
 use std::{
     cmp::Reverse,
@@ -26,7 +26,7 @@ use crate::{
     record::Probe,
 };
 
-/// Where a route goes next.
+/// The next element of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     /// A plain link.
@@ -36,9 +36,9 @@ pub(super) enum Target {
     /// A served link.
     Served(u32),
     Middlebox(u32),
-    /// The entry of a link with an MTU, which comes next on the route.
+    /// The entry check of a link with an MTU; the link is next on the route.
     Checked(u32),
-    /// A host that takes its time before it sends.
+    /// A host with a processing delay.
     Processing(u32),
     /// The far end of the connection.
     End,
@@ -50,35 +50,35 @@ pub(super) enum LinkKind {
     Served(Box<ServedSlot>),
 }
 
-/// A served link and what the network keeps of it.
+/// A served link and its state in the network.
 #[derive(Debug)]
 pub(super) struct ServedSlot {
     pub(super) link: ServedLink,
-    /// The completion that stands in the event queue.
+    /// The time of the completion in the event queue.
     pub(super) completion_armed: Instant,
-    /// What propagates where packets may overtake each other.
+    /// The propagating packets, if packets may overtake each other.
     pub(super) unordered: Option<BinaryHeap<Reverse<Overtaking>>>,
-    /// The arrival that stands in the event queue for `unordered`.
+    /// The time of the arrival in the event queue for `unordered`.
     pub(super) armed: Instant,
-    /// The link group that this is a direction of, and which.
+    /// The link group and the direction that this link is.
     pub(super) group: Option<(u32, Direction)>,
 }
 
-/// A packet on its way to the far end of a link where packets may overtake each other.
+/// A packet propagating over a link on which packets may overtake each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Overtaking {
     at: Instant,
-    /// Its number among the arrivals there.
+    /// Its number among the arrivals at the link.
     order: u32,
     packet: PacketId,
 }
 
-/// A packet on its way to the far end of a link. Two words, so that it stays in registers until it is
-/// stored: a value that is put together in memory and read as a whole stalls.
+/// A packet propagating over a link. Two words, so that it stays in registers until it is stored: a
+/// value that is assembled in memory and read as a whole causes a stall.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InFlight {
     at: Instant,
-    /// The link that it is on, above the packet.
+    /// The link in the upper half, the packet in the lower.
     what: u64,
 }
 
@@ -99,14 +99,14 @@ impl InFlight {
     fn packet(self) -> PacketId {
         PacketId(self.what as u32)
     }
-    /// By arrival, then by link.
+    /// Ordered by arrival, then by link.
     #[inline]
     fn is_not_after(self, other: Self) -> bool {
         (self.at, self.link()) <= (other.at, other.link())
     }
 }
 
-/// Packets that propagate, in order of (arrival, link), with one entry in the event queue for all of
+/// Propagating packets, in order of (arrival, link), with one entry in the event queue for all of
 /// them.
 pub(super) type Propagating = Ring<InFlight>;
 
@@ -117,9 +117,9 @@ pub(super) const NO_RING: u32 = u32::MAX;
 pub(super) struct LinkSlot {
     pub(super) kind: LinkKind,
     pub(super) element: ElementId,
-    /// The ring where what this link passes on waits: its own, or one that it shares with links whose
-    /// packets mostly arrive in the order in which they left. A packet that does not fit into the order
-    /// goes into the link's own. Shared rings have the lower numbers.
+    /// The ring for the output of this link: its own, or one shared with links whose packets mostly
+    /// arrive in the order of departure. A packet out of that order goes into the link's own ring.
+    /// Shared rings have the lower numbers.
     pub(super) ring: u32,
     pub(super) own_ring: u32,
 }
@@ -135,23 +135,23 @@ impl LinkSlot {
     }
 }
 
-/// Who the packets of a connection are to a queue.
+/// The identity of a connection's packets for queues.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Identity {
     pub(super) flow: FlowId,
-    /// Never given twice, unlike the connection's place.
+    /// Unique, unlike the connection's place.
     pub(super) connection: ConnectionId,
 }
 
 impl Identity {
-    /// That of packets which a gateway sends for itself.
+    /// For packets that a gateway originates.
     const NONE: Self = Self {
         flow: FlowId(u32::MAX),
         connection: ConnectionId::NONE,
     };
 }
 
-/// Links and what is on them.
+/// Links and their packets.
 #[derive(Debug)]
 pub(super) struct Fabric<B: Body> {
     pub(super) now: Instant,
@@ -165,23 +165,23 @@ pub(super) struct Fabric<B: Body> {
     pub(super) routes: Vec<Target>,
     pub(super) probe: Probe,
     pub(super) events: u64,
-    /// What queues tell the packets of each connection's place by.
+    /// The identity of each connection, by place, for queues.
     pub(super) identities: Vec<Identity>,
-    /// Connections begun, those that took an ended one's place counted.
+    /// Connections begun, including ones in the place of an ended connection.
     pub(super) connections_begun: u32,
-    /// Packets that are where no link is: at a middlebox, or at their end, now.
+    /// Packets that have reached a middlebox or their end, now.
     pub(super) reached: VecDeque<PacketId>,
     pub(super) outcomes: Vec<Outcome>,
     pub(super) groups: Vec<GroupSlot>,
     pub(super) impairing: Vec<served::Impairing>,
-    /// Packets that links and middleboxes have made.
+    /// Packets created by links and middleboxes.
     pub(super) made: u64,
-    /// Packets that a link has told of ahead that they will be lost or dropped when the run is over.
+    /// Packets whose loss or drop a link has computed for a time after the end of the run.
     pub(super) past_the_end: u64,
 }
 
 impl<B: Body> Fabric<B> {
-    /// A route that ends at a middlebox.
+    /// Adds a route that ends at a middlebox.
     ///
     /// # Panics
     /// If there are 2^32 places in the table.
@@ -192,24 +192,25 @@ impl<B: Body> Fabric<B> {
         place
     }
 
-    /// The next connection begins, as one of `flow`.
+    /// Begins the next connection, of `flow`.
     ///
     /// # Panics
     /// If there are 2^32 of them.
     pub(super) fn next_identity(&mut self, flow: FlowId) -> Identity {
         let connection = ConnectionId(self.connections_begun);
-        // Queues tell connections apart by it; two with 2^32 between them are taken for one by a queue alone.
+        // Queues distinguish connections by it. Only a queue would confuse two connections with
+        // 2^32 between them.
         self.connections_begun = self.connections_begun.wrapping_add(1);
         Identity { flow, connection }
     }
 
-    /// What a packet is known by to queues and middleboxes.
+    /// The identity of a packet for queues and middleboxes.
     pub(super) fn identity(&self, packet: &Packet<Transport<B>>) -> Identity {
         let known = self.identities.get(packet.connection.0 as usize);
         known.copied().unwrap_or(Identity::NONE)
     }
 
-    /// Arrivals at every link are numbered from `order` on, and connections too, for what queues tell them by.
+    /// Sets the counters of arrivals at every link and of connections to `order`.
     pub(super) fn count_arrivals_from(&mut self, order: u32) {
         for link in &mut self.links {
             if let LinkKind::Served(slot) = &mut link.kind {
@@ -219,14 +220,14 @@ impl<B: Body> Fabric<B> {
         self.connections_begun = order;
     }
 
-    /// A timer is to be served.
+    /// Pushes a timer.
     #[inline(never)]
     pub(super) fn push_timer(&mut self, timer: Entry) {
         self.timers.push(timer);
     }
 
-    /// The earliest packet of a ring arrives, whose entry is the earliest in the event queue. Says where it
-    /// goes next.
+    /// Removes the earliest packet of a ring, whose entry is the earliest in the event queue, and
+    /// returns its next target.
     #[inline]
     pub(super) fn arrival(&mut self, ring: u32) -> (PacketId, Target) {
         self.events += 1;
@@ -235,7 +236,7 @@ impl<B: Body> Fabric<B> {
             .pop_front()
             .expect("a ring with an entry has a packet");
         let next = waiting.front().copied();
-        // Before the event queue, so that the packet is fetched while that is put in order.
+        // Before the event queue, so that the packet is fetched while the queue is sorted.
         let target = self.target(first.packet());
         match next {
             Some(next) => self.arrivals.replace_top(entry(next, ring)),
@@ -244,8 +245,8 @@ impl<B: Body> Fabric<B> {
         (first.packet(), target)
     }
 
-    /// As [`Self::arrival`], where packets may overtake each other; `None` if an earlier arrival has
-    /// taken this entry's place.
+    /// Like [`Self::arrival`] for links on which packets may overtake each other; `None` if an
+    /// earlier arrival has replaced this entry.
     #[inline(never)]
     pub(super) fn overtaking_arrival(&mut self, link: usize) -> Option<(PacketId, Target)> {
         self.arrivals.pop();
@@ -274,26 +275,26 @@ impl<B: Body> Fabric<B> {
         self.arrivals.push(Entry::placed(at, source, NO_RING));
     }
 
-    /// A packet is no more.
+    /// Frees a packet.
     #[inline]
     pub(super) fn free(&mut self, packet: PacketId) {
         self.probe.close(&mut self.pool[packet]);
         self.pool.free(packet);
     }
 
-    /// What comes next on a packet's route.
+    /// The next target on a packet's route.
     #[inline]
     pub(super) fn target(&self, packet: PacketId) -> Target {
         self.routes[self.pool[packet].hop as usize]
     }
 
-    /// A packet is sent, or goes on to the next element of its route, now.
+    /// Moves a packet to the next element of its route, now.
     pub(super) fn go_on(&mut self, packet: PacketId) {
         let hop = self.pool[packet].hop;
         self.enter_route(packet, hop);
     }
 
-    /// The same, where it is known that the packet stands at `hop`.
+    /// The same for a packet known to be at `hop`.
     #[expect(
         clippy::inline_always,
         reason = "measured: every packet of ours is sent from one of its calls"
@@ -311,7 +312,7 @@ impl<B: Body> Fabric<B> {
         }
     }
 
-    /// A packet arrives at a link, now.
+    /// Passes a packet to a link, now.
     pub(super) fn enter_link(&mut self, index: usize, packet: PacketId) {
         match self.links[index].kind {
             LinkKind::Plain(_) => self.enter_plain(index, packet, self.now),
@@ -319,7 +320,7 @@ impl<B: Body> Fabric<B> {
         }
     }
 
-    /// A packet arrives at a plain link at `at`: now, or later if the link is computed ahead.
+    /// Passes a packet to a plain link at `at`: now, or later if the link is computed ahead.
     #[inline]
     pub(super) fn enter_plain(&mut self, index: usize, id: PacketId, at: Instant) {
         if self.probe.is_on() {
@@ -329,8 +330,8 @@ impl<B: Body> Fabric<B> {
         }
     }
 
-    /// As [`Self::enter_plain`]. Compiled once for runs that are observed and once for those that are not: what only an
-    /// observation needs would take the loop's registers.
+    /// The body of [`Self::enter_plain`], compiled separately for observed and unobserved runs: the
+    /// values that only an observation needs would occupy the loop's registers.
     #[inline(never)]
     fn pass_plain<const OBSERVED: bool>(
         &mut self,
@@ -373,12 +374,12 @@ impl<B: Body> Fabric<B> {
         }
     }
 
-    /// A plain link drops a packet at `at`.
+    /// Drops a packet at a plain link at `at`.
     #[inline(never)]
     fn drop_at_plain(&mut self, index: usize, id: PacketId, at: Instant) {
         let (element, packet) = (self.links[index].element, &mut self.pool[id]);
         self.probe.observe(at, element, packet, Fate::Dropped);
-        // A drop computed ahead of the end has not happened when the run ends.
+        // A drop computed for a time after the end of the run does not occur.
         if at <= self.window.end() {
             self.free(id);
         } else {
@@ -386,7 +387,7 @@ impl<B: Body> Fabric<B> {
         }
     }
 
-    /// A packet is to arrive at the far end of a link whose packets keep their order.
+    /// Schedules the arrival of a packet at the far end of a link that keeps order.
     #[expect(
         clippy::inline_always,
         reason = "measured: a call costs half as much again"
@@ -410,19 +411,19 @@ impl<B: Body> Fabric<B> {
         }
     }
 
-    /// A host takes its time over a packet before it sends it.
+    /// Applies the processing delay of a host to a packet.
     #[inline(never)]
     pub(super) fn process(&mut self, host: usize, packet: PacketId) {
         self.pool[packet].hop += 1;
         let slot = &mut self.processing[host];
         let (ring, at) = (slot.ring, slot.departure(self.now));
-        // In the order of events a host comes after all links.
+        // In the order of events, hosts come after all links.
         self.propagate(self.links.len() + host, ring, ring, packet, at);
     }
 
-    /// As [`Self::propagate`], for a packet that does not fit into the order of the shared ring. The packet
-    /// that it may not follow there stays until this one has arrived, so those of its link that come later
-    /// find the order kept wherever they go.
+    /// Like [`Self::propagate`] for a packet out of the order of the shared ring. The packet at the
+    /// back of that ring stays until this one has arrived, so later packets of its link are in
+    /// order in either ring.
     #[inline(never)]
     fn propagate_apart(&mut self, own: u32, new: InFlight) {
         let waiting = &mut self.rings[own as usize];
@@ -432,16 +433,16 @@ impl<B: Body> Fabric<B> {
         }
     }
 
-    /// A ring that was empty has a packet.
+    /// Pushes the entry of a ring that was empty.
     #[inline(never)]
     fn arm_ring(&mut self, ring: u32, first: InFlight) {
         self.arrivals.push(entry(first, ring));
     }
 
-    /// A packet arrives at a served link, now.
+    /// Passes a packet to a served link, now.
     #[inline(never)]
     pub(super) fn enter_served(&mut self, index: usize, id: PacketId) {
-        // A transmission that takes no time is over before the next packet of one burst arrives.
+        // A transmission that takes no time ends before the next packet of a burst arrives.
         while self.links[index].served().completion_armed <= self.now {
             self.complete(index);
         }
@@ -483,7 +484,7 @@ impl<B: Body> Fabric<B> {
         self.arm_completion(index);
     }
 
-    /// Puts the completion that a served link asks for into the event queue, if it is not there.
+    /// Pushes the next completion of a served link into the event queue, if it is not there.
     #[inline]
     pub(super) fn arm_completion(&mut self, index: usize) {
         let slot = self.links[index].served();
@@ -502,16 +503,16 @@ impl<B: Body> Fabric<B> {
         }
     }
 
-    /// The time at which a served link's transmission was to end has come.
+    /// Processes the event of a served link's completion.
     pub(super) fn completion(&mut self, index: usize) {
         self.arrivals.pop();
-        // Otherwise the link's capacity changed since, or a packet of the same instant came first.
+        // Otherwise the link's capacity has changed, or a packet of the same instant came first.
         if self.links[index].served().completion_armed == self.now {
             self.complete(index);
         }
     }
 
-    /// A served link's transmission ends.
+    /// Ends a served link's transmission.
     fn complete(&mut self, index: usize) {
         self.events += 1;
         let slot = self.links[index].served();
@@ -529,7 +530,7 @@ impl<B: Body> Fabric<B> {
         }
     }
 
-    /// Carries out what became of a packet in transmission.
+    /// Carries out the outcome of a packet in transmission.
     #[expect(
         clippy::inline_always,
         reason = "measured: a call costs more than most of them do"
@@ -547,7 +548,7 @@ impl<B: Body> Fabric<B> {
         }
         match completed {
             served::Completed::Exit(exit) => {
-                // As with losses: what happens past the end has not happened.
+                // As for losses: an outcome after the end does not occur.
                 if exit.duplicate && exit.at <= self.window.end() {
                     self.leave_doubled(index, exit);
                 } else {
@@ -555,7 +556,7 @@ impl<B: Body> Fabric<B> {
                 }
             }
             served::Completed::Lost { at, packet } => {
-                // A loss past the end has not happened when the run ends.
+                // A loss after the end of the run does not occur.
                 if at <= self.window.end() {
                     self.free(packet);
                 } else {
@@ -589,7 +590,7 @@ impl<B: Body> Fabric<B> {
         }
     }
 
-    /// A packet has left a served link, and a copy of it with it.
+    /// Propagates a packet and its copy from a served link.
     #[inline(never)]
     fn leave_doubled(&mut self, index: usize, exit: served::Exit) {
         let mut copy = self.pool[exit.packet].clone();
@@ -601,7 +602,7 @@ impl<B: Body> Fabric<B> {
         }
     }
 
-    /// A packet has left a served link and propagates.
+    /// Propagates a packet from a served link.
     #[expect(
         clippy::inline_always,
         reason = "measured: a call costs half as much again"
@@ -622,7 +623,7 @@ impl<B: Body> Fabric<B> {
         }
     }
 
-    /// What a queue decided. `arriving` is the packet whose arrival made it decide.
+    /// Carries out a queue's decisions. `arriving` is the packet whose arrival caused them.
     #[inline(never)]
     pub(super) fn carry_out(&mut self, index: usize, arriving: Option<PacketId>) {
         let slot = &mut self.links[index];

@@ -1,5 +1,5 @@
-//! Link groups in the network: what the two directions of a group and what switches its members tell
-//! each other, and what is reported.
+//! Link groups in the network: the exchange between both directions of a group and the controller
+//! of its members, and the report.
 
 use anabranch_core::{
     body::Body,
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::event_queue::{Class, Entry, Source};
 
-/// What switches the members of a group.
+/// The controller of a group's members.
 #[derive(Debug)]
 pub(super) struct GroupSlot {
     group: Group,
@@ -34,12 +34,12 @@ pub(super) struct GroupSlot {
     links: [usize; 2],
     power: PowerModel,
     overload: Overload,
-    /// The timer that stands in the event queue.
+    /// The timer in the event queue.
     armed: Instant,
 }
 
 impl GroupSlot {
-    /// Bytes arrive before the queue in the forward direction.
+    /// Records bytes that arrive before the queue in the forward direction.
     #[inline]
     pub(super) fn measure(&mut self, now: Instant, size: u32) {
         self.group.on_arrival(now, size);
@@ -56,7 +56,7 @@ pub(super) struct GroupParts {
 }
 
 impl GroupParts {
-    /// Takes the links out of a specification, with members.
+    /// Splits a specification into links with members and the group.
     ///
     /// # Panics
     /// If a member's rate is unlimited.
@@ -94,8 +94,8 @@ impl GroupParts {
     }
 }
 
-/// From the decision to the first packet on a member that slept: it wakes up, and each end hears twice from
-/// the other.
+/// Time from the decision to the first packet on a sleeping member: it wakes up, and each end
+/// receives two frames from the other.
 fn lead(spec: &GroupSpec, rate: Rate) -> Duration {
     let one_way = |link: &LinkSpec| {
         let sending = link
@@ -125,7 +125,7 @@ impl<B: Body> Fabric<B> {
         self.arm_group(number);
     }
 
-    /// A group's time has come.
+    /// Processes the timer of a group.
     pub(super) fn group_timer(&mut self, index: usize) {
         let slot = &mut self.groups[index];
         if slot.armed != self.now {
@@ -140,7 +140,7 @@ impl<B: Body> Fabric<B> {
         self.settle_group(index);
     }
 
-    /// A member has ended a transmission, and may have something to tell.
+    /// Processes notices after a member has ended a transmission.
     #[inline]
     pub(super) fn after_member(&mut self, index: usize) {
         let links = self.groups[index].links;
@@ -171,7 +171,7 @@ impl<B: Body> Fabric<B> {
         self.settle_group(index);
     }
 
-    /// Carries out what a group wants, until it wants nothing more.
+    /// Carries out the actions of a group until none is left.
     fn settle_group(&mut self, index: usize) {
         let links = self.groups[index].links;
         let mut actions = Vec::new();
@@ -223,7 +223,7 @@ impl<B: Body> Fabric<B> {
 
     fn arm_group(&mut self, index: usize) {
         let slot = &mut self.groups[index];
-        // What was due already is due now.
+        // An overdue deadline is due now.
         let due = slot.group.due().max(self.now);
         if due < slot.armed {
             slot.armed = due;
@@ -233,37 +233,38 @@ impl<B: Body> Fabric<B> {
     }
 }
 
-/// What a group did.
+/// The report of a group.
 #[derive(Debug, Clone)]
 pub struct GroupReport {
-    /// Time-weighted mean of the members that forward packets are given to; `None` if nothing was measured.
+    /// Time-weighted mean number of members that carry forward packets; `None` without measured
+    /// time.
     pub mean_active_members: Option<f64>,
-    /// How long each port was in each state; the first end's, then the second's.
+    /// The time of each port in each state: the first end's, then the second's.
     pub ports: [Vec<PortTimes>; 2],
-    /// What all ports took.
+    /// The energy of all ports.
     pub energy_joules: f64,
     /// Bits sent in both directions.
     pub sent_bits: u64,
-    /// What it counted.
+    /// Its counters.
     pub counters: Counters,
-    /// The share of milliseconds in which more arrived than the active members carry; `None` if none has
-    /// ended.
+    /// The share of milliseconds in which the arrivals exceeded the capacity of the active members;
+    /// `None` before the first has ended.
     pub overloaded_share: Option<f64>,
 }
 
 /// A group at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupState {
-    /// How many members the controller wants.
+    /// The number of members that the controller requests.
     pub wanted: u32,
-    /// How many packets are given to, forward and in reverse.
+    /// The number of members that carry packets, forward and in reverse.
     pub active: [u32; 2],
-    /// How many ports of each end sleep.
+    /// The number of sleeping ports at each end.
     pub sleeping: [u32; 2],
 }
 
 impl<B: Body> Network<B> {
-    /// What a group did up to now.
+    /// Returns the report of a group until now.
     pub fn group_report(&mut self, group: GroupId) -> GroupReport {
         let now = self.fabric.now;
         let measured = self.fabric.window.overlap(Instant::START, now);
@@ -285,7 +286,7 @@ impl<B: Body> Network<B> {
             overloaded_share: self.fabric.groups[group.0 as usize].overload.share(now),
         }
     }
-    /// A group now.
+    /// Returns the state of a group now.
     pub fn group_state(&mut self, group: GroupId) -> GroupState {
         let slot = &self.fabric.groups[group.0 as usize];
         let (links, wanted) = (slot.links, slot.group.wanted());
@@ -295,7 +296,8 @@ impl<B: Body> Network<B> {
             sleeping: links.map(|link| self.fabric.members(link).sleeping()),
         }
     }
-    /// What a group's controller recorded of the arrivals, bin by bin, if it wants to know them beforehand.
+    /// Returns the arrivals per bin recorded by a group's controller, if it requires them in
+    /// advance.
     #[must_use]
     pub fn group_arrivals(&self, group: GroupId) -> Option<Vec<u64>> {
         let slot = &self.fabric.groups[group.0 as usize];

@@ -1,4 +1,4 @@
-//! What is reported of links.
+//! Reports of links.
 
 use anabranch_core::{
     body::Body,
@@ -11,37 +11,37 @@ use super::{
     fabric::{LinkKind, Target},
 };
 
-/// What one direction of a link counted.
+/// The counters of one direction of a link.
 #[derive(Debug, Clone)]
 pub struct LinkReport {
     /// Its counters.
     pub statistics: Statistics,
-    /// What it could have sent in the measured time; `None` without a rate.
+    /// The bits that it could have sent in the measured time; `None` without a rate.
     pub capacity_bits: Option<f64>,
     /// The measured time.
     pub measured: Duration,
-    /// Packets that wait now.
+    /// Packets in the queue now.
     pub queue_packets: usize,
-    /// Packets in the measured time that were larger than its MTU; `None` without one.
+    /// Packets in the measured time that exceeded its MTU; `None` without one.
     pub too_big_packets: Option<u64>,
 }
 
 /// One direction of a link at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkState {
-    /// Packets that wait.
+    /// Packets in the queue.
     pub queue_packets: usize,
-    /// Bytes that wait.
+    /// Bytes in the queue.
     pub queue_bytes: u64,
-    /// Packets sent in the measured time so far.
+    /// Packets sent in the measured time until now.
     pub sent_packets: u64,
-    /// Packets dropped in the measured time so far.
+    /// Packets dropped in the measured time until now.
     pub dropped_packets: u64,
 }
 
 impl<B: Body> Network<B> {
-    /// The statistics of a link's direction up to now, at the end of the run; before it, what has been computed
-    /// ahead is in them ([`Self::link_state`] leaves that out).
+    /// Returns the statistics of a link's direction until now. Before the end of the run they
+    /// include packets computed ahead, which [`Self::link_state`] excludes.
     pub fn link_statistics(&mut self, link: LinkId) -> LinkReport {
         let now = self.fabric.now;
         let measured = self.fabric.window.overlap(Instant::START, now);
@@ -67,7 +67,8 @@ impl<B: Body> Network<B> {
             }
         }
     }
-    /// A link's direction now, before what happens at this instant; of a folded link (see [`Builder::fold`]) what has been computed of it.
+    /// Returns the state of a link's direction before the events of this instant; for a folded link
+    /// (see [`Builder::fold`]) the computed state.
     #[must_use]
     pub fn link_state(&self, link: LinkId) -> LinkState {
         match &self.fabric.links[link.0 as usize].kind {
@@ -88,7 +89,7 @@ impl<B: Body> Network<B> {
             },
         }
     }
-    /// How many links are computed ahead of time.
+    /// The number of links computed ahead of time.
     #[must_use]
     pub fn folded_links(&self) -> usize {
         let mut folded: Vec<u32> = self

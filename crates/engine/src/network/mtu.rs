@@ -1,8 +1,9 @@
-//! What a link's MTU keeps out, and what routers answer.
+//! MTUs of links, and the reports of routers.
 //!
-//! A packet that is larger than the MTU is dropped before the link's queue. The router there answers its sender by ICMP,
-//! "fragmentation needed" (RFC 1191) or "packet too big" (RFC 8201), unless it is a black hole. The answer takes the propagation
-//! delay of the links that the packet has crossed, the other way; it waits in no queue and is not lost.
+//! A packet larger than the MTU is dropped before the link's queue. The router before the link
+//! reports it to the sender by ICMP, "fragmentation needed" (RFC 1191) or "packet too big" (RFC
+//! 8201), unless it is a black hole. The report takes the propagation delay of the links that the
+//! packet has crossed, in the other direction; it is not queued and not lost.
 
 use std::collections::VecDeque;
 
@@ -27,13 +28,13 @@ use crate::event_queue::{Class, Entry, Source};
 pub struct Mtu {
     /// Bytes of the IP packet.
     pub bytes: u32,
-    /// Whether the router before the link answers what is larger.
+    /// Whether the router before the link reports larger packets to the sender.
     pub reports: bool,
-    /// That router, by the number that [`FlowSpec`](super::FlowSpec) has for the ends of flows.
+    /// That router, by the numbers of [`FlowSpec`](super::FlowSpec) for the ends of flows.
     pub router: u32,
 }
 
-/// The MTU of one direction of a link, and what it has kept out.
+/// The MTU of one direction of a link, and its count of larger packets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LinkMtu {
     mtu: Mtu,
@@ -41,24 +42,24 @@ pub(super) struct LinkMtu {
     too_big_packets: u64,
 }
 
-/// An answer on its way to a sender.
+/// A report on its way to a sender.
 #[derive(Debug)]
 struct Answer<B> {
     at: Instant,
     connection: ConnectionId,
     direction: Direction,
-    /// The number of the packet among those of its connection and direction.
+    /// The packet's number within its connection and direction.
     index: u32,
     mtu: u32,
     router: u32,
     payload: Transport<B>,
 }
 
-/// All MTUs of a network, by link; empty where no link has one.
+/// All MTUs of a network, by link; empty if no link has one.
 #[derive(Debug)]
 pub(super) struct Mtus<B> {
     links: Vec<Option<LinkMtu>>,
-    /// The same link the other way.
+    /// The other direction of the same link.
     opposite: Vec<Option<u32>>,
     /// In order of their arrival.
     answers: VecDeque<Answer<B>>,
@@ -85,11 +86,11 @@ impl<B> Mtus<B> {
             answers: VecDeque::new(),
         }
     }
-    /// Whether a link has one.
+    /// Whether a link has an MTU.
     pub(super) fn bounds(&self, link: u32) -> bool {
         matches!(self.links.get(link as usize), Some(Some(_)))
     }
-    /// Packets that a link's MTU has kept out; `None` of a link without one.
+    /// Packets that exceeded a link's MTU; `None` for a link without one.
     pub(super) fn too_big_packets(&self, link: LinkId) -> Option<u64> {
         let link = self.links.get(link.0 as usize)?.as_ref()?;
         Some(link.too_big_packets)
@@ -103,7 +104,7 @@ impl<B> Mtus<B> {
 }
 
 impl<B: Body> Network<B> {
-    /// A packet reaches the entry of a link with an MTU, now.
+    /// Checks a packet at the entry of a link with an MTU, now.
     pub(super) fn check_size(&mut self, link: u32, id: PacketId) {
         let packet = &mut self.fabric.pool[id];
         if self.mtus.admits(link, packet.size) {
@@ -114,7 +115,8 @@ impl<B: Body> Network<B> {
         }
     }
 
-    /// A packet leaves a port of a gateway, which added `overhead` to it. Whether the link there has dropped it.
+    /// Checks a packet at a port of a gateway, which added `overhead` to it. Returns whether it was
+    /// dropped.
     pub(super) fn is_refused_at_port(&mut self, link: u32, overhead: u32, id: PacketId) -> bool {
         let refused = !self.mtus.admits(link, self.fabric.pool[id].size);
         if refused {
@@ -123,7 +125,7 @@ impl<B: Body> Network<B> {
         refused
     }
 
-    /// A packet is larger than a link's MTU.
+    /// Drops a packet that exceeds a link's MTU.
     fn refuse(&mut self, link: u32, overhead: u32, id: PacketId) {
         let Some(Some(entry)) = self.mtus.links.get_mut(link as usize) else {
             return;
@@ -161,7 +163,7 @@ impl<B: Body> Network<B> {
             .push_timer(Entry::new(at, Source::new(Class::PathReport, 0)));
     }
 
-    /// How long an answer takes from the place `hop` of a route to where it begins.
+    /// The delay of a report from the place `hop` of a route to the beginning of the route.
     fn way_back(&self, connection: ConnectionId, direction: Direction, hop: u32) -> Duration {
         let start = self.connections[connection.0 as usize].route[direction as usize];
         let crossed = &self.fabric.routes[start as usize..(hop as usize).max(start as usize)];
@@ -190,7 +192,7 @@ impl<B: Body> Network<B> {
         self.fabric.delay_of(back.unwrap_or(link))
     }
 
-    /// The earliest answer reaches the sender of what it is about.
+    /// Delivers the earliest report to the sender of its packet.
     pub(super) fn deliver_answer(&mut self) {
         let Some(answer) = self.mtus.answers.pop_front() else {
             return;

@@ -1,34 +1,34 @@
-//! Hosts that take a random time over each packet before they send it.
+//! Hosts with a random processing time for each packet that they send.
 //!
-//! Between deterministic flows and queues small differences of phase decide who is dropped, run after
-//! run; a random time per packet in the hosts, as real ones take it, breaks the pattern (Floyd and
-//! Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", Internetworking: Research and
-//! Experience 3(3), 1992, §4). ns-2 knows it as `overhead_`.
+//! Between deterministic flows and queues, small differences of phase decide which packets are
+//! dropped, in every run; a random time per packet in the hosts, as in real ones, breaks the
+//! pattern (Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways",
+//! Internetworking: Research and Experience 3(3), 1992, §4). ns-2 calls it `overhead_`.
 //!
-//! A packet leaves a uniform draw from [0, longest) after it was handed over, but never before the one
-//! that the host sent last: packets do not overtake each other. The draw belongs to the host and to the
-//! packet's number among all that the host sends. Where packets are closer together than the longest
-//! time, the order that is kept makes the mean longer than half of it.
+//! A packet departs a uniform random time from [0, longest) after it is passed to the host, but
+//! never before the host's preceding packet: packets do not overtake each other. The random time is
+//! keyed by the host and the packet's number among all that the host sends. If packets are closer
+//! together than the longest time, keeping order makes the mean longer than half of it.
 //!
 //! # Not implemented
 //!
-//! What a host receives is not delayed.
+//! Packets that a host receives are not delayed.
 
 use anabranch_core::{
     rng::Stream,
     units::{Duration, Instant},
 };
 
-/// One host's.
+/// The processing of one host.
 #[derive(Debug)]
 pub(super) struct Processing {
     stream: Stream,
     longest: Duration,
-    /// Packets so far.
+    /// The number of packets.
     count: u64,
-    /// When the last of them leaves.
+    /// The departure of the last packet.
     last: Instant,
-    /// The ring where they wait.
+    /// The ring of its packets.
     pub(super) ring: u32,
 }
 
@@ -43,7 +43,7 @@ impl Processing {
         }
     }
 
-    /// That of each host by name and longest time, in rings from `first_ring` on.
+    /// The processing of each host by name and longest time, with rings from `first_ring` on.
     pub(super) fn of_hosts(
         hosts: &[(String, Duration)],
         seed: u64,
@@ -59,7 +59,7 @@ impl Processing {
             .collect()
     }
 
-    /// When a packet that is handed over at `now` leaves.
+    /// Returns the departure of a packet passed to the host at `now`.
     pub(super) fn departure(&mut self, now: Instant) -> Instant {
         let time = self.stream.at(self.count).uniform_duration(self.longest);
         self.count += 1;
@@ -95,7 +95,7 @@ mod tests {
         let mean = times.iter().map(|t| t.as_secs_f64()).sum::<f64>() / 10_000.0;
         // Five standard errors of the mean of a uniform: 5 × 4 ms × √(1/12/n).
         assert!((mean - 0.002).abs() < 5.8e-5, "{mean}");
-        // Four equal parts, each by five standard deviations: 5 × √(n × 3/16).
+        // Four equal parts, each within five standard deviations: 5 × √(n × 3/16).
         for part in 0..4_u32 {
             let bounds = [
                 LONGEST / 4 * u64::from(part),
@@ -120,12 +120,12 @@ mod tests {
             held += usize::from(departure == last);
             last = departure;
         }
-        // With 40 packets in the longest time most wait for one before them.
+        // With 40 packets within the longest time, most wait for a preceding one.
         assert!(held > 500, "{held}");
     }
 
     #[test]
-    fn hosts_have_times_of_their_own() {
+    fn hosts_have_separate_random_times() {
         assert_eq!(times(host("host.S"), 50), times(host("host.S"), 50));
         assert_ne!(times(host("host.S"), 50), times(host("host.R"), 50));
     }

@@ -1,4 +1,4 @@
-//! Clients that ask together: the next round begins when each of them has its response.
+//! Synchronized clients: the next round begins when each of them has its response.
 
 use anabranch_core::{body::Body, units::Duration};
 use anabranch_scenario::workload::RequestResponse;
@@ -10,7 +10,7 @@ use super::{App, Network};
 pub(super) struct Round {
     /// Their connections.
     members: Vec<u32>,
-    /// How many of them have the response of this round.
+    /// The number of clients with the response of this round.
     answered: usize,
     response: u64,
     think: Duration,
@@ -31,7 +31,7 @@ impl Round {
 }
 
 impl<B: Body> Network<B> {
-    /// A client of a round has its response.
+    /// Records that a client of a round has its response.
     #[cold]
     pub(super) fn response_is_complete(&mut self, round: u32) {
         let round = &mut self.rounds[round as usize];

@@ -1,4 +1,4 @@
-//! Applications over TCP that go by the clock, or by what they hear.
+//! Applications over TCP that are driven by the clock, or by received data.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use anabranch_tcp::{Endpoint, State};
 use super::{App, Completions, agent::PATTERN};
 use anabranch_scenario::workload::{Pace, RequestResponse};
 
-/// Times of which each is drawn as often as any other.
+/// Delays, each drawn with equal probability.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Delays {
     all: Arc<[Duration]>,
@@ -21,7 +21,7 @@ struct Delays {
 }
 
 impl Delays {
-    /// None if there are none. The flow's name keys the draws.
+    /// `None` for an empty list. The flow's name keys the draws.
     fn of_flow(all: &Arc<[Duration]>, seed: u64, flow: &str, what: &str) -> Option<Self> {
         (!all.is_empty()).then(|| Self {
             all: Arc::clone(all),
@@ -37,7 +37,7 @@ impl Delays {
     }
 }
 
-/// How long the applications of a flow take.
+/// The delays of a flow's applications.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tardiness {
     first_writes: Option<Delays>,
@@ -58,7 +58,8 @@ impl Tardiness {
         }
     }
 
-    /// What reads from the flow's `number`th connection, with draws of its own; `None`: at once.
+    /// The reader of the flow's `number`th connection, with separate draws; `None` if it reads at
+    /// once.
     pub(super) fn reader(&self, number: u64) -> Option<Reader> {
         let late = self.reads.is_some() || self.idle_reads.is_some();
         late.then(|| Reader {
@@ -71,7 +72,7 @@ impl Tardiness {
         })
     }
 
-    /// What writes into it, as late as it does.
+    /// The writer of the connection, with its delay.
     pub(super) fn writer(&self, number: u64, app: App) -> App {
         match &self.first_writes {
             Some(delays) => App::Late(Box::new(Late {
@@ -84,32 +85,33 @@ impl Tardiness {
     }
 }
 
-/// An application that takes its time until it begins.
+/// An application that begins after a delay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Late {
     delay: Duration,
-    /// The connection is there.
+    /// The time at which the connection was established.
     since: Option<Instant>,
     app: App,
 }
 
 impl Late {
-    /// Whether the connection is there, so that a timer is the application's.
+    /// Whether the connection is established, so that a timer belongs to the application.
     pub(super) const fn has_begun(&self) -> bool {
         self.since.is_some()
     }
 
-    /// When it begins, over an open connection.
+    /// The time at which it begins, over an open connection.
     pub(super) fn due(&mut self, now: Instant) -> Instant {
         self.since.get_or_insert(now).saturating_add(self.delay)
     }
 
-    /// What it does then.
+    /// Takes the application that begins.
     pub(super) fn take(&mut self) -> App {
         std::mem::replace(&mut self.app, App::Finished)
     }
 
-    /// What it does once it is told to stop: a file is the connection's from its beginning on.
+    /// Takes the application that remains after a stop: a file belongs to the connection from its
+    /// beginning on.
     pub(super) fn stop(&mut self) -> App {
         match self.take() {
             file @ App::File(_) if self.has_begun() => file,
@@ -118,16 +120,16 @@ impl Late {
     }
 }
 
-/// What such an application does, and how far it is.
+/// A scripted application and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Script {
-    /// Writes so much per time, whatever the network takes: what it does not take waits.
+    /// Writes at a rate, regardless of the network; data that it does not take waits.
     Paced(Writer),
-    /// Asks, waits for the answer, thinks, and asks again.
+    /// Sends a request, waits for the response, pauses, and repeats.
     Client(Client),
-    /// Answers.
+    /// Sends responses.
     Server(Server),
-    /// Receives, and reads some time after data has come.
+    /// Receives, and reads some time after the arrival of data.
     Reader(Reader),
 }
 
@@ -135,60 +137,62 @@ pub enum Script {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writer {
     pace: Pace,
-    /// The first write, once the connection is there.
+    /// The time of the first write, once the connection is established.
     since: Option<Instant>,
     written: u64,
     stopped: bool,
 }
 
-/// Asks.
+/// Sends requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
     what: RequestResponse,
-    /// What is measured.
+    /// The measured window.
     window: Window,
     begun: bool,
     stopped: bool,
     asked: u64,
-    /// Writes of the question under way that have been made.
+    /// The number of writes made of the current request.
     written: u32,
-    /// When the question left that is not answered.
+    /// The time of the unanswered request.
     waiting_since: Option<Instant>,
-    /// When the next one is due.
+    /// The time at which the next request is due.
     next: Instant,
     exchanges: Completions,
 }
 
-/// Answers.
+/// Sends responses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     what: RequestResponse,
     answered: u64,
-    /// Writes of the answer under way that have been made.
+    /// The number of writes made of the current response.
     written: u32,
     closed: bool,
 }
 
-/// A reader that has read nothing for so long takes longer: the longest pause that `anabranch validate` measures.
+/// A reader without a read for this time takes longer: the longest pause that `anabranch validate`
+/// measures.
 const IDLE: Duration = Duration::from_millis(10);
 
 /// Reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reader {
-    /// From data to the read that takes all there is by then; at once where there is none.
+    /// From the arrival of data to the read, which takes all data that has arrived by then; `None`
+    /// if it reads at once.
     delays: Option<Delays>,
-    /// The same after a pause ([`IDLE`]), where that is something else.
+    /// The same after a pause ([`IDLE`]), if different.
     idle: Option<Delays>,
     count: u64,
-    /// When the next read is due.
+    /// The time of the next read.
     due: Instant,
-    /// When the last one was.
+    /// The time of the last read.
     last: Instant,
     closed: bool,
 }
 
 impl Script {
-    /// Writes by the clock from the moment at which the connection is there.
+    /// Writes by the clock from the establishment of the connection on.
     #[must_use]
     pub fn paced(pace: Pace) -> Self {
         Self::Paced(Writer {
@@ -222,7 +226,7 @@ impl Script {
         };
         [Self::Server(server), Self::Client(client)]
     }
-    /// Whether the connection is there, so that a timer is the application's.
+    /// Whether the connection is established, so that a timer belongs to the application.
     pub(super) const fn has_begun(&self) -> bool {
         match self {
             Self::Paced(writer) => writer.since.is_some(),
@@ -230,7 +234,7 @@ impl Script {
             Self::Server(_) | Self::Reader(_) => true,
         }
     }
-    /// Nothing more is to be written.
+    /// Stops writing.
     pub(super) const fn stop(&mut self) {
         match self {
             Self::Paced(writer) => writer.stopped = true,
@@ -238,7 +242,7 @@ impl Script {
             Self::Server(_) | Self::Reader(_) => {}
         }
     }
-    /// The next question of a client that waits for others is due at `at`.
+    /// Makes the next request of a synchronized client due at `at`.
     pub(super) const fn release(&mut self, at: Instant) {
         if let Self::Client(client) = self {
             client.next = at;
@@ -251,7 +255,7 @@ impl Script {
             _ => None,
         }
     }
-    /// What is due now over an open connection. Says when it wants to go on by itself.
+    /// Performs the actions that are due over an open connection. Returns the time of the next one.
     pub(super) fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
         match self {
             Self::Paced(writer) => writer.drive(endpoint, now),
@@ -311,7 +315,8 @@ impl Client {
         self.write_part(endpoint, now)
     }
 
-    /// The next write of a question. What comes after it is due at once, but TCP has its turn in between.
+    /// Makes the next write of a request. The write after it is due at once, but TCP runs in
+    /// between.
     fn write_part<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
         write(endpoint, self.what.request_part(self.written).unwrap_or(0));
         if self.what.request_part(self.written + 1).is_some() {
@@ -330,7 +335,7 @@ impl Server {
         while self.answered < questions {
             write(endpoint, self.what.response_part(self.written).unwrap_or(0));
             if self.what.response_part(self.written + 1).is_some() {
-                // The next write is due at once, but TCP has its turn in between.
+                // The next write is due at once, but TCP runs in between.
                 self.written += 1;
                 return now;
             }
@@ -346,7 +351,7 @@ impl Server {
 }
 
 impl Reader {
-    /// How long it takes until the next read.
+    /// Returns the delay until the next read.
     fn delay(&mut self, now: Instant) -> Duration {
         let idles = self.last == Instant::NEVER || now.saturating_since(self.last) >= IDLE;
         let idle = self.idle.as_ref().filter(|_| idles);
@@ -379,7 +384,7 @@ impl Reader {
     }
 }
 
-/// Writes so many bytes.
+/// Writes `bytes` bytes.
 pub(super) fn write<B: Body>(endpoint: &mut Endpoint<B>, bytes: u64) {
     match u32::try_from(bytes) {
         Ok(0) => {}

@@ -1,4 +1,4 @@
-//! A workload of many transfers: Poisson arrivals, each on a connection of its own.
+//! A workload of several transfers: Poisson arrivals, each on a separate connection.
 
 use anabranch_congestion as cc;
 use anabranch_core::{body::Body, packet::FlowId, units::Instant};
@@ -21,16 +21,16 @@ pub(super) struct Spawner {
     pub(super) stop: Instant,
     pub(super) route: [u32; 2],
     pub(super) elements: [anabranch_core::trace::ElementId; 2],
-    /// How long the applications of each transfer take.
+    /// The delays of each transfer's applications.
     pub(super) tardiness: Tardiness,
-    /// Transfers so far.
+    /// The number of transfers begun.
     pub(super) begun: u64,
-    /// Places of ended connections, to be used again.
+    /// Places of ended connections, for reuse.
     pub(super) vacant: Vec<u32>,
 }
 
 impl<B: Body> Network<B> {
-    /// The next transfer begins, and the one after it is drawn.
+    /// Begins the next transfer, and draws the one after it.
     pub(super) fn spawn(&mut self, index: usize) {
         self.fabric.events += 1;
         let now = self.fabric.now;
@@ -70,7 +70,7 @@ impl<B: Body> Network<B> {
         connection.size = size;
         let identity = self.fabric.next_identity(flow_id);
         let place = if let Some(place) = vacant {
-            // The numbers go on, so that a packet's name stays unique.
+            // The packet numbers continue, so that a packet's identity stays unique.
             connection.next_index = self.connections[place as usize].next_index;
             connection.first_index = connection.next_index;
             self.connections[place as usize] = connection;
@@ -96,8 +96,8 @@ impl<B: Body> Network<B> {
         self.after_agent(place * 2);
     }
 
-    /// Gives a transfer's place back once both ends have closed. Packets of it that are still on their
-    /// way are known by their numbers.
+    /// Releases a transfer's place after both ends have closed. Its packets still in flight are
+    /// recognized by their numbers.
     pub(super) fn retire_if_over(&mut self, place: usize) {
         let over = self.agents[place * 2].is_over()
             && (self.agents[place * 2 + 1].is_over() || self.agents[place * 2 + 1].listens())

@@ -1,4 +1,4 @@
-//! What is noted in the packet log when the run is over: the windows, and what middleboxes lost.
+//! Final entries of the packet log: window events, and packets lost in middleboxes.
 
 use anabranch_core::{body::Body, packet::WaitAccount, trace::Fate};
 
@@ -6,8 +6,8 @@ use super::Network;
 use crate::record::packet_log::PacketKey;
 
 impl<B: Body> Network<B> {
-    /// Notes what has happened to all windows since it was last noted, if packets are logged. The
-    /// log's [`windows`](crate::record::PacketLog::windows) has it.
+    /// Logs the window events of all connections since the last call, if packets are logged. They
+    /// are available as [`windows`](crate::record::PacketLog::windows) of the log.
     pub fn note_windows(&mut self) {
         for place in 0..self.connections.len() {
             self.note_window(place);
@@ -27,7 +27,7 @@ impl<B: Body> Network<B> {
         }
     }
 
-    /// Notes the packets that went into a middlebox and will not come out.
+    /// Logs the packets that entered a middlebox and will not leave it.
     pub(crate) fn note_lost_inside(&mut self) {
         let now = self.fabric.now;
         let Some(log) = self.fabric.probe.log_mut() else {

@@ -1,4 +1,4 @@
-//! What is measured of a connection besides what its endpoints count.
+//! Measurements of a connection in addition to its endpoints' counters.
 
 use anabranch_core::{
     reordering::{Arrival, Params, Reordering},
@@ -42,7 +42,7 @@ impl SenderMeter {
             samples: 0,
         }
     }
-    /// The measured time is over at `now`, whatever comes.
+    /// Ends the measured time at `now`.
     pub fn stop(&mut self, now: Instant) {
         self.settle(now);
         if now >= self.next_sample {
@@ -50,7 +50,7 @@ impl SenderMeter {
         }
         self.window = Window::new(self.window.start(), now.min(self.window.end()));
     }
-    /// The state after an event at `now`.
+    /// Records the state after an event at `now`.
     #[inline]
     pub fn update(&mut self, now: Instant, cwnd: Bytes, srtt: Duration) {
         if cwnd.get() != self.cwnd {
@@ -67,7 +67,7 @@ impl SenderMeter {
         self.integral += u128::from(span) * u128::from(self.cwnd);
         self.since = self.since.max(now);
     }
-    /// Takes the samples that fell due before `now` with the srtt that held then.
+    /// Takes the samples due before `now` with the preceding srtt.
     fn sample(&mut self, now: Instant) {
         let last = now.min(self.window.end());
         while self.next_sample <= last {
@@ -78,7 +78,7 @@ impl SenderMeter {
             self.next_sample = self.next_sample + SRTT_SAMPLE;
         }
     }
-    /// Mean window in bytes over the measured time, and mean srtt in milliseconds.
+    /// Returns the mean window in bytes over the measured time, and the mean srtt in milliseconds.
     #[must_use]
     pub fn finish(&mut self, end: Instant) -> (Option<f64>, Option<f64>) {
         let end = end.min(self.window.end());
@@ -93,7 +93,7 @@ impl SenderMeter {
     }
 }
 
-/// What arrives at a receiver in the measured time.
+/// Arrivals at a receiver in the measured time.
 #[derive(Debug, Clone)]
 pub struct ReceiverMeter {
     window: Window,
@@ -101,11 +101,11 @@ pub struct ReceiverMeter {
     pub ip_bytes: u64,
     /// Packets.
     pub packets: u64,
-    /// Retransmissions of data that earlier sendings brought.
+    /// Retransmissions of data that an earlier transmission delivered.
     pub spurious_retransmissions: u64,
-    /// When in-order data was last delivered.
+    /// The time of the last in-order delivery.
     pub last_delivery: Instant,
-    /// The order in which they arrive.
+    /// The order of arrivals.
     pub reordering: Reordering,
 }
 
@@ -122,11 +122,11 @@ impl ReceiverMeter {
             reordering: Reordering::new(&Params::default()),
         }
     }
-    /// The measured time is over at `now`, whatever comes.
+    /// Ends the measured time at `now`.
     pub fn stop(&mut self, now: Instant) {
         self.window = Window::new(self.window.start(), now.min(self.window.end()));
     }
-    /// A packet arrived. Says whether it was reordered; `None` outside the measured time.
+    /// Records a packet, and returns whether it was reordered; `None` outside the measured time.
     #[inline]
     pub fn on_packet(&mut self, now: Instant, number: u64, size: u32) -> Option<Arrival> {
         if !self.window.contains(now) {

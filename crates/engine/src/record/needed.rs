@@ -1,15 +1,16 @@
-//! Which retransmissions were needed: those of octets that no earlier sending brought across.
+//! Classification of retransmissions: one is needed if an earlier transmission of its octets did
+//! not arrive.
 
 use std::collections::BTreeMap;
 
 use super::packet_log::PacketRow;
 
-/// What became of the sendings of some octets so far.
+/// The outcome of the transmissions of some octets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sent {
-    /// Each was dropped or lost.
+    /// All were dropped or lost.
     Lost,
-    /// None has arrived, and one was in flight when the run ended.
+    /// None has arrived, and one was in flight at the end of the run.
     OnItsWay,
     /// One has arrived.
     Arrived,
@@ -26,13 +27,13 @@ impl Sent {
     }
 }
 
-/// Octets of one direction of a connection, by their first: the number behind their last, and what
-/// became of them. They do not overlap.
+/// Octets of one direction of a connection, by the first of each range: one past the last, and the
+/// outcome. Ranges do not overlap.
 #[derive(Debug, Default)]
 struct Octets(BTreeMap<u64, (u64, Sent)>);
 
 impl Octets {
-    /// No run of octets reaches across `at` any more.
+    /// Splits the range across `at`, if any.
     fn cut(&mut self, at: u64) {
         if let Some((_, (end, sent))) = self.0.range_mut(..at).next_back()
             && *end > at
@@ -43,7 +44,8 @@ impl Octets {
         }
     }
 
-    /// The least of what became of the octets `from..to`; `None` if none of them left before.
+    /// Returns the minimum of the outcomes of the octets `from..to`; `None` if none of them was
+    /// sent before.
     fn least(&self, from: u64, to: u64) -> Option<Sent> {
         let before = self.0.range(..from).next_back();
         let across = before.filter(|(_, (end, _))| *end > from);
@@ -55,7 +57,7 @@ impl Octets {
             .min()
     }
 
-    /// The octets `from..to` left once more, and this became of them.
+    /// Records a further transmission of the octets `from..to` with this outcome.
     fn note(&mut self, from: u64, to: u64, sent: Sent) {
         self.cut(from);
         self.cut(to);
@@ -64,9 +66,11 @@ impl Octets {
         }
     }
 
-    /// The octets `from..to` left for the first time; what had their numbers is past.
+    /// Records the first transmission of the octets `from..to`, and discards earlier octets with
+    /// these numbers.
     ///
-    /// Neighbours with the same end are one entry: a transfer without a loss takes no more memory than a packet.
+    /// Adjacent ranges with the same outcome are merged: a transfer without loss takes no more
+    /// memory than a packet.
     fn begin(&mut self, from: u64, to: u64, sent: Sent) {
         self.cut(from);
         self.cut(to);
@@ -83,13 +87,14 @@ impl Octets {
     }
 }
 
-/// Says of each packet that left one end of a connection, in order of sending, whether it was needed.
+/// Decides for the packets of one end of a connection, in order of sending, whether each was
+/// needed.
 #[derive(Debug, Default)]
 pub struct Judge(Octets);
 
 impl Judge {
-    /// Whether the next packet was needed. `None` for what was no retransmission of data or of a SYN, and where the run
-    /// ended too early to tell.
+    /// Returns whether the next packet was needed. `None` if it was no retransmission of data or of
+    /// a SYN, or if the run ended too early to decide.
     pub fn next(&mut self, row: &PacketRow) -> Option<bool> {
         match self.before(row)? {
             Sent::Lost => Some(true),
@@ -98,15 +103,15 @@ impl Judge {
         }
     }
 
-    /// Whether some of a packet's octets have left before.
+    /// Whether some of a packet's octets were sent before.
     pub(super) fn has_left(&self, row: &PacketRow) -> bool {
         let (from, to) = (row.sequence, row.sequence + u64::from(row.payload));
         from < to && self.0.least(from, to).is_some()
     }
 
-    /// The least of what became of the octets of a retransmission before it left.
+    /// Returns the minimum of the earlier outcomes of a retransmission's octets.
     fn before(&mut self, row: &PacketRow) -> Option<Sent> {
-        // A SYN takes the number before the first octet.
+        // The number of a SYN precedes the first octet.
         if row.payload == 0 && row.sequence > 0 {
             return None;
         }
@@ -122,7 +127,8 @@ impl Judge {
     }
 }
 
-/// For each of `rows`, all that left one end of a connection in order of sending: whether it was needed.
+/// Returns for each of `rows`, all packets of one end of a connection in order of sending, whether
+/// it was needed.
 pub(super) fn needed(rows: &[PacketRow]) -> Vec<Option<bool>> {
     if !rows.iter().any(|row| row.retransmission) {
         return vec![None; rows.len()];
@@ -141,8 +147,8 @@ mod tests {
 
     use super::*;
 
-    /// Octets `from..to`, retransmitted or not: `+` arrived, `-` was lost, `?` is in flight, `*` was
-    /// lost and rebuilt.
+    /// Octets `from..to`, a retransmission or not: `+` arrived, `-` was lost, `?` is in flight, `*`
+    /// was lost and rebuilt.
     fn row(from: u64, to: u64, again: bool, fate: char) -> PacketRow {
         PacketRow {
             flow: FlowId(0),
@@ -169,9 +175,9 @@ mod tests {
         needed(&rows)
     }
 
-    /// Fails for whoever asks what became of the last sending only, or of the first only.
+    /// Detects a judge that checks only the last transmission, or only the first.
     #[test]
-    fn any_earlier_sending_that_arrives_makes_it_spurious() {
+    fn an_arrived_earlier_transmission_makes_a_retransmission_spurious() {
         let (again, once) = (true, false);
         assert_eq!(
             of(&[(0, 10, once, '-'), (0, 10, again, '+')])[1],
@@ -189,9 +195,9 @@ mod tests {
         assert_eq!(thrice, [None, Some(true), Some(true)]);
     }
 
-    /// Fails for whoever looks at first octets only.
+    /// Detects a judge that checks only the first octet.
     #[test]
-    fn segments_may_be_cut_anew() {
+    fn retransmissions_may_use_other_segment_boundaries() {
         let sent = [
             (0, 10, false, '+'),
             (10, 20, false, '-'),
@@ -223,20 +229,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_its_way_tells_nothing() {
+    fn octets_in_flight_are_undecided() {
         assert_eq!(of(&[(0, 10, false, '?'), (0, 10, true, '+')]), [None, None]);
         assert_eq!(
             of(&[(0, 5, false, '?'), (5, 10, false, '-'), (0, 10, true, '+')])[2],
             Some(true)
         );
-        // Another transfer has taken the place: its numbers begin anew.
+        // Another transfer uses the place: its numbers begin at the start.
         let next = of(&[(0, 10, false, '+'), (0, 10, false, '-'), (0, 10, true, '+')]);
         assert_eq!(next, [None, None, Some(true)]);
     }
 
-    /// Losses alone make entries, and what repaired them.
+    /// Only losses and their retransmissions create entries.
     #[test]
-    fn memory_grows_with_losses_alone() {
+    fn memory_grows_only_with_losses() {
         let mut judge = Judge::default();
         for k in 0..10_000 {
             judge.next(&row(

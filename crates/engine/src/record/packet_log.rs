@@ -1,4 +1,4 @@
-//! One row per packet sent, for figures and for finding out why.
+//! One row per packet sent, for figures and for diagnosis.
 
 use anabranch_core::{
     packet::{ConnectionId, Direction, FlowId, Packet, WaitAccount},
@@ -13,17 +13,17 @@ use super::{
     window_events::WindowRow,
 };
 
-/// Packets that a log holds, pure acknowledgments among them: some 5 GB.
+/// The most rows of a log, including pure acknowledgments: some 5 GB.
 pub const MOST_ROWS: usize = 50_000_000;
 
-/// The life of a packet.
+/// The history of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketRow {
-    /// Whose.
+    /// The flow.
     pub flow: FlowId,
-    /// Whose, where a flow has several connections.
+    /// The connection, for flows with several.
     pub connection: ConnectionId,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
     /// Its number within connection and direction.
     pub index: u32,
@@ -33,37 +33,37 @@ pub struct PacketRow {
     pub payload: u32,
     /// Octets of the IP packet.
     pub size: u32,
-    /// Sent before.
+    /// Whether it is a retransmission.
     pub retransmission: bool,
-    /// What made TCP send it again.
+    /// The cause of the retransmission by TCP.
     pub cause: Option<RetransmitCause>,
-    /// When it was sent.
+    /// The time of sending.
     pub sent: Instant,
-    /// When it arrived.
+    /// The time of arrival.
     pub received: Option<Instant>,
-    /// Where it was dropped or lost, and how.
+    /// The element that dropped or lost it, and the outcome.
     pub lost: Option<(ElementId, Fate)>,
-    /// It was lost, and error correction rebuilt some of its octets.
+    /// Whether it was lost, and error correction rebuilt some of its octets.
     pub rebuilt: bool,
-    /// Time in the queues of the links that it crossed, until it arrived, was dropped or was lost. `None` while it is under
-    /// way, and if datagrams of a tunnel carried it.
+    /// Time in the queues of the links that it crossed, until it arrived, was dropped or was lost.
+    /// `None` while it is in flight, and if datagrams of a tunnel carried it.
     pub queue_delay: Option<Duration>,
-    /// Reordered on arrival (RFC 4737 §3.3).
+    /// Whether it arrived reordered (RFC 4737 §3.3).
     pub reordered: bool,
     /// Its reordering extent, in packets (RFC 4737 §4.2).
     pub extent: u64,
 }
 
 impl PacketRow {
-    /// Whether it is one of those that `sent_packets` counts: it has data, or it is a retransmitted SYN, which is numbered before the
-    /// first octet.
+    /// Whether `sent_packets` counts it: it has data, or it is a retransmitted SYN, whose number
+    /// precedes the first octet.
     #[must_use]
     pub const fn counts(&self) -> bool {
         self.payload > 0 || self.retransmission && self.sequence == 0
     }
 }
 
-/// A packet as the log finds it.
+/// The key of a packet's row in the log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PacketKey {
     pub(crate) connection: ConnectionId,
@@ -88,9 +88,9 @@ impl<P> From<&Packet<P>> for PacketKey {
 pub struct PacketLog {
     rows: Vec<Vec<PacketRow>>,
     windows: Vec<WindowRow>,
-    /// Time in queues so far, by [`WaitAccount`]: each copy of a packet has its own.
+    /// Time in queues until now, by [`WaitAccount`]: each copy of a packet has a separate account.
     waits: Vec<Duration>,
-    /// Rows that may still be added.
+    /// The number of rows that can still be added.
     room: usize,
     left_out: u64,
 }
@@ -102,7 +102,7 @@ impl Default for PacketLog {
 }
 
 impl PacketLog {
-    /// A log that holds so many rows: the first that are sent.
+    /// Creates a log of at most `room` rows: the first that are sent.
     #[must_use]
     pub const fn with_room(room: usize) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl PacketLog {
         let first = rows.first()?.index;
         rows.get_mut(index.wrapping_sub(first) as usize)
     }
-    /// What was sent last of a connection in a direction.
+    /// The last packet sent on a connection in a direction.
     pub(super) fn last(
         &self,
         connection: ConnectionId,
@@ -161,7 +161,7 @@ impl PacketLog {
             reordered: false,
             extent: 0,
         };
-        // A full log stays full, so that the rows of a connection have no gaps.
+        // Rows are never removed, so that the rows of a connection have no gaps.
         if self.room == 0 {
             self.left_out += u64::from(row.counts());
             return;
@@ -180,11 +180,11 @@ impl PacketLog {
         }
         account
     }
-    /// Time in queues so far of a packet with this account.
+    /// Time in queues until now of a packet with this account.
     fn waited(&self, account: WaitAccount) -> Option<Duration> {
         self.waits.get(account.0 as usize).copied()
     }
-    /// The account of a copy, which has waited as long as the original so far.
+    /// Opens the account of a copy, which starts with the original's waiting time.
     pub(super) fn copy_account(&mut self, of: WaitAccount) -> WaitAccount {
         match self.waited(of) {
             Some(waited) => self.open_account(waited),
@@ -214,7 +214,8 @@ impl PacketLog {
             row.queue_delay = waited;
         }
     }
-    /// Error correction has rebuilt the octets `from..to`: the packets that carried them first count as arrived.
+    /// Records that error correction has rebuilt the octets `from..to`: the packets that first
+    /// carried them count as arrived.
     pub(super) fn rebuilt(
         &mut self,
         connection: ConnectionId,
@@ -222,7 +223,7 @@ impl PacketLog {
         (from, to): (u64, u64),
     ) {
         let rows = self.rows.get_mut(Self::slot(connection, direction));
-        // Backwards, numbers fall; where they rise, an earlier transfer begins.
+        // In reverse order, numbers decrease; an increase marks an earlier transfer.
         let mut lowest = u64::MAX;
         for row in rows.into_iter().flatten().rev() {
             if row.retransmission || row.payload == 0 {
@@ -257,7 +258,7 @@ impl PacketLog {
     pub fn connections(&self) -> &[Vec<PacketRow>] {
         &self.rows
     }
-    /// Packets with data, and retransmitted SYNs, that were sent when the log was full.
+    /// Packets with data, and retransmitted SYNs, sent after the log was full.
     #[must_use]
     pub const fn left_out(&self) -> u64 {
         self.left_out
@@ -266,18 +267,18 @@ impl PacketLog {
     pub fn retransmitted(&self) -> impl Iterator<Item = Retransmitted<'_>> {
         self.rows.iter().flat_map(|rows| retransmitted(rows))
     }
-    /// Whether each of [`Self::rows`] was needed, as far as the run has shown: a retransmission was if
-    /// some of its octets, or its SYN, did not arrive by an earlier sending. `None` for what was no such
-    /// retransmission, and for what repeats something that was still in flight.
+    /// Whether each of [`Self::rows`] was needed, as far as the run shows: a retransmission was
+    /// needed if some of its octets, or its SYN, had not arrived by an earlier transmission. `None`
+    /// for other packets, and for retransmissions of data that was still in flight.
     #[must_use]
     pub fn needed(&self) -> Vec<Option<bool>> {
         self.rows.iter().flat_map(|rows| needed(rows)).collect()
     }
-    /// The same, for whoever knows more of them than was seen.
+    /// All rows, for callers that complete them.
     pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut PacketRow> {
         self.rows.iter_mut().flatten()
     }
-    /// What happened to windows that this engine's TCP does not own.
+    /// Adds window events of a TCP outside this engine.
     pub fn add_windows(&mut self, rows: impl IntoIterator<Item = WindowRow>) {
         self.windows.extend(rows);
         self.sort_windows();
@@ -289,9 +290,8 @@ impl PacketLog {
     pub(crate) fn sort_windows(&mut self) {
         self.windows.sort_by_key(|row| (row.at, row.flow.0));
     }
-    /// What happened to the windows, once the run is over (`Network::note_windows`): in order of
-    /// time, then of flows.
-    ///
+    /// The window events, after the end of the run (`Network::note_windows`): in order of time,
+    /// then of flows.
     #[must_use]
     pub fn windows(&self) -> &[WindowRow] {
         &self.windows
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_keeps_the_first_packets_and_counts_the_others() {
+    fn a_full_log_counts_further_packets() {
         let mut log = PacketLog::with_room(3);
         for (connection, index) in [(0, 0), (1, 0), (0, 1), (0, 2), (1, 1)] {
             let mut packet = packet(connection, index);

@@ -1,4 +1,4 @@
-//! Where observations go: into the digest, and into the packet log and the tally if they are kept.
+//! Distribution of observations to the digest, the packet log and the tally, if they are kept.
 
 use anabranch_core::{
     body::Body,
@@ -15,16 +15,17 @@ use super::{
     tap::Taps,
 };
 
-/// The observers of a run. Nothing is spent on those that are off.
+/// The observers of a run. Disabled ones cost nothing.
 #[derive(Debug)]
 pub struct Probe {
     end: Instant,
-    /// What happens from here on is not observed: the run is over then, or nothing observes.
+    /// The time from which nothing is observed: the end of the run, or the start if no observer is
+    /// on.
     closed_at: Instant,
     digest: Option<Digest>,
     log: Option<PacketLog>,
     aside: Option<Box<Aside>>,
-    /// There is a log or something aside.
+    /// Whether there is a log or something in `aside`.
     records: bool,
 }
 
@@ -34,12 +35,12 @@ struct Aside {
     tally: Option<Tally>,
 }
 
-/// How often each fate was observed, inside and outside the measured time.
+/// The number of observations of each outcome, inside and outside the measured time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally([u64; Fate::TooBig as usize + 1]);
 
 impl Tally {
-    /// Of this one.
+    /// The number of observations of `fate`.
     #[must_use]
     pub fn of(&self, fate: Fate) -> u64 {
         self.0[fate as usize]
@@ -47,7 +48,7 @@ impl Tally {
 }
 
 impl Probe {
-    /// Observers for a run that ends at `end`: what links compute ahead of it is not observed.
+    /// Observers for a run that ends at `end`: events computed for a later time are not observed.
     #[must_use]
     pub fn new(end: Instant, digest: bool, log: bool) -> Self {
         let mut probe = Self {
@@ -63,7 +64,7 @@ impl Probe {
         }
         probe
     }
-    /// Something observes from here on.
+    /// Begins to observe.
     fn open(&mut self) {
         self.closed_at = self.end.saturating_add(Duration::from_picos(1));
     }
@@ -72,22 +73,23 @@ impl Probe {
         self.open();
         self.aside.get_or_insert_default()
     }
-    /// Whether anything is observed.
+    /// Whether any observer is on.
     #[must_use]
     #[inline]
     pub fn is_on(&self) -> bool {
         self.closed_at > Instant::START
     }
-    /// Captures what these taps are to see. Their links must be such that packets enter them one by
-    /// one (`LinkSpec::may_change`).
+    /// Captures packets with `taps`. Packets must enter the tapped links individually
+    /// (`LinkSpec::may_change`).
     pub fn tap(&mut self, taps: Taps) {
         self.aside().taps = Some(taps);
     }
-    /// Counts fates from here on.
+    /// Begins to count outcomes.
     pub fn keep_tally(&mut self) {
         self.aside().tally = Some(Tally::default());
     }
-    /// A packet reaches a link that is not plain; what the link does with it is observed next.
+    /// Records that a packet reaches a link that is not plain; its outcome at the link is observed
+    /// next.
     #[inline]
     pub fn enters<B: Body>(
         &mut self,
@@ -102,7 +104,7 @@ impl Probe {
             taps.enters(at, element, flow, packet);
         }
     }
-    /// Something happened to a packet at an element.
+    /// Records the outcome of a packet at an element.
     #[inline]
     pub fn observe<P>(
         &mut self,
@@ -133,7 +135,8 @@ impl Probe {
             }
         }
     }
-    /// Nothing more will be observed of a packet as it is: it is no more, or no element of the network has it.
+    /// Finishes the observation of a packet: it no longer exists, or is outside the network's
+    /// elements.
     #[inline]
     pub fn close<P>(&mut self, packet: &mut Packet<P>) {
         if let Some(digest) = &mut self.digest
@@ -143,7 +146,7 @@ impl Probe {
             digest.add(name, std::mem::take(&mut packet.trail));
         }
     }
-    /// A packet waited in a link's queue.
+    /// Records the wait of a packet in a link's queue.
     #[inline]
     pub fn waited<P>(&mut self, packet: &Packet<P>, queue_delay: Duration) {
         if let Some(log) = &mut self.log
@@ -152,20 +155,20 @@ impl Probe {
             log.add_wait(packet.waits, queue_delay);
         }
     }
-    /// This is a copy of a packet: its waiting time is counted apart from the original's.
+    /// Gives a copy of a packet a separate account of its waiting time.
     #[inline]
     pub fn copies<P>(&mut self, packet: &mut Packet<P>) {
         if let Some(log) = &mut self.log {
             packet.waits = log.copy_account(packet.waits);
         }
     }
-    /// A packet has let the receiver rebuild octets, relative to the first of the stream.
+    /// Records that a packet let the receiver rebuild octets, relative to the first of the stream.
     pub fn rebuilt<P>(&mut self, packet: &Packet<P>, octets: (u64, u64)) {
         if let Some(log) = &mut self.log {
             log.rebuilt(packet.connection, packet.direction, octets);
         }
     }
-    /// A packet was sent: what the log wants to know of it.
+    /// Records the sending of a packet in the log.
     #[inline]
     pub fn sent<P>(
         &mut self,
@@ -178,7 +181,7 @@ impl Probe {
             log.sent(at, flow, packet, told);
         }
     }
-    /// A packet arrived reordered (RFC 4737 §3.3).
+    /// Records that a packet arrived reordered (RFC 4737 §3.3).
     #[inline]
     pub fn reordered<P>(&mut self, packet: &Packet<P>, extent: u64) {
         if let Some(log) = &mut self.log {
@@ -191,7 +194,7 @@ impl Probe {
     pub fn logs(&self) -> bool {
         self.log.is_some()
     }
-    /// The digest, if one was kept; `open` are packets that may not be closed yet.
+    /// The digest, if one was kept; `open` are packets whose observation may be unfinished.
     #[must_use]
     pub(crate) fn digest<P>(&self, open: &[Packet<P>]) -> Option<Digest> {
         let mut digest = self.digest?;
@@ -206,7 +209,7 @@ impl Probe {
     pub fn log(&self) -> Option<&PacketLog> {
         self.log.as_ref()
     }
-    /// What was sent last of a connection in a direction, if a log is kept.
+    /// The last packet sent on a connection in a direction, if a log is kept.
     pub(crate) fn last_sent(
         &self,
         connection: ConnectionId,
@@ -217,12 +220,12 @@ impl Probe {
     pub(crate) fn log_mut(&mut self) -> Option<&mut PacketLog> {
         self.log.as_mut()
     }
-    /// The captures, if there are any.
+    /// The captures, if any.
     #[must_use]
     pub fn taps(&self) -> Option<&Taps> {
         self.aside.as_ref()?.taps.as_ref()
     }
-    /// How often each fate was observed, if that was counted.
+    /// The number of observations of each outcome, if counted.
     #[must_use]
     pub fn tally(&self) -> Option<&Tally> {
         self.aside.as_ref()?.tally.as_ref()

@@ -1,28 +1,31 @@
-//! Spurious retransmissions of a connection: those of which earlier sendings brought every octet to the receiver.
+//! Spurious retransmissions of a connection: retransmissions of which earlier transmissions brought
+//! every octet to the receiver.
 //!
-//! The same rule as of [`Judge`](super::Judge), which reads it from a packet log; here nothing but retransmissions is
-//! kept. Neither the fate of the retransmission nor later sendings matter. Octets that error correction rebuilt have come
-//! by their first sending.
+//! [`Judge`](super::Judge) applies the same rule to a packet log; this module stores only
+//! retransmissions. Neither the outcome of the retransmission nor later transmissions matter.
+//! Octets rebuilt by error correction count as arrived with their first transmission.
 
 use std::{collections::VecDeque, ops::Range};
 
 use anabranch_tcp::Seq;
 
-/// Retransmissions that are remembered although their octets are acknowledged: the original may still arrive.
+/// Retransmissions that are stored after their octets are acknowledged: the original may still
+/// arrive.
 const MOST_ACKNOWLEDGED: usize = 4_096;
-/// Segments that arrived and were refused, and are remembered.
+/// Refused segments that are stored.
 const MOST_REFUSED: usize = 256;
-/// No segment is longer.
+/// The length of the longest segment.
 const LONGEST: u64 = 65_535;
 
 /// Retransmissions that have not proved spurious.
 #[derive(Debug, Default)]
 pub struct Resent {
-    /// By first octet, then in order of sending. New ones come near the back, and leave near the front.
+    /// By first octet, then in order of sending. Insertions are near the back, removals near the
+    /// front.
     open: VecDeque<Sending>,
-    /// Those that [`Self::compare`] has not seen.
+    /// Retransmissions that [`Self::compare`] has not processed.
     fresh: Vec<Sending>,
-    /// Octets that have arrived although the receiver refused them, an old timestamp for example.
+    /// Octets that have arrived but were refused by the receiver, for example for an old timestamp.
     refused: VecDeque<Range<Seq>>,
     /// The number of the last retransmission.
     latest: u64,
@@ -33,17 +36,17 @@ pub struct Resent {
 struct Sending {
     /// Its first octet.
     start: Seq,
-    /// The octet after its last.
+    /// One past its last octet.
     end: Seq,
     /// Its packet's number.
     number: u64,
-    /// Octets that no earlier sending has brought so far.
+    /// Octets that no earlier transmission has delivered.
     missing: Vec<Range<Seq>>,
 }
 
 impl Resent {
-    /// A retransmission of `octets`, of one segment, leaves in the packet `number`; octets before `acknowledged` have been
-    /// acknowledged.
+    /// Records a retransmission of `octets`, of one segment, in the packet `number`; octets before
+    /// `acknowledged` have been acknowledged.
     pub fn sent(&mut self, octets: Range<Seq>, number: u64, acknowledged: Seq) {
         while self.open.len() >= MOST_ACKNOWLEDGED
             && let Some(oldest) = self.open.front()
@@ -60,15 +63,15 @@ impl Resent {
         });
     }
 
-    /// Whether [`Self::compare`] is to be called.
+    /// Whether [`Self::compare`] has retransmissions to process.
     #[must_use]
     #[inline]
     pub fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()
     }
 
-    /// Compares the latest retransmissions, at the time at which they leave, with the octets that the receiver is
-    /// `missing`. Returns the number of those that it does not need.
+    /// Compares the latest retransmissions, at the time of sending, with the octets that the
+    /// receiver is `missing`. Returns the number of spurious ones.
     pub fn compare(&mut self, missing: impl Fn(Range<Seq>) -> Vec<Range<Seq>>) -> u64 {
         let mut spurious = 0;
         for mut sending in self.fresh.drain(..) {
@@ -89,7 +92,8 @@ impl Resent {
         spurious
     }
 
-    /// `octets` arrive, and the receiver, which has all before `next`, refuses them.
+    /// Records that `octets` arrived and were refused by the receiver, which has all data before
+    /// `next`.
     pub fn refused(&mut self, octets: Range<Seq>, next: Seq) {
         self.refused.retain(|other| other.end > next);
         if self.refused.len() == MOST_REFUSED {
@@ -98,15 +102,15 @@ impl Resent {
         self.refused.push_back(octets);
     }
 
-    /// Whether a retransmission has left after the packet `number`.
+    /// Whether a retransmission was sent after the packet `number`.
     #[must_use]
     #[inline]
     pub const fn is_after(&self, number: u64) -> bool {
         number < self.latest
     }
 
-    /// The packet `number` brings `octets` to the receiver. Returns the number of retransmissions that it shows to be
-    /// spurious.
+    /// Records that the packet `number` brings `octets` to the receiver. Returns the number of
+    /// retransmissions that this shows to be spurious.
     pub fn arrived(&mut self, octets: &Range<Seq>, number: u64) -> u64 {
         let mut spurious = 0;
         let end = self
@@ -153,21 +157,21 @@ mod tests {
         octets(to, to).start
     }
 
-    /// All are missing at the receiver.
+    /// A retransmission whose octets are all missing at the receiver.
     fn sent(resent: &mut Resent, (from, to): (u64, u64), number: u64) {
         resent.sent(octets(from, to), number, acknowledged(0));
         assert_eq!(resent.compare(|octets| vec![octets]), 0);
     }
 
     #[test]
-    fn an_earlier_sending_makes_every_later_one_spurious() {
+    fn an_arrived_transmission_makes_every_later_one_spurious() {
         let mut resent = Resent::default();
         assert_eq!(resent.arrived(&octets(0, 100), 0), 0);
         sent(&mut resent, (0, 100), 5);
         sent(&mut resent, (0, 100), 9);
         assert!(resent.is_after(8));
         assert!(!resent.is_after(9));
-        // The second by the first; the first needs the original.
+        // The second is spurious because of the first; the first only if the original arrives.
         assert_eq!(resent.arrived(&octets(0, 100), 5), 1);
         assert_eq!(resent.arrived(&octets(0, 100), 9), 0);
         assert_eq!(resent.arrived(&octets(0, 100), 0), 1);
@@ -175,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_that_have_arrived_before_make_it_spurious_at_once() {
+    fn a_retransmission_of_received_octets_is_spurious_at_once() {
         let mut resent = Resent::default();
         resent.sent(octets(0, 100), 3, acknowledged(0));
         resent.sent(octets(100, 200), 4, acknowledged(0));
@@ -190,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_octets_have_arrived() {
+    fn refused_octets_count_as_arrived() {
         let mut resent = Resent::default();
         resent.refused(octets(0, 100), acknowledged(0));
         resent.refused(octets(100, 200), acknowledged(0));
@@ -201,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_of_other_sizes_add_up() {
+    fn partial_arrivals_add_up() {
         let mut resent = Resent::default();
         sent(&mut resent, (100, 200), 9);
         assert_eq!(resent.arrived(&octets(0, 100), 1), 0);
@@ -212,9 +216,9 @@ mod tests {
         assert_eq!(resent.arrived(&octets(139, 151), 6), 1);
     }
 
-    /// A long segment begins far before the octets that arrive.
+    /// A long segment begins far before the arriving octets.
     #[test]
-    fn a_segment_that_begins_earlier_is_found() {
+    fn a_long_segment_with_an_earlier_start_is_found() {
         let mut resent = Resent::default();
         sent(&mut resent, (0, 60_000), 1);
         sent(&mut resent, (50_000, 50_100), 2);
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_by_the_data_outstanding() {
+    fn memory_is_bounded_by_the_outstanding_data() {
         let mut resent = Resent::default();
         for k in 0..100_000 {
             resent.sent(octets(k * 100, k * 100 + 100), k, acknowledged(k * 100));

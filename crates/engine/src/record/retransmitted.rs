@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use super::{needed::Judge, packet_log::PacketRow};
 
-/// A packet that was retransmitted.
+/// A retransmission and its original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retransmitted<'a> {
     /// The retransmission.
     pub row: &'a PacketRow,
-    /// As of [`super::PacketLog::needed`].
+    /// See [`super::PacketLog::needed`].
     pub needed: Option<bool>,
-    /// The last packet before it that carried all of its octets from the same first one; where segments were cut anew,
-    /// the last that carried some of them.
+    /// The last earlier packet with the same first octet that carried all of its octets; if the
+    /// segment boundaries differ, the last packet that carried some of them.
     pub original: Option<&'a PacketRow>,
 }
 
@@ -20,10 +20,12 @@ const fn end(row: &PacketRow) -> u64 {
     row.sequence + row.payload as u64
 }
 
-/// The retransmissions among `rows`, all that left one end of a connection in order of sending.
+/// Returns the retransmissions among `rows`, all packets of one end of a connection in order of
+/// sending.
 pub(super) fn retransmitted(rows: &[PacketRow]) -> Vec<Retransmitted<'_>> {
     let again = |row: &PacketRow| row.retransmission && row.counts();
-    // Only packets that begin as a retransmission does are looked up: few of a long transfer.
+    // Only packets that start at the first octet of a retransmission are indexed: few in a long
+    // transfer.
     let mut same: BTreeMap<u64, Vec<usize>> = rows
         .iter()
         .filter(|row| again(row))

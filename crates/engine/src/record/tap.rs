@@ -1,11 +1,12 @@
-//! Captures: every packet as it enters a direction of a link, and what became of it there.
+//! Captures: every packet that enters a direction of a link, and its outcome there.
 //!
-//! A tap is told of each packet by [`Probe::enters`](super::Probe::enters) and of its fates by the
-//! observations that follow. What it keeps is what a capture would show: the octets of the headers
-//! and, as far as asked for, of the payload; lengths travel as zeros.
+//! [`Probe::enters`](super::Probe::enters) passes each packet to a tap, and the observations that
+//! follow pass its outcomes. The tap stores the content of a capture: the octets of the headers
+//! and, up to the snap length, of the payload; a payload known only by its length is captured as
+//! zeros.
 //!
-//! Hosts have addresses by their place in the scenario (10.0.0.1 for the first), connections ports
-//! by their number, so that no two connections share both.
+//! The addresses of hosts are derived from their place in the scenario (10.0.0.1 for the first),
+//! the ports from the connection's number, so that no two connections share both.
 
 mod pcapng;
 
@@ -27,14 +28,14 @@ use anabranch_tcp::{
 use crate::octets;
 use anabranch_scenario::Resolved;
 
-/// What is to be captured.
+/// The links to capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tapping {
-    /// Links, by place in the scenario, and which way along them.
+    /// Links, by place in the scenario, each with a direction.
     pub places: Vec<(usize, Direction)>,
-    /// Octets kept of each packet, at most.
+    /// The most octets kept of each packet.
     pub snap_length: u32,
-    /// The addresses of each node, where packets have come with some.
+    /// The addresses of each node, if the packets have addresses.
     pub addresses: Option<Vec<Vec<IpAddr>>>,
 }
 
@@ -51,9 +52,9 @@ impl Tapping {
 pub struct Taps {
     snap_length: u32,
     places: Vec<Tap>,
-    /// The tap that an element belongs to: a link's direction and its impairments.
+    /// The tap of each element: a link's direction and its impairments.
     tap_of: BTreeMap<ElementId, usize>,
-    /// By flow: its name, its ends as places among the nodes, and the port at `to`.
+    /// By flow: its name, its ends as indices of nodes, and the port at `to`.
     flows: Vec<(String, [usize; 2], Option<u16>)>,
     /// By node: its name and its addresses.
     nodes: Vec<(String, Vec<IpAddr>)>,
@@ -67,11 +68,11 @@ struct Tap {
     /// `NAME.DIRECTION`
     name: String,
     records: Vec<Record>,
-    /// Captured octets, one record's behind the other's.
+    /// Captured octets of all records, concatenated.
     octets: Vec<u8>,
-    /// What happened to a record's packet besides passing, in order of observation.
+    /// The outcomes of a record's packet other than passing, in order of observation.
     fates: Vec<(u32, ElementId, Fate)>,
-    /// The records of a packet, oldest first: more than one where it was doubled in flight here.
+    /// The records of a packet, oldest first: several if it was duplicated before this link.
     records_of: BTreeMap<(ConnectionId, Direction, u32), Vec<u32>>,
 }
 
@@ -84,14 +85,14 @@ struct Record {
     flow: FlowId,
     index: u32,
     retransmission: bool,
-    /// The queue has taken it, or not.
+    /// Whether the queue has accepted or dropped it.
     decided: bool,
-    /// Nothing more happens to its packet here.
+    /// Whether its packet has a final outcome here.
     over: bool,
 }
 
 impl Taps {
-    /// Taps at these places; `elements` are the names of the network's elements.
+    /// Creates taps at these places; `elements` are the names of the network's elements.
     #[must_use]
     pub fn new(tapping: &Tapping, resolved: &Resolved, elements: &[String]) -> Self {
         let mut tap_of = BTreeMap::new();
@@ -128,7 +129,7 @@ impl Taps {
         }
     }
 
-    /// A packet reaches a link's direction.
+    /// Captures a packet that reaches a link's direction.
     pub(super) fn enters<B: Body>(
         &mut self,
         at: Instant,
@@ -139,7 +140,7 @@ impl Taps {
         let Some(&tap) = self.tap_of.get(&element) else {
             return;
         };
-        // The tunnel's header is not shown, and nothing is behind it.
+        // A packet of the tunnel has a header that is not captured, and no payload.
         if packet.connection == ConnectionId::NONE {
             return;
         }
@@ -166,7 +167,8 @@ impl Taps {
             };
             octets::encode(&ip, ports, &packet.payload, to)
         };
-        // What does not fit a header cannot be captured: a host from outside sends such things.
+        // A packet that does not fit a header cannot be captured: a host supplied by the caller may
+        // send one.
         let Ok(len) = len else {
             tap.octets.truncate(start);
             return;
@@ -188,7 +190,7 @@ impl Taps {
         tap.records_of.entry(key).or_default().push(record);
     }
 
-    /// What happened to a packet at an element.
+    /// Records the outcome of a packet at an element.
     pub(super) fn fate(
         &mut self,
         element: ElementId,
@@ -202,8 +204,8 @@ impl Taps {
         let Some(records) = tap.records_of.get(&packet) else {
             return;
         };
-        // The one that is just being decided on, or else the first to have come: a queue is
-        // left in the order in which it was entered, mostly.
+        // The record being decided on, or else the oldest: packets mostly leave a queue in the
+        // order of their arrival.
         let newest = *records.last().expect("never empty");
         let record = if tap.records[newest as usize].decided {
             let goes_on = |record: &&u32| !tap.records[**record as usize].over;
@@ -220,7 +222,7 @@ impl Taps {
         }
     }
 
-    /// The headers that a packet has in captures.
+    /// The headers of a packet in captures.
     fn addresses<P>(&self, flow: FlowId, packet: &Packet<P>) -> (IpHeader, Ports) {
         let flow = self.flows.get(flow.0 as usize);
         let (ends, port) = flow.map_or(([0, 1], None), |&(_, ends, port)| (ends, port));
@@ -248,7 +250,7 @@ impl Taps {
         (ip, ports)
     }
 
-    /// What became of a record's packet, in words.
+    /// Describes the outcome of a record's packet in words.
     fn words(&self, record: &Record, fates: &[(u32, ElementId, Fate)], names: &[String]) -> String {
         let flow = self.flows.get(record.flow.0 as usize);
         let flow = flow.map_or("?", |flow| &flow.0);
@@ -260,7 +262,7 @@ impl Taps {
         let mut told = Vec::new();
         for (_, element, fate) in fates {
             let by = &names[element.0 as usize];
-            // The queue and the link itself go by the link's own name.
+            // The queue and the link itself use the link's name.
             let by = if by.contains(".impair.") {
                 by
             } else {
@@ -292,7 +294,7 @@ impl Taps {
     }
 }
 
-/// The nodes' names with their addresses: those given, or else the ones that packets get here.
+/// The nodes' names with their given addresses, or else with the addresses that captures use.
 fn named(nodes: &[String], given: Option<&[Vec<IpAddr>]>) -> Vec<(String, Vec<IpAddr>)> {
     let own = |node: usize| match given {
         Some(given) => given.get(node).cloned().unwrap_or_default(),
@@ -304,7 +306,7 @@ fn named(nodes: &[String], given: Option<&[Vec<IpAddr>]>) -> Vec<(String, Vec<Ip
         .collect()
 }
 
-/// Nothing happens to a packet after this.
+/// Whether an outcome is final.
 const fn is_final(fate: Fate) -> bool {
     matches!(
         fate,
@@ -332,10 +334,10 @@ mod tests {
 
     const LINK: ElementId = ElementId(0);
 
-    /// Another packet's fate comes between those of two copies, and that packet entered before both. Fails where
-    /// fates are taken to come in the order of the packets.
+    /// The outcome of another packet, which entered first, comes between the outcomes of two
+    /// copies. Detects outcomes assigned in the order of the packets.
     #[test]
-    fn each_copy_has_a_fate_of_its_own() {
+    fn each_copy_has_a_separate_outcome() {
         let mut taps = Taps {
             snap_length: 64,
             places: vec![Tap {

@@ -1,4 +1,4 @@
-//! What happened to the congestion windows of a run's flows, for finding out why.
+//! Changes of the congestion windows of a run's flows, for diagnosis.
 
 use anabranch_core::{
     packet::FlowId,
@@ -6,18 +6,18 @@ use anabranch_core::{
 };
 use anabranch_tcp::{WindowChange, WindowEvent};
 
-/// One change of a flow's window.
+/// A change of a flow's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowRow {
-    /// Whose.
+    /// The flow.
     pub flow: FlowId,
-    /// When.
+    /// The time.
     pub at: Instant,
-    /// What happened.
+    /// The change.
     pub change: WindowChange,
     /// The congestion window before and after.
     pub cwnd: (Bytes, Bytes),
-    /// The slow start threshold after; none before the first reduction.
+    /// The slow start threshold after it; `None` before the first reduction.
     pub ssthresh: Option<Bytes>,
 }
 
@@ -32,7 +32,7 @@ impl WindowRow {
         }
     }
 
-    /// What happened, as tables name it.
+    /// The name of the change in tables.
     #[must_use]
     pub const fn event(&self) -> &'static str {
         match self.change {

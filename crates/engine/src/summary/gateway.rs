@@ -1,4 +1,4 @@
-//! What is reported of gateways.
+//! Reports of gateways.
 
 use std::collections::BTreeMap;
 
@@ -12,39 +12,39 @@ use crate::{
     topology::CompiledGateway,
 };
 
-/// What is reported of one direction of a gateway.
+/// The report of one direction of a gateway.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GatewaySummary {
-    /// By route: what the splitter sent there.
+    /// By route: the packets sent on it by the splitter.
     pub routes: BTreeMap<String, RouteSummary>,
-    /// Packets that went on where the routes end.
+    /// Packets that were forwarded at the end of the routes.
     pub released_packets: u64,
-    /// Of these, the ones that had waited for others.
+    /// Released packets that had waited for others.
     pub held_packets: u64,
-    /// Of these, the ones that went on because a time had come.
+    /// Released packets that a timer released.
     pub released_by_timer: u64,
-    /// Gaps in a flow's order that were waited for in vain.
+    /// Gaps in a flow's order that were given up.
     pub gaps_given_up: u64,
-    /// Copies that were dropped since their packet had arrived already.
+    /// Copies that were dropped because their packet had arrived already.
     pub duplicates_dropped: u64,
-    /// The most packets that waited at once.
+    /// The most packets held at once.
     pub max_held_packets: u64,
-    /// The most bytes that waited at once.
+    /// The most bytes held at once.
     pub max_held_bytes: u64,
-    /// Mean time that packets waited, those that did not counted too.
+    /// Mean waiting time of all packets, including packets that did not wait.
     pub mean_wait_ms: Option<f64>,
-    /// 95th percentile of the same.
+    /// 95th percentile of the waiting time.
     pub p95_wait_ms: Option<f64>,
     /// The longest time without a delivered packet while packets were waiting or being sent.
     pub silent_ms: f64,
 }
 
-/// What was sent over a route.
+/// The packets sent over a route.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RouteSummary {
-    /// Packets, copies counted.
+    /// Packets, including copies.
     pub sent_packets: u64,
-    /// Their bytes, with what the tunnel adds.
+    /// Their bytes, including the tunnel's overhead.
     pub sent_bytes: u64,
 }
 
@@ -73,17 +73,18 @@ impl GatewaySummary {
     }
 }
 
-/// What is reported of one direction of a tunnel. Counts are of the measured time, unless they say otherwise.
+/// The report of one direction of a tunnel. Counts are of the measured time unless stated
+/// otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TunnelSummary {
-    /// By route: what was sent on it, and how it is at the end of the run.
+    /// By route: the packets sent on it, and its state at the end of the run.
     pub routes: BTreeMap<String, PathSummary>,
     /// Packets that entered.
     pub entered_packets: u64,
-    /// Of these, the ones of each class; the key is there if there are classes.
+    /// Entered packets by class; omitted without classes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub class_packets: BTreeMap<String, u64>,
-    /// Packets that were larger than the tunnel's MTU.
+    /// Packets that exceeded the tunnel's MTU.
     pub refused_packets: u64,
     /// Packets that were dropped in the queue before the paths.
     pub queue_dropped_packets: u64,
@@ -91,38 +92,38 @@ pub struct TunnelSummary {
     pub unsendable_packets: u64,
     /// Packets that the tunnel retransmitted.
     pub repaired_packets: u64,
-    /// Packets that went on where the routes end.
+    /// Packets that were forwarded at the end of the routes.
     pub released_packets: u64,
-    /// Of these, the ones that a later packet of their flow had overtaken.
+    /// Released packets that a later packet of their flow had overtaken.
     pub reordered_packets: u64,
-    /// Gaps in a flow's order that were waited for in vain.
+    /// Gaps in a flow's order that were given up.
     pub gaps_given_up: u64,
-    /// Copies that were dropped since their packet had arrived already.
+    /// Copies that were dropped because their packet had arrived already.
     pub duplicates_dropped: u64,
-    /// Packets that came out a second time, or that never entered: a correct tunnel has none.
+    /// Packets that left a second time, or that never entered: a correct tunnel has none.
     pub unmatched_packets: u64,
-    /// The most packets that waited at once since the start of the run.
+    /// The most packets held at once since the start of the run.
     pub max_held_packets: u64,
-    /// Sessions since the start of the run, the first handshake's counted.
+    /// Sessions since the start of the run, including the first.
     pub sessions: u64,
     /// The longest time without a delivered packet while packets were waiting or being sent.
     pub silent_ms: f64,
 }
 
-/// What was sent over a path of a tunnel.
+/// The datagrams sent over a path of a tunnel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathSummary {
-    /// Datagrams, the tunnel's own counted.
+    /// Datagrams, including the tunnel's control messages.
     pub sent_packets: u64,
-    /// Their bytes, with what the tunnel adds.
+    /// Their bytes, including the tunnel's overhead.
     pub sent_bytes: u64,
     /// `"validating"`, `"active"`, `"standby"`, `"suspect"` or `"dead"` at the end of the run.
     pub state: &'static str,
-    /// How often the path died since the start of the run.
+    /// The number of times that the path died since the start of the run.
     pub deaths: u64,
     /// The tunnel's smoothed round-trip time at the end of the run.
     pub rtt_ms: Option<f64>,
-    /// The rate at which the tunnel sends on the path at the end of the run.
+    /// The tunnel's sending rate on the path at the end of the run.
     pub rate_mbit_s: f64,
     /// The largest packet that the path is known to deliver, without the headers of IP and UDP.
     pub mtu: usize,

@@ -1,7 +1,8 @@
-//! What travels between the two ends beside the links: the octets of datagrams, and the simulator's packets beside theirs.
+//! The exchange between the two ends apart from the links: the octets of datagrams, and the
+//! simulator's packets that they carry.
 //!
-//! A link does not say which packets it lost, so both are kept by number, the newest [`KEPT`] of them. That is more than the
-//! replay window has numbers: the core would refuse an older datagram.
+//! A link does not report which packets it lost, so both are stored by number, the newest [`KEPT`]
+//! of them. The replay window has fewer numbers, so the core would refuse an older datagram.
 
 use std::{
     collections::VecDeque,
@@ -16,21 +17,22 @@ use anabranch_core::{
 use anabranch_path::middlebox::Held;
 use anabranch_tcp::wire::Ports;
 
-/// Entries of a [`Numbered`] at most, so that 16 bits of a number name one.
+/// The most entries of a [`Numbered`], so that 16 bits of a number identify one.
 const KEPT: usize = 1 << 16;
 
-/// No packet is in the tunnel for longer while any path works: repair, reordering and queues take less.
+/// The longest time of a packet in the tunnel while any path works: repair, reordering and queues
+/// take less.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Values by consecutive numbers.
 #[derive(Debug)]
 struct Numbered<T> {
-    /// The number of the first.
+    /// The number of the first value.
     first: u32,
     kept: VecDeque<Option<T>>,
-    /// How many are there.
+    /// The number of values stored.
     count: u64,
-    /// How many had to go for newer ones.
+    /// The number of values displaced by newer ones.
     displaced: u64,
 }
 
@@ -51,7 +53,7 @@ impl<T> Numbered<T> {
         self.first.wrapping_add(kept)
     }
 
-    /// Its number, and the value whose place it takes.
+    /// Returns the value's number, and the value that it displaces.
     fn push(&mut self, value: T) -> (u32, Option<T>) {
         let number = self.next();
         self.kept.push_back(Some(value));
@@ -77,7 +79,7 @@ impl<T> Numbered<T> {
         Some(value)
     }
 
-    /// As [`Self::take`], by the low half of a number.
+    /// Like [`Self::take`], by the low half of a number.
     fn take_by_low_half(&mut self, low: u16) -> Option<T> {
         let [.., a, b] = self.first.to_be_bytes();
         let place = low.wrapping_sub(u16::from_be_bytes([a, b]));
@@ -110,7 +112,7 @@ struct Inside<B: Body> {
     at: Instant,
 }
 
-/// Shared by the two ends; clones are the same crossing.
+/// The state shared by the two ends; clones refer to the same state.
 #[derive(Debug, Clone)]
 pub(super) struct Crossing<B: Body>(Arc<Mutex<[Way<B>; 2]>>);
 
@@ -129,14 +131,14 @@ impl<B: Body> Crossing<B> {
         act(&mut ways[direction as usize])
     }
 
-    /// A datagram leaves on a path; its number there.
+    /// Stores a datagram sent on a path, and returns its number on that path.
     pub(super) fn send(&self, direction: Direction, path: usize, octets: Vec<u8>) -> Option<u32> {
         self.with(direction, |way| {
             Some(way.datagrams.get_mut(path)?.push(octets).0)
         })
     }
 
-    /// A datagram arrives; `None` if it is a copy or too old.
+    /// Takes an arriving datagram; `None` if it is a duplicate or too old.
     pub(super) fn receive(
         &self,
         direction: Direction,
@@ -146,13 +148,13 @@ impl<B: Body> Crossing<B> {
         self.with(direction, |way| way.datagrams.get_mut(path)?.take(number))
     }
 
-    /// The low half of the number of the packet that enters next.
+    /// The low half of the number of the next packet to enter.
     pub(super) fn next_packet(&self, direction: Direction) -> u16 {
         let [.., a, b] = self.with(direction, |way| way.packets.next()).to_be_bytes();
         u16::from_be_bytes([a, b])
     }
 
-    /// A packet enters, which has these ports inside.
+    /// Stores a packet that enters, with its ports inside the tunnel.
     pub(super) fn enter(&self, at: Instant, direction: Direction, packet: Held<B>, ports: Ports) {
         let inside = Inside { packet, ports, at };
         self.with(direction, |way| {
@@ -162,13 +164,13 @@ impl<B: Body> Crossing<B> {
         });
     }
 
-    /// A packet comes out, or is refused; `None` if it did before.
+    /// Takes a packet that leaves or is refused; `None` if it was taken before.
     pub(super) fn leave(&self, direction: Direction, number: u16) -> Option<(Held<B>, Ports)> {
         let inside = self.with(direction, |way| way.packets.take_by_low_half(number));
         inside.map(|inside| (inside.packet, inside.ports))
     }
 
-    /// Packets that entered and will not come out.
+    /// Packets that entered and will not leave.
     pub(super) fn lost(&self, direction: Direction, now: Instant) -> Vec<(ConnectionId, u32)> {
         self.with(direction, |way| {
             let inside = way.packets.kept.iter().flatten();
@@ -178,7 +180,8 @@ impl<B: Body> Crossing<B> {
         })
     }
 
-    /// Packets that entered and have not come out, and those of which newer ones have taken the place.
+    /// The number of packets that entered and have not left, and the number displaced by newer
+    /// ones.
     pub(super) fn inside(&self, direction: Direction) -> (u64, u64) {
         self.with(direction, |way| (way.packets.count, way.packets.displaced))
     }
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_and_low_halves_name_the_rest() {
+    fn the_oldest_values_are_displaced_and_low_halves_identify_the_rest() {
         let mut numbered = Numbered::default();
         let most = u32::try_from(KEPT).expect("16 bits");
         for value in 0..most + 100 {

@@ -35,34 +35,35 @@ use super::{
     seeded::Seeded,
 };
 
-/// IPv4 and UDP around a datagram.
+/// The headers of IPv4 and UDP around a datagram.
 const CARRIER: usize = 28;
 /// The daemon's port in the documentation.
 const PORT: u16 = 51_900;
 
-/// What the two ends are made of.
+/// The parameters of the two ends.
 #[derive(Debug)]
 pub struct Ends<'a> {
-    /// The gateway's name: random streams go by it.
+    /// The gateway's name, which keys the random streams.
     pub name: &'a str,
     /// The scenario's seed.
     pub seed: u64,
     /// By path: when it is used.
     pub roles: &'a [Role],
-    /// Which packets are treated otherwise.
+    /// The rules of packet classes.
     pub rules: &'a [Rule],
-    /// What the packets of flows are called inside.
+    /// The addresses and ports of flows inside the tunnel.
     pub labels: &'a Labels,
-    /// What the ends' clocks show at the start.
+    /// The readings of the ends' clocks at the start.
     pub clock_offset: [Duration; 2],
-    /// When counts are taken.
+    /// The window in which counts are taken.
     pub window: Window,
 }
 
-/// Both ends: the first, where packets enter forward, calls; the second answers.
+/// Creates both ends: the first, where forward packets enter, initiates the handshake; the second
+/// responds.
 ///
 /// # Panics
-/// If there are more paths than a tunnel has.
+/// If there are more paths than a tunnel permits.
 #[must_use]
 pub fn ends<B: Body>(parts: &Ends<'_>) -> [Box<dyn Middlebox<B>>; 2] {
     let secrets = Direction::BOTH
@@ -114,7 +115,7 @@ fn element(name: &str, way: Direction) -> String {
     format!("gateway.{name}.{}", way.name())
 }
 
-/// How an end is reached on a path, in addresses for documentation (RFC 5737 §3).
+/// The route to an end on a path, in addresses for documentation (RFC 5737 §3).
 fn route_to(end: Direction, path: u8) -> Route {
     let network = match end {
         Direction::Forward => [192, 0, 2],
@@ -147,14 +148,15 @@ struct End<B: Body> {
     buffer: Vec<u8>,
     /// By path: datagrams, and octets of their packets.
     sent: Vec<(u64, u64)>,
-    /// Packets that ended here in the whole run: datagrams, and what was not taken or did not match.
+    /// Packets that ended here in the whole run: datagrams, and packets that were refused or did
+    /// not match.
     ended: u64,
     counted: Counted,
     labels: Labels,
     rules: Vec<Rule>,
     /// By rule: packets that entered in the measured time.
     by_class: Vec<u64>,
-    /// What the core had counted when the measured time began.
+    /// The core's counters at the start of the measured time.
     before: Option<Box<Stats>>,
 }
 
@@ -173,7 +175,7 @@ impl<B: Body> End<B> {
         now + self.clock_offset
     }
 
-    /// Takes the core's counters as the measured time begins.
+    /// Stores the core's counters at the start of the measured time.
     fn look(&mut self, now: Instant) {
         if self.before.is_none() && self.window.contains(now) {
             self.before = Some(Box::new(self.tunnel.stats()));
@@ -212,7 +214,7 @@ impl<B: Body> End<B> {
         }
     }
 
-    /// The rule that holds for a packet.
+    /// The rule that applies to a packet.
     fn class(&self, octets: &[u8]) -> Option<usize> {
         if self.rules.is_empty() {
             return None;
@@ -222,7 +224,7 @@ impl<B: Body> End<B> {
         rules.position(|rule| rule.matches.fits(&summary))
     }
 
-    /// Hands out all that the core has.
+    /// Sends and delivers all pending output of the core.
     fn pump(&mut self, now: Instant, out: &mut Output<B>) {
         let local = self.local(now);
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -278,9 +280,9 @@ impl<B: Body> End<B> {
             return;
         };
         clamp(&mut packet, octets);
-        // Datagrams waited in the queues, and several may have carried it.
+        // The waiting times belong to the datagrams, several of which may have carried the packet.
         packet.waits = WaitAccount::NONE;
-        // Its route has both ends of the gateway.
+        // The route contains both ends of the gateway.
         packet.hop += 1;
         let name = (packet.connection, packet.index);
         self.meters[from as usize].delivered(now, name, self.window);

@@ -14,7 +14,8 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// Of a host that has no addresses, by the end of the flow. Those of IPv6 are not routed beyond a site (RFC 4193 §3.1).
+    /// The default addresses of a host, by the end of the flow. The IPv6 addresses are not routed
+    /// beyond a site (RFC 4193 §3.1).
     const fn of_end(end: u8) -> Self {
         let mut v6 = [0; 16];
         (v6[0], v6[15]) = (0xfd, end + 1);
@@ -41,12 +42,12 @@ impl Addresses {
     }
 }
 
-/// What a flow's packets are called.
+/// The addresses and port of a flow's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Label {
-    /// Of `from` and of `to`.
+    /// The addresses of `from` and of `to`.
     pub(super) hosts: [Addresses; 2],
-    /// At `to`; `None` for the connection's own.
+    /// The port at `to`; `None` for a port derived from the connection.
     pub(super) port: Option<u16>,
 }
 
@@ -57,12 +58,12 @@ impl Label {
     };
 }
 
-/// By flow; none where no flow differs from [`Label::PLAIN`].
+/// By flow; empty if no flow differs from [`Label::PLAIN`].
 #[derive(Debug, Clone)]
 pub struct Labels(Arc<[Label]>);
 
 impl Labels {
-    /// Those of a scenario's flows.
+    /// The labels of a scenario's flows.
     #[must_use]
     pub fn new(resolved: &Resolved) -> Self {
         let flows = resolved.flows.iter().map(|flow| {

@@ -1,4 +1,4 @@
-//! The packets that a tunnel carries, as octets and back.
+//! Encoding and decoding of the packets that a tunnel carries.
 
 use anabranch_core::{
     body::Body,
@@ -14,7 +14,7 @@ use anabranch_tcp::{
 use super::label::Label;
 use crate::octets;
 
-/// What IPv6 headers have more than those of IPv4.
+/// The additional length of IPv6 headers over IPv4 headers.
 const V6_MORE: u32 = 20;
 /// "Use for experimentation and testing" (RFC 3692 §2.1).
 const EXPERIMENTAL: u8 = 253;
@@ -25,8 +25,9 @@ pub(super) fn ports<B: Body>(packet: &Held<B>, label: &Label) -> Ports {
     octets::ports(connection_of(packet), packet.direction, label.port)
 }
 
-/// A packet as octets, with `number` where a receiver finds it again. What the headers of TCP and UDP cannot express becomes as
-/// many octets of an experimental protocol.
+/// Encodes a packet, with `number` in the header so that the receiver can find the packet again. A
+/// packet that headers of TCP and UDP cannot express is encoded as an experimental protocol with
+/// the same number of octets.
 pub(super) fn encode<B: Body>(packet: &Held<B>, number: u16, label: &Label) -> Vec<u8> {
     let mut octets = Vec::with_capacity(packet.size as usize);
     for is_v6 in [false, true] {
@@ -35,7 +36,7 @@ pub(super) fn encode<B: Body>(packet: &Held<B>, number: u16, label: &Label) -> V
         let ports = ports(packet, label);
         let to = Prefix::whole(&mut octets);
         let length = octets::encode(&ip, ports, &packet.payload, to);
-        // Families differ in the length of their headers.
+        // The families differ in the length of their headers.
         match length {
             Ok(length) if !is_v6 && length + V6_MORE == packet.size => {}
             Ok(_) => return octets,
@@ -53,7 +54,8 @@ pub(super) fn encode<B: Body>(packet: &Held<B>, number: u16, label: &Label) -> V
     octets
 }
 
-/// Addresses tell directions of flows apart, so that a flow's two directions are two flows to the tunnel.
+/// The addresses distinguish the directions, so that a flow's two directions are two flows to the
+/// tunnel.
 fn header<B: Body>(packet: &Held<B>, number: u16, label: &Label, is_v6: bool) -> IpHeader {
     let [from, to] = &label.hosts;
     let (source, destination) = match packet.direction {
@@ -82,7 +84,7 @@ fn header<B: Body>(packet: &Held<B>, number: u16, label: &Label, is_v6: bool) ->
     }
 }
 
-/// The number that [`encode`] wrote.
+/// The number written by [`encode`].
 pub(super) fn number(octets: &[u8]) -> Option<u16> {
     let at = match octets.first()? >> 4 {
         4 => 4,
@@ -92,7 +94,8 @@ pub(super) fn number(octets: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes([*octets.get(at)?, *octets.get(at + 1)?]))
 }
 
-/// Whether these octets are of a packet that has these ports: of another they would be if its number had been given again too soon.
+/// Whether these octets are of a packet with these ports. They are of another packet if its number
+/// was reused too soon.
 pub(super) fn is_of<B: Body>(octets: &[u8], packet: &Held<B>, ports: Ports) -> bool {
     let Ok((ip, protocol, content)) = wire::decode_ip(octets) else {
         return false;
@@ -104,7 +107,7 @@ pub(super) fn is_of<B: Body>(octets: &[u8], packet: &Held<B>, ports: Ports) -> b
     ip.ecn == packet.ecn && content.get(..4) == Some(expected.concat().as_slice())
 }
 
-/// Takes the maximum segment size over that the tunnel wrote into a SYN.
+/// Copies the maximum segment size that the tunnel wrote into a SYN.
 pub(super) fn clamp<B: Body>(packet: &mut Held<B>, octets: &[u8]) {
     let Transport::Tcp(segment) = &mut packet.payload else {
         return;
@@ -122,7 +125,7 @@ pub(super) fn clamp<B: Body>(packet: &mut Held<B>, octets: &[u8]) {
     }
 }
 
-/// Whether a packet is a datagram of the tunnel's own.
+/// Whether a packet is a datagram of the tunnel itself.
 pub(super) fn is_datagram<B: Body>(packet: &Held<B>) -> bool {
     packet.connection == ConnectionId::NONE
 }

@@ -3,7 +3,7 @@
 use anabranch_core::rng::Stream;
 use anabranch_gateway::crypto::Entropy;
 
-/// The source of one name under one seed.
+/// The random source of one name under one seed.
 pub(super) struct Seeded {
     stream: Stream,
     index: u64,

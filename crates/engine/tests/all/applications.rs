@@ -1,11 +1,11 @@
-//! Applications over TCP that do not always have something to send: paced writers, and clients that
-//! ask and wait. Times against a calculation by hand.
+//! Applications over TCP without a permanent backlog: paced writers, and clients that send requests
+//! and wait. Times are compared with a calculation by hand.
 
 use anabranch_core::{body::Length, packet::Direction, units::Instant};
 use anabranch_engine::{Finished, Simulation};
 use anabranch_scenario::{Extensions, Scenario};
 
-/// Runs one flow of profile `rfc` over 10 Mbit/s and 20 ms each way.
+/// Runs one flow of profile `rfc` over 10 Mbit/s and a one-way delay of 20 ms.
 fn run(top: &str, link: &str, flow: &str) -> Finished {
     let text = format!(
         r#"
@@ -62,11 +62,11 @@ fn wire(payload: f64) -> f64 {
     (payload + 52.0) * 8.0 / 10e6 * 1e3
 }
 
-/// A response time is a round trip and both packets' time on the wire. Fails for a client that asks
-/// before it has the answer, for a server that waits for a delayed acknowledgment, and for thinking
-/// that counts as response time.
+/// A response time is a round trip plus the transmission times of both packets. Detects a client
+/// that sends its request before the previous response, a server that waits for a delayed
+/// acknowledgment, and a response time that includes the pause.
 #[test]
-fn response_times_are_those_by_hand() {
+fn response_times_equal_the_calculation() {
     let by_hand = 40.0 + wire(100.0) + wire(1000.0);
     for think in [0.0, 7.0, 300.0] {
         let flow = format!(
@@ -75,15 +75,16 @@ fn response_times_are_those_by_hand() {
         let run = run("duration = \"20 s\"", "", &flow);
         let p50 = exchanges(&run, "p50_response_time_ms");
         assert!((p50 - by_hand).abs() < 1e-6, "{p50}, by hand {by_hand}");
-        // The first question follows the handshake's last packet, and perhaps others an acknowledgment that
-        // could not wait for the next question: one such packet's time at most.
+        // The first request follows the last packet of the handshake, and others may follow an
+        // acknowledgment that could not wait for the next request: one such packet's transmission
+        // time at most.
         let mean = exchanges(&run, "mean_response_time_ms");
         let worst = exchanges(&run, "p99_response_time_ms");
         assert!(
             mean >= by_hand - 1e-6 && worst <= by_hand + wire(0.0) + 1e-6,
             "{mean}, {worst}"
         );
-        // The handshake takes a round trip, then exchange follows exchange.
+        // The handshake takes a round trip; exchanges follow each other.
         let cycles = (20_000.0 - 40.0 - 2.0 * wire(8.0)) / (by_hand + think);
         let completed = exchanges(&run, "completed");
         assert!(
@@ -98,16 +99,16 @@ fn response_times_are_those_by_hand() {
 
 /// netperf's TCP_RR: the bare name.
 #[test]
-fn the_defaults_are_one_byte_each_way() {
+fn the_defaults_are_one_byte_in_each_direction() {
     let run = run("duration = \"10 s\"", "", "workload = \"request-response\"");
     let by_hand = 40.0 + 2.0 * wire(1.0);
     assert!((exchanges(&run, "p50_response_time_ms") - by_hand).abs() < 1e-6);
 }
 
-/// 100 kB are 70 segments: at 10 in the first flight, and twice as many each round trip at most, they need
-/// three flights at the least, the first of which the request starts.
+/// 100 kB are 70 segments. With 10 in the first flight and at most twice as many per round trip,
+/// they need at least three flights, the first of which the request starts.
 #[test]
-fn long_responses_take_rounds() {
+fn long_responses_take_several_round_trips() {
     let flow = "workload = { kind = \"request-response\", request = \"1 kB\", response = \"100 kB\", think = \"2 s\" }";
     let run = run("duration = \"10 s\"", "", flow);
     let first = exchanges(&run, "p99_response_time_ms");
@@ -116,8 +117,8 @@ fn long_responses_take_rounds() {
     assert_eq!(count(&run, "retransmitted_packets"), 0);
 }
 
-/// The client at `to` opens the connection; when it stops, both ends close, and nothing is left once
-/// TIME-WAIT, four minutes, is over.
+/// The client at `to` opens the connection. When it stops, both ends close, and no event is left
+/// after TIME-WAIT, four minutes.
 #[test]
 fn the_client_opens_and_closes() {
     let flow = "stop = \"5 s\"\nworkload = { kind = \"request-response\", response = \"30 kB\" }";
@@ -127,7 +128,8 @@ fn the_client_opens_and_closes() {
     assert_eq!(first.direction, Direction::Reverse);
     let completed = exchanges(&run, "completed");
     assert!(completed > 20.0);
-    // Both have closed: the one that began waits out TIME-WAIT. It would not if the other never did.
+    // Both have closed: the first to close is in TIME-WAIT, which it would not be if the
+    // other had not closed.
     let shorter = self::run("duration = \"200 s\"", "", flow);
     assert_ne!(shorter.network.next_event(), Instant::NEVER);
     let goodput = figure(&run, "goodput_mbit_s");
@@ -138,10 +140,10 @@ fn the_client_opens_and_closes() {
     assert_eq!(run.network.next_event(), Instant::NEVER);
 }
 
-/// Lost requests and lost responses are retransmitted; not one is forgotten, and each waits for the one
-/// before.
+/// Lost requests and lost responses are retransmitted; none is skipped, and each waits for the
+/// preceding one.
 #[test]
-fn losses_delay_exchanges_and_lose_none() {
+fn losses_delay_exchanges_but_skip_none() {
     let flow =
         "workload = { kind = \"request-response\", request = \"3 kB\", response = \"20 kB\" }";
     let impair = "impair = [{ kind = \"bernoulli-loss\", rate = 0.02 }]";
@@ -163,7 +165,7 @@ fn losses_delay_exchanges_and_lose_none() {
     );
 }
 
-/// What is measured begins with `warmup`, as for all figures.
+/// Exchanges are measured after `warmup`, like all figures.
 #[test]
 fn exchanges_before_the_warmup_do_not_count() {
     let flow = "workload = \"request-response\"";
@@ -173,15 +175,15 @@ fn exchanges_before_the_warmup_do_not_count() {
     assert!((share - 0.5).abs() < 0.01, "{share}");
 }
 
-/// An application that writes less than the network takes decides the rate, not the window. Fails
-/// for one that writes all at once, and for one whose clock drifts.
+/// An application that writes less than the network takes determines the rate, not the window.
+/// Detects a writer that writes all data at once, and one whose clock drifts.
 #[test]
-fn a_paced_writer_sends_what_it_writes() {
+fn a_paced_writer_determines_the_rate() {
     // 500 bytes every 2 ms.
     let flow = "workload = { kind = \"paced\", rate = \"2 Mbit/s\", payload = \"500 bytes\" }";
     let run = run("duration = \"10 s\"", "", flow);
-    // Writing begins with the handshake's end, after a round trip; what has been written arrives 20 ms and
-    // its own time on the wire later.
+    // Writing begins at the end of the handshake, after a round trip; a write arrives 20 ms and its
+    // transmission time later.
     let begun = 40.0 + 2.0 * wire(8.0);
     let writes = (10_000.0 - begun - 20.0 - wire(500.0)) / 2.0;
     let delivered = figure(&run, "delivered_bytes") / 500.0;
@@ -202,15 +204,15 @@ fn a_paced_writer_sends_what_it_writes() {
     }
     assert_eq!(count(&run, "retransmitted_packets"), 0);
     assert_eq!(run.summary.links["path"]["forward"]["dropped_packets"], 0);
-    // The queue stays empty, so the round trip is the path's and two packets' time on the wire (up to a
-    // delayed acknowledgment: every second segment, 2 ms later).
+    // The queue stays empty, so the round trip is the path's plus the transmission times of two
+    // packets (up to a delayed acknowledgment: every second segment, 2 ms later).
     let srtt = figure(&run, "mean_srtt_ms");
     assert!((40.4..42.6).contains(&srtt), "{srtt}");
 }
 
-/// One that writes more than the network takes is a bulk transfer: what does not leave waits.
+/// A writer faster than the network behaves like a bulk transfer: its data waits.
 #[test]
-fn a_writer_that_is_too_fast_is_bulk() {
+fn a_writer_faster_than_the_network_is_bulk() {
     let link = "queue = { kind = \"drop-tail\", limit = \"40 packets\" }";
     let paced = run(
         "duration = \"30 s\"",
@@ -221,7 +223,7 @@ fn a_writer_that_is_too_fast_is_bulk() {
     let ratio = figure(&paced, "goodput_mbit_s") / figure(&bulk, "goodput_mbit_s");
     assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
     assert!(figure(&paced, "fast_recoveries") > 0.0);
-    // Left out, `payload` is a full segment: no short one leaves.
+    // By default, `payload` is a full segment: no short segment is sent.
     let log = paced.network.probe().log().expect("it was asked for");
     assert!(
         log.rows()
@@ -230,10 +232,10 @@ fn a_writer_that_is_too_fast_is_bulk() {
     );
 }
 
-/// At `stop` the application closes; what it has written still arrives. Nothing is left once TIME-WAIT, four
-/// minutes, is over.
+/// At `stop` the application closes; data that it has written still arrives. No event is left after
+/// TIME-WAIT, four minutes.
 #[test]
-fn a_paced_writer_stops() {
+fn a_stopped_paced_writer_closes_the_connection() {
     let flow = "stop = \"2 s\"\nworkload = { kind = \"paced\", rate = \"8 Mbit/s\" }";
     let run = run("duration = \"300 s\"", "", flow);
     let log = run.network.probe().log().expect("it was asked for");

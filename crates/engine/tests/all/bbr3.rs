@@ -1,11 +1,12 @@
-//! BBRv3 over TCP against version 1 and against itself: what the draft says version 3 is for.
+//! BBRv3 over TCP against version 1 and against itself: the purposes that the draft states for
+//! version 3.
 
 use anabranch_core::{body::Length, units::Duration};
 use anabranch_engine::{Finished, Simulation};
 use anabranch_scenario::{Extensions, Scenario};
 
-/// Flows of one control from S to R, each starting at its time in seconds, over 50 Mbit/s and 40 ms:
-/// 167 packets of 1500 bytes. The first 20 of 60 seconds do not count.
+/// Flows of one control from S to R, each starting at its time in seconds, over 50 Mbit/s and 40
+/// ms: 167 packets of 1500 bytes. The first 20 of 60 seconds do not count.
 fn run(cc: &str, starts: &[u32], buffer: u32) -> Finished {
     use std::fmt::Write as _;
     let mut text = format!(
@@ -66,13 +67,13 @@ fn mean_queue(run: &Finished) -> f64 {
 }
 
 // §1: high utilization of paths with shallow buffers, at average loss rates of up to 1 % (§3.1).
-// "Far below version 1" is taken for less than a quarter.
+// "Far below version 1" is tested as less than a quarter.
 #[test]
-fn over_a_shallow_buffer_far_less_is_lost_than_with_version_1() {
+fn losses_over_a_shallow_buffer_are_far_below_version_1() {
     let [v1, v3] = ["bbr", "bbr3"].map(|cc| run(cc, &[0, 1], 16));
     let [lost_1, lost_3] = [&v1, &v3].map(|run| retransmitted(run, 2));
     assert!(lost_1 > 0 && lost_3 * 4 < lost_1, "{lost_3} of {lost_1}");
-    // Of 40 s of 50 Mbit/s.
+    // Of 40 s at 50 Mbit/s.
     let all = 40.0 * 50e6 / 8.0 / 1500.0;
     assert!((lost_3 as f64) < 0.01 * all, "{lost_3} of {all}");
     let sum = goodput(&v3, 0) + goodput(&v3, 1);
@@ -86,9 +87,9 @@ fn the_queue_over_a_small_buffer_is_below_that_of_version_1() {
     assert!(v3 < v1, "{v3} of {v1}");
 }
 
-// A plain sanity range: Jain's index of two flows is 0.9 where one has twice as much as the other.
+// A plain sanity range: Jain's index of two flows is 0.9 if one has twice the rate of the other.
 #[test]
-fn two_flows_of_different_start_share() {
+fn two_flows_with_different_starts_share_the_rate() {
     for buffer in [84, 167, 500] {
         let run = run("bbr3", &[0, 5], buffer);
         let (a, b) = (goodput(&run, 0), goodput(&run, 1));

@@ -1,10 +1,13 @@
-//! Is the adaptive pair worth having: `earliest-arrival` with `adaptive` against the study's methods A and B and against the best
-//! single route, on paths drawn at random, with three senders: the study's, today's, and one that goes by rates.
+//! Comparison of the adaptive pair, `earliest-arrival` with `adaptive`, with the study's methods A
+//! and B and with the best single route, on random paths, with three senders: the study's, a
+//! current one, and a rate-based one.
 //!
-//! `cargo test -p anabranch-engine --release --test all bonding -- --ignored --nocapture` prints every draw.
+//! `cargo test -p anabranch-engine --release --test all bonding -- --ignored --nocapture` prints
+//! every draw.
 //!
-//! Splitter and restorer were developed on the draws of `DEVELOPMENT`. Nothing was looked at of those of `SEED` before both were
-//! done; what is asserted of them is the issue's, that intervals reach 0.95, and was set before.
+//! Splitter and restorer were developed on the draws of `DEVELOPMENT`. The draws of `SEED` were not
+//! examined before both were complete; the asserted threshold, that intervals reach 0.95, is the
+//! issue's and was set before.
 
 use std::fmt::Write;
 
@@ -16,14 +19,14 @@ use anabranch_core::{
 };
 use anabranch_engine::Simulation;
 
-/// Length of a run, in seconds; the change comes in the middle.
+/// Length of a run, in seconds; the change is in the middle.
 const SECONDS: u64 = 20;
-/// Seed of the draws that the pair was developed with.
+/// Seed of the draws used to develop the pair.
 const DEVELOPMENT: u64 = 1;
-/// Seed of those that it is judged by, and how many.
+/// Seed and number of the draws used to judge it.
 const SEED: u64 = 72_027;
 const DRAWS: u64 = 60;
-/// What the lower ends of the intervals must reach.
+/// The threshold for the lower ends of the intervals.
 const THRESHOLD: f64 = 0.95;
 
 const OURS: [&str; 2] = ["\"earliest-arrival\"", "\"adaptive\""];
@@ -42,14 +45,15 @@ struct Route {
     kbit_s: u64,
     delay_ms: u64,
     loss: f64,
-    /// It loses so much in a fifth of the time, 500 packets long on average, and nothing in the rest: a loss that changes in
-    /// mid-run, which `[[at]]` cannot do.
+    /// Whether the loss occurs in phases: `loss` applies in a fifth of the time, in phases of 500
+    /// packets on average, and no loss in the rest. This is a loss that changes in mid-run, which
+    /// `[[at]]` cannot express.
     phases: bool,
     /// Mean and period of the jitter.
     jitter_ms: Option<(u64, u64)>,
 }
 
-/// Routes, and what changes in mid-run: which, and when the keys are set to what.
+/// Routes, and the changes in mid-run.
 #[derive(Debug, Clone)]
 struct Path {
     routes: Vec<Route>,
@@ -68,7 +72,7 @@ fn between(draw: &mut Draw, low: f64, high: f64) -> f64 {
     low + (high - low) * draw.uniform()
 }
 
-/// From `low` to `high`, each octave as likely.
+/// From `low` to `high`, with each octave equally likely.
 fn spread(draw: &mut Draw, low: f64, high: f64) -> f64 {
     low * powf(high / low, draw.uniform())
 }
@@ -209,16 +213,16 @@ fn goodput(text: &str) -> (f64, f64) {
     (figure("goodput_mbit_s"), figure("min_rtt_ms"))
 }
 
-/// Ratios of logarithms: of a pair to the better of A and B, and to the best single route.
+/// Logarithms of ratios: of a pair to the better of A and B, and to the best single route.
 struct Ratios([Vec<f64>; 2]);
 
-/// What is to be said of one of them.
+/// Statistics of one of them.
 #[derive(Debug)]
 struct Spread {
     mean: f64,
     /// The ends of its 95 % interval.
     interval: [f64; 2],
-    /// One in twenty draws is below.
+    /// The 5 % quantile of the draws.
     low: f64,
     worst: f64,
     below: usize,
@@ -230,7 +234,7 @@ impl Spread {
         let n = logs.len() as f64;
         let mean = logs.iter().sum::<f64>() / n;
         let squares: f64 = logs.iter().map(|log| (log - mean) * (log - mean)).sum();
-        // t for 7 degrees of freedom or more is 2.37 at most, for 29 or more 2.05.
+        // t is at most 2.37 for 7 degrees of freedom or more, and 2.05 for 29 or more.
         let t = if logs.len() < 30 { 2.37 } else { 2.05 };
         let half = t * (squares / (n - 1.0) / n).sqrt();
         let mut sorted = logs.to_vec();
@@ -245,7 +249,7 @@ impl Spread {
     }
 }
 
-/// A pair on the draws of a seed; each draw is printed.
+/// Runs a pair on the draws of a seed, and prints each draw.
 fn ratios(pair: [&str; 2], sender: [&str; 2], seed: u64, draws: u64) -> Ratios {
     let mut ratios = [const { Vec::new() }; 2];
     for number in 0..draws {
@@ -288,7 +292,7 @@ fn describe(route: &Route) -> String {
     )
 }
 
-/// What is to be said of a pair; printed.
+/// Computes the statistics of a pair, and prints them.
 fn judge(pair: [&str; 2], sender: [&str; 2], seed: u64, draws: u64) -> [Spread; 2] {
     let Ratios(ratios) = ratios(pair, sender, seed, draws);
     let spreads = [&ratios[0], &ratios[1]].map(|logs| Spread::of(logs));
@@ -308,22 +312,24 @@ fn judge(pair: [&str; 2], sender: [&str; 2], seed: u64, draws: u64) -> [Spread; 
     spreads
 }
 
-/// The issue's: both intervals reach 0.95.
+/// The criterion: both intervals reach 0.95.
 fn is_worth_having([better, single]: &[Spread; 2]) -> bool {
     better.interval[0] >= THRESHOLD && single.interval[0] >= THRESHOLD
 }
 
-/// And it is hardly ever slower than the best route alone, which users notice first: one draw in twenty at most.
+/// A further criterion: the pair is rarely slower than the best route alone, which users notice
+/// first: at most in one draw of twenty.
 fn is_never_regretted(spreads: &[Spread; 2]) -> bool {
     is_worth_having(spreads) && spreads[1].low >= THRESHOLD
 }
 
-/// A splitter that sends nothing again.
+/// A splitter without retransmissions.
 const WITHOUT_COPIES: [&str; 2] = ["{ kind = \"earliest-arrival\", keep = 0 }", "\"adaptive\""];
 
-/// The first of the draws that the pair was developed with, and that it is not for nothing what it is.
+/// The first of the draws used to develop the pair: it meets the criteria, and it does not without
+/// retransmissions.
 #[test]
-fn a_few_draws() {
+fn the_pair_meets_the_criteria_on_a_few_draws() {
     let few = 8;
     let ours = judge(OURS, SENDERS[0], DEVELOPMENT, few);
     assert!(is_never_regretted(&ours), "{ours:?}");
@@ -331,7 +337,7 @@ fn a_few_draws() {
     assert!(!is_never_regretted(&without), "{without:?}");
 }
 
-/// The draws that the pair was developed with.
+/// The draws used to develop the pair.
 #[test]
 #[ignore = "half a minute"]
 fn development() {
@@ -340,8 +346,9 @@ fn development() {
     }
 }
 
-/// The second sender regrets it in some draws: its window is two products of bandwidth and the shortest round trip, and the
-/// pair keeps that short (`docs/concepts/gateways.md`).
+/// The rate-based sender does not meet the further criterion in some draws: its window is two
+/// products of bandwidth and the shortest round trip, which the pair keeps short
+/// (`docs/concepts/gateways.md`).
 #[test]
 #[ignore = "a minute"]
 fn the_adaptive_pair_is_worth_having() {
@@ -351,10 +358,11 @@ fn the_adaptive_pair_is_worth_having() {
     assert!(is_worth_having(&the_studys), "{the_studys:?}");
 }
 
-/// The same measure finds out pairs that are not: packets of unequal routes as they come, and losses left to the sender.
+/// The same criteria reject other pairs: packets of unequal routes without reordering, and losses
+/// left to the sender.
 #[test]
 #[ignore = "a minute"]
-fn lesser_pairs_are_found_out() {
+fn the_criteria_reject_worse_pairs() {
     let method_b = judge(METHOD_B, SENDERS[0], SEED, DRAWS);
     assert!(!is_worth_having(&method_b), "{method_b:?}");
     let without = judge(WITHOUT_COPIES, SENDERS[0], SEED, DRAWS);

@@ -1,4 +1,4 @@
-//! Send and receive buffers against the paths that they must fill, or cannot.
+//! Send and receive buffers on paths that they must fill, or cannot fill.
 
 use anabranch_core::body::Length;
 use anabranch_engine::Simulation;
@@ -18,13 +18,13 @@ fn goodput(times: &str, link: &str, flow: &str) -> f64 {
     figure.as_f64().expect("a rate")
 }
 
-/// Stacks whose receive window grows, and the largest segments that there are. Fails where ten segments, which may be more than the
-/// first window, have to arrive in a round trip before it grows.
+/// Stacks with receive window tuning, and segments up to the largest size. Detects a window that
+/// grows only after ten segments per round trip, which may be more than the first window.
 #[test]
-fn a_window_that_grows_fills_a_path_with_segments_of_any_size() {
+fn receive_window_tuning_fills_a_path_with_any_segment_size() {
     let stacks = ["linux", "linux-2.6.35", "windows-7"];
     let sizes = [536, 1448, 6000, 6600, 8000, 8948, 16_000, 32_000, 65_483];
-    // Rates in Mbit/s, and delays one way.
+    // Rates in Mbit/s, and one-way delays.
     let paths = [(20.0, "1 ms"), (100.0, "5 ms"), (300.0, "0.5 ms")];
     let cases = stacks
         .iter()
@@ -43,10 +43,11 @@ fn a_window_that_grows_fills_a_path_with_segments_of_any_size() {
     }
 }
 
-/// What the kernel carries, in Mbit/s, of an application that waits for room until a third of the send buffer of 4 MiB is free: live runs,
-/// Linux 6.18. At 1 Gbit/s it depends on how fast the machine writes: 248 to 270 were measured.
+/// The kernel's goodput in Mbit/s for an application that waits until a third of the send buffer of
+/// 4 MiB is free: live runs, Linux 6.18. At 1 Gbit/s it depends on the write speed of the machine:
+/// 248 to 270 were measured.
 #[test]
-fn a_full_send_buffer_carries_what_the_kernel_does() {
+fn goodput_with_a_full_send_buffer_equals_the_kernels() {
     let cases = [
         (("14 s", "4 s"), ("1 Gbit/s", "50 ms"), 260.0),
         (("30 s", "12 s"), ("200 Mbit/s", "150 ms"), 79.0),

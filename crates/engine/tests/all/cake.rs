@@ -18,7 +18,8 @@ fn figure(of: &Value, name: &str) -> f64 {
     of[name].as_f64().unwrap_or_else(|| panic!("{name}: {of}"))
 }
 
-/// Host A with eight flows and host B with one, to two receivers, over 20 Mbit/s; `more` stands on the link as well.
+/// Host A with eight flows and host B with one, to two receivers, over 20 Mbit/s; `more` are
+/// further keys of the link.
 fn home(queue: &str, more: &str) -> Finished<Length> {
     let access = |name: &str| {
         format!(
@@ -52,7 +53,7 @@ fn sums(run: &Finished<Length>) -> (f64, f64) {
 }
 
 #[test]
-fn hosts_share_alike_over_tcp() {
+fn hosts_share_the_rate_equally_over_tcp() {
     let (many, one) = sums(&home("{ kind = \"cake\", rate = \"18 Mbit/s\" }", ""));
     assert!((0.8..1.25).contains(&(many / one)), "{many} and {one}");
     let (many, one) = sums(&home(
@@ -62,10 +63,10 @@ fn hosts_share_alike_over_tcp() {
     assert!(many / one > 5.0, "{many} and {one}");
 }
 
-/// The shaper keeps the queue from the link below it, which has no AQM, at 90 % of its rate; the same on a link that may
-/// change, where transmissions are not reckoned ahead.
+/// The shaper, at 90 % of the link's rate, keeps the queue out of the link, which has no AQM. The
+/// same holds on a link that may change, on which transmissions are not computed ahead.
 #[test]
-fn the_shaper_holds_its_rate_on_any_link() {
+fn the_shaper_keeps_its_rate_on_any_link() {
     let queue = "{ kind = \"cake\", rate = \"18 Mbit/s\", overhead = 38 }";
     let mut digests = Vec::new();
     for more in [
@@ -74,7 +75,7 @@ fn the_shaper_holds_its_rate_on_any_link() {
     ] {
         let run = home(queue, more);
         let (many, one) = sums(&run);
-        // 1,448 of 1,538 bytes, and a little for the datagrams.
+        // 1,448 of 1,538 bytes, and a small share for the datagrams.
         let expected = 18.0 * 1448.0 / 1538.0;
         assert!(
             ((many + one) / expected - 1.0).abs() < 0.01,
@@ -87,9 +88,9 @@ fn the_shaper_holds_its_rate_on_any_link() {
     assert_eq!(digests[0], digests[1]);
 }
 
-/// Latency under load: the datagrams of a flow that hardly sends do not wait behind nine downloads.
+/// Latency under load: the datagrams of a sparse flow do not wait for nine downloads.
 #[test]
-fn a_sparse_flow_does_not_wait_behind_downloads() {
+fn a_sparse_flow_does_not_wait_for_downloads() {
     let delay = |queue: &str| {
         let run = home(queue, "");
         figure(&run.summary.flows["ping"], "p95_one_way_delay_ms")

@@ -1,4 +1,5 @@
-//! Every byte once and in order, nothing leaks, nothing happens after the end.
+//! Conservation: every byte is delivered once and in order, no packet leaks, and no event is left
+//! after the end.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -21,9 +22,9 @@ use anabranch_path::{
 };
 use anabranch_scenario::{Extensions, Scenario};
 
-/// Files over random paths with loss, reordering, duplication and damage: 2,000 of them.
+/// 2,000 files over random paths with loss, reordering, duplication and corruption.
 #[test]
-fn files_arrive_whole_and_nothing_is_left() {
+fn files_arrive_complete_and_no_event_is_left() {
     let shape = Shape {
         files_only: true,
         changes: false,
@@ -66,7 +67,7 @@ fn files_arrive_whole_and_nothing_is_left() {
             "scenario {number}\n{text}"
         );
     }
-    // Otherwise the paths were too good for the test to mean anything.
+    // Otherwise the paths would be too good for a meaningful test.
     assert!(files > 4_000 && retransmitted > 2_000 && timeouts > 200 && reordered > 200);
 }
 
@@ -81,11 +82,12 @@ fn file_size(text: &str, flow: &str) -> u64 {
         .expect("a number of bytes")
 }
 
-/// What the endpoints sent has been received by them, was dropped or lost by a link, or is in flight:
-/// each counted by those who did it, on paths that change, lose, double, delay and damage.
+/// Packets sent by the endpoints have been received, were dropped or lost by a link, or are in
+/// flight. Each figure is counted by the component concerned, on paths that change, lose,
+/// duplicate, delay and corrupt.
 ///
-/// Fails for a system that forgets to free a packet or frees one twice, that leaves a drop or a loss out
-/// of a link's counters, or that counts what happens past the end of the run.
+/// Detects a system that never frees a packet or frees one twice, that omits a drop or a loss from
+/// a link's counters, or that counts events after the end of the run.
 #[test]
 fn packets_are_conserved_at_the_end_of_a_run() {
     let shape = Shape {
@@ -107,7 +109,7 @@ fn packets_are_conserved_at_the_end_of_a_run() {
             seen.add(&account);
         }
     }
-    // Otherwise the paths were too good for the test to mean anything.
+    // Otherwise the paths would be too good for a meaningful test.
     assert!(
         seen.dropped > 1_000 && seen.lost > 1_000 && seen.doubled > 1_000,
         "{seen:?}"
@@ -115,8 +117,8 @@ fn packets_are_conserved_at_the_end_of_a_run() {
     assert!(seen.on_the_way > 1_000, "{seen:?}");
 }
 
-/// The same without what a link or an endpoint leaves out of its counters on purpose: the time before
-/// `warmup` and after `stop`, and all that follows the completion of a transfer.
+/// The scenario without the keys that intentionally exclude packets from counters: the time before
+/// `warmup` and after `stop`, and everything after the completion of a transfer.
 fn bulk(text: &str) -> String {
     let kept = text.lines().filter(|line| {
         !["warmup", "stop", "workload"]
@@ -133,19 +135,19 @@ struct Account {
     sent: u64,
     /// By the endpoints' counters.
     received: u64,
-    /// By the impairment that doubles.
+    /// By the duplicating impairment.
     doubled: u64,
     /// By the links' counters.
     dropped: u64,
     /// By the links' counters.
     lost: u64,
-    /// By the pool in which packets live.
+    /// By the packet pool.
     on_the_way: u64,
 }
 
 impl Account {
-    /// Runs a scenario, and compares what the observers saw of every flow and every link with these
-    /// counters on the way.
+    /// Runs a scenario, and compares the observations of every flow and every link with these
+    /// counters.
     fn of(text: &str) -> Self {
         let copies = Copies::default();
         let resolved = resolve_counting(text, &copies);
@@ -203,7 +205,7 @@ impl Account {
                 account.dropped += counted.dropped_packets;
                 account.lost += counted.lost_packets;
                 if account.doubled > 0 {
-                    // Of a packet and its copies the log keeps one fate.
+                    // The log keeps one outcome for a packet and its copies.
                     continue;
                 }
                 let element = format!("link.{name}.{way}");
@@ -237,12 +239,12 @@ impl Account {
     }
 }
 
-/// The census by which live runs are judged, in which nothing is left out: neither what happens before `warmup` or after
-/// `stop`, nor what gateways hold and throw away.
+/// The census that judges live runs. It omits nothing: neither packets before `warmup` or after
+/// `stop`, nor packets that gateways hold and discard.
 ///
-/// Fails for a census that misses a place where packets can be.
+/// Detects a census that misses a place in which packets can be.
 #[test]
-fn the_census_finds_every_packet() {
+fn the_census_accounts_for_every_packet() {
     let shape = Shape {
         files_only: false,
         changes: true,
@@ -251,7 +253,7 @@ fn the_census_finds_every_packet() {
     };
     let mut seen = Census::default();
     for number in 0..500 {
-        // With and without links that become arithmetic.
+        // With and without the arithmetic of plain links.
         let engine = Engine {
             fast_path: number % 2 == 0,
             ..Engine::default()
@@ -271,7 +273,7 @@ fn the_census_finds_every_packet() {
             count(&mut seen, &text, Engine::default());
         }
     }
-    // Otherwise the paths were too good for the test to mean anything.
+    // Otherwise the paths would be too good for a meaningful test.
     for (count, least) in [
         (seen.dropped_packets, 1_000),
         (seen.lost_packets, 1_000),
@@ -284,7 +286,7 @@ fn the_census_finds_every_packet() {
     }
 }
 
-/// Copies over two routes, of which one loses and jitters.
+/// Copies over two routes, one with loss and jitter.
 const GATEWAY: &str = r#"
 duration = "DURATION"
 warmup = "100 ms"
@@ -307,7 +309,7 @@ from = "g"
 to = "h"
 "#;
 
-/// Members that are switched, with more to send than they carry.
+/// Switched members, with more traffic than they carry.
 const GROUP: &str = r#"
 duration = "DURATION"
 [group.core]
@@ -361,9 +363,9 @@ fn count(seen: &mut Census, text: &str, engine: Engine) {
     seen.in_flight_packets += census.in_flight_packets;
 }
 
-/// A wrong system: a queue that puts every hundredth packet out of the world.
+/// A wrong system: a queue that silently discards every hundredth packet.
 #[test]
-fn a_queue_that_loses_packets_without_saying_so_is_found_out() {
+fn the_census_detects_a_queue_that_silently_loses_packets() {
     let text = "duration = \"1 s\"\n[link.path]\nbetween = [\"a\", \"b\"]\nrate = \"10 Mbit/s\"\ndelay = \"5 ms\"\n\
                 queue = \"leaky\"\n[flow.main]\nfrom = \"a\"\nto = \"b\"\n";
     for (leak, is_found) in [(100, true), (u64::MAX, false)] {
@@ -383,7 +385,7 @@ fn a_queue_that_loses_packets_without_saying_so_is_found_out() {
     }
 }
 
-/// A FIFO without a limit from which packets vanish.
+/// An unlimited FIFO from which packets vanish.
 #[derive(Debug)]
 struct Leaky {
     leak: u64,

@@ -1,4 +1,4 @@
-//! Nothing stalls or changes when a counter passes its limit: runs whose counters start just below agree with runs whose
+//! Wrap of counters: runs whose counters start just below their limits agree with runs whose
 //! counters start at 0.
 
 use anabranch_core::body::Length;
@@ -11,7 +11,8 @@ use anabranch_scenario::{Extensions, Resolved, Scenario};
 use anabranch_tcp::Seq;
 use serde_json::{Value, json};
 
-/// Packets that arrive before and after the wrap of each width in use, and beyond.
+/// Start values such that packets arrive before and after the wrap of each width in use, and
+/// beyond.
 const STARTS: [u64; 4] = [
     (1 << 31) - 150,
     (1 << 32) - 150,
@@ -19,7 +20,8 @@ const STARTS: [u64; 4] = [
     (1 << 48) - 150,
 ];
 
-/// TCP and UDP over paths that lose, duplicate, reorder and jitter, with queues that tell connections apart.
+/// TCP and UDP over paths that lose, duplicate, reorder and jitter, with queues that distinguish
+/// connections.
 const PATHS: &str = r#"
 duration = "3 s"
 warmup = "200 ms"
@@ -55,7 +57,7 @@ to = "T"
 fec = { kind = "xor", fmax = 10 }
 "#;
 
-/// Two routes, whose splitter and restorer number what they see.
+/// Two routes; the splitter and the restorer number packets.
 const GATEWAY: &str = r#"
 duration = "3 s"
 [link.a]
@@ -110,9 +112,10 @@ fn figures(text: &str, first: u64, engine: Engine) -> Value {
     json!([summary.flows, summary.links, summary.gateways])
 }
 
-/// Fails for indices of packets that 31 or 32 bits hold: nothing arrives after 2^31 packets, or everything is reordered.
+/// Detects packet indices of 31 or 32 bits: no packet arrives after 2^31 packets, or all are
+/// reordered.
 #[test]
-fn packet_numbers_pass_every_power_of_two() {
+fn packet_numbers_may_exceed_every_power_of_two() {
     for text in [PATHS, GATEWAY] {
         for packet_log in [false, true] {
             let engine = Engine {
@@ -129,9 +132,10 @@ fn packet_numbers_pass_every_power_of_two() {
     }
 }
 
-/// A place that transfer after transfer takes: late packets of the one before are told by their numbers.
+/// A place used by successive transfers: late packets of the preceding one are recognized by their
+/// numbers.
 #[test]
-fn transfers_that_share_a_place_pass_the_wrap() {
+fn transfers_in_one_place_may_exceed_the_wrap() {
     let text = r#"
         duration = "4 s"
         [link.a]
@@ -148,7 +152,7 @@ fn transfers_that_share_a_place_pass_the_wrap() {
         let resolved = resolve(text);
         let compiled = compile::<Length>(&resolved, Engine::default(), Vec::new());
         let mut network = compiled.expect("no hosts").network;
-        // The places of transfers are made when they begin.
+        // The places of transfers are created when they begin.
         network.run_through(anabranch_core::units::Instant::from_millis(1_500));
         if first > 0 {
             network.renumber_idle_places(first);
@@ -171,9 +175,10 @@ fn transfers_that_share_a_place_pass_the_wrap() {
     }
 }
 
-/// A stream longer than 4 GiB: the octets of a retransmission are found whichever turn of 32 bits they are in.
+/// A stream longer than 4 GiB: the octets of a retransmission are identified in any period of 32
+/// bits.
 #[test]
-fn octets_are_told_apart_beyond_four_gibibytes() {
+fn octets_are_distinguished_beyond_four_gibibytes() {
     let mut resent = Resent::default();
     let first = Seq::first(0) + (5 << 32);
     resent.sent(first..first + 1_000, 1, first);

@@ -1,4 +1,5 @@
-//! Same scenario and seed, same digest: whatever the engine folds, on any number of threads.
+//! Equal scenarios and seeds have equal digests, independent of folding and of the number of
+//! threads.
 
 use crate::support::{Shape, outputs::first_difference, resolve, text};
 use anabranch_core::body::{Length, Octets};
@@ -11,7 +12,7 @@ const SHAPE: Shape = Shape {
     seconds: 2,
 };
 
-/// Same outputs, all of them; a failure names the first that differs.
+/// Compares all outputs; a failure names the first difference.
 fn assert_same(one: &Finished, other: &Finished, number: u64, text: &str) {
     if let Some(difference) = first_difference(one, other) {
         panic!("scenario {number}: {difference}\n{text}");
@@ -47,7 +48,7 @@ fn fast_path_folding_and_sampling_change_nothing() {
             assert_same(&run(true, false, None), &sampled, number, &text);
         }
     }
-    // The comparison means something only where there was something to fold and something to drop.
+    // The comparison is meaningful only with links to fold and packets to drop.
     assert!(folded > 90, "{folded}");
     assert!(lossy > 90, "{lossy}");
 }
@@ -110,7 +111,7 @@ fn threads_and_order_change_nothing() {
 }
 
 #[test]
-fn the_seed_matters_where_something_is_random() {
+fn the_seed_changes_random_scenarios() {
     let text = (0..1_000)
         .map(|number| text(number, SHAPE))
         .find(|text| text.contains("rate = 0.04"));
@@ -134,8 +135,7 @@ fn the_seed_matters_where_something_is_random() {
     assert_ne!(digest(1), digest(2));
 }
 
-/// Transfers end while packets that are computed ahead of time are dropped, and others take their
-/// places.
+/// Transfers end while packets computed ahead are dropped, and other transfers reuse their places.
 #[test]
 fn places_of_ended_transfers_do_not_depend_on_folding() {
     for seed in 1..=6 {

@@ -25,10 +25,10 @@ fn run(text: &str) -> anabranch_engine::Finished<Length> {
         .expect("no hosts")
 }
 
-/// RED with both thresholds at 20 packets drops what is not ECN-capable, SYNs first. Fails for stacks that send SYNs or
-/// pure acknowledgments that are not.
+/// RED with both thresholds at 20 packets drops packets that are not ECN-capable, SYNs first.
+/// Detects stacks that send SYNs or pure acknowledgments without ECT.
 #[test]
-fn every_dctcp_connection_opens_at_a_switch_that_drops_the_rest() {
+fn dctcp_connections_open_at_a_switch_that_drops_non_ect_packets() {
     let red = r#"{ kind = "red", limit = "10000 packets", min_threshold = "20 packets", max_threshold = "21 packets", max_probability = 1.0, weight = 1.0, ecn = true, hard_drop = false }"#;
     let run = run(&scenario(red));
     assert_eq!(run.summary.flows.len(), 40);

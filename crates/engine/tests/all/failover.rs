@@ -1,4 +1,5 @@
-//! A route of a gateway dies, in one or both directions: what each flow loses by it, whatever the traffic and the moment.
+//! Failure of a gateway's route in one or both directions: the loss of each flow, for all traffic
+//! and at any moment.
 
 use std::fmt::Write;
 
@@ -12,23 +13,23 @@ use anabranch_engine::{Finished, Simulation};
 
 use crate::support::resolve;
 
-/// What no flow may lose, with `silence` at 200 ms and `probe` at 500 ms.
+/// The limit on the loss of any flow in seconds, with `silence` at 200 ms and `probe` at 500 ms.
 const MOST: f64 = 0.8;
-/// Length of a run, and what its end does not tell: packets then are in flight.
+/// Length of a run, and the part at its end that does not count, because packets are in flight.
 const END: f64 = 4.5;
 const TAIL: f64 = 0.4;
 
-/// Of the draws; the rules were made with those of 33 and of 1 to 7.
+/// Seed of the draws; the rules were developed with the seeds 33 and 1 to 7.
 const SEED: u64 = 11;
 
-/// Which directions of the route die.
+/// The directions of the route that fail.
 const WAYS: [&[&str]; 3] = [&["forward"], &["reverse"], &["forward", "reverse"]];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// So many bits per second in datagrams of so many octets.
+    /// UDP: bits per second, and octets per datagram.
     Udp(u64, u64),
-    /// As fast as it goes.
+    /// A bulk transfer.
     Tcp,
 }
 
@@ -36,13 +37,13 @@ enum Kind {
 struct Case {
     /// Rate in kbit/s and delay in ms of each route; the first has the lower delay.
     routes: [(u64, u64); 2],
-    /// From the first end and from the second: what is sent, and from when on, in microseconds.
+    /// The flows from the first end and from the second, with their start in microseconds.
     flows: [Option<(Kind, u64)>; 2],
-    /// When the route dies, in microseconds.
+    /// The time of the route's failure, in microseconds.
     dies: u64,
 }
 
-/// From `low` to `high`, each octave as likely.
+/// From `low` to `high`, with each octave equally likely.
 fn spread(draw: &mut Draw, low: f64, high: f64) -> u64 {
     let value = low * anabranch_core::math::powf(high / low, draw.uniform());
     #[expect(
@@ -54,14 +55,15 @@ fn spread(draw: &mut Draw, low: f64, high: f64) -> u64 {
     whole
 }
 
-/// A pair of flows. `number` modulo 4: UDP both ways, UDP and TCP, TCP both ways, one flow alone.
+/// A pair of flows. `number` modulo 4: UDP in both directions, UDP and TCP, TCP in both directions,
+/// a single flow.
 fn case(number: u64) -> Case {
     let draw = &mut Stream::new(SEED, "failover").at(number);
     let delay = spread(draw, 3.0, 40.0);
     let longer = spread(draw, 1.0, 40.0);
     let udp = |draw: &mut Draw| {
         let payload = spread(draw, 40.0, 1_400.0);
-        // 5 to 100 datagrams a second.
+        // 5 to 100 datagrams per second.
         Kind::Udp(spread(draw, 5.0, 100.0) * (payload + 28) * 8, payload)
     };
     let kinds = match number % 4 {
@@ -136,8 +138,8 @@ fn seconds(at: Instant) -> f64 {
     at.as_secs_f64()
 }
 
-/// What a flow has lost since `dies`, in seconds: of UDP the time of the datagrams that never arrived, of TCP the longest
-/// time without data.
+/// The loss of a flow since `dies`, in seconds: for UDP the time of the datagrams that never
+/// arrived, for TCP the longest time without data.
 fn lost(run: &Finished, flow: usize, kind: Kind, dies: f64) -> f64 {
     let end = seconds(run.network.end()) - TAIL;
     let log = run.network.probe().log().expect("one is kept");
@@ -166,7 +168,7 @@ fn lost(run: &Finished, flow: usize, kind: Kind, dies: f64) -> f64 {
     }
 }
 
-/// The worst of the flows of a case.
+/// The largest loss of the flows of a case.
 fn worst(number: u64, split: &str, ways: &[&str]) -> f64 {
     let case = case(number);
     let text = scenario(&case, split, ways);
@@ -178,7 +180,7 @@ fn worst(number: u64, split: &str, ways: &[&str]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// All cases of a splitter on two threads; those that lose more than they may.
+/// Runs all cases of a splitter on two threads, and returns the cases that exceed the limit.
 fn failures(split: &str, pairs: u64) -> Vec<(u64, usize, f64)> {
     let part = |first: u64| {
         let mut found = Vec::new();
@@ -213,7 +215,7 @@ fn no_flow_loses_more_than_the_stated_time() {
     }
 }
 
-/// A call each way, and what else the better route carries until it dies at 5 s.
+/// A call in each direction; the better route fails at 5 s.
 const CALL: &str = r#"
 duration = "12 s"
 [link.fibre]
@@ -253,7 +255,7 @@ fn silent_ms(run: &Finished, gateway: &str, direction: &str) -> f64 {
 
 /// Without the failure each packet arrives 10 ms later, before the next is sent.
 #[test]
-fn the_summary_says_how_long_a_call_was_silent() {
+fn the_summary_reports_the_silence_of_a_call() {
     let dead = run(CALL);
     let whole = run(&CALL.replace("time = \"5 s\"", "time = \"11.999 s\""));
     for direction in ["forward", "reverse"] {
@@ -277,9 +279,10 @@ fn a_download_beside_a_call_recovers() {
     );
 }
 
-/// The route is back at 7 s: the other, which took over, carries nothing but probes a second and a half later.
+/// The route is restored at 7 s: 1.5 s later the other route, which had taken over, carries only
+/// probes.
 #[test]
-fn a_route_that_comes_back_is_used_again() {
+fn a_restored_route_is_used_again() {
     for split in ["earliest-arrival", "lowest-delay", "standby"] {
         let back =
             "[[at]]\ntime = \"7 s\"\nset = { \"link.fibre.up\" = true }\nwarmup = \"8.7 s\"\n";
@@ -303,9 +306,9 @@ fn a_route_that_comes_back_is_used_again() {
     }
 }
 
-/// A flow one way, and nothing that travels back: the far end sends its reports by themselves.
+/// A flow in one direction without return traffic: the far end sends its reports separately.
 #[test]
-fn reports_travel_alone_where_nothing_else_does() {
+fn reports_are_sent_without_return_traffic() {
     let without = "[flow.call_down]";
     let (before, after) = CALL.split_once(without).expect("it is there");
     let (_, changes) = after.split_once("[[at]]").expect("it is there");

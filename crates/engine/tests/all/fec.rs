@@ -28,7 +28,8 @@ fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Sato et al. §5: redundancy is one packet in fmax + 1, most losses come back, and the flow is faster than without.
+/// Sato et al. §5: one packet in fmax + 1 is redundant, most losses are recovered, and the flow is
+/// faster than without.
 #[test]
 fn the_example_of_the_contract_runs() {
     let with = run(&[]);
@@ -51,16 +52,16 @@ fn the_example_of_the_contract_runs() {
         "timeout",
     ];
     let ended: f64 = ends.iter().map(|end| number(&fec["releases"][end])).sum();
-    // The last hold may still be on.
+    // The last hold may be in progress.
     assert!(
         (0.0..=1.0).contains(&(number(&fec["holds"]) - ended)),
         "{fec}"
     );
 }
 
-/// What is measured begins with the warm-up's end for redundancy as for all else.
+/// Counters of redundancy start at the end of the warm-up, like all counters.
 #[test]
-fn counters_leave_the_warm_up_out() {
+fn redundancy_counters_exclude_the_warm_up() {
     let all = run(&["duration='60 s'"]);
     let half = run(&["duration='60 s'", "warmup='30 s'"]);
     let count = |flow: &Value| number(&flow["fec"]["redundant_packets"]);
@@ -69,9 +70,9 @@ fn counters_leave_the_warm_up_out() {
     assert!((share - number(&half["fec"]["redundancy_rate"])).abs() < 1e-12);
 }
 
-/// Lengths alone and octets with all their arithmetic are the same run, for every code.
+/// Runs with lengths and runs with octets are equal, for every code.
 #[test]
-fn lengths_and_octets_are_one_run() {
+fn runs_with_lengths_and_octets_are_equal() {
     for fec in [
         "{ kind = 'xor', fmax = 10 }",
         "{ kind = 'reed-solomon', fmax = 40, redundant = 3 }",
@@ -94,10 +95,10 @@ fn lengths_and_octets_are_one_run() {
     }
 }
 
-/// RFC 9265: with what is repaired taken for a loss, random losses keep the window where they keep it without
-/// error correction, and without they do not.
+/// RFC 9265: if recovered packets count as losses, random losses limit the window as without error
+/// correction; otherwise they do not.
 #[test]
-fn hidden_losses_hold_the_window_down_if_they_count() {
+fn hidden_losses_limit_the_window_if_they_count() {
     let cwnd = |fec: &str| {
         let flow = run(&[
             &format!("flow.main.fec={fec}"),
@@ -113,9 +114,9 @@ fn hidden_losses_hold_the_window_down_if_they_count() {
     assert!((0.7..1.4).contains(&(heard / plain)), "{heard} {plain}");
 }
 
-/// A workload of many connections adds them up, and files are whole.
+/// The counters of several connections are summed, and files are complete.
 #[test]
-fn transfers_one_by_one_add_up() {
+fn counters_of_transfers_add_up() {
     let flow = run(&[
         "duration='20 s'",
         "link.middle.delay='10 ms'",

@@ -1,27 +1,31 @@
-//! `loss-adaptive` against every fixed limit of the study, at points that nobody has seen before.
+//! `loss-adaptive` against every fixed limit of the study, at new random points.
 //!
 //! ```text
 //! cargo test --release -p anabranch-engine --test all fec_adaptive:: -- --ignored --nocapture
 //! ```
 //!
-//! draws loss rate, mean burst and delay of its points anew each time, says from which seed (`FEC_POINTS=SEED` draws the same
-//! again, `FEC_COUNT=N` fewer of them), and prints what it asserts. What is redundant is not goodput, and all variants meet the same
-//! losses, packet by packet. Seeds choose the best XOR limit of a point, others compare. Ratios are taken by their logarithms;
-//! where points are taken together, each counts once. One test has points of every kind and asks for the best limit, one
-//! has points with bursts alone and asks for each limit. The small form has one point and few limits.
+//! draws loss rate, mean burst and delay of new points in each run, prints the seed
+//! (`FEC_POINTS=SEED` repeats the draw, `FEC_COUNT=N` draws fewer points), and prints the asserted
+//! figures. Redundancy is not goodput, and all variants meet the same losses, packet by packet.
+//! Separate seeds choose the best XOR limit of a point and compare with it. Ratios are averaged by
+//! their logarithms; in averages over points, each point counts once. One test has points of every
+//! kind and compares with the best limit; the other has only points with bursts and compares with
+//! each limit. The small form has one point and few limits.
 //!
-//! Wrong controllers, which the long forms hold to the best limit and the small form to `loss-adaptive`: one that never adds redundancy, one that always adds the most, and the study's own
-//! under the same code. One that hears of losses too late is in `redundancy/loss_adaptive/tests.rs`.
+//! Wrong controllers, which the long forms compare with the best limit and the small form with
+//! `loss-adaptive`: one without redundancy, one with the maximum redundancy, and the study's with
+//! the same code. A controller that is notified of losses too late is in
+//! `redundancy/loss_adaptive/tests.rs`.
 
 use crate::support::runs::{self, Ratio, each};
 use anabranch_core::{math, rng::Stream};
 
 const PATH: &str = include_str!("../../../../studies/fec/fec.toml");
 
-/// The one setting.
+/// The configuration under test.
 const ADAPTIVE: &str = "{ kind = 'sliding-rlc', redundancy = 'loss-adaptive', release = 'paced' }";
 
-/// Controllers that must be found out.
+/// Controllers that must be rejected.
 const WRONG: [(&str, &str); 3] = [
     ("never any", "'off'"),
     (
@@ -31,7 +35,7 @@ const WRONG: [(&str, &str); 3] = [
     ("the study's", "{ kind = 'sliding-rlc' }"),
 ];
 
-/// What intervals must reach: the issue's.
+/// The issue's threshold for intervals.
 const THRESHOLD: f64 = 0.95;
 
 const LIMITS: [u32; 11] = [0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 40];
@@ -40,16 +44,19 @@ const LIMITS: [u32; 11] = [0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 40];
 const CHOOSE: std::ops::Range<u64> = 101..104;
 const COMPARE: std::ops::Range<u64> = 201..206;
 
-/// Seeds for what is far from the best, and where points tell more than seeds.
+/// Seeds for variants far from the best, and for tests in which points matter more than seeds.
 const FEW: std::ops::Range<u64> = 201..204;
 
-/// Points of every kind. What decides is the wrong controller that never adds redundancy: twice twelve points of earlier runs put it at
-/// 0.548 and 0.488 of the best limit, with a standard deviation of 0.87 and 0.94 of the logarithm from point to point. If that is so,
-/// twelve points show it to be below 0.95 in 56 runs of a hundred, sixteen in 71, twenty in 81, twenty-four in 88.
+/// The number of points of every kind. The wrong controller without redundancy is decisive: twice
+/// twelve points of earlier runs put it at 0.548 and 0.488 of the best limit, with a standard
+/// deviation of 0.87 and 0.94 of the logarithm from point to point. With these figures, twelve
+/// points show it to be below 0.95 in 56 runs of a hundred, sixteen in 71, twenty in 81,
+/// twenty-four in 88.
 const POINTS: usize = 24;
 
-/// Points with bursts. From point to point the logarithm of the ratio to a limit has a standard deviation of about 0.8 (eight points
-/// of an earlier controller): sixteen tell a mean of 1.55 from 1, eight one of 1.95.
+/// The number of points with bursts. From point to point the logarithm of the ratio to a limit has
+/// a standard deviation of about 0.8 (eight points of an earlier controller): sixteen distinguish a
+/// mean of 1.55 from 1, eight one of 1.95.
 const BURSTS: usize = 16;
 
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +67,8 @@ struct Point {
 }
 
 impl Point {
-    /// Even on logarithmic scales over the ranges of the study, and every third point without bursts.
+    /// Uniform on logarithmic scales over the ranges of the study; every third point is without
+    /// bursts.
     fn draw(seed: u64, k: usize) -> Self {
         let mut draw = Stream::new(seed, "points").at(k as u64);
         let mut between = |low: f64, high: f64| low * math::powf(high / low, draw.uniform());
@@ -102,7 +110,7 @@ impl Point {
         seeds.map(|seed| self.goodput("220 s", fec, seed)).collect()
     }
 
-    /// The limit with the most goodput over some seeds.
+    /// The index of the limit with the highest goodput over some seeds.
     fn best(self, duration: &str, limits: &[u32], seeds: std::ops::Range<u64>) -> usize {
         let sum = |fmax: u32| -> f64 {
             let runs = seeds
@@ -125,7 +133,7 @@ fn xor(fmax: u32) -> String {
     format!("{{ kind = 'xor', fmax = {fmax} }}")
 }
 
-/// One point with bursts on a shorter path. Fails for each wrong controller.
+/// One point with bursts on a shorter path. Detects each wrong controller.
 #[test]
 fn ahead_of_the_best_limit_under_bursts() {
     let point = Point {
@@ -148,19 +156,20 @@ fn ahead_of_the_best_limit_under_bursts() {
     let ratio = Ratio::of(&ratios(&own, &reference));
     assert!(ratio.low > 1.0, "{ratio} of fmax {fmax}");
     for (name, fec) in WRONG {
-        // Here the most is better than every limit, too; what it is not is better than to choose.
+        // At this point the maximum is better than every limit, too, but not better than an
+        // adaptive choice.
         let wrong = Ratio::of(&ratios(&goodputs(fec), &own));
         assert!(wrong.high < 1.0, "the wrong controller, {name}: {wrong}");
     }
 }
 
-/// What the runs of one point say.
+/// The result of the runs of one point.
 struct Outcome {
     point: Point,
     best: usize,
-    /// `loss-adaptive` to the best limit, a ratio for each seed.
+    /// `loss-adaptive` relative to the best limit, a ratio for each seed.
     ratio: Ratio,
-    /// The wrong controllers to the best limit.
+    /// The wrong controllers relative to the best limit.
     wrong: Vec<f64>,
 }
 
@@ -183,7 +192,7 @@ impl Outcome {
     }
 }
 
-/// The first of some goodputs over the others of their seeds.
+/// The ratios of some goodputs to others of the same seeds.
 fn ratios(own: &[f64], others: &[f64]) -> Vec<f64> {
     own.iter()
         .zip(others)
@@ -191,7 +200,8 @@ fn ratios(own: &[f64], others: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// The seed of the points, and how many there are: as asked for, or another seed each time.
+/// The seed of the points, and their number: as requested by the environment, or a new seed in each
+/// run.
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -210,7 +220,7 @@ fn asked(usual: usize) -> (u64, usize) {
 
 #[test]
 #[ignore = "about 1,200 runs of 220 s, in a release build"]
-fn reaches_the_best_limit_wherever() {
+fn reaches_the_best_limit_at_points_of_every_kind() {
     let (seed, count) = asked(POINTS);
     println!("points from FEC_POINTS={seed}");
     let outcomes = each(count, |k| Outcome::of(Point::draw(seed, k)));
@@ -251,8 +261,8 @@ fn reaches_the_best_limit_wherever() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Sixteen other points. Fails for a controller that some limit is as good as, and says
-/// how far behind the wrong ones are.
+/// Sixteen other points. Detects a controller that some limit equals, and prints the ratios to the
+/// wrong ones.
 #[test]
 #[ignore = "about 700 runs of 220 s, in a release build"]
 fn ahead_of_each_limit_under_bursts() {

@@ -1,27 +1,28 @@
-//! What a flow with error correction leaves to one without (RFC 9265): with repaired losses heard of, its share.
+//! The share of a flow without error correction next to a flow with it (RFC 9265), if repaired
+//! losses count.
 //!
 //! ```text
 //! cargo test --release -p anabranch-engine --test all fec_adaptive_share -- --ignored --nocapture
 //! ```
 //!
-//! runs every loss rate of the study, and none, where overflow is the only loss, and prints what it asserts with its 95 % interval
-//! over seeds.
+//! runs every loss rate of the study, and zero, at which overflow is the only loss, and prints the
+//! asserted figures with their 95 % intervals over seeds.
 
 use crate::support::runs::{Ratio, each, goodput};
 
 const PATH: &str = include_str!("../../../../studies/fec-frontier/share.toml");
 
-/// What is to be left to the plain flow: the issue's.
+/// The issue's threshold for the share of the plain flow.
 const THRESHOLD: f64 = 0.95;
 
-/// Nine seeds of 220 s, as the study has them: which flow's packets are lost changes with all that is sent, and
-/// with a minute of two seeds the same ratio comes to 0.92 by chance.
+/// Nine seeds of 220 s, as in the study: the lost packets of each flow change with any change of
+/// the traffic, and with one minute of two seeds the same ratio reaches 0.92 by chance.
 const SEEDS: std::ops::Range<u64> = 1..10;
 
-/// Where nothing is lost at random, seeds decide nothing; an interval needs two.
+/// Without random loss, seeds have no effect; an interval needs two.
 const SAME_SEEDS: std::ops::Range<u64> = 1..3;
 
-/// What the plain flow gets beside one with this `fec`, in Mbit/s, for each seed.
+/// The goodput of the plain flow next to a flow with this `fec`, in Mbit/s, for each seed.
 fn beside(fec: &str, loss: f64) -> Vec<f64> {
     let one = |seed| {
         let sets = [
@@ -35,7 +36,8 @@ fn beside(fec: &str, loss: f64) -> Vec<f64> {
     seeds.map(one).collect()
 }
 
-/// What it keeps of what it has beside a plain one: the ratio of the means, and the interval of the ratios by seed.
+/// The share that the plain flow keeps, relative to its goodput next to a plain flow: the ratio of
+/// the means, and the interval of the ratios by seed.
 fn kept(with: &[f64], without: &[f64]) -> (f64, Ratio) {
     let pairs = with.iter().zip(without);
     let ratios: Vec<f64> = pairs.map(|(with, without)| with / without).collect();
@@ -43,8 +45,9 @@ fn kept(with: &[f64], without: &[f64]) -> (f64, Ratio) {
     (means, Ratio::of(&ratios))
 }
 
-/// For each code, at each loss rate. The wrong system is the paper's form, which each code must be caught at somewhere that
-/// holds acknowledgments: without, the duplicates of a loss reduce the window before the repair is there.
+/// Checks each code at each loss rate. The wrong system is the paper's form, which must fail with
+/// each code at some loss rate if it holds acknowledgments; otherwise the duplicate ACKs of a loss
+/// reduce the window before the repair arrives.
 fn shares(losses: &[f64], codes: &[&str]) {
     let with = |code: &str, heard: bool| format!("{{ {code}, recovered_is_loss = {heard} }}");
     let rows = each(losses.len(), |row| {
@@ -78,7 +81,7 @@ fn shares(losses: &[f64], codes: &[&str]) {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Where overflow is the only loss, and at half a per cent.
+/// With overflow as the only loss, and at half a per cent.
 #[test]
 fn the_other_flow_keeps_its_share() {
     shares(&[0.0, 0.005], &["kind = 'xor', fmax = 10"]);

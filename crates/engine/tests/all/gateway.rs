@@ -17,7 +17,7 @@ fn run(text: &str, fast: bool) -> Finished {
         .expect("no hosts")
 }
 
-/// The tables of a scenario file, one by one.
+/// The tables of a scenario file.
 fn blocks(text: &str) -> Vec<String> {
     let mut blocks = vec![String::new()];
     for line in text.split_inclusive('\n') {
@@ -30,11 +30,12 @@ fn blocks(text: &str) -> Vec<String> {
     blocks
 }
 
-/// A random scenario in which each link between routers is one of two routes, split and put together in this way.
+/// A random scenario in which each link between routers is one of two routes, with this splitter
+/// and restorer.
 fn pair(number: u64, shape: Shape, [split, restore]: [&str; 2]) -> String {
     let (text, _) = self::split(number, shape);
     let text = text.replace("\"weighted-round-robin\"", &format!("\"{split}\""));
-    // What these scenarios say of overhead may be less than the header.
+    // The overhead in these scenarios may be less than the header.
     let lines = text.lines().filter(|line| !line.starts_with("overhead"));
     let lines: Vec<&str> = lines.collect();
     lines
@@ -91,7 +92,7 @@ fn split(number: u64, shape: Shape) -> (String, usize) {
     (out, gateways)
 }
 
-/// Also where several gateways follow each other, packets are doubled and routes change.
+/// Includes several gateways in sequence, duplicates and changes of routes.
 #[test]
 fn the_fast_path_changes_nothing() {
     let mut crossed = 0;
@@ -140,9 +141,9 @@ fn threads_change_nothing() {
     });
 }
 
-/// Files cross gateways whole, and nothing is left behind in them.
+/// Files cross gateways completely, and no packet is left in them.
 #[test]
-fn files_arrive_whole_and_nothing_is_left() {
+fn files_arrive_complete_and_no_packet_is_left() {
     let (mut reordered, mut retransmitted) = (0, 0);
     for number in 0..500 {
         let shape = Shape {
@@ -171,7 +172,7 @@ fn files_arrive_whole_and_nothing_is_left() {
     assert!(retransmitted > 1_000, "{retransmitted}");
 }
 
-/// Two unequal routes between fast access links; sizes of several kinds go both ways.
+/// Two unequal routes between fast access links; packets of several sizes in both directions.
 fn unequal(rates: [u64; 2], delays: [u64; 2], overhead: u64, flows: &str) -> String {
     let mut text = String::from("duration = \"60 s\"\n");
     for (name, a, b) in [("lan1", "T1", "GW1"), ("lan2", "GW2", "T2")] {
@@ -221,14 +222,16 @@ fn number(run: &Finished, link: &str, direction: &str, key: &str) -> f64 {
         .unwrap_or_else(|| panic!("{link}.{direction}.{key}"))
 }
 
-/// What each route carried follows its line rate: they are equally busy, in both directions.
+/// The traffic of each route is proportional to its line rate: the utilizations are equal, in both
+/// directions.
 #[test]
-fn shares_follow_line_rates_both_ways() {
+fn shares_follow_line_rates_in_both_directions() {
     for rates in [[5_000, 5_000], [2_000, 8_000], [9_000, 1_300]] {
         let run = run(&unequal(rates, [5, 45], 0, BOTH_WAYS), true);
         for direction in ["forward", "reverse"] {
             let [a, b] = ["isp0", "isp1"].map(|link| number(&run, link, direction, "utilization"));
-            // So much that two of the largest packets, the most that a share is off, are below 1 %.
+            // Enough traffic that two of the largest packets, the largest error of a share, are
+            // below 1 %.
             let bytes = a.min(b) * rates[0].min(rates[1]) as f64 * 1e3 * 60.0 / 8.0;
             assert!(
                 bytes > 2.0 * 1_500.0 * 100.0,
@@ -239,7 +242,7 @@ fn shares_follow_line_rates_both_ways() {
     }
 }
 
-/// A route that takes longer makes packets overtake each other, within the flow.
+/// A route with a longer delay makes packets of a flow overtake each other.
 #[test]
 fn unequal_delays_reorder() {
     let reordered = |delays| {
@@ -252,7 +255,7 @@ fn unequal_delays_reorder() {
     assert!(far > 0.2 && far > 5.0 * near, "{near} {far}");
 }
 
-/// What the tunnel adds counts on the routes, and there alone.
+/// The tunnel's overhead counts on the routes, and only there.
 #[test]
 fn overhead_counts_on_the_routes() {
     let file = r#"
@@ -285,8 +288,8 @@ workload = { kind = "file", size = "1 MB" }
     }
 }
 
-/// Whatever the pair: the fast path changes nothing, files arrive whole, nothing is left behind, and what the gateway says of
-/// itself adds up.
+/// For every pair: the fast path changes nothing, files arrive complete, no packet is left, and the
+/// gateway's figures are consistent.
 #[test]
 fn every_pair_delivers_every_file() {
     let (mut held, mut copies) = (0, 0);
@@ -341,7 +344,8 @@ fn every_pair_delivers_every_file() {
     assert!(copies > 1_000, "{copies}");
 }
 
-/// The contract's file runs as it stands, and with every other restorer; what waits stays within bounds.
+/// The contract's file runs unchanged, and with every other restorer; the number of held packets is
+/// bounded.
 #[test]
 fn the_contract_runs() {
     let text = include_str!("../../../scenario/tests/contract/multipath.toml");
@@ -358,7 +362,7 @@ fn the_contract_runs() {
         let seconds = flow["flow_completion_time_s"]
             .as_f64()
             .expect("it is whole");
-        // Both routes together need 62.5 s for the data alone, one of them 125 s.
+        // Both routes together need 62.5 s for the data, one of them 125 s.
         assert!((62.5..250.0).contains(&seconds), "{restore}: {seconds}");
         let forward = &run.summary.gateways["tunnel"]["forward"];
         let held = forward["held_packets"].as_u64().expect("a count");
@@ -367,7 +371,7 @@ fn the_contract_runs() {
     }
 }
 
-/// A length that tells how often one was copied: octets would be allocated each time.
+/// A length that counts its copies: octets would be allocated for each copy.
 #[derive(Debug, Default, PartialEq)]
 struct Counted(u32);
 
@@ -398,7 +402,7 @@ impl Body for Counted {
     }
 }
 
-/// What packets carry goes through both ends of a gateway uncopied.
+/// Payloads pass both ends of a gateway without a copy.
 #[test]
 fn a_gateway_copies_no_payload() {
     let text = r#"

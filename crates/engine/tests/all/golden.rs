@@ -1,4 +1,4 @@
-//! The digests that the Python package and the command line are held to as well
+//! The digests that the Python package and the command line must also match
 //! (`tests/golden/README.md`).
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "tests read their data")]
-fn digests_are_those_on_record() {
+fn digests_equal_the_recorded_ones() {
     let record =
         std::fs::read_to_string(root().join("tests/golden/digests.tsv")).expect("it is checked in");
     let mut cases = 0;

@@ -1,4 +1,4 @@
-//! Link groups: members that are switched, through all layers.
+//! Link groups with switched members, through all layers.
 
 use anabranch_core::{body::Length, units::Duration};
 use anabranch_engine::{Finished, Simulation};
@@ -30,8 +30,8 @@ fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// The energy is what the reported states take, the states are all of the time, and members off are the
-/// ports asleep.
+/// Checks that the energy is that of the reported states, that the states cover the whole time, and
+/// that members off correspond to sleeping ports.
 fn check_group(group: &Value, members: f64, seconds: f64) {
     let port = |state: &str| number(&group["port_seconds"][state]);
     let [active, idle, sleeping, waking] = ["active", "idle", "sleeping", "waking"].map(port);
@@ -52,7 +52,7 @@ fn the_example_of_the_contract_runs() {
     let finished = run(CONTRACT, &["duration='10 s'"]);
     let summary = &finished.summary;
     check_group(&summary.groups["core"], 8.0, 10.0);
-    // It reports under `links` too.
+    // The group is also reported under `links`.
     let core = &summary.links["core"];
     assert!(number(&core["forward"]["sent_packets"]) > 100_000.0);
     assert!(number(&core["forward"]["utilization"]) <= 1.0);
@@ -60,9 +60,9 @@ fn the_example_of_the_contract_runs() {
     assert!(number(&summary.flows["main"]["goodput_mbit_s"]) > 100.0);
 }
 
-/// With every controller and both ways of spreading; at 30 Mbit/s one member would do.
+/// Every controller and both ways of spreading; at 30 Mbit/s one member suffices.
 #[test]
-fn every_controller_runs_and_saves_what_it_can() {
+fn every_controller_runs_and_switches_members_off() {
     let udp = CONTRACT.replace(
         "cc = \"compound\"\nstack = \"rfc\"",
         "protocol = \"udp\"\nworkload = { kind = \"paced\", rate = \"30 Mbit/s\" }",
@@ -102,8 +102,8 @@ fn every_controller_runs_and_saves_what_it_can() {
     }
 }
 
-/// One member, always on, is a link. Fails for a group that serves in another order, counts otherwise or is
-/// slower.
+/// One member, always on, is a link. Detects a group with another order of service, other counters
+/// or a lower speed.
 #[test]
 fn a_group_of_one_is_a_link() {
     let link = CONTRACT
@@ -149,7 +149,8 @@ fn a_group_of_one_is_a_link() {
     }
 }
 
-/// The samples show what L8 looks at: how many members are on, forward and in reverse.
+/// The samples contain the figures that L8 shows: the number of members that are on, forward and in
+/// reverse.
 #[test]
 fn samples_show_the_members() {
     let resolved = resolve(
@@ -168,7 +169,7 @@ fn samples_show_the_members() {
     assert_eq!(samples.len(), 61);
     assert_eq!(samples[0].state.active, [8, 8]);
     let last = samples.last().expect("61").state;
-    // Nothing arrives in the end.
+    // No traffic arrives at the end.
     assert_eq!(
         (last.wanted, last.active, last.sleeping),
         (1, [1, 1], [7, 7])
@@ -176,7 +177,7 @@ fn samples_show_the_members() {
 }
 
 #[test]
-fn a_group_goes_down_and_comes_back() {
+fn a_group_goes_down_and_recovers() {
     let text = format!(
         "{CONTRACT}\n[[at]]\ntime = \"2 s\"\nset = {{ \"group.core.up\" = false }}\n\
          [[at]]\ntime = \"3 s\"\nset = {{ \"group.core.up\" = true, \"group.core.delay\" = \"1 ms\" }}\n"
@@ -191,8 +192,8 @@ fn a_group_goes_down_and_comes_back() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Whatever the group does, no packet is lost but by queues and impairments: what was sent has been
-    /// received, dropped, lost or is in flight. Also the same every time.
+    /// Packets are lost only by queues and impairments, for any state of the group: every packet
+    /// sent has been received, was dropped or lost, or is in flight. The run is also deterministic.
     #[test]
     fn packets_are_conserved(
         members in 1..=8_u32,

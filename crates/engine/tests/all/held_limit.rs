@@ -1,4 +1,4 @@
-//! A bound on all that a link holds, as of netem: packets that wait, are being sent and propagate.
+//! A bound on all packets of a link, like netem's: queued, in transmission and propagating.
 
 use anabranch_engine::{Finished, record::PacketRow};
 use anabranch_scenario::Extensions;
@@ -34,7 +34,7 @@ fn most_held(run: &Finished) -> i64 {
             [Some((row.sent, 1)), end].into_iter().flatten()
         })
         .collect();
-    // What arrives makes room at once.
+    // An arriving packet makes room at once.
     events.sort_unstable();
     let held = events.iter().scan(0, |held, (_, step)| {
         *held += step;
@@ -44,19 +44,19 @@ fn most_held(run: &Finished) -> i64 {
 }
 
 #[test]
-fn a_delay_passes_its_limit_each_delay() {
-    // 1000 packets a second fill 100 ms with 100.
+fn a_delay_passes_its_limit_in_each_delay() {
+    // 1000 packets per second fill 100 ms with 100.
     let run = paced("delay = \"100 ms\"\nheld_limit = \"40 packets\"", 10);
     assert_eq!(most_held(&run), 40);
     let delivered = rows(&run)
         .iter()
         .filter(|row| row.received.is_some())
         .count();
-    // 40 each 100 ms for 4 s, less those under way at the end.
+    // 40 per 100 ms for 4 s, minus packets in flight at the end.
     assert!((1_530..=1_600).contains(&delivered), "{delivered}");
     let dropped = run.summary.links["path"]["forward"]["dropped_packets"].as_u64();
     let lost = rows(&run).iter().filter(|row| row.lost.is_some()).count();
-    // The summary leaves the first second out.
+    // The summary excludes the first second.
     assert!(dropped < Some(lost as u64) && dropped > Some(lost as u64 / 2));
     let waits = |row: &PacketRow| row.queue_delay.is_some_and(|delay| !delay.is_zero());
     assert!(!rows(&run).iter().any(waits));
@@ -64,7 +64,7 @@ fn a_delay_passes_its_limit_each_delay() {
 
 #[test]
 fn queue_and_delay_share_the_limit() {
-    // 500 packets a second fit: 50 propagate, so that 30 may wait or be sent.
+    // 500 packets per second fit: 50 propagate, so 30 may be queued or in transmission.
     for rest in [
         "",
         "queue = { kind = \"fq-codel\", target = \"1 s\", interval = \"1 s\" }",
@@ -83,7 +83,8 @@ fn queue_and_delay_share_the_limit() {
     }
 }
 
-/// In bytes, in bandwidth-delay products, and on a link that may change, whose fates are not told ahead.
+/// In bytes, in bandwidth-delay products, and on a link that may change, on which outcomes are not
+/// computed ahead.
 #[test]
 fn limits_in_other_units_hold() {
     let bytes = paced("delay = \"100 ms\"\nheld_limit = \"50 kB\"", 10);
@@ -119,7 +120,7 @@ fn members_of_a_group_share_the_limit() {
     assert_eq!(most_held(&run), 60);
 }
 
-/// A packet that netem loses never enters its queue; of two copies each counts.
+/// A packet that netem loses never enters its queue; both copies of a duplicate count.
 #[test]
 fn lost_packets_do_not_count_and_copies_do() {
     let goodput = |impair: &str| {
@@ -136,13 +137,14 @@ fn lost_packets_do_not_count_and_copies_do() {
     assert!((760..=800).contains(&doubled), "{doubled}");
 }
 
-/// One CUBIC flow over `tc qdisc add … netem` with netem's own limit of 1000 packets. Goodputs and retransmissions measured
-/// with Linux 6.12 in virtual time: netem on a router, so that each packet is one segment, and acknowledgments return at once.
+/// One CUBIC flow over `tc qdisc add … netem` with netem's default limit of 1000 packets. Goodputs
+/// and retransmissions were measured with Linux 6.12 in virtual time: netem on a router, so that
+/// each packet is one segment, and acknowledgments return at once.
 ///
-/// Tolerances: the kernel's own repeats differ by 2 % in goodput (only the phase of its timers changes), and netem's rate counts
-/// the 14 bytes of Ethernet headers (0.9 %).
+/// Tolerances: the kernel's repetitions differ by 2 % in goodput (only the phase of its timers
+/// changes), and netem's rate counts the 14 bytes of Ethernet headers (0.9 %).
 #[test]
-fn goodput_over_netem_is_the_kernels() {
+fn goodput_over_netem_equals_the_kernels() {
     for (delay, rate, kernel, resent) in [
         ("100 ms", "500 Mbit/s", 89.5, Some(1_412)),
         ("20 ms", "1 Gbit/s", 467.4, Some(1_393)),

@@ -1,4 +1,4 @@
-//! Impairments on links: whatever is folded or watched they do the same, to the same packets.
+//! Impairments on links: their effect on each packet is independent of folding and recording.
 
 use crate::support::{Shape, resolve, text};
 use anabranch_core::{
@@ -41,7 +41,7 @@ fn impairments(d: &mut Draw) -> String {
     format!("impair = [{}]\n", list.join(", "))
 }
 
-/// A random scenario, half of its links with impairments.
+/// A random scenario with impairments on half of its links.
 fn impaired(number: u64) -> String {
     let shape = Shape {
         files_only: false,
@@ -63,8 +63,8 @@ fn impaired(number: u64) -> String {
     out
 }
 
-/// Fails for an impairment whose state depends on when it is asked, and for one that draws from a stream that it
-/// shares.
+/// Detects an impairment whose state depends on the time of its evaluation, and one that draws from
+/// a shared stream.
 #[test]
 fn fast_path_folding_and_sampling_change_nothing() {
     let mut met = std::collections::BTreeMap::new();
@@ -100,7 +100,7 @@ fn fast_path_folding_and_sampling_change_nothing() {
             }
         }
     }
-    // Otherwise there was nothing to tell apart.
+    // Otherwise there would be nothing to compare.
     for (kind, fate) in [
         ("gilbert-elliott.0", Fate::Lost),
         ("four-state-loss.0", Fate::Lost),
@@ -112,7 +112,7 @@ fn fast_path_folding_and_sampling_change_nothing() {
     }
 }
 
-/// Datagrams of 1,500 bytes, one every millisecond, over a link that has room for ten times that.
+/// Datagrams of 1,500 bytes, one every millisecond, over a link of ten times that rate.
 fn datagrams(impair: &str, seconds: u64) -> Finished {
     run(&format!(
         r#"duration = "{seconds} s"
@@ -144,9 +144,10 @@ fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// 10.1 ms without jitter. The tolerance is five standard errors of the mean of 60,000 exponential delays.
+/// 10.1 ms without jitter. The tolerance is five standard errors of the mean of 60,000 exponential
+/// delays.
 #[test]
-fn jitter_adds_its_mean_and_reorders_where_it_may() {
+fn jitter_adds_its_mean_and_reorders_if_permitted() {
     let bound = 5.0 * 8.0 / 60_000_f64.sqrt();
     let free = datagrams(
         "[{ kind = \"jitter\", mean = \"8 ms\", reorder = true }]",
@@ -156,7 +157,7 @@ fn jitter_adds_its_mean_and_reorders_where_it_may() {
     assert!((mean - 18.1).abs() < bound, "{mean}");
     let ratio = number(flow(&free, "reordered_ratio"));
     assert!(ratio > 0.5, "{ratio}");
-    // In order, each waits for the latest before it.
+    // In order, each packet waits for the latest of its predecessors.
     let fifo = datagrams("[{ kind = \"jitter\", mean = \"8 ms\" }]", 60);
     let mean = number(flow(&fifo, "mean_one_way_delay_ms"));
     assert!(mean > 18.1 + bound, "{mean}");
@@ -165,7 +166,7 @@ fn jitter_adds_its_mean_and_reorders_where_it_may() {
 }
 
 #[test]
-fn another_impairment_changes_nobodys_luck() {
+fn impairments_have_independent_random_streams() {
     let lost = |impair: &str| -> Vec<u32> {
         let run = datagrams(impair, 4);
         let log = run.network.probe().log().expect("a log is kept");
@@ -192,7 +193,7 @@ fn another_impairment_changes_nobodys_luck() {
             "[{bursts}, {{ kind = \"duplicate\", rate = 0.5 }}]"
         ))
     );
-    // What takes packets away before it does: it counts those that come.
+    // An impairment before it that removes packets does: the stream counts arriving packets.
     assert_ne!(
         alone,
         lost(&format!(
@@ -202,7 +203,7 @@ fn another_impairment_changes_nobodys_luck() {
 }
 
 #[test]
-fn what_is_damaged_counts_as_lost_and_has_its_own_fate() {
+fn corrupted_packets_count_as_lost_with_a_separate_outcome() {
     let run = datagrams("[{ kind = \"corrupt\", bit_error_rate = 1e-5 }]", 20);
     let log = run.network.probe().log().expect("a log is kept");
     let damaged = log
@@ -214,7 +215,7 @@ fn what_is_damaged_counts_as_lost_and_has_its_own_fate() {
         log.rows()
             .all(|row| row.lost.is_none() || row.received.is_none())
     );
-    // Of 20,000 packets of 12,000 bits 0.113 each: five standard deviations.
+    // Of 20,000 packets of 12,000 bits, 0.113 are corrupted: five standard deviations.
     assert!(
         (damaged as f64 - 20_000.0 * 0.113).abs() < 5.0 * 45.0,
         "{damaged}"
@@ -227,7 +228,7 @@ fn copies_arrive_and_count_once() {
     let report = run.network.flow_report(anabranch_core::packet::FlowId(0));
     let (sent, received) = (report.sender.sent_packets, report.receiver.received_packets);
     let copies = received - sent.min(received);
-    // Five standard deviations of 4,000 trials, and what is in flight at the end.
+    // Five standard deviations of 4,000 trials, and the packets in flight at the end.
     assert!(
         (copies as f64 - 1_000.0).abs() < 5.0 * 27.4 + 11.0,
         "{copies}"
@@ -236,7 +237,8 @@ fn copies_arrive_and_count_once() {
     assert!(once <= sent && once + 12 >= sent, "{once} of {sent}");
 }
 
-/// The third packet with data is lost with every stack, whatever its handshake sends.
+/// The third packet with data is lost with every stack, independent of the packets of its
+/// handshake.
 #[test]
 fn a_list_of_data_packets_does_not_depend_on_the_stack() {
     for (stack, first) in [("rfc", 1), ("linux", 2), ("windows-7", 1), ("ns3-2018", 1)] {

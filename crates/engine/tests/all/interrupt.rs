@@ -6,7 +6,7 @@ use anabranch_core::{body::Length, interrupt::Interrupt};
 use anabranch_engine::{Error, Progress, Simulation};
 use anabranch_scenario::{Extensions, Resolved, Scenario};
 
-/// An unlimited link that takes no time: a second of it is more events than anybody can wait for.
+/// An unlimited link that takes no time: a second of it has more events than can be processed.
 const HARDLY_ANY_TIME: &str = r#"duration = "1 s"
 [link.a]
 between = ["S", "R"]
@@ -29,7 +29,7 @@ fn resolve(text: &str) -> Resolved {
     clippy::disallowed_methods,
     reason = "the interrupt comes in real time"
 )]
-fn an_interrupt_ends_a_run_however_slowly_time_passes() {
+fn an_interrupt_ends_a_run_with_almost_no_simulated_progress() {
     let resolved = resolve(HARDLY_ANY_TIME);
     let interrupt = Interrupt::default();
     let raised = interrupt.clone();
@@ -47,12 +47,12 @@ fn an_interrupt_ends_a_run_however_slowly_time_passes() {
         .map(drop)
     });
     assert_eq!(ended, Err(Error::Stopped));
-    // Simulated time would not have let anybody ask.
+    // No progress report was due in simulated time.
     assert_eq!(reports, 0);
 }
 
 #[test]
-fn an_interrupt_that_is_never_raised_changes_nothing() {
+fn an_unused_interrupt_changes_nothing() {
     let short = HARDLY_ANY_TIME
         .replace("1 ps", "1 ms")
         .replace("1 s", "100 ms");

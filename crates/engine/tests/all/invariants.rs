@@ -1,5 +1,5 @@
-//! What every summary says, whatever the scenario: parts are parts, rates stay below capacities, times lie within the run,
-//! and nothing depends on what is recorded beside it.
+//! Invariants of every summary: parts do not exceed their sums, rates stay below capacities, times
+//! lie within the run, and recording has no effect.
 
 mod scenario;
 
@@ -26,7 +26,7 @@ fn resolve(random: &Random) -> Result<Resolved, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The first invariant that does not hold.
+/// The first violated invariant.
 type Check = Result<(), String>;
 
 macro_rules! hold {
@@ -41,7 +41,7 @@ macro_rules! hold {
 }
 
 #[test]
-fn every_summary_keeps_its_invariants() {
+fn invariants_hold_for_every_summary() {
     let mut seen = Seen::default();
     let mut broken = Vec::new();
     for number in 0..SCENARIOS {
@@ -70,7 +70,7 @@ fn try_scenario(number: u64, random: &Random, seen: &mut Seen) -> Check {
     recording_changes_nothing(&resolved, &run, number)
 }
 
-/// What the scenarios showed: otherwise they were too good for the test to mean anything.
+/// Events observed in the scenarios; without enough of them the test would not be meaningful.
 #[derive(Debug, Default)]
 struct Seen {
     retransmitted: u64,
@@ -149,7 +149,7 @@ fn check(random: &Random, run: &mut Finished) -> Check {
     Ok(())
 }
 
-/// Nothing is negative or not a number, and a share is one.
+/// Checks that no number is negative or NaN, and that shares are at most 1.
 fn numbers_are_in_range(key: &str, value: &Value) -> Check {
     match value {
         Value::Number(number) => {
@@ -182,7 +182,7 @@ fn numbers_are_in_range(key: &str, value: &Value) -> Check {
     Ok(())
 }
 
-/// The numbers under these keys never fall; those that are null do not count.
+/// Checks that the numbers under these keys never decrease; null values are skipped.
 fn ascend(of: &Value, keys: &[&str]) -> Check {
     let values: Vec<f64> = keys.iter().filter_map(|key| of[*key].as_f64()).collect();
     hold!(
@@ -251,7 +251,7 @@ fn check_flow(random: &Random, flow: &Flow, figures: &Value) -> Check {
             );
         }
         if let Some(time) = completed {
-            // SYN, SYN-ACK and data cross the path; the file takes its time on the wire.
+            // SYN, SYN-ACK and data cross the path; the file has its transmission time.
             let least = 3.0 * random.delay + size as f64 * 8.0 / random.capacity;
             hold!(time >= least / EXACT, "{time} of {least}");
             hold!(
@@ -263,7 +263,7 @@ fn check_flow(random: &Random, flow: &Flow, figures: &Value) -> Check {
         hold!(completed.is_none(), "{completed:?}");
     }
     if let Some(rtt) = number("min_rtt_ms") {
-        // Of coarse clocks a tick is missing.
+        // Coarse clocks may miss a tick.
         hold!(rtt + 1.0 >= 2e3 * random.delay, "{rtt}");
     }
     ascend(figures, &["mean_one_way_delay_ms"])?;
@@ -328,14 +328,15 @@ fn check_link(random: &Random, figures: &Value) -> Check {
     ascend(figures, &["p95_queue_delay_ms", "p99_queue_delay_ms"])?;
     let delay = figures["p99_queue_delay_ms"].as_f64().unwrap_or(0.0);
     hold!(delay <= random.duration * 1e3 * 1.01, "{delay}");
-    // Packets that were under way when the measured time began may arrive reordered in it, and were sent before it.
+    // Packets in flight at the beginning of the measured time may arrive reordered in it, but were
+    // sent before.
     let count = |key: &str| figures[key].as_u64().unwrap_or(0);
     let (reordered, sent) = (count("reordered_packets"), count("sent_packets"));
     hold!(reordered <= sent + 64, "{reordered} of {sent}");
     Ok(())
 }
 
-/// But for the transmission that began before the measured time, of each member.
+/// Except for the transmission of each member that began before the measured time.
 fn links_send_no_more_than_they_carry(run: &mut Finished) -> Check {
     for (name, directions) in &run.links {
         for &link in directions {
@@ -364,7 +365,7 @@ fn check_group(random: &Random, figures: &Value) -> Check {
     Ok(())
 }
 
-/// What was sent is received, dropped, lost, or somewhere.
+/// Checks that every packet sent was received, dropped or lost, or is in the network.
 fn conserves_packets(resolved: &Resolved, number: u64) -> Check {
     let engine = Engine {
         tally: true,
@@ -380,7 +381,7 @@ fn conserves_packets(resolved: &Resolved, number: u64) -> Check {
     Ok(())
 }
 
-/// The figures, without what the engine says of its own work.
+/// The figures, without the engine's statistics about itself.
 fn figures(run: &Finished) -> Value {
     let summary = &run.summary;
     let jain = summary.fairness.jain_index;
@@ -430,7 +431,8 @@ fn recording_changes_nothing(resolved: &Resolved, run: &Finished, number: u64) -
     Ok(())
 }
 
-/// The packets, the samples and every figure are those of a run that takes each packet through every step.
+/// Compares the packets, the samples and every figure with a run that processes every step of each
+/// packet.
 fn fast_path_changes_no_output(resolved: &Resolved) -> Check {
     let run = |fast_path| {
         Simulation::<Length>::new(resolved)
@@ -446,7 +448,7 @@ fn fast_path_changes_no_output(resolved: &Resolved) -> Check {
     }
 }
 
-/// From the `n`-th on and around.
+/// Iterates from the `n`-th element on, and then from the first.
 trait CycleFrom: Iterator + Sized {
     fn cycle_from(self, n: usize) -> std::vec::IntoIter<Self::Item> {
         let mut all: Vec<Self::Item> = self.collect();
@@ -456,13 +458,14 @@ trait CycleFrom: Iterator + Sized {
 }
 impl<I: Iterator> CycleFrom for I {}
 
-/// A bulk transfer over a path that stays up goes on, whatever stands on the path.
+/// A bulk transfer over a path that is up makes progress, for every configuration of the path.
 #[test]
-fn no_bulk_transfer_stalls_while_its_path_is_up() {
+fn bulk_transfers_make_progress_while_the_path_is_up() {
     for number in 0..LASTING {
         let random = random(number);
         let text = lasting(&random.text);
-        // A burst of losses that only packets can end may outlast every retransmission.
+        // A burst of losses that only further packets end may last longer than every
+        // retransmission.
         if text.contains("up\" = false") || text.contains("gilbert") {
             continue;
         }
@@ -478,8 +481,9 @@ fn no_bulk_transfer_stalls_while_its_path_is_up() {
     }
 }
 
-/// The scenario with its first flow alone, a bulk transfer, for two minutes of which the second counts. A black hole may stop it
-/// and other flows starve it; hidden losses (`fec`) may cost minutes of recovery.
+/// The scenario with only its first flow, a bulk transfer, for two minutes, of which the second
+/// counts. Keys that may stall it are removed: a black hole may stop it, and hidden losses (`fec`)
+/// may cost minutes of recovery.
 fn lasting(text: &str) -> String {
     let gone = [
         "duration", "warmup", "mtu", "protocol", "workload", "stop", "fec",
@@ -495,9 +499,10 @@ fn lasting(text: &str) -> String {
     )
 }
 
-/// RFC 6298 (5.5): the timeout of a first segment whose retransmission is lost comes, even if losses behind it never end.
+/// RFC 6298 (5.5): if the retransmission of the first segment is lost, its timeout occurs even if
+/// later losses never end.
 #[test]
-fn a_lost_retransmission_times_out_beside_later_losses() {
+fn a_lost_retransmission_times_out_despite_later_losses() {
     let text = "duration = \"120 s\"\nwarmup = \"100 s\"\nseed = 4494\n\
         [link.core]\nbetween = [\"g\", \"h\"]\nrate = \"11 Mbit/s\"\ndelay = \"17 ms\"\n\
         queue = { kind = \"share-red\", limit = \"78 packets\" }\nimpair = [{ kind = \"duplicate\", rate = 0.095 }]\n\
@@ -514,7 +519,7 @@ fn a_lost_retransmission_times_out_beside_later_losses() {
     assert!(figures["delivered_bytes"].as_u64() > Some(0), "{figures}");
 }
 
-/// Duplicates by the network, and octets that error correction rebuilt, are no retransmissions.
+/// Duplicates by the network, and octets rebuilt by error correction, are not retransmissions.
 #[test]
 fn spurious_retransmissions_are_a_part_of_the_retransmissions() {
     let duplicates = "impair = [{ kind = \"duplicate\", rate = 0.1 }]";
@@ -547,9 +552,10 @@ fn spurious_retransmissions_are_a_part_of_the_retransmissions() {
     }
 }
 
-/// A queue that is full when the measured time begins, and to which nothing comes in it. Fails for counts at arrivals alone.
+/// A queue that is full at the beginning of the measured time, without arrivals in it. Detects a
+/// maximum that is updated only at arrivals.
 #[test]
-fn the_longest_queue_counts_what_waits_when_the_measured_time_begins() {
+fn the_longest_queue_includes_packets_queued_before_the_measured_time() {
     for queue in ["drop-tail", "drr"] {
         for fast in [true, false] {
             let text = format!(
@@ -567,7 +573,8 @@ fn the_longest_queue_counts_what_waits_when_the_measured_time_begins() {
                 .run()
                 .expect("no hosts");
             let link = &run.summary.links["path"]["forward"];
-            // Ten datagrams of 82.24 ms each came by 200 ms; at 300 ms the fourth is being sent.
+            // Ten datagrams of 82.24 ms each arrived by 200 ms; at 300 ms the fourth is in
+            // transmission.
             assert_eq!(link["max_queue_packets"], 6, "{queue}, {fast}: {link}");
         }
     }

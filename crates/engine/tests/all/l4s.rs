@@ -1,4 +1,5 @@
-//! L4S end to end: Prague and CUBIC through DualPI2, against RFC 9332 and the laws of both windows.
+//! L4S end to end: Prague and CUBIC through DualPI2, compared with RFC 9332 and the control laws of
+//! both.
 
 #![expect(clippy::float_cmp, reason = "counts are exact")]
 
@@ -38,10 +39,11 @@ fn figure(of: &Value, name: &str) -> f64 {
     of[name].as_f64().unwrap_or_else(|| panic!("{name}: {of}"))
 }
 
-/// De Schepper et al. (PI2, 2016, §5): the rates of a Classic and a scalable flow behind the coupled queue are within a
-/// factor of two, whatever the round-trip time, while drop-tail or one threshold for both starves one of them.
+/// De Schepper et al. (PI2, 2016, §5): with the coupled queue, the rates of a Classic and a
+/// scalable flow are within a factor of two at every round-trip time; drop-tail, or one threshold
+/// for both, starves one of them.
 #[test]
-fn prague_and_cubic_share_the_rate_while_only_cubic_waits() {
+fn prague_and_cubic_share_the_rate_and_only_cubic_queues() {
     for rtt in [5, 10, 20, 50, 100] {
         for ecn in ["", "transport = { ecn = \"rfc3168\" }"] {
             let run = run(&scenario(rtt, "\"dualpi2\"", &pair(ecn)));
@@ -81,7 +83,7 @@ fn one_threshold_for_both_starves_cubic() {
     assert!(ratio > 4.0, "{ratio}");
 }
 
-/// Two Prague flows whose round-trip times are 5 ms and 25 ms.
+/// Two Prague flows with round-trip times of 5 ms and 25 ms.
 fn unequal(after: u32) -> f64 {
     let text = format!(
         "duration = \"60 s\"\nwarmup = \"25 s\"\n\
@@ -96,17 +98,19 @@ fn unequal(after: u32) -> f64 {
     figure(&flows["near"], "goodput_mbit_s") / figure(&flows["far"], "goodput_mbit_s")
 }
 
-/// draft-briscoe-iccrg-prague-congestion-control §2.4.4. Without it the ratio is that of the round-trip times, about 4.
+/// draft-briscoe-iccrg-prague-congestion-control §2.4.4. Without it the ratio is that of the
+/// round-trip times, about 4.
 #[test]
-fn prague_shares_alike_at_unequal_round_trip_times() {
+fn prague_shares_equally_at_unequal_round_trip_times() {
     let (with, without) = (unequal(500), unequal(1_000_000));
     assert!((0.6..1.7).contains(&with), "{with}");
     assert!(without > 2.5, "{without}");
 }
 
-/// A peer that knows only RFC 3168 leaves Prague with ECT(0): it stands in the Classic queue, and nothing breaks.
+/// With a peer that supports only RFC 3168, Prague sends ECT(0): its packets are in the Classic
+/// queue, and the flow works.
 #[test]
-fn prague_with_another_echo_stays_in_the_classic_queue() {
+fn prague_without_accurate_ecn_uses_the_classic_queue() {
     let flows = flow(
         "prague",
         "cc = \"prague\"\ntransport = { ecn = \"accecn\" }",

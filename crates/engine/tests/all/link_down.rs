@@ -1,10 +1,11 @@
-//! Links that go down and come back, alone and as a gateway's route.
+//! Links that go down and recover, alone and as a gateway's route.
 
 use anabranch_core::{body::Length, packet::FlowId, trace::Fate, units::Duration};
 use anabranch_engine::{Finished, Simulation};
 use anabranch_scenario::{Extensions, Scenario};
 
-/// Datagrams of 1,500 bytes over two routes, more than both carry; the first is down from 2 s to 4 s.
+/// Datagrams of 1,500 bytes over two routes, at more than the capacity of both; the first is down
+/// from 2 s to 4 s.
 const SCENARIO: &str = r#"
 duration = "8 s"
 [[at]]
@@ -58,7 +59,7 @@ fn forward(run: &Finished, link: &str, figure: &str) -> u64 {
 }
 
 #[test]
-fn what_waits_stays_and_what_comes_is_dropped() {
+fn a_down_link_keeps_its_queue_and_drops_arrivals() {
     let mut run = run(SCENARIO, true);
     let rows: Vec<_> = run
         .network
@@ -68,14 +69,15 @@ fn what_waits_stays_and_what_comes_is_dropped() {
         .rows()
         .cloned()
         .collect();
-    // The 20 that waited and the one being sent go on after two seconds.
+    // The 20 queued packets and the one in transmission continue after two seconds.
     let two_seconds = Duration::from_secs(2);
     let kept = rows
         .iter()
         .filter(|row| row.received.is_some_and(|at| at - row.sent > two_seconds))
         .count();
     assert_eq!(kept, 21);
-    // What had left before the link went down arrives: 50 ms at a packet in 12 ms, on both routes until then.
+    // Packets sent before the link went down arrive: 50 ms at a packet per 12 ms, on both routes
+    // until then.
     let ms = |n| anabranch_core::units::Instant::from_millis(n);
     let within = |from: u64, to: u64| {
         let arrived = rows.iter().filter_map(|row| row.received);
@@ -97,7 +99,7 @@ fn what_waits_stays_and_what_comes_is_dropped() {
         "{}",
         within(5_000, 6_000)
     );
-    // Nobody is told: the gateway gives the route its half all the time, 125 packets a second.
+    // The gateway is not notified: it continues to give the route its half, 125 packets per second.
     let lost_while_down = rows
         .iter()
         .filter(|row| {
@@ -111,7 +113,7 @@ fn what_waits_stays_and_what_comes_is_dropped() {
         (lost_while_down as f64 - share).abs() < 3.0,
         "{lost_while_down} {share}"
     );
-    // Nothing else is lost, and all is accounted for.
+    // There are no other losses, and all packets are accounted for.
     let report = run.network.flow_report(FlowId(0));
     let dropped =
         forward(&run, "isp1", "dropped_packets") + forward(&run, "isp2", "dropped_packets");
@@ -136,7 +138,7 @@ fn the_fast_path_changes_nothing() {
     }
 }
 
-/// A transfer goes on when its route is back.
+/// A transfer continues when its route recovers.
 #[test]
 fn tcp_survives_a_route_that_fails_and_returns() {
     let tcp = SCENARIO.replace(

@@ -1,4 +1,4 @@
-//! TCP over links that are more than a rate: policers, Wi-Fi stations, cable modems and cells.
+//! TCP over links with models beyond a rate: policers, Wi-Fi stations, cable modems and cells.
 
 #![expect(clippy::float_cmp, reason = "counts are exact")]
 
@@ -25,9 +25,10 @@ fn figure(of: &Value, name: &str) -> f64 {
     of[name].as_f64().unwrap_or_else(|| panic!("{name}: {of}"))
 }
 
-/// A policer has no queue: what TCP has beyond the rate is lost, and the round trip stays what it is (Flach et al. 2016).
+/// A policer has no queue: TCP's excess over the rate is lost, and the round trip does not grow
+/// (Flach et al. 2016).
 #[test]
-fn a_policer_loses_what_a_queue_would_hold() {
+fn a_policer_drops_instead_of_queueing() {
     let policed = run(
         "rate = \"100 Mbit/s\"\nforward.impair = [{ kind = \"policer\", rate = \"10 Mbit/s\", burst = \"64 kB\" }]",
     );
@@ -41,9 +42,9 @@ fn a_policer_loses_what_a_queue_would_hold() {
     assert!(lost(policed) > 2.0 * lost(queued), "{policed} {queued}");
 }
 
-/// Every packet arrives, is dropped by the queue, or is lost in flight, whatever the link does in between.
+/// The goodput of a Wi-Fi station follows its aggregation and the number of stations.
 #[test]
-fn a_wifi_station_sends_what_aggregation_leaves_room_for() {
+fn wifi_goodput_follows_aggregation_and_stations() {
     let goodput = |service: &str| {
         let keys = format!(
             "rate = \"65 Mbit/s\"\nforward.service = {service}\nforward.queue = {{ kind = \"drop-tail\", limit = \"300 packets\" }}"
@@ -56,7 +57,7 @@ fn a_wifi_station_sends_what_aggregation_leaves_room_for() {
         goodput("{ kind = \"wifi\", aggregate = 1 }"),
         goodput("{ kind = \"wifi\", aggregate = 32, stations = 2 }"),
     );
-    // 21 frames fit into 4 ms: 4.19 ms for 21 times 1,448 bytes; and 376 µs for one.
+    // 21 frames fit into 4 ms: 4.19 ms for 21 times 1,448 bytes; a single frame takes 376 µs.
     assert!((aggregated - 58.1).abs() < 1.5, "{aggregated}");
     assert!((single - 30.8).abs() < 1.0, "{single}");
     assert!(fixed > aggregated, "{fixed}");
@@ -67,7 +68,7 @@ fn a_wifi_station_sends_what_aggregation_leaves_room_for() {
 }
 
 #[test]
-fn damaged_wifi_frames_become_delay() {
+fn corrupted_wifi_frames_cause_delay_not_loss() {
     let service = |error: f64| {
         run(&format!(
             "rate = \"65 Mbit/s\"\nforward.service = {{ kind = \"wifi\", frame_error = {error} }}\n\
@@ -81,9 +82,10 @@ fn damaged_wifi_frames_become_delay() {
     assert!(figure(flow, "goodput_mbit_s") > 0.6 * 58.0, "{flow}");
 }
 
-/// Requests overlap, so that TCP fills a cable's upstream; each round trip has the delay of a request and a grant.
+/// Requests overlap, so TCP fills a cable's upstream; each round trip includes the delay of a
+/// request and a grant.
 #[test]
-fn a_modem_s_requests_cost_delay_and_no_rate() {
+fn cable_requests_add_delay_without_reducing_the_rate() {
     let run = |service: &str| {
         run(&format!(
             "rate = \"20 Mbit/s\"\nforward.service = {service}\nqueue = {{ kind = \"drop-tail\", limit = \"100 packets\" }}"
@@ -97,9 +99,10 @@ fn a_modem_s_requests_cost_delay_and_no_rate() {
     assert!((1.65..5.7).contains(&least), "{least}");
 }
 
-/// A tenth of the blocks is retransmitted by the cell: TCP loses that share of the rate, no packet and no order.
+/// The cell retransmits a tenth of the blocks: TCP loses that share of the rate, but no packet, and
+/// order is kept.
 #[test]
-fn a_cell_s_errors_become_delay() {
+fn block_errors_of_a_cell_cause_delay_not_loss() {
     let run = run(
         "rate = \"20 Mbit/s\"\nforward.service = { kind = \"cellular\", sr_period = \"10 ms\" }\n\
          reverse.service = \"cellular\"\nforward.queue = { kind = \"drop-tail\", limit = \"1000 packets\" }",
@@ -110,14 +113,14 @@ fn a_cell_s_errors_become_delay() {
     assert_eq!(figure(link, "reordered_packets"), 0.0, "{link}");
     let used = figure(link, "utilization");
     assert!((used - 0.9).abs() < 0.01, "{used}");
-    // 1,448 of 1,500 bytes, but for what the queue's losses hold back at the end.
+    // 1,448 of 1,500 bytes, except for data that the queue's losses hold back at the end.
     let goodput = figure(flow, "goodput_mbit_s");
     assert!(goodput > 0.9 * 0.9 * 20.0 * 1448.0 / 1500.0, "{goodput}");
-    // 20 ms of delay, 12 ms of grant, block and decoding at the least, and 7 ms back.
+    // 20 ms of delay, at least 12 ms of grant, block and decoding, and 7 ms back.
     assert!(figure(flow, "min_rtt_ms") >= 39.0, "{flow}");
 }
 
-/// Packets in the gap of a link that goes down wait, and no block is lost.
+/// Packets that arrive while a link is down wait, and no block is lost.
 #[test]
 fn media_survive_a_link_that_goes_down() {
     for service in [
@@ -135,9 +138,10 @@ fn media_survive_a_link_that_goes_down() {
     }
 }
 
-/// tc-cake(8): voice has priority up to a quarter of the rate, and gets no more while best effort wants it; bulk gets what others leave.
+/// tc-cake(8): voice has priority up to a quarter of the rate, and gets no more while best effort
+/// has packets; bulk gets the remainder.
 #[test]
-fn cake_tells_flows_apart_by_their_dscp() {
+fn cake_distinguishes_flows_by_dscp() {
     let shares = |protocol: &str, dscp: &str| {
         let text = format!(
             "duration = \"20 s\"\nwarmup = \"5 s\"\n[link.wan]\nbetween = [\"S\", \"D\"]\nrate = \"100 Mbit/s\"\ndelay = \"5 ms\"\n\

@@ -1,5 +1,5 @@
-//! Laws and examples of whole runs, a module for each topic. They are one program because linking one for each took longer
-//! than running them.
+//! Properties and examples of whole runs, one module per topic. They are one program because
+//! linking a program for each took longer than running them.
 
 mod applications;
 mod bbr3;

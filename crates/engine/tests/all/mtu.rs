@@ -1,4 +1,5 @@
-//! The MTU of a link: what it keeps out, what routers answer, and what TCP makes of it (RFC 1191, RFC 4821).
+//! The MTU of a link: the packets that it drops, the reports of routers, and TCP's reaction (RFC
+//! 1191, RFC 4821).
 
 #![expect(clippy::float_cmp, reason = "counts are exact")]
 
@@ -15,7 +16,7 @@ use anabranch_engine::{
 use anabranch_scenario::{Extensions, Scenario};
 use anabranch_tcp::RetransmitCause;
 
-/// A file over a narrow link behind a wide one; `link` and `flow` are more keys of theirs.
+/// A file over a wide link and then a narrow one; `link` and `flow` are further keys.
 fn scenario(link: &str, flow: &str) -> String {
     format!(
         r#"
@@ -49,7 +50,7 @@ fn run(text: &str, fast: bool) -> Finished {
         .expect("no hosts")
 }
 
-/// Where all packets are at the end.
+/// The census of all packets at the end.
 fn census(text: &str) -> Census {
     let resolved = Scenario::parse(text, "mtu.toml", &Extensions::default())
         .and_then(|scenario| scenario.resolve(None))
@@ -81,7 +82,7 @@ fn a_report_lowers_segments_to_the_mtu_without_a_reduction() {
     let run = run(&scenario("mtu = \"1000 bytes\"", ""), true);
     assert_eq!(figure(&run, "delivered_bytes"), 1e6);
     assert_eq!(run.summary.flows["f"]["ended"], "completed");
-    // The first window of ten, and nothing after it.
+    // The first window of ten, and no packet after it.
     assert_eq!(too_big(&run, "narrow", "forward"), Some(10));
     assert_eq!(too_big(&run, "narrow", "reverse"), Some(0));
     assert_eq!(too_big(&run, "access", "forward"), None);
@@ -97,7 +98,7 @@ fn a_report_lowers_segments_to_the_mtu_without_a_reduction() {
 }
 
 #[test]
-fn refused_segments_leave_in_pieces_when_the_report_comes() {
+fn refused_segments_are_resegmented_at_the_report() {
     let run = run(&scenario("mtu = \"1000 bytes\"", ""), true);
     let log = run.network.probe().log().expect("a log is kept");
     let refused: Vec<_> = log
@@ -109,16 +110,17 @@ fn refused_segments_leave_in_pieces_when_the_report_comes() {
         .rows()
         .filter(|row| row.cause == Some(RetransmitCause::PathMtu))
         .collect();
-    // 1448 octets are 948 and 500; with IP, TCP and timestamps a piece has 52 more.
+    // 1448 octets are split into 948 and 500; with IP, TCP and timestamps a piece has 52 more.
     assert_eq!(pieces.len(), 2 * refused.len());
     assert_eq!((pieces[0].size, pieces[1].size), (1000, 552));
-    // There and back over the access link, and the time to send it behind the ACK of the handshake: the narrow link is not crossed.
+    // There and back over the access link, plus the transmission time after the ACK of the
+    // handshake; the narrow link is not crossed.
     let there = Duration::from_millis(10) + Duration::from_nanos(124_160);
     assert_eq!(pieces[0].sent, first + there + Duration::from_millis(10));
 }
 
 #[test]
-fn an_answer_takes_the_delay_of_the_way_back() {
+fn a_report_takes_the_delay_of_the_return_path() {
     let text = scenario("mtu = \"1000 bytes\"", "").replace(
         "delay = \"10 ms\"",
         "delay = \"10 ms\"\nreverse.delay = \"30 ms\"",
@@ -161,10 +163,10 @@ fn black_hole_detection_finds_the_largest_segment() {
         .filter(|row| row.received.is_some())
         .map(|row| row.size)
         .max();
-    // The search ends where less than eight octets are left.
+    // The search ends when less than eight octets are left.
     let largest = largest.expect("packets arrive");
     assert!((1293..=1300).contains(&largest), "{largest}");
-    // Three timeouts, and a lost probe is none.
+    // Three timeouts; a lost probe does not count as one.
     assert_eq!(figure(&run, "timeouts"), 3.0);
 }
 
@@ -190,7 +192,7 @@ fn discovery_that_is_off_ignores_reports() {
 }
 
 #[test]
-fn a_path_that_carries_full_segments_is_as_without_an_mtu() {
+fn an_mtu_of_full_segments_has_no_effect() {
     let with = run(&scenario("mtu = \"1500 bytes\"", ""), true);
     let without = run(&scenario("", ""), true);
     assert_eq!(with.summary.digest, without.summary.digest);
@@ -219,7 +221,7 @@ fn results_do_not_depend_on_the_fast_path() {
 }
 
 #[test]
-fn every_congestion_control_gets_a_file_over_a_small_mtu() {
+fn every_congestion_control_transfers_a_file_over_a_small_mtu() {
     for cc in [
         "reno",
         "cubic",
@@ -253,7 +255,7 @@ fn datagrams_larger_than_the_mtu_are_dropped() {
 }
 
 #[test]
-fn a_gateway_reports_what_its_routes_carry_inside() {
+fn a_gateway_reports_the_mtu_inside_its_routes() {
     let text = r#"
 duration = "20 s"
 [link.lan]
@@ -291,7 +293,7 @@ workload = { kind = "file", size = "1 MB" }
 }
 
 #[test]
-fn a_short_transfer_whose_place_is_taken_hears_nothing() {
+fn reports_for_an_ended_transfer_are_discarded() {
     let text = scenario("mtu = \"1000 bytes\"", "").replace(
         "{ kind = \"file\", size = \"1 MB\" }",
         "{ kind = \"poisson\", rate = \"2 Mbit/s\", sizes = { kind = \"fixed\", size = \"20 kB\" } }",

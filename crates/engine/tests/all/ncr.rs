@@ -1,4 +1,4 @@
-//! TCP-NCR under reordering that never ends: packets in turn over two paths of unequal delay.
+//! TCP-NCR under persistent reordering: packets alternate between two paths of unequal delay.
 
 use anabranch_core::body::Length;
 use anabranch_engine::Simulation;
@@ -6,7 +6,8 @@ use anabranch_scenario::{Extensions, Scenario};
 
 const TWO_PATHS: &str = include_str!("../../../../studies/reordering/two-paths.toml");
 
-/// The largest throughput over the smallest, of initial windows of 10, 20 and 40 segments.
+/// The ratio of the largest to the smallest throughput for initial windows of 10, 20 and 40
+/// segments.
 fn spread(remedy: &str) -> f64 {
     let throughput = |initial_cwnd: u32| {
         let mut scenario = Scenario::parse(TWO_PATHS, "two-paths.toml", &Extensions::default())
@@ -32,10 +33,11 @@ fn spread(remedy: &str) -> f64 {
     all.into_iter().fold(0.0, f64::max) / all.into_iter().fold(f64::INFINITY, f64::min)
 }
 
-/// RFC 4653 §3.2 (T.4) keeps the flight at which the reordering began, so that throughput tells of the
-/// initial window. Begun anew it does not, within a tenth. Either remedy is the other's wrong system.
+/// RFC 4653 §3.2 (T.4) keeps the flight size from the beginning of the reordering, so that
+/// throughput depends on the initial window. With a restart it does not, within a tenth. Each
+/// variant is the other's wrong system.
 #[test]
-fn what_is_kept_tells_of_the_initial_window_and_what_is_begun_anew_does_not() {
+fn only_a_kept_flight_size_depends_on_the_initial_window() {
     for variant in ["careful", "aggressive"] {
         let of = |restart: &str| {
             spread(&format!(

@@ -1,5 +1,5 @@
-//! UDP that leaves at random or recorded times: as often and as evenly as it says, and with delays that both ends
-//! agree on.
+//! UDP at random or recorded times: rate and spacing match the configuration, and both ends agree
+//! on the delays.
 
 use crate::support::logged;
 
@@ -37,7 +37,8 @@ fn figure(run: &Finished, name: &str) -> f64 {
     logged::figure(run, "x", name)
 }
 
-/// What the receiver says of delays is what the packet log says, with a tenth of the packets lost. Fails for ends that draw different times, and for a receiver that loses count.
+/// The receiver's delays equal those of the packet log, with a tenth of the packets lost. Detects
+/// ends that draw different times, and a receiver whose count is wrong after losses.
 #[test]
 fn both_ends_agree_on_the_times() {
     let impaired = "impair = [{ kind = \"bernoulli-loss\", rate = 0.1 }]";
@@ -61,9 +62,9 @@ fn both_ends_agree_on_the_times() {
     }
 }
 
-/// Their mean is what was asked for. On and off half of the time each: 4 of 8 Mbit/s.
+/// The mean equals the configured rate. On and off half of the time each: 4 of 8 Mbit/s.
 #[test]
-fn means_are_kept() {
+fn mean_rates_equal_the_configured_rates() {
     for (workload, within) in [
         (
             "kind = \"poisson\", rate = \"4 Mbit/s\", sizes = { kind = \"fixed\", size = \"500 bytes\" }, profile = { period = \"2 s\", depth = 0.9 }",
@@ -78,16 +79,18 @@ fn means_are_kept() {
             0.12,
         ),
     ] {
-        // 60 s: of 2,000 points each second the count deviates by 0.3 %; of 3,000 periods by 2.4 %.
+        // 60 s: for 2,000 points per second the count deviates by 0.3 %; for 3,000 periods by 2.4
+        // %.
         let run = run(workload, "", "60 s", &[]);
         let mean = figure(&run, "goodput_mbit_s");
         assert!((mean / 4.0 - 1.0).abs() < within, "{mean}: {workload}");
     }
 }
 
-/// Datagrams of a time on are evenly spaced, and it is never on or off for less than a Pareto's least.
+/// Datagrams in an on period are evenly spaced, and no period is shorter than the minimum of its
+/// distribution.
 #[test]
-fn on_and_off_by_its_times() {
+fn on_and_off_periods_follow_their_distributions() {
     let run = run(
         "kind = \"on-off\", rate = \"8 Mbit/s\", payload = \"1000 bytes\", on = { kind = \"fixed\", time = \"10 ms\" }, off = { kind = \"pareto\", mean = \"30 ms\", shape = 1.5 }",
         "",
@@ -102,7 +105,7 @@ fn on_and_off_by_its_times() {
             in_period += 1;
             continue;
         }
-        // Ten datagrams, and then a pause of 10 ms at least, counted from 1 ms after the last.
+        // Ten datagrams, and then a pause of at least 10 ms, counted from 1 ms after the last.
         assert_eq!(in_period, 10);
         assert!(gap >= Duration::from_millis(11), "{gap}");
         in_period = 1;
@@ -126,11 +129,11 @@ fn capture(packets: &[(u32, u16)]) -> Vec<u8> {
     file
 }
 
-/// Each packet's length at its time. At four times the speed again, and twice: behind the last after the mean
-/// interval of 1 ms. Fails for payload lengths taken for IP lengths, for absolute times and for a repeat on top
-/// of the last packet.
+/// Each packet's length at its time. Again at four times the speed, and twice: the repetition
+/// begins after the last packet and the mean interval of 1 ms. Detects payload lengths used as IP
+/// lengths, absolute times, and a repetition that begins at the time of the last packet.
 #[test]
-fn a_replay_sends_what_was_recorded() {
+fn a_replay_sends_the_recorded_packets() {
     let file = capture(&[
         (7_000_000, 1_500),
         (7_000_500, 40),
@@ -157,14 +160,14 @@ fn a_replay_sends_what_was_recorded() {
         sent(", speed = 4, repeat = true")[..8],
         [fast, fast.map(|(at, size)| (at + 1_000, size))].concat()
     );
-    // 2,144 bytes in 3 ms are 5.717 Mbit/s; at half of that it takes 6 ms.
+    // 2,144 bytes in 3 ms are 5.717 Mbit/s; at half of that rate they take 6 ms.
     assert_eq!(
         sent(", rate = \"2858667 bit/s\"").last(),
         Some(&(5_999, 576))
     );
 }
 
-/// Files over TCP follow the curve: none in the dark half, all in the other.
+/// Files over TCP follow the curve: none in the low half, all in the high half.
 #[test]
 fn transfers_follow_the_curve() {
     let text = r#"
@@ -188,9 +191,9 @@ fn transfers_follow_the_curve() {
     let started = run.summary.flows["web"]["transfers"]["started"]
         .as_f64()
         .expect("a count");
-    // 2,500 expected; five deviations are 250. The first begins at the flow's start.
+    // 2,500 are expected; five deviations are 250. The first begins at the flow's start.
     assert!((started - 2_500.0).abs() < 250.0, "{started}");
-    // Those that began at the end of the light are over after 100 ms.
+    // Transfers that began at the end of the high half end within 100 ms.
     let dark = |row: &&PacketRow| {
         let into = row.sent.as_picos() % 2_000_000_000_000;
         (100_000_000_000..999_000_000_000).contains(&into)

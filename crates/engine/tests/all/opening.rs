@@ -1,5 +1,5 @@
-//! Opening and giving up: when a file arrives whose first packets are lost, and how connections end, against a
-//! calculation by hand.
+//! Opening and abandoning connections: the completion time of a file whose first packets are lost,
+//! and the outcome of connections, compared with a calculation by hand.
 
 use anabranch_engine::Simulation;
 use anabranch_scenario::{Extensions, Scenario};
@@ -9,7 +9,7 @@ use serde_json::Value;
 const SEGMENTS: u64 = 10;
 const MSS: u64 = 1448;
 
-/// A flow over a path that is fast and loses what `lost` names.
+/// A flow over a fast path that loses the listed packets.
 #[derive(Clone, Copy)]
 struct Case<'a> {
     rtt_ms: u64,
@@ -21,7 +21,7 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn run(&self) -> Value {
-        // A list names something; so many packets never come.
+        // A list must not be empty; a packet with this number never occurs.
         let list = |packets: &[u64]| [packets, &[1_000_000]].concat();
         let text = format!(
             r#"
@@ -73,7 +73,7 @@ fn near(time: f64, expected: f64) {
     );
 }
 
-/// Every SYN that `stack` sends, in seconds.
+/// The times of all SYNs that `stack` sends, in seconds.
 fn syns(stack: &str) -> &'static [u32] {
     match stack {
         "linux" => &[0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67],
@@ -119,11 +119,12 @@ fn lost_syns_count_as_retransmissions_and_timeouts() {
 
 /// RFC 5681 §3.1, RFC 6928 §2.
 #[test]
-fn more_than_one_lost_syn_leaves_one_segment() {
+fn several_lost_syns_reduce_the_initial_window_to_one_segment() {
     for stack in ["linux", "rfc"] {
         let flow = format!("stack = \"{stack}\"");
-        // Windows of 1, 2 and 4 on linux. The receiver of rfc delays the acknowledgment of the lone segment by 200 ms,
-        // and those of every second let the window grow to 2, 3 and 4.
+        // Windows of 1, 2 and 4 with linux. The receiver of rfc delays the acknowledgment of the
+        // single segment by 200 ms, and the acknowledgments of every second segment let the window
+        // grow to 2, 3 and 4.
         let slow = if stack == "linux" { 3.0 } else { 6.0 };
         for (lost, rounds) in [(0, 0.0), (1, 0.0), (2, slow), (4, slow)] {
             let forward: Vec<u64> = (0..lost).collect();
@@ -140,7 +141,7 @@ fn more_than_one_lost_syn_leaves_one_segment() {
     }
 }
 
-/// As [`more_than_one_lost_syn_leaves_one_segment`], for every congestion control.
+/// Several lost SYNs reduce the initial window to one segment with every congestion control.
 #[test]
 fn every_control_begins_with_one_segment_after_lost_syns() {
     for (meta, ..) in anabranch_congestion::registry() {
@@ -165,9 +166,9 @@ fn every_control_begins_with_one_segment_after_lost_syns() {
     }
 }
 
-/// RFC 6928 §2: what was retransmitted was not lost, as the echo of the first SYN's timestamp shows.
+/// RFC 6928 §2: the echo of the first SYN's timestamp shows that the retransmission was spurious.
 #[test]
-fn a_late_answer_to_the_first_syn_keeps_the_initial_window() {
+fn a_late_syn_ack_for_the_first_syn_keeps_the_initial_window() {
     for timestamps in [true, false] {
         let flow = format!("transport = {{ timestamps = {timestamps} }}");
         let case = Case {
@@ -188,7 +189,7 @@ fn a_late_answer_to_the_first_syn_keeps_the_initial_window() {
 
 /// RFC 6298 (5.7); measured on Linux 6.18 with and without timestamps and probes.
 #[test]
-fn the_timeout_after_a_lost_syn_follows_what_is_known() {
+fn the_timeout_after_a_lost_syn_follows_the_measurements() {
     for (stack, timestamps, tlp, wait) in [
         ("linux", true, true, 0.3),
         ("linux", true, false, 0.3),
@@ -205,7 +206,7 @@ fn the_timeout_after_a_lost_syn_follows_what_is_known() {
         let flow = format!("stack = \"{stack}\"\ntransport = {{ timestamps = {timestamps}{tlp} }}");
         let case = Case {
             rtt_ms: 100,
-            // The SYN; another SYN and an acknowledgment get through; the data.
+            // The SYN is lost; another SYN and an acknowledgment get through; the data is lost.
             forward: if stack == "linux" { &[0, 3] } else { &[0, 2] },
             reverse: &[],
             bytes: 1000,
@@ -216,8 +217,8 @@ fn the_timeout_after_a_lost_syn_follows_what_is_known() {
 }
 
 #[test]
-fn a_lost_answer_is_retransmitted_on_the_timer_and_the_syn() {
-    // By the timer and by the second SYN a second later; from then on by each SYN.
+fn a_lost_syn_ack_is_retransmitted_by_timer_and_by_syn() {
+    // By the timer and by the second SYN a second later; then by each SYN.
     for (lost, at) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 3), (5, 4), (6, 5)] {
         let reverse: Vec<u64> = (0..lost).collect();
         let case = Case {
@@ -240,7 +241,7 @@ fn ending(path: &str, flow: &str, seconds: u64) -> (Value, Option<f64>) {
 }
 
 #[test]
-fn a_connection_that_nobody_answers_gives_up() {
+fn an_unanswered_connection_gives_up() {
     for (stack, at) in [("linux", 131.0), ("rfc", 123.0)] {
         let (ended, when) = ending(
             "delay = \"5 ms\"\nup = false",
@@ -252,9 +253,10 @@ fn a_connection_that_nobody_answers_gives_up() {
     }
 }
 
-/// Linux's `tcpi_total_rto` counts the timeouts that retransmit, not the one that gives up.
+/// Linux's `tcpi_total_rto` counts the timeouts that retransmit, not the last one, at which the
+/// connection gives up.
 #[test]
-fn the_timeout_that_gives_up_does_not_count() {
+fn the_last_timeout_of_an_abandoned_connection_does_not_count() {
     for (stack, retransmissions) in [("linux", 10), ("rfc", 6)] {
         let text = format!(
             "duration = \"200 s\"\n[link.path]\nbetween = [\"A\", \"B\"]\ndelay = \"5 ms\"\nup = false\n[flow.f]\nfrom = \"A\"\nto = \"B\"\nstack = \"{stack}\"\n"
@@ -266,8 +268,8 @@ fn the_timeout_that_gives_up_does_not_count() {
     }
 }
 
-/// RFC 9293 §3.10.4: what is closed in SYN-SENT is deleted. Fails where SYNs go on after the stop, and open a connection once they get
-/// through.
+/// RFC 9293 §3.10.4: a close in SYN-SENT deletes the connection. Detects SYNs after the stop, which
+/// open a connection once they get through.
 #[test]
 fn a_stop_before_the_connection_is_open_ends_the_flow() {
     let back =
@@ -285,17 +287,17 @@ fn a_stop_before_the_connection_is_open_ends_the_flow() {
             "duration = \"100 s\"\n[link.path]\nbetween = [\"A\", \"B\"]\nrate = \"1 Gbit/s\"\n{back}\n[flow.f]\nfrom = \"A\"\nto = \"B\"\n{flow}\n"
         );
         let flow = run(&text);
-        // Where a client asks, it is the receiving end that opens.
+        // For requests, the receiving end opens the connection.
         let opens = u64::from(!workload.contains("request"));
         assert_eq!(flow["retransmitted_packets"], 2 * opens, "{workload}");
         assert_eq!(flow["delivered_bytes"], 0, "{workload}");
     }
 }
 
-/// RFC 9293 §3.10.7.4. The tenth retransmission of the SYN arrives 32 s after the ninth, when the listener gives up. Fails where that
-/// end of the timer takes the SYN with it.
+/// RFC 9293 §3.10.7.4. The tenth retransmission of the SYN arrives 32 s after the ninth, when the
+/// listener gives up. Detects a listener whose expiring timer discards the SYN.
 #[test]
-fn a_syn_that_comes_as_the_listener_gives_up_is_answered() {
+fn a_syn_at_the_expiry_of_the_listener_is_answered() {
     let one_way = "[[at]]\ntime = \"0.005 s\"\nset = { \"link.path.reverse.up\" = false }\n[[at]]\ntime = \"62 s\"\nset = { \"link.path.reverse.up\" = true }";
     let file = "workload = { kind = \"file\", size = \"10 kB\" }";
     for (stack, delay, at) in [("linux", 10, 67.0), ("linux", 100, 67.0), ("rfc", 10, 63.0)] {
@@ -306,9 +308,9 @@ fn a_syn_that_comes_as_the_listener_gives_up_is_answered() {
     }
 }
 
-/// Linux compares a time, not a number: 924.6 s, whatever the timeout begins with.
+/// Linux compares a time, not a number: 924.6 s, independent of the first timeout.
 #[test]
-fn a_dead_path_is_given_up_by_elapsed_time() {
+fn a_dead_path_is_abandoned_by_elapsed_time() {
     let dead = "delay = \"25 us\"\n[[at]]\ntime = \"2.55 s\"\nset = { \"link.path.up\" = false }";
     for (transport, least, most) in [
         ("{ min_rto = \"1 s\" }", 960.0, 980.0),
@@ -331,7 +333,7 @@ fn a_dead_path_is_given_up_by_elapsed_time() {
 }
 
 #[test]
-fn flows_say_whether_they_completed_or_run() {
+fn flows_report_whether_they_completed_or_run() {
     let path = "delay = \"5 ms\"";
     assert_eq!(ending(path, "", 1), (Value::from("running"), None));
     assert_eq!(
@@ -340,7 +342,7 @@ fn flows_say_whether_they_completed_or_run() {
     );
     let file = "stop = \"0.5 s\"\nworkload = { kind = \"file\", size = \"1 GB\" }";
     assert_eq!(ending(path, file, 1), (Value::from("running"), None));
-    // Datagrams and many transfers have no connection that ends.
+    // Datagrams and workloads with several transfers have no single outcome.
     let udp = "protocol = \"udp\"\nworkload = { kind = \"paced\", rate = \"1 Mbit/s\" }";
     assert_eq!(ending(path, udp, 1), (Value::Null, None));
     let many = "workload = { kind = \"poisson\", rate = \"1 Mbit/s\", sizes = { kind = \"fixed\", size = \"10 kB\" } }";

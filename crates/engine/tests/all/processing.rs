@@ -1,5 +1,5 @@
-//! What hosts take: `processing_jitter`, a random time over each packet, `read_delays`, the time until data is read, and
-//! `first_write_delays`, the time until it is first written.
+//! Delays of hosts: `processing_jitter`, a random time per packet, `read_delays`, the time until
+//! data is read, and `first_write_delays`, the time until the first write.
 
 use crate::support::{Shape, resolve, text};
 use anabranch_core::{body::Length, units::Duration};
@@ -7,7 +7,7 @@ use anabranch_engine::{Finished, Simulation};
 use anabranch_scenario::Resolved;
 use serde_json::Value;
 
-/// Two pairs of hosts that share nothing.
+/// Two separate pairs of hosts.
 const APART: &str = r#"
 duration = "3 s"
 link.a = { between = ["S0", "D0"], rate = "10 Mbit/s", delay = "10 ms", queue = { kind = "drop-tail", limit = "50 packets" } }
@@ -38,7 +38,7 @@ fn flow<'a>(run: &'a Finished, name: &str) -> &'a Value {
     &run.summary.flows[name]
 }
 
-/// Also where routes share a host, packets are doubled and links change.
+/// Includes routes that share a host, duplicates and changes of links.
 #[test]
 fn the_fast_path_changes_nothing() {
     let mut others = 0;
@@ -80,14 +80,14 @@ fn threads_change_nothing() {
 }
 
 #[test]
-fn none_is_as_before() {
+fn zero_jitter_changes_nothing() {
     let none = format!("{APART}\n{}", jitter("S0", "0 s"));
     assert_eq!(run(&none).summary.digest, run(APART).summary.digest);
 }
 
-/// Hosts draw from streams of their own: who else draws, and how often, changes nothing.
+/// Hosts have separate random streams: draws of another host have no effect.
 #[test]
-fn one_host_does_not_change_anothers_luck() {
+fn hosts_have_independent_random_streams() {
     let one = run(&format!("{APART}\n{}", jitter("S0", "5 ms")));
     let two = run(&format!(
         "{APART}\n{}{}",
@@ -96,7 +96,7 @@ fn one_host_does_not_change_anothers_luck() {
     ));
     assert_eq!(flow(&one, "zero"), flow(&two, "zero"));
     assert_ne!(flow(&one, "one"), flow(&two, "one"));
-    // Nor are the two alike, although their paths are.
+    // The two differ, although their paths are equal.
     assert_ne!(
         flow(&two, "zero")["mean_srtt_ms"],
         flow(&two, "one")["mean_srtt_ms"]
@@ -107,10 +107,11 @@ fn one_host_does_not_change_anothers_luck() {
     );
 }
 
-/// Packets leave late, at most by the longest time and on average by half of it, and in order.
+/// Packets are delayed, at most by the longest time and on average by half of it, and stay in
+/// order.
 #[test]
-fn packets_are_late_and_in_order() {
-    // One packet of one segment after the other is in flight: none waits for another.
+fn packets_are_delayed_and_in_order() {
+    // One packet of one segment at a time is in flight: none waits for another.
     let lonely = r#"
 duration = "100 s"
 link.a = { between = ["S", "D"], rate = "1 Gbit/s", delay = "10 ms" }
@@ -123,7 +124,8 @@ flow.main = { from = "S", to = "D", cc = "reno", stack = "rfc", transport.receiv
     };
     let both = format!("{lonely}\n{}{}", jitter("S", "4 ms"), jitter("D", "2 ms"));
     let late = rtt(&both) - rtt(lonely);
-    // 2 ms there and 1 ms back; 4,300 round trips, standard deviation 1.3 ms: five standard errors are 0.1 ms.
+    // 2 ms there and 1 ms back; 4,300 round trips, standard deviation 1.3 ms: five standard errors
+    // are 0.1 ms.
     assert!((late - 3.0).abs() < 0.1, "{late} ms");
 
     let crowd = format!("{APART}\n{}", jitter("S0", "20 ms"));
@@ -133,9 +135,9 @@ flow.main = { from = "S", to = "D", cc = "reno", stack = "rfc", transport.receiv
     assert!(flow(&crowd, "zero")["delivered_bytes"].as_u64() > Some(1_000_000));
 }
 
-/// A packet that has not left when the run ends was not sent to the link.
+/// A packet still in its host at the end of the run was not sent to the link.
 #[test]
-fn a_time_longer_than_the_run_is_no_error() {
+fn a_processing_time_longer_than_the_run_is_valid() {
     let never = format!("{APART}\n{}", jitter("S0", "1000 h"));
     let run = run(&never);
     assert_eq!(flow(&run, "zero")["goodput_mbit_s"].as_f64(), Some(0.0));
@@ -146,9 +148,10 @@ fn reads(host: &str, delays: &str) -> String {
     format!("[host.{host}]\nread_delays = [{delays}]\n")
 }
 
-/// A file of ten windows: each is read so late, and the sender hears of the room as late.
+/// A file of ten windows: each is read with the delay, and the window update is delayed
+/// accordingly.
 #[test]
-fn a_window_that_is_read_late_opens_late() {
+fn a_late_read_delays_the_window_update() {
     let lonely = r#"
 duration = "100 s"
 link.a = { between = ["S", "D"], rate = "1 Gbit/s", delay = "10 ms" }
@@ -159,10 +162,10 @@ flow.main = { from = "S", to = "D", cc = "reno", stack = "rfc", workload = { kin
             .as_f64()
             .expect("a number")
     };
-    // Ten windows, each read 5 ms after it has come; the last one's reader is waited for, too.
+    // Ten windows, each read 5 ms after its arrival, including the last one.
     let late = took(&format!("{lonely}\n{}", reads("D", "\"5 ms\""))) - took(lonely);
     assert!((late - 0.05).abs() < 1e-6, "{late}");
-    // The mean of 2 and 6 ms is 4 ms; ten draws are of both.
+    // The mean of 2 and 6 ms is 4 ms; ten draws contain both.
     let drawn = took(&format!("{lonely}\n{}", reads("D", "\"2 ms\", \"6 ms\""))) - took(lonely);
     assert!(drawn > 0.02 && drawn < 0.06, "{drawn}");
     assert!(
@@ -171,9 +174,9 @@ flow.main = { from = "S", to = "D", cc = "reno", stack = "rfc", workload = { kin
     );
 }
 
-/// A reader whose last read was 10 ms ago takes longer than one that goes on. Fails for one list in both cases.
+/// A reader idle for 10 ms takes longer than an active one. Detects one list used in both cases.
 #[test]
-fn a_reader_that_has_waited_takes_longer() {
+fn an_idle_reader_takes_longer() {
     let took = |delay: &str, host: &str| {
         let text = format!(
             r#"
@@ -188,8 +191,8 @@ flow.main = {{ from = "S", to = "D", cc = "reno", stack = "rfc", workload = {{ k
     };
     let both = "[host.D]\nread_delays = [\"1 ms\"]\nidle_read_delays = [\"3 ms\"]\n";
     let alone = "[host.D]\nidle_read_delays = [\"3 ms\"]\n";
-    // Ten windows, a round trip from a read to the next data: more than 10 ms and each is read after a pause, less and the first
-    // is, as nothing was read before.
+    // Ten windows, and a round trip from a read to the next data. With more than 10 ms every window
+    // is read after a pause; with less only the first is, because there was no read before it.
     for (delay, host, late_ms) in [
         ("10 ms", both, 30.0),
         ("5.1 ms", both, 30.0),
@@ -206,9 +209,9 @@ fn first_writes(host: &str, delays: &str) -> String {
     format!("[host.{host}]\nfirst_write_delays = [{delays}]\n")
 }
 
-/// Each connection's first data leaves so late.
+/// The first data of each connection is delayed.
 #[test]
-fn what_is_first_written_late_leaves_late() {
+fn a_late_first_write_delays_the_first_data() {
     let flow_of = |workload: &str| {
         format!(
             r#"
@@ -226,18 +229,19 @@ flow.main = {{ from = "S", to = "D", cc = "reno", stack = "rfc", workload = {wor
     };
     let late = took(&format!("{file}\n{}", first_writes("S", "\"5 ms\""))) - took(&file);
     assert!((late - 0.005).abs() < 1e-9, "{late}");
-    // Told to stop before, it writes at once and closes, as one does that has written already.
+    // If stopped earlier, the application writes at once and closes, like one that has already
+    // written.
     let stopped = |delays: &str| {
         let stop = file.replace("workload =", "stop = \"30 ms\", workload =");
         run(&format!("{stop}\n{delays}"))
     };
     for delays in [String::new(), first_writes("S", "\"15 ms\"")] {
         let sent = &stopped(&delays).summary.links["a"]["forward"]["sent_packets"];
-        // A SYN and ten segments at least.
+        // A SYN and at least ten segments.
         assert!(sent.as_u64() >= Some(11), "{delays}{sent}");
     }
 
-    // Every transfer draws: those of two times are there as often, as far as chance has it.
+    // Every transfer draws a delay: two values occur equally often, within chance.
     let many = flow_of(
         r#"{ kind = "poisson", rate = "200 kbit/s", sizes = { kind = "fixed", size = "1448 B" } }"#,
     );
@@ -251,8 +255,9 @@ flow.main = {{ from = "S", to = "D", cc = "reno", stack = "rfc", workload = {wor
     assert!(late > 0.0035 && late < 0.0045, "{late}");
 }
 
-/// The fast path changes nothing where the host at an `end` of a flow is `late`, also where packets are doubled, overtaken and lost.
-/// How many of 100 scenarios that was felt in.
+/// Checks that the fast path changes nothing with the host at an `end` of a flow `late`, including
+/// duplicates, reordering and loss. Returns the number of 100 scenarios in which the delays had an
+/// effect.
 fn scenarios_that_feel(end: &str, late: impl Fn(&str) -> String) -> usize {
     let felt = |number| {
         let shape = Shape {
@@ -287,9 +292,9 @@ fn the_fast_path_changes_nothing_for_late_readers() {
     assert!(felt > 70, "late reads were felt in {felt} of 100 only");
 }
 
-/// The flow's own stream: who else reads late changes nothing.
+/// Flows have separate random streams: another late reader has no effect.
 #[test]
-fn one_reader_does_not_change_anothers_luck() {
+fn readers_have_independent_random_streams() {
     let delays = "\"10 us\", \"5 ms\"";
     let one = run(&format!("{APART}\n{}", reads("D0", delays)));
     let two = run(&format!(

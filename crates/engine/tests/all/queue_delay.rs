@@ -1,4 +1,5 @@
-//! The waiting time of each packet: one-way delay less serialization and propagation, exactly, whatever waits and drops.
+//! The waiting time of each packet equals its one-way delay minus serialization and propagation,
+//! exactly, for all queues and drops.
 
 use std::fmt::Write;
 
@@ -13,7 +14,7 @@ use anabranch_scenario::Extensions;
 
 use crate::support::logged::{logged, rows};
 
-/// A queue of every kind. Limits are small, so that packets are dropped as well.
+/// A queue of every kind. Limits are small, so that packets are also dropped.
 const QUEUES: [&str; 15] = [
     r#""drop-tail""#,
     r#"{ kind = "drop-tail", limit = "25 packets" }"#,
@@ -32,7 +33,7 @@ const QUEUES: [&str; 15] = [
     r#"{ kind = "codel", limit = "40 packets", target = "1 s", interval = "1 s" }"#,
 ];
 
-/// Rate, propagation delay, and the link's serialization of a packet.
+/// Rate and propagation delay of a link, for the packet's serialization time.
 #[derive(Debug, Clone, Copy)]
 struct Leg {
     rate: Rate,
@@ -54,7 +55,7 @@ fn pick(d: &mut Draw, n: u64) -> u64 {
     u64::from(d.bits()) % n
 }
 
-/// One to three links or groups in a row, one to three flows.
+/// One to three links or groups in a row, with one to three flows.
 fn random(number: u64) -> Random {
     let mut d = Stream::new(number, "queue delay").at(0);
     let mut text = format!("duration = \"1500 ms\"\nseed = {}\n", number + 1);
@@ -62,7 +63,7 @@ fn random(number: u64) -> Random {
     let links = 1 + pick(&mut d, 3);
     for n in 0..links {
         let (kbit, delay) = (1_000 + pick(&mut d, 9_000), pick(&mut d, 30));
-        // Every kind in its turn.
+        // All kinds in rotation.
         let queue = QUEUES[usize::try_from(number + n * 4).unwrap_or(0) % QUEUES.len()];
         // A group refuses a discipline that shapes.
         let is_group = d.chance(0.2) && !queue.contains("cake");
@@ -145,7 +146,7 @@ fn one_way_delay_is_queue_delay_serialization_and_propagation() {
             waited += u64::from(!queue_delay.is_zero());
         }
     }
-    // Otherwise the scenarios show nothing.
+    // Otherwise the scenarios would not be meaningful.
     assert!(checked > 50_000, "{checked}");
     assert!(waited > 20_000, "{waited}");
     assert!(dropped > 2_000, "{dropped}");
@@ -158,9 +159,9 @@ fn percentile(sorted: &[Duration], p: usize) -> f64 {
 }
 
 #[test]
-fn percentiles_of_packets_are_those_of_the_link() {
+fn percentiles_of_packets_equal_those_of_the_link() {
     for queue in QUEUES {
-        // All has left when the run ends. Both directions are full.
+        // All packets have left at the end of the run. Both directions are full.
         let text = format!(
             r#"
             duration = "20 s"
@@ -186,7 +187,7 @@ fn percentiles_of_packets_are_those_of_the_link() {
             ("back", Direction::Reverse, "reverse"),
         ] {
             assert!(run.summary.flows[flow]["flow_completion_time_s"].is_number());
-            // The first flow's own direction is the link's.
+            // The direction of the first flow is the link's.
             let is_of_link = |row: &PacketRow| {
                 (row.flow.0 == 0) == (row.direction == first)
                     && row.lost.is_none_or(|(_, fate)| fate != Fate::Dropped)
@@ -213,7 +214,7 @@ fn percentiles_of_packets_are_those_of_the_link() {
 
 /// Two routes of a gateway: each packet has the delay of one of them.
 #[test]
-fn a_copy_over_each_route_has_its_own_wait() {
+fn copies_over_different_routes_have_separate_waits() {
     for (split, overhead) in [("weighted-round-robin", 0), ("redundant", 52)] {
         let text = format!(
             r#"
@@ -257,7 +258,7 @@ fn a_copy_over_each_route_has_its_own_wait() {
     }
 }
 
-/// Datagrams of a tunnel wait, not the packets inside.
+/// The datagrams of a tunnel are queued, not the packets inside.
 #[test]
 fn the_wait_inside_a_tunnel_is_unknown() {
     let run = logged(
@@ -281,8 +282,8 @@ fn the_wait_inside_a_tunnel_is_unknown() {
     assert!(rows(&run).iter().all(|row| row.queue_delay.is_none()));
 }
 
-/// Links whose rate changes, whose capacity is a trace, or that a medium is shared on: what waits does so for no longer than the
-/// packet is under way, and on a queue that is always full for nearly all of that time.
+/// Links with a variable rate, a trace, or a shared medium: the wait of a packet does not exceed
+/// its time in flight, and on a queue that is always full it is nearly all of that time.
 #[test]
 fn packets_wait_on_links_without_a_constant_rate() {
     let links = [
@@ -353,7 +354,7 @@ fn packets_wait_on_links_without_a_constant_rate() {
             .expect("packets crossed");
         assert!(p95 > 10.0, "{name}: {p95}");
         let packets = percentile(&waits, 95);
-        // Packets under way at the end are in the link's figure alone.
+        // Packets in flight at the end are only in the link's figure.
         assert!(
             (packets - p95).abs() < 0.05 * p95,
             "{name}: {packets} {p95}"

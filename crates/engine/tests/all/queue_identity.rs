@@ -1,5 +1,5 @@
-//! Queues tell connections apart as addresses and ports would: no two transfers share a number, and
-//! every packet of a transfer has its own.
+//! Queues distinguish connections as by addresses and ports: no two transfers share a number, and
+//! all packets of a transfer have its number.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -41,7 +41,7 @@ impl QueueDiscipline for Witness {
 }
 
 #[test]
-fn transfers_that_follow_each_other_are_connections_of_their_own() {
+fn successive_transfers_are_separate_connections() {
     let text = r#"
         duration = "20 s"
         [link.path]

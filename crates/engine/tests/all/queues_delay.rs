@@ -1,4 +1,4 @@
-//! Queues that hold delay down, with TCP behind them: what they are for.
+//! The purpose of queues that limit delay, tested with TCP.
 
 use anabranch_core::body::Length;
 use anabranch_engine::{Finished, Simulation};
@@ -57,8 +57,8 @@ const PIE: &str = r#""pie""#;
 const FQ_CODEL: &str = r#""fq-codel""#;
 const DRR: &str = r#""drr""#;
 
-/// A tenth of the delay that drop-tail has, for at most a tenth of what it carries. A queue that never acts, or one that
-/// acts on everything, does not pass.
+/// At most a tenth of drop-tail's delay, and at least nine tenths of its throughput. A queue that
+/// never acts, or that acts on every packet, does not pass.
 #[test]
 fn delay_is_a_fraction_of_drop_tails_and_the_link_stays_busy() {
     let tail = run(DROP_TAIL, PLAIN, true);
@@ -73,7 +73,7 @@ fn delay_is_a_fraction_of_drop_tails_and_the_link_stays_busy() {
     }
 }
 
-/// Of a near and a far flow the near one takes more, unless each has a queue of its own.
+/// Of a near and a far flow, the near one takes more, unless each has a separate queue.
 #[test]
 fn fair_queues_share_equally_between_near_and_far() {
     let jain = |queue| {
@@ -86,9 +86,9 @@ fn fair_queues_share_equally_between_near_and_far() {
     }
 }
 
-/// With ECN at both ends congestion is told without a loss.
+/// With ECN at both ends, congestion is signalled without loss.
 #[test]
-fn ecn_spares_the_drops() {
+fn ecn_avoids_drops() {
     for kind in ["codel", "pie", "fq-codel"] {
         let queue = format!("{{ kind = {kind:?}, ecn = true }}");
         let with = run(&queue, r#"{ ecn = "rfc3168" }"#, true);

@@ -1,4 +1,4 @@
-//! Requests of several writes, and clients that ask together.
+//! Requests of several writes, and synchronized clients.
 
 use anabranch_core::{body::Length, packet::Direction};
 use anabranch_engine::{Finished, Simulation};
@@ -39,7 +39,8 @@ workload = {{ kind = "request-response", request = "200 bytes", response = "1 kB
 
 #[test]
 fn nagle_waits_for_the_delayed_acknowledgment() {
-    // The first write leaves, the second waits until the server acknowledges it, and that waits for more.
+    // The first write is sent; the second waits until the server acknowledges the first, and the
+    // server delays that acknowledgment for more data.
     let linux = response("transport.nagle = true", 2);
     assert!((42.0..46.0).contains(&linux), "{linux}");
     let rfc = response(
@@ -50,7 +51,7 @@ fn nagle_waits_for_the_delayed_acknowledgment() {
 }
 
 #[test]
-fn without_nagle_or_with_one_write_nothing_waits() {
+fn no_write_waits_without_nagle_or_with_one_write() {
     for (transport, writes) in [
         ("transport.nagle = false", 2),
         ("transport.nagle = false", 5),
@@ -65,9 +66,9 @@ fn without_nagle_or_with_one_write_nothing_waits() {
     assert!((4.0..5.0).contains(&time), "{time}");
 }
 
-/// A header and a body leave as they are written, and the time is that of their bytes.
+/// A header and a body are sent as written, and the time is that of their bytes.
 #[test]
-fn writes_of_several_sizes_leave_one_after_the_other() {
+fn writes_of_several_sizes_are_sent_in_order() {
     let text = r#"
 duration = "1 s"
 [link.path]
@@ -111,8 +112,9 @@ workload = { kind = "request-response", writes = ["100 bytes", "1 kB"], response
     assert_eq!(resolved["response"], "2037 bytes");
 }
 
-/// Servers that answer together through a switch with a small buffer, as in Phanishayee et al. (FAST 2008), figure 1: 1 Gbit/s,
-/// a round trip of about 100 us, 1 MB striped over the servers. Windows of 16 KiB let two of them share the buffer without loss.
+/// Servers that answer simultaneously through a switch with a small buffer, as in Phanishayee et
+/// al. (FAST 2008), figure 1: 1 Gbit/s, a round trip of about 100 us, 1 MB striped over the
+/// servers. Windows of 16 KiB let two of them share the buffer without loss.
 fn goodput(servers: u32, min_rto: &str) -> (f64, f64) {
     let block = 1_000_000 / servers;
     let text = format!(
@@ -177,7 +179,7 @@ workload = { kind = "request-response", request = "100 bytes", response = "20 kB
 }
 
 #[test]
-fn goodput_collapses_where_servers_answer_together() {
+fn goodput_collapses_if_servers_answer_simultaneously() {
     let (few, _) = goodput(2, "200 ms");
     let (many, timeouts) = goodput(32, "200 ms");
     assert!(few > 700.0, "{few}");

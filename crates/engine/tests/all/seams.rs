@@ -1,6 +1,6 @@
-//! The seams that later parts stand on, each on lengths and on bytes.
+//! The extension points, each with lengths and with bytes.
 //!
-//! Every element here is a user's: boxed, outside the workspace's own enums.
+//! Every element here is custom: boxed, and outside the workspace's enums.
 
 mod link;
 mod middlebox;
@@ -35,7 +35,7 @@ use self::middlebox::{
     two_routes_and_back_in_order,
 };
 
-/// What the tests need of a body besides what the engine needs.
+/// Operations on bodies that only the tests need.
 trait TestBody: Body {
     fn numbered(number: u32) -> Self;
     fn combine(&mut self, other: &Self);
@@ -45,7 +45,7 @@ impl TestBody for Length {
     fn numbered(number: u32) -> Self {
         Self(100 + number % 50)
     }
-    /// The length of a sum is not the sum of lengths: for lengths, parity adds and subtracts them.
+    /// The length of a sum is not the sum of lengths: for lengths, parity combines them by XOR.
     fn combine(&mut self, other: &Self) {
         self.0 ^= other.0;
     }

@@ -1,16 +1,17 @@
-//! Completion times of short flows on a path without loss, against a calculation by hand: the
-//! handshake, the rounds of slow start, the time that packets take on the wire, and the pauses that
-//! delayed acknowledgments make.
+//! Completion times of short flows on a path without loss, compared with a calculation by hand: the
+//! handshake, the rounds of slow start, the transmission times of packets, and the pauses caused by
+//! delayed acknowledgments.
 //!
-//! Each bound is also shown to tell the right system from a wrong one: an initial window of three
-//! segments, or acknowledgments that are not delayed as the profile says.
+//! Each bound is also shown to distinguish the right system from a wrong one: an initial window of
+//! three segments, or another delayed acknowledgment policy than the profile's.
 
 use anabranch_engine::Simulation;
 use anabranch_scenario::{Extensions, Scenario};
 
-/// One way, in seconds.
+/// One-way delay, in seconds.
 const DELAY: f64 = 0.050;
-/// Bit/s; an access link so fast that a round is a burst, a bottleneck that is felt at 1,000 packets.
+/// Bit/s: an access link fast enough that a round is a burst, and a bottleneck with an effect at
+/// 1,000 packets.
 const RATE: f64 = 20e6;
 /// Octets of payload, and of the IP packet around them: 20 + 20 + 12 of headers (contract).
 const MSS: u64 = 1448;
@@ -53,18 +54,19 @@ fn completion_time(packets: u64, (stack, cc): (&str, &str), transport: &str) -> 
         .expect("the file arrives")
 }
 
-/// How the receiver acknowledges, and what the sender makes of it in slow start.
+/// The receiver's acknowledgment policy, and the sender's growth in slow start.
 #[derive(Clone, Copy)]
 struct Habits {
     /// Segments of the first flight.
     initial: u64,
-    /// Segments that are acknowledged one by one at first.
+    /// Segments acknowledged individually at the beginning.
     quick: u64,
     /// Segments per acknowledgment after that.
     per_ack: u64,
-    /// The longest that a lone segment's acknowledgment waits.
+    /// The longest delay of a single segment's acknowledgment.
     hold: f64,
-    /// What an acknowledgment of two adds: two where all that is acknowledged counts, else one.
+    /// The growth per acknowledgment of two segments: two if all acknowledged data counts, else
+    /// one.
     growth: u64,
 }
 
@@ -76,7 +78,7 @@ const RFC: Habits = Habits {
     hold: 0.200,
     growth: 1,
 };
-/// Ten, 16 one by one, then every second within 40 ms; all that is acknowledged counts.
+/// Ten, 16 individually, then every second within 40 ms; all acknowledged data counts.
 const LINUX: Habits = Habits {
     initial: 10,
     quick: 16,
@@ -85,18 +87,18 @@ const LINUX: Habits = Habits {
     growth: 2,
 };
 
-/// The calculation, acknowledgment by acknowledgment. The bottleneck is the sender's own link, so a
-/// segment begins to leave when the one before it has left and the window lets it.
+/// The calculation, acknowledgment by acknowledgment. The bottleneck is the sender's link, so a
+/// segment is transmitted when the preceding one has been and the window permits it.
 fn by_hand(packets: u64, habits: Habits) -> f64 {
     let wire = PACKET / RATE;
     let back = ACK / RATE + DELAY;
-    // The handshake: a SYN there, a SYN back; the third segment leaves right ahead of the data.
+    // The handshake: a SYN there, a SYN-ACK back; the third segment is sent right before the data.
     let mut free_at = 2.0 * (SYN / RATE + DELAY) + ACK / RATE;
-    // Acknowledgments in flight: when they come, and how many segments each covers.
+    // Acknowledgments in flight: arrival time, and the number of segments that each covers.
     let mut acks = std::collections::VecDeque::new();
     let (mut window, mut sent, mut acked, mut arrived) = (habits.initial, 0_u64, 0_u64, 0_u64);
     let mut now = free_at;
-    // A segment that waits for a second one, and when its acknowledgment leaves without.
+    // The arrival time of a segment that waits for a second one.
     let mut waiting: Option<f64> = None;
     let mut last_arrival = 0.0;
     loop {
@@ -108,7 +110,7 @@ fn by_hand(packets: u64, habits: Habits) -> f64 {
             last_arrival = arrival;
             if let Some(since) = waiting.take() {
                 if since + habits.hold < arrival {
-                    // It waited in vain: acknowledged alone, and this one waits anew.
+                    // Its delay expired: it is acknowledged alone, and this segment waits next.
                     acks.push_back((since + habits.hold + back, 1));
                     waiting = Some(arrival);
                 } else {
@@ -129,7 +131,7 @@ fn by_hand(packets: u64, habits: Habits) -> f64 {
             .expect("something is outstanding");
         now = at;
         acked += covers;
-        // Slow start all the way: nothing is lost.
+        // Slow start throughout: there is no loss.
         window += covers.min(habits.growth);
     }
 }
@@ -142,8 +144,8 @@ fn off_by(packets: u64, (stack, transport): (&str, &str), habits: Habits) -> f64
     (found - hand).abs() / hand
 }
 
-/// The ten packets fit the initial window: a handshake, one way, and ten packets on the wire. This
-/// much can be said without a loop.
+/// Ten packets fit the initial window: a handshake, a one-way delay, and the transmission of ten
+/// packets. This case needs no loop.
 #[test]
 fn ten_packets_take_a_round_trip_and_a_half() {
     let hand = 2.0 * (SYN / RATE + DELAY) + ACK / RATE + 10.0 * PACKET / RATE + DELAY;
@@ -154,7 +156,7 @@ fn ten_packets_take_a_round_trip_and_a_half() {
             (found - hand).abs() / hand < WITHIN,
             "{stack:?}: {found} for {hand}"
         );
-        // Three segments at first: another round trip, at least.
+        // An initial window of three segments takes at least another round trip.
         let wrong = completion_time(10, stack, ", initial_cwnd = 3");
         assert!(
             (wrong - hand).abs() / hand > WITHIN,
@@ -163,11 +165,11 @@ fn ten_packets_take_a_round_trip_and_a_half() {
     }
 }
 
-/// A hundred packets: rounds of 10, 15, 22, … where every second segment is acknowledged and counts
-/// as one; of 10, 20, 40, … where everything counts. The loop above is these rounds.
+/// A hundred packets: rounds of 10, 15, 22, … if every second segment is acknowledged and counts
+/// as one; of 10, 20, 40, … if all acknowledged data counts. The loop above yields these rounds.
 #[test]
 fn a_hundred_packets_take_the_rounds_of_slow_start() {
-    // The rounds alone, without the wire: each takes a round trip, the last half of one.
+    // The rounds without transmission times: each takes a round trip, the last half of one.
     let rounds = |factor: f64| {
         let (mut left, mut window, mut rounds) = (100.0, 10.0, 0.0);
         while left > 0.0 {
@@ -183,10 +185,10 @@ fn a_hundred_packets_take_the_rounds_of_slow_start() {
 }
 
 #[test]
-fn short_flows_take_as_long_as_calculated() {
+fn short_flows_take_the_calculated_time() {
     for packets in [10, 100, 1000] {
-        // The stack as it is has HyStart, too, which may end slow start by design once the bottleneck's
-        // queue grows.
+        // The unmodified stack also has HyStart, which may end slow start by design once the
+        // bottleneck's queue grows.
         for (stack, habits, transport) in [
             (("rfc", "reno"), RFC, ""),
             (("linux", "reno"), LINUX, ""),
@@ -204,13 +206,14 @@ fn short_flows_take_as_long_as_calculated() {
     }
 }
 
-/// Linux without its quick acknowledgments, nor what makes up for acknowledgments held back.
+/// Linux without its quick acknowledgments, and without its compensation for delayed
+/// acknowledgments.
 const ONE_PER_ACK_NONE_QUICK: &str =
     ", delayed_ack = { segments = 2, timeout = \"40 ms\" }, slow_start_limit = \"1 packet\"";
 
-/// Each of these is off by more than the tolerance where the right one is not.
+/// Each of these exceeds the tolerance; the right system does not.
 #[test]
-fn the_calculation_tells_wrong_systems_apart() {
+fn the_calculation_detects_wrong_systems() {
     let mut missed = Vec::new();
     for (packets, wrong, habits) in [
         (100, ("rfc", ", initial_cwnd = 3"), RFC),
@@ -229,7 +232,7 @@ fn the_calculation_tells_wrong_systems_apart() {
     assert!(missed.is_empty(), "{missed:?}");
 }
 
-/// The largest file that can be written down: what is still to be sent takes no memory.
+/// The largest file that can be expressed: unsent data takes no memory.
 #[test]
 fn a_file_may_be_of_any_size() {
     for workload in [

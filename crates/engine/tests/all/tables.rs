@@ -1,5 +1,6 @@
-//! What every congestion control makes of losses and of queues, at a glance. A change that moves a cell says in its
-//! commit why; `INSTA_UPDATE=always cargo nextest run -p anabranch-engine tables` writes the tables anew.
+//! The response of every congestion control to losses and queues, as tables. A commit that changes
+//! a cell explains why; `INSTA_UPDATE=always cargo nextest run -p anabranch-engine tables` updates
+//! the tables.
 
 use std::fmt::Write;
 
@@ -27,7 +28,8 @@ fn table(columns: &[&str], cell: impl Fn(&str, &str) -> String) -> String {
     text
 }
 
-/// Random loss in per cent; goodput in Mbit/s over 10 Mbit/s, 40 ms and a queue of one bandwidth-delay product.
+/// Random loss in per cent; goodput in Mbit/s over 10 Mbit/s, 40 ms and a queue of one
+/// bandwidth-delay product.
 #[test]
 fn loss_by_control() {
     let goodput = |control: &str, loss: &str| {
@@ -43,7 +45,8 @@ fn loss_by_control() {
     insta::assert_snapshot!(table(&["0", "0.01", "0.1", "1", "3"], goodput));
 }
 
-/// Two flows of one control; their goodput in Mbit/s over 10 Mbit/s and 40 ms, and the mean queue in packets.
+/// Two flows of one control; their goodput in Mbit/s over 10 Mbit/s and 40 ms, and the mean queue
+/// in packets.
 #[test]
 fn queue_by_control() {
     let cell = |control: &str, queue: &str| {

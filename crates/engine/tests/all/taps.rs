@@ -1,4 +1,5 @@
-//! Captures: they change nothing, they are complete, and every packet in them is right.
+//! Captures: they have no effect on the run, they are complete, and every packet in them is
+//! correct.
 
 use crate::support::{Shape, resolve, text};
 use anabranch_core::{body::Length, packet::Direction};
@@ -25,7 +26,7 @@ fn be(octets: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(octets[at..at + 4].try_into().expect("four octets"))
 }
 
-/// The packets of a pcapng file: as little of the format as that takes.
+/// The packets of a pcapng file, with the minimum of the format.
 fn packets(file: &[u8]) -> Vec<Captured> {
     let (mut rest, mut packets) = (file, Vec::new());
     assert_eq!(be(file, 0), 0x0a0d_0d0a, "a section header comes first");
@@ -83,7 +84,7 @@ fn capture(run: &Finished<Length>, link: usize, direction: Direction) -> Vec<Cap
 }
 
 #[test]
-fn captures_change_nothing_and_miss_nothing() {
+fn captures_are_complete_and_have_no_effect() {
     let mut fates = [0; 4];
     for number in 0..150 {
         let plain = run(number, None);
@@ -138,7 +139,7 @@ fn captures_change_nothing_and_miss_nothing() {
 }
 
 #[test]
-fn every_captured_packet_is_right() {
+fn every_captured_packet_is_correct() {
     for number in 0..20 {
         let tapped = run(number, Some(u32::MAX));
         for link in 0..tapped.links.len() {

@@ -1,4 +1,4 @@
-//! Links whose capacity follows a trace: what they carry, and what is said of a wrong one.
+//! Links whose capacity follows a trace: their throughput, and the errors of an invalid trace.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ stack = "rfc"
 
 fn read(text: &str, trace: &'static str) -> Result<Resolved, String> {
     let files = move |path: &Path, _| {
-        // Beside the scenario's own file.
+        // Relative to the scenario's file.
         if path == Path::new("some/where/traces/cell.trace") {
             Ok(trace.as_bytes().to_vec())
         } else {
@@ -55,8 +55,8 @@ fn figure(run: &Finished, name: &str) -> f64 {
 }
 
 #[test]
-fn a_transfer_fills_a_steady_trace_and_no_more() {
-    // One opportunity in 3 ms: 4 Mbit/s.
+fn a_transfer_fills_a_steady_trace() {
+    // One opportunity per 3 ms: 4 Mbit/s.
     let run = run(SCENARIO, "3\n", true);
     let utilization = figure(&run, "utilization");
     assert!((0.9..=1.0).contains(&utilization), "{utilization}");
@@ -67,12 +67,12 @@ fn a_transfer_fills_a_steady_trace_and_no_more() {
     assert!(figure(&run, "dropped_packets") > 0.0);
 }
 
-/// Half of the time nothing: capacity is what the trace gives, not what a fixed rate would.
+/// Half of the time without opportunities: capacity is the trace's, not that of a fixed rate.
 #[test]
-fn utilization_is_of_what_the_trace_gives() {
+fn utilization_is_relative_to_the_trace() {
     let bursts: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n20\n";
     let run = run(SCENARIO, bursts, true);
-    // 20 s of 11 opportunities in 20 ms, in packets of 1,500 bytes.
+    // 20 s with 11 opportunities per 20 ms, in packets of 1,500 bytes.
     let sent = figure(&run, "sent_packets");
     let utilization = figure(&run, "utilization");
     assert!(
@@ -96,16 +96,16 @@ fn the_fast_path_changes_nothing() {
     }
 }
 
-/// A link that is down has no capacity: utilization leaves that time out.
+/// A link that is down has no capacity: utilization excludes that time.
 #[test]
-fn a_link_that_is_down_gives_nothing() {
+fn a_down_link_has_no_capacity() {
     let text = SCENARIO.replace(
         "duration = \"20 s\"",
         "duration = \"20 s\"\n[[at]]\ntime = \"4 s\"\nset = { \"link.cell.forward.up\" = false }\n[[at]]\ntime = \"12 s\"\nset = { \"link.cell.forward.up\" = true }",
     );
     let run = run(&text, "3\n", true);
     let (sent, utilization) = (figure(&run, "sent_packets"), figure(&run, "utilization"));
-    // 12 s of it at one opportunity in 3 ms.
+    // 12 s of the run at one opportunity per 3 ms.
     assert!(
         (utilization - sent / 4_000.0).abs() < 0.01,
         "{utilization} {sent}"
@@ -113,7 +113,7 @@ fn a_link_that_is_down_gives_nothing() {
 }
 
 #[test]
-fn wrong_traces_are_refused_with_their_place() {
+fn invalid_traces_are_refused_with_their_position() {
     for (trace, said) in [
         (
             "1\n5\n3\n",
@@ -162,7 +162,7 @@ fn wrong_traces_are_refused_with_their_place() {
         let error = read(&text, "1\n").expect_err(said);
         assert!(error.starts_with(said), "{error}");
     }
-    // Without somebody to read files there are none.
+    // Without a reader, no files are available.
     let alone = Scenario::parse(SCENARIO, "cell.toml", &Extensions::default());
     let error = alone
         .and_then(|scenario| scenario.resolve(None))
@@ -170,7 +170,7 @@ fn wrong_traces_are_refused_with_their_place() {
     assert!(error.to_string().contains("reads no files"), "{error}");
 }
 
-/// Delays from a file stand in the resolved scenario, which needs the file no more.
+/// Delays from a file are in the resolved scenario, which no longer needs the file.
 #[test]
 fn jitter_takes_its_table_from_a_file() {
     let jitter = "forward.impair = [{ kind = \"jitter\", distribution = \"table\", file = \"traces/cell.trace\" }]";
@@ -189,7 +189,7 @@ fn jitter_takes_its_table_from_a_file() {
     );
 }
 
-/// What was resolved names the trace, and resolves to the same.
+/// The resolved scenario names the trace, and resolves to the same.
 #[test]
 fn the_resolved_scenario_keeps_the_trace() {
     let resolved = read(SCENARIO, "3\n").unwrap_or_else(|error| panic!("{error}"));
@@ -197,7 +197,7 @@ fn the_resolved_scenario_keeps_the_trace() {
     assert_eq!(forward["rate"], "unlimited");
     assert_eq!(forward["service"]["kind"], "trace");
     assert_eq!(forward["service"]["file"], "traces/cell.trace");
-    // Limits in bdp and splitters take its mean.
+    // Limits in bdp and splitters use its mean.
     let rate = resolved.links[0].directions[0].rate.expect("it has one");
     assert_eq!(rate.bits_per_s(), 4_000_000);
 }

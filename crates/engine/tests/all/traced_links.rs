@@ -1,4 +1,4 @@
-//! Links whose delay or rate follows a trace, and links that change again and again.
+//! Links whose delay or rate follows a trace, and links that change repeatedly.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use anabranch_core::{
 use anabranch_engine::{Finished, Simulation};
 use anabranch_scenario::{Extensions, Scenario};
 
-/// One packet of 1,250 bytes each millisecond, for two seconds.
+/// One packet of 1,250 bytes per millisecond, for two seconds.
 fn scenario(link: &str, at: &str) -> String {
     format!(
         "duration = \"3 s\"\n{at}\n[link.lan]\nbetween = [\"A\", \"R\"]\nrate = \"1 Gbit/s\"\n\
@@ -36,7 +36,7 @@ fn run(text: &str, files: &'static [(&'static str, &'static str)], fast: bool) -
         .expect("no hosts")
 }
 
-/// When each packet was sent and received.
+/// The times at which each packet was sent and received.
 fn times(run: &mut Finished) -> Vec<(Instant, Option<Instant>)> {
     let log = run.network.probe().log().expect("a log is kept");
     log.rows().map(|row| (row.sent, row.received)).collect()
@@ -46,7 +46,7 @@ const DROP: &[(&str, &str)] = &[("delays", "0 50\n1 10\n2 10")];
 const TRACED: &str = "delay = { kind = \"trace\", file = \"delays\" }";
 
 #[test]
-fn packets_take_the_delay_at_which_they_leave() {
+fn packets_have_the_delay_of_their_departure() {
     let mut run = run(
         &scenario(&format!("rate = \"1 Gbit/s\"\n{TRACED}"), ""),
         DROP,
@@ -61,7 +61,7 @@ fn packets_take_the_delay_at_which_they_leave() {
             10
         };
         let due = sent + serialization + Duration::from_millis(late);
-        // The last to leave before the delay fell comes in at 1.05 s; those behind it wait for it.
+        // The last packet sent before the delay fell arrives at 1.05 s; later packets wait for it.
         let due = if sent < Instant::from_millis(1_000) {
             due
         } else {
@@ -78,7 +78,7 @@ fn packets_take_the_delay_at_which_they_leave() {
 }
 
 #[test]
-fn order_is_kept_unless_the_link_lets_packets_overtake() {
+fn order_is_kept_unless_the_link_permits_overtaking() {
     for (link, at) in [
         (TRACED, ""),
         (
@@ -98,7 +98,7 @@ fn order_is_kept_unless_the_link_lets_packets_overtake() {
             DROP,
             true,
         );
-        // Of the 40 that left in the last 40 ms before the change each is overtaken.
+        // Each of the 40 packets sent in the last 40 ms before the change is overtaken.
         assert!(
             (38..=41).contains(&figure(&overtaking)),
             "{}",
@@ -108,7 +108,7 @@ fn order_is_kept_unless_the_link_lets_packets_overtake() {
 }
 
 #[test]
-fn a_trace_of_one_value_is_that_value() {
+fn a_trace_of_one_value_equals_a_constant() {
     const CONSTANT: &[(&str, &str)] =
         &[("both", "0,8,25\n0.3,8,25\n"), ("delays", "0 25\n0.1 25\n")];
     let fixed = "rate = \"8 Mbit/s\"\ndelay = \"25 ms\"\nqueue = { kind = \"drop-tail\", limit = \"30 packets\" }";
@@ -127,7 +127,7 @@ fn a_trace_of_one_value_is_that_value() {
 }
 
 #[test]
-fn a_rate_trace_carries_what_its_lines_say() {
+fn throughput_follows_a_rate_trace() {
     const RATES: &[(&str, &str)] = &[(
         "rates",
         "time_s,rate_mbit_s\n0,4\n0.5,0\n0.75,8\n1,0\n1.25,0\n",
@@ -140,7 +140,7 @@ fn a_rate_trace_carries_what_its_lines_say() {
         let sent = run.summary.links["wan"]["forward"]["sent_packets"]
             .as_f64()
             .expect("a count");
-        // 1.5 s a round; the second begins within the run.
+        // A round takes 1.5 s; the second begins within the run.
         let carried = sent * 10_000.0;
         assert!(
             (carried - bits).abs() <= 20_000.0,
@@ -150,7 +150,7 @@ fn a_rate_trace_carries_what_its_lines_say() {
 }
 
 #[test]
-fn losses_and_queues_follow_what_changes() {
+fn losses_and_queues_follow_changes() {
     let at = "[[at]]\ntime = \"0.5 s\"\nset = { \"link.wan.forward.impair.0.rate\" = 1 }\n\
               [[at]]\ntime = \"1 s\"\nset = { \"link.wan.forward.impair.0.rate\" = 0 }\n";
     let link = "rate = \"1 Gbit/s\"\ndelay = \"1 ms\"\nforward.impair = [{ kind = \"bernoulli-loss\", rate = 0 }]";
@@ -162,7 +162,8 @@ fn losses_and_queues_follow_what_changes() {
         .filter(|(sent, received)| received.is_none() != is_lost(*sent))
         .count();
     assert!(wrong <= 4, "{wrong} packets");
-    // A CoDel whose target is far away drops nothing; from half-way on it has one that bites.
+    // A CoDel with a distant target drops no packet; from half of the run on it has an effective
+    // one.
     let at = "[[at]]\ntime = \"1 s\"\nset = { \"link.wan.queue.target\" = \"5 ms\", \"link.wan.queue.interval\" = \"20 ms\" }";
     let link = "rate = \"9.5 Mbit/s\"\ndelay = \"1 ms\"\nqueue = { kind = \"codel\", target = \"10 s\", interval = \"20 s\" }";
     let dropped = |at: &str| {

@@ -1,4 +1,5 @@
-//! The gateway's tunnel under TCP and UDP: what its flows get, and what its packets may not do.
+//! The gateway's tunnel under TCP and UDP: the goodput of its flows, and the constraints on its
+//! packets.
 
 use std::fmt::Write;
 
@@ -15,7 +16,7 @@ use serde_json::Value;
 
 use crate::support::resolve;
 
-/// Two equal paths and a file over the tunnel; `MORE` is replaced.
+/// Two equal paths and a file over the tunnel; `STACK` is replaced.
 const PAIR: &str = r#"
 duration = "30 s"
 [link.a]
@@ -41,7 +42,7 @@ cc = "cubic"
 workload = { kind = "file", size = "12 MB" }
 "#;
 
-/// With octets that compress to a file of so many bytes.
+/// The scenario with this stack, and further tables.
 fn pair(stack: &str, more: &str) -> String {
     PAIR.replace("STACK", stack) + more
 }
@@ -59,7 +60,7 @@ fn number(value: &Value, key: &str) -> f64 {
         .unwrap_or_else(|| panic!("no number `{key}` in {value}"))
 }
 
-/// The tunnel hands nothing out twice, and nothing that did not enter.
+/// Checks that the tunnel delivers no packet twice, and none that did not enter.
 fn check_matched(finished: &Finished<Length>, text: &str) {
     for way in ["forward", "reverse"] {
         let way = &finished.summary.gateways["g"][way];
@@ -71,14 +72,14 @@ fn check_matched(finished: &Finished<Length>, text: &str) {
     }
 }
 
-/// What a file gets over one path alone, whose other path is down all the time.
+/// The goodput of a file over a single path, with the other path down throughout.
 fn single(stack: &str) -> f64 {
     let text = pair(stack, "").replacen("queue", "up = false\nqueue", 1);
     number(&run(&text).summary.flows["main"], "goodput_mbit_s")
 }
 
 #[test]
-fn one_flow_gets_no_less_than_over_a_single_path() {
+fn one_flow_has_at_least_the_goodput_of_a_single_path() {
     for (stack, least) in [("linux", 1.1), ("rfc", 0.97)] {
         let finished = run(&pair(stack, ""));
         let flow = &finished.summary.flows["main"];
@@ -90,7 +91,7 @@ fn one_flow_gets_no_less_than_over_a_single_path() {
 }
 
 #[test]
-fn a_path_that_dies_does_not_end_the_flow() {
+fn the_failure_of_a_path_does_not_end_the_flow() {
     for (dies, returns) in [(2_500, 30_000), (1_700, 6_000)] {
         let more = format!(
             "[[at]]\ntime = \"{dies} ms\"\nset = {{ \"link.a.up\" = false }}\n\
@@ -110,9 +111,9 @@ fn a_path_that_dies_does_not_end_the_flow() {
     }
 }
 
-/// Fails for a log that does not know where the tunnel's queue drops a packet.
+/// Detects a log that misses the drops in the tunnel's queue.
 #[test]
-fn a_packet_that_the_tunnel_drops_is_lost_at_the_gateway() {
+fn packets_dropped_by_the_tunnel_are_lost_at_the_gateway() {
     let resolved = resolve(&pair("linux", ""));
     let mut run = Simulation::<Length>::new(&resolved)
         .packet_log(true)
@@ -187,9 +188,10 @@ fn a_metered_path_is_probed_less_than_a_backup() {
     assert!(metered < backup / 2.0, "{metered} {backup}");
 }
 
-/// Two datagrams of one length in a scenario of nothing else: a link carries them with the octets of seal and headers.
+/// Datagrams of one length and no other traffic: a link carries them with the octets of seal and
+/// headers.
 #[test]
-fn a_datagram_has_the_length_of_the_real_one() {
+fn datagrams_have_their_length_on_the_wire() {
     let text = PAIR
         .replace(
             "stack = \"STACK\"\ncc = \"cubic\"\n",
@@ -216,14 +218,15 @@ fn a_datagram_has_the_length_of_the_real_one() {
     };
     let (packets, datagrams, octets) = bytes("1 Mbit/s");
     assert!(packets > 1_000.0 && datagrams >= packets);
-    // IPv4 and UDP, twice, and the tunnel's 40; probes and reports have less than twice the headers of a packet.
+    // IPv4 and UDP, twice, and the tunnel's 40; probes and reports have less than twice the headers
+    // of a packet.
     let own = octets - packets * (1_000.0 + 28.0 + 28.0 + 40.0);
     let others = datagrams - packets;
     assert!(own >= others * 68.0, "{packets} {datagrams} {octets}");
     assert!(own <= others * 500.0, "{packets} {datagrams} {octets}");
 }
 
-/// Two to four paths of any rate and delay, with loss, reordering, death and return.
+/// Two to four paths of random rate and delay, with loss, reordering, failure and recovery.
 fn random(seed: u64) -> String {
     let draw = &mut Stream::new(seed, "tunnel").at(0);
     let between = |draw: &mut Draw, low: f64, high: f64| low + draw.uniform() * (high - low);
@@ -260,7 +263,7 @@ fn random(seed: u64) -> String {
         "[gateway.g]\nbetween = [\"X\", \"Y\"]\nroutes = [{}]\nkind = \"tunnel\"\n",
         routes.join(", ")
     );
-    // The last path stays, so that the flow can complete.
+    // The last path stays up, so that the flow can complete.
     for path in 0..paths - 1 {
         if draw.chance(0.5) {
             let dies = between(draw, 0.2, 4.0);
@@ -285,7 +288,7 @@ fn random(seed: u64) -> String {
 }
 
 #[test]
-fn tcp_completes_over_random_tunnels_and_no_packet_comes_twice() {
+fn tcp_completes_over_random_tunnels_without_duplicates() {
     let (mut repaired, mut deaths, mut duplicates) = (0.0, 0.0, 0.0);
     for seed in 0..70 {
         let text = random(seed);
@@ -302,7 +305,7 @@ fn tcp_completes_over_random_tunnels_and_no_packet_comes_twice() {
             .map(|route| number(route, "deaths"))
             .sum::<f64>();
     }
-    // Otherwise the paths were too good for the test to mean anything.
+    // Otherwise the paths would be too good for a meaningful test.
     assert!(
         repaired > 350.0 && deaths > 17.0 && duplicates > 35.0,
         "{repaired} {deaths} {duplicates}"
@@ -335,6 +338,6 @@ fn every_packet_of_a_tunnel_is_accounted_for() {
             held += census.held_packets;
         }
     }
-    // Otherwise the paths were too good for the test to mean anything.
+    // Otherwise the paths would be too good for a meaningful test.
     assert!(made > 5_000 && held > 0, "{made} {held}");
 }

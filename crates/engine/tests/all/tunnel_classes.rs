@@ -1,4 +1,5 @@
-//! Classes of packets in the gateway's tunnel: what an interactive, a pinned and a bulk flow get.
+//! Classes of packets in the gateway's tunnel: the service of an interactive, a pinned and a bulk
+//! flow.
 
 use anabranch_core::body::Length;
 use anabranch_engine::Simulation;
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::resolve;
 
-/// Two paths and a call of a packet every 20 ms, which ends before the run does.
+/// Two paths and a call of a packet per 20 ms, which ends before the end of the run.
 const CALL: &str = r#"
 seed = SEED
 duration = "12 s"
@@ -40,12 +41,12 @@ workload = { kind = "paced", rate = "64 kbit/s", payload = "160 bytes" }
 const INTERACTIVE: &str =
     "[gateway.g.class.calls]\nmatch = { dscp = \"ef\" }\nmode = \"interactive\"\n";
 
-/// The call with these classes, and more.
+/// The call with these classes, and further tables.
 fn call(classes: &str, more: &str) -> String {
     CALL.replace("SEED", "1").replace("CLASSES", classes) + more
 }
 
-/// The path with the lower delay fails, and returns three seconds later.
+/// The path with the lower delay fails, and recovers three seconds later.
 fn outage(at_ms: u64) -> String {
     format!(
         "[[at]]\ntime = \"{at_ms} ms\"\nset = {{ \"link.fibre.up\" = false }}\n\
@@ -76,23 +77,23 @@ fn lost_packets(summary: &Value) -> u64 {
 }
 
 #[test]
-fn an_interactive_call_loses_nothing_when_a_path_dies() {
+fn an_interactive_call_loses_no_packet_at_a_path_failure() {
     for phase in 0..50 {
         let text = |classes: &str| call(classes, &outage(4_000 + 7 * phase));
         let summary = run(&text(INTERACTIVE));
         assert_eq!(lost_packets(&summary), 0, "{}", text(INTERACTIVE));
         let forward = &summary["gateways"]["g"]["forward"];
         assert!(number(forward, "/routes/fibre/deaths") >= 1.0, "{forward}");
-        // Its next packet is the copy on the other path.
+        // The next packet to arrive is the copy on the other path.
         assert!(number(forward, "/silent_ms") < 60.0, "{forward}");
-        // A call of no class waits until the death is noticed.
+        // A call without a class waits until the failure is detected.
         let forward = &run(&text(""))["gateways"]["g"]["forward"];
         assert!(number(forward, "/silent_ms") > 60.0, "{forward}");
     }
 }
 
 #[test]
-fn a_class_reads_code_point_port_and_address() {
+fn classes_match_code_point_port_and_address() {
     let addresses = "[host.hub]\naddresses = [\"2001:db8::7\", \"192.0.2.7\"]\n";
     let sent = |selector: &str| {
         let class = format!(
@@ -156,7 +157,7 @@ fn a_pinned_flow_uses_only_its_path() {
     let forward = &summary["gateways"]["g"]["forward"];
     assert_eq!(summary["flows"]["copy"]["ended"], "completed", "{summary}");
     assert!(number(forward, "/routes/lte/sent_bytes") > 8e6, "{forward}");
-    // Handshakes, probes and reports: 12 s of at most 10 ms apart, 200 bytes each.
+    // Handshakes, probes and reports: 12 s at an interval of at least 10 ms, 200 bytes each.
     assert!(
         number(forward, "/routes/fibre/sent_bytes") < 240e3,
         "{forward}"
@@ -164,7 +165,7 @@ fn a_pinned_flow_uses_only_its_path() {
 }
 
 #[test]
-fn a_pinned_flow_goes_on_as_bulk_when_its_path_dies() {
+fn a_pinned_flow_becomes_bulk_if_its_path_fails() {
     let dies = "[[at]]\ntime = \"2 s\"\nset = { \"link.lte.up\" = false }\n";
     let summary = run(&pinned(dies));
     let forward = &summary["gateways"]["g"]["forward"];
@@ -175,7 +176,8 @@ fn a_pinned_flow_goes_on_as_bulk_when_its_path_dies() {
     );
 }
 
-/// The path's own queue, which the tunnel's rate control keeps short, is all that a call waits for: the bulk waits in the gateway.
+/// A call waits only in the path's queue, which the tunnel's rate control keeps short: bulk packets
+/// wait in the gateway.
 #[test]
 fn an_interactive_call_waits_for_no_bulk_in_the_gateway() {
     let bulk = "[flow.bulk]\nfrom = \"office\"\nto = \"hub\"\nstart = \"1 s\"\ncount = 4\n";
@@ -204,7 +206,7 @@ fn without_classes_ports_change_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// The first class that fits holds, and each packet is of one class at most.
+    /// The first class that fits applies, and each packet has at most one class.
     #[test]
     fn classes_divide_the_packets_that_enter(order in Just(["ef", "all", "port"]).prop_shuffle(), seed in 1_u64..1_000) {
         let mut classes = String::new();

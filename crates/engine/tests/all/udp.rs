@@ -1,5 +1,5 @@
-//! UDP flows: exact rates, every packet accounted for, nothing that gives way, and the same results
-//! whatever the engine folds.
+//! UDP flows: exact rates, every packet accounted for, no congestion response, and results
+//! independent of folding.
 
 use crate::support::logged;
 
@@ -17,7 +17,7 @@ use anabranch_scenario::Extensions;
 use anabranch_tcp::wire::{self, Protocol};
 use logged::{figure, logged, rows};
 
-/// A path of 10 Mbit/s and 10 ms behind a queue of `limit`, and UDP over it.
+/// A path of 10 Mbit/s and 10 ms with a queue of `limit`, and UDP over it.
 fn path(top: &str, limit: &str, workload: &str, more: &str) -> Finished {
     let text = format!(
         r#"
@@ -42,11 +42,11 @@ fn count(run: &Finished, flow: &str, name: &str) -> u64 {
     run.summary.flows[flow][name].as_u64().expect("a count")
 }
 
-/// 1,000 bytes at 4 Mbit/s leave every 2 ms; a packet has 28 bytes more, and takes 0.8224 ms on the
-/// wire and 10 ms along it. Fails for a rate of IP bytes, for headers of another size, and for a
-/// clock that drifts.
+/// 1,000 bytes at 4 Mbit/s are sent every 2 ms; a packet has 28 bytes more, and takes 0.8224 ms for
+/// transmission and 10 ms for propagation. Detects a rate in IP bytes, headers of another size, and
+/// a clock that drifts.
 #[test]
-fn an_unloaded_path_carries_exactly_what_is_sent() {
+fn an_unloaded_path_delivers_every_packet_on_time() {
     let run = path(
         "duration = \"9999 ms\"",
         "10 packets",
@@ -83,7 +83,7 @@ fn an_unloaded_path_carries_exactly_what_is_sent() {
     assert!(figure(&run, "video", "reordered_ratio") <= 0.0);
 }
 
-/// What is TCP's does not apply, and is neither 0 nor missing.
+/// Figures of TCP are not applicable: they are neither 0 nor missing.
 #[test]
 fn figures_of_tcp_are_null() {
     let run = path(
@@ -119,9 +119,9 @@ fn figures_of_tcp_are_null() {
     );
 }
 
-/// 12.5 Mbit/s over 10: a sender that gave way would not lose anything.
+/// 12.5 Mbit/s over 10: a sender with a congestion response would lose no packet.
 #[test]
-fn nothing_slows_it_down_and_every_packet_is_accounted_for() {
+fn udp_keeps_its_rate_and_every_packet_is_accounted_for() {
     let run = path(
         "duration = \"9999 ms\"",
         "20 packets",
@@ -136,22 +136,23 @@ fn nothing_slows_it_down_and_every_packet_is_accounted_for() {
     let arrived = count(&run, "video", "delivered_bytes") / 1222;
     let under_way = run.network.packets_in_flight() as u64;
     assert_eq!(arrived + dropped + under_way, sent);
-    // From 0 to 9.999 s less 10 ms the link sends one packet a millisecond.
+    // From 0 to 9.999 s minus 10 ms the link sends one packet per millisecond.
     assert_eq!(arrived, 9989);
     let rows = rows(&run);
     let lost = rows.iter().filter(|row| row.lost.is_some()).count();
     assert_eq!(lost as u64, dropped);
     let seen = rows.iter().filter(|row| row.received.is_some()).count();
     assert_eq!(seen as u64, arrived);
-    // A full queue: 20 packets of a millisecond each before it, one on the wire, its own and 10 ms.
+    // A full queue: 20 packets of a millisecond each before it, one in transmission, its own
+    // transmission and 10 ms.
     let p95 = figure(&run, "video", "p95_one_way_delay_ms");
     assert!((30.9..32.2).contains(&p95), "{p95}");
 }
 
-/// Beside bulk TCP it takes its rate, and TCP what is left. Fails for a TCP that does not give way,
-/// and for a UDP that does.
+/// Next to bulk TCP it keeps its rate, and TCP uses the remainder. Detects a TCP without a
+/// congestion response, and a UDP with one.
 #[test]
-fn tcp_gives_way_and_udp_does_not() {
+fn tcp_yields_and_udp_keeps_its_rate() {
     let run = path(
         "duration = \"60 s\"\nwarmup = \"10 s\"",
         "50 packets",
@@ -161,8 +162,8 @@ fn tcp_gives_way_and_udp_does_not() {
     let offered = 4.0 * 1500.0 / 1472.0;
     let video = figure(&run, "video", "throughput_mbit_s");
     let bulk = figure(&run, "bulk", "throughput_mbit_s");
-    // Reno fills a queue of over two bandwidth-delay products, so the link never idles; of its drops, one
-    // or two a cycle of hundreds of packets, the video gets its share.
+    // Reno fills a queue of over two bandwidth-delay products, so the link never idles; the video
+    // has its share of the drops, one or two per cycle of hundreds of packets.
     assert!((video + bulk - 10.0).abs() < 0.02, "{video} + {bulk}");
     assert!(
         video > 0.98 * offered && video <= offered * 1.0001,
@@ -187,7 +188,7 @@ fn copies_start_and_stop() {
         let mine: Vec<_> = rows.iter().filter(|row| row.flow == FlowId(copy)).collect();
         let first = mine[0].sent;
         assert!(first >= ms(1000) && first < ms(1100));
-        // One a millisecond, the last before the stop.
+        // One per millisecond, the last before the stop.
         let span = (Instant::START + Duration::from_micros(1_900_500)) - first;
         assert_eq!(mine.len() as u64, span.as_picos().div_ceil(1_000_000_000));
         firsts.push(first);
@@ -199,9 +200,9 @@ fn copies_start_and_stop() {
     assert_eq!(run.network.next_event(), Instant::NEVER);
 }
 
-/// The same path without a rate or delay would be refused for TCP: here nothing goes round.
+/// A path without a rate and delay would be refused for TCP: UDP has no round trip.
 #[test]
-fn a_path_that_takes_no_time() {
+fn udp_crosses_a_path_that_takes_no_time() {
     let text = r#"
         duration = "1 s"
         [link.path]
@@ -219,7 +220,7 @@ fn a_path_that_takes_no_time() {
     assert_eq!(count(&run, "sensor", "delivered_bytes"), 1001);
 }
 
-/// RFC 4737 over UDP: what the summary says is what the times of arrival say.
+/// RFC 4737 over UDP: the summary agrees with the arrival times.
 #[test]
 fn reordering_is_measured() {
     let text = r#"
@@ -262,7 +263,7 @@ const SHAPE: Shape = Shape {
     seconds: 2,
 };
 
-/// A random scenario with its TCP flows, and between the same hosts flows of each new kind.
+/// A random scenario with its TCP flows, and flows of each new kind between the same hosts.
 fn mixed(number: u64) -> String {
     let mut text = text(number, SHAPE);
     let rate = 200 + number * 37 % 3000;
@@ -298,7 +299,7 @@ fn mixed(number: u64) -> String {
     text
 }
 
-/// Fails for a sender whose order against other events depends on what the engine computes ahead.
+/// Detects a sender whose order among other events depends on the computation ahead of time.
 #[test]
 fn fast_path_folding_sampling_octets_and_captures_change_nothing() {
     let (mut folded, mut lost, mut doubled, mut asked) = (0, 0, 0, 0);
@@ -341,7 +342,7 @@ fn fast_path_folding_sampling_octets_and_captures_change_nothing() {
         let arrived = delivered / payload;
         assert_eq!(arrived * payload, delivered, "whole datagrams");
         let sent = video["sent_packets"].as_u64().expect("a count");
-        // With a warm-up what was in flight when it ended arrives without having been sent.
+        // With a warm-up, packets in flight at its end arrive without having been counted as sent.
         if resolved.warmup.is_zero() {
             assert!(arrived <= sent, "each once: {arrived} of {sent}\n{text}");
             lost += sent - arrived;
@@ -351,13 +352,13 @@ fn fast_path_folding_sampling_octets_and_captures_change_nothing() {
             .as_u64()
             .expect("a count");
     }
-    // Otherwise there was nothing to compare.
+    // Otherwise there would be nothing to compare.
     assert!(folded > 17 && lost > 300 && doubled > 17 && asked > 300);
 }
 
-/// What a capture holds are UDP packets whose lengths and checksums hold.
+/// A capture contains UDP packets with correct lengths and checksums.
 #[test]
-fn captured_datagrams_are_right() {
+fn captured_datagrams_are_correct() {
     let text = r#"
         duration = "1 s"
         [link.path]

@@ -1,5 +1,5 @@
-//! Why packets were retransmitted, and what the windows did: the tables agree with the counters, with
-//! each other, and with what each packet's fate says.
+//! Causes of retransmissions, and changes of windows: the tables agree with the counters, with each
+//! other, and with each packet's outcome.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ fn run(stack: &str, cc: &str, impair: &str, ecn: &str) -> Finished<Length> {
 
 const REORDER: &str = ", reorder = { kind = \"interval\", interval = 20 }";
 
-/// By octets: what became of each sending of each.
+/// The outcome of each transmission of each octet.
 fn brute_force(rows: &[&PacketRow]) -> Vec<Option<bool>> {
     let mut sendings: BTreeMap<u64, Vec<(bool, bool)>> = BTreeMap::new();
     let judge = |row: &&PacketRow| {
@@ -65,9 +65,9 @@ fn brute_force(rows: &[&PacketRow]) -> Vec<Option<bool>> {
     rows.iter().map(judge).collect()
 }
 
-/// Fails for a table that looks at one earlier sending only.
+/// Detects a table that considers only one earlier transmission.
 #[test]
-fn needed_is_what_the_fates_of_all_earlier_sendings_say() {
+fn needed_considers_all_earlier_transmissions() {
     let (mut needed, mut spurious) = (0, 0);
     for (stack, reorder) in [
         ("linux", ""),
@@ -94,7 +94,7 @@ fn needed_is_what_the_fates_of_all_earlier_sendings_say() {
     assert!(needed > 50 && spurious > 5, "{needed}, {spurious}");
 }
 
-/// Looks at every packet before each.
+/// Compares each packet with all preceding ones.
 fn searched(rows: &[PacketRow]) -> Vec<(PacketRow, Option<PacketRow>)> {
     let counted: Vec<&PacketRow> = rows.iter().filter(|row| row.counts()).collect();
     let end = |row: &PacketRow| row.sequence + u64::from(row.payload);
@@ -147,10 +147,10 @@ fn an_original_is_the_last_packet_with_the_same_octets() {
     assert!(count > 100, "{count}");
 }
 
-/// Fails for a log that begins late, misses a kind of event or loses what a transfer noted that is
-/// over, and for one that is kept although nobody asked.
+/// Detects a log that begins late, misses a kind of event or loses the events of an ended transfer,
+/// and one that is kept without a request.
 #[test]
-fn every_change_of_the_window_is_noted() {
+fn every_window_change_is_logged() {
     for (stack, cc, reorder) in [
         ("linux", "reno", REORDER),
         ("linux", "cubic", ""),
@@ -181,7 +181,7 @@ fn every_change_of_the_window_is_noted() {
         for row in windows {
             assert!(row.cwnd.0.get() > 0 && row.cwnd.1.get() > 0);
             match row.event() {
-                // One for a mark in the same round trip may have come before.
+                // A reduction for a mark in the same round trip may have come before.
                 "recovery-entered" | "ecn" | "rto" => assert!(row.cwnd.1 <= row.cwnd.0, "{row:?}"),
                 "undo" => assert!(row.cwnd.1 >= row.cwnd.0, "{row:?}"),
                 _ => {}
@@ -191,7 +191,7 @@ fn every_change_of_the_window_is_noted() {
 }
 
 #[test]
-fn nothing_is_noted_unless_packets_are_kept() {
+fn no_events_are_logged_without_a_packet_log() {
     let text = "duration = \"1 s\"\n[link.p]\nbetween = [\"A\", \"B\"]\nrate = \"9 Mbit/s\"\n[flow.f]\nfrom = \"A\"\nto = \"B\"";
     let scenario = Scenario::parse(text, "w.toml", &Extensions::default()).expect("valid");
     let resolved = scenario.resolve(None).expect("valid");
@@ -204,7 +204,7 @@ fn nothing_is_noted_unless_packets_are_kept() {
     );
 }
 
-/// Of a flow, the retransmissions that the log shows to be spurious, and the figure of its summary.
+/// The spurious retransmissions of a flow by the log, and the figure of its summary.
 fn spurious(link: &str, flow: &str, end_ms: u64) -> [(u64, u64); 2] {
     let text = format!(
         r#"
@@ -243,10 +243,11 @@ fn spurious(link: &str, flow: &str, end_ms: u64) -> [(u64, u64); 2] {
     ]
 }
 
-/// A path that passes nothing for two seconds, reordering, losses of data, acknowledgments and SYNs, copies: with DSACK, the
-/// Eifel detection, F-RTO or none of them the counters and the log agree at each end of the run.
+/// A path that stalls for two seconds, reordering, losses of data, acknowledgments and SYNs, and
+/// duplicates: with DSACK, Eifel detection, F-RTO or none of them, the counters and the log agree
+/// at each end of the run.
 #[test]
-fn spurious_retransmissions_of_the_summary_are_those_of_the_log_whenever_the_run_ends() {
+fn spurious_retransmissions_of_summary_and_log_agree_at_any_time() {
     const QUEUE: &str =
         "rate = \"10 Mbit/s\"\nqueue = { kind = \"drop-tail\", limit = \"60 packets\"";
     let links = [
@@ -285,9 +286,9 @@ fn spurious_retransmissions_of_the_summary_are_those_of_the_log_whenever_the_run
     assert!(again > 1_000 && needless > 200, "{again}, {needless}");
 }
 
-/// Two SYNs leave before the answer to the first is there.
+/// Two SYNs are sent before the answer to the first arrives.
 #[test]
-fn a_needless_syn_is_spurious() {
+fn an_unnecessary_syn_counts_as_spurious() {
     let [all, spurious] = spurious(
         "rate = \"10 Mbit/s\"\nreverse.delay = \"1200 ms\"",
         "",

@@ -1,4 +1,4 @@
-//! What is measured when: warm-up, stop, the end of a file, transfers of a workload.
+//! The measured time: warm-up, stop, the end of a file, transfers of a workload.
 
 use anabranch_core::body::Length;
 use anabranch_engine::{Finished, Simulation};
@@ -38,7 +38,7 @@ fn flow(more: &str) -> String {
 }
 
 #[test]
-fn no_more_arrives_after_the_warmup_than_the_link_carries() {
+fn throughput_after_the_warmup_is_below_the_link_rate() {
     let main = flow("");
     let run = run(&format!("warmup = \"5 s\"\n{main}"));
     let (throughput, goodput) = (
@@ -50,17 +50,17 @@ fn no_more_arrives_after_the_warmup_than_the_link_carries() {
         (goodput / throughput - 1448.0 / 1500.0).abs() < 1e-3,
         "{goodput}"
     );
-    // A transmission counts as a whole when it ends: one packet too many at most.
+    // A transmission counts as a whole at its end: at most one packet too many.
     let most = 1.0 + 1500.0 * 8.0 / (5.0 * 10e6);
     assert!(run.summary.links["a"]["forward"]["utilization"].as_f64() <= Some(most));
 }
 
 #[test]
-fn a_file_that_is_stopped_early_is_measured_until_then() {
+fn a_stopped_file_is_measured_until_the_stop() {
     let run = run(&flow(
         r#"stop = "1 s", workload = { kind = "file", size = "5 MB" }"#,
     ));
-    // One second of a path that carries 9.65 Mbit/s of payload, less the handshake and slow start.
+    // One second of a path that carries 9.65 Mbit/s of payload, minus the handshake and slow start.
     let goodput = figure(&run, "goodput_mbit_s");
     assert!(goodput > 7.0 && goodput < 9.66, "{goodput}");
     assert!(run.summary.flows["main"]["flow_completion_time_s"].is_null());
@@ -87,7 +87,7 @@ fn a_completed_file_is_measured_until_its_last_delivery() {
 }
 
 #[test]
-fn a_workload_that_stops_is_measured_until_then() {
+fn a_stopped_workload_is_measured_until_the_stop() {
     let workload =
         r#"{ kind = "poisson", rate = "5 Mbit/s", sizes = { kind = "fixed", size = "1 MB" } }"#;
     let run = run(&flow(&format!(r#"stop = "1 s", workload = {workload}"#)));

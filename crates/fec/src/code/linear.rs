@@ -1,18 +1,20 @@
-//! Linear equations over GF(2⁸): which unknowns they settle, and from which sums of them.
+//! Linear equations over GF(2⁸): determines the unknowns that they settle, as sums of right-hand
+//! sides.
 
 use crate::gf256;
 
-/// An unknown that the equations settle: it is the sum of each equation's right side times its factor.
+/// An unknown that the equations settle: the sum of each equation's right-hand side times its
+/// factor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
-    /// Which unknown.
+    /// Its index.
     pub unknown: usize,
     /// A factor for each equation.
     pub factors: Vec<u8>,
 }
 
-/// Gauss-Jordan elimination: the unknowns that the equations settle. Each equation is a row with one
-/// coefficient per unknown.
+/// Returns the unknowns that the equations settle, by Gauss-Jordan elimination. Each equation is a
+/// row with one coefficient per unknown.
 ///
 /// # Panics
 /// If a row is shorter than there are unknowns.

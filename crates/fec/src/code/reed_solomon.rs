@@ -1,13 +1,14 @@
-//! Reed-Solomon: any `k` of a block's `k` data packets and its redundant packets bring the block back.
+//! Reed-Solomon: a block of `k` data packets is recovered from any `k` of its data and redundant
+//! packets.
 //!
-//! A maximum distance separable block code, as RFC 5510 has it for bulk delivery, over GF(2¹⁶); the
-//! arithmetic is that of the crate `reed-solomon-simd`.
+//! A maximum distance separable block code, like that of RFC 5510 for bulk delivery, over GF(2¹⁶).
+//! The crate `reed-solomon-simd` provides the arithmetic.
 //!
 //! # Differs from RFC 5510
-//! - The field, the basis and so the redundant packets themselves are the crate's.
+//! - The field, the basis and therefore the redundant packets are the crate's.
 //!
 //! # Not implemented
-//! - Blocks of more than 255 packets, or with more than 255 redundant ones.
+//! - Blocks of more than 255 data packets or more than 255 redundant packets.
 
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 
@@ -17,10 +18,10 @@ use super::{Code, Cover};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReedSolomon;
 
-/// The most of either kind in a block.
+/// Maximum number of packets of either kind in a block.
 const MOST: usize = 255;
 
-/// A packet as the code takes it: with zeros behind.
+/// Pads a packet with zeros to `size`.
 fn padded<'a>(packet: &'a [u8], size: usize, frame: &'a mut Vec<u8>) -> &'a [u8] {
     if packet.len() == size {
         return packet;
@@ -31,7 +32,7 @@ fn padded<'a>(packet: &'a [u8], size: usize, frame: &'a mut Vec<u8>) -> &'a [u8]
     frame
 }
 
-/// The redundant packets that say something of one block.
+/// Groups redundant packets by block.
 fn blocks(redundant: &[Cover]) -> Vec<Vec<usize>> {
     let mut blocks: Vec<Vec<usize>> = Vec::new();
     for (k, cover) in redundant.iter().enumerate() {
@@ -54,7 +55,7 @@ fn blocks(redundant: &[Cover]) -> Vec<Vec<usize>> {
     blocks
 }
 
-/// The places that a block lacks, if it has enough to bring them back.
+/// The missing places of a block, if it has enough packets to recover them.
 fn lacking(present: &[bool], cover: Cover, redundant: usize) -> Vec<usize> {
     if cover.places().end > present.len() {
         return Vec::new();
@@ -68,7 +69,7 @@ fn lacking(present: &[bool], cover: Cover, redundant: usize) -> Vec<usize> {
 }
 
 impl ReedSolomon {
-    /// `None` if the redundant packets cannot be a block's.
+    /// Recovers the missing packets of a block; `None` if the redundant packets are inconsistent.
     fn rebuild(
         sources: &[Option<&[u8]>],
         block: &[(Cover, &[u8])],

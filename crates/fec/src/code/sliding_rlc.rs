@@ -1,15 +1,15 @@
-//! Sliding-window random linear code over GF(2⁸) (RFC 8681): each redundant packet is a sum of the last
-//! packets with random factors, so that any pattern of losses comes back for which there are, as a rule,
+//! Sliding-window random linear code over GF(2⁸) (RFC 8681): each redundant packet is a sum of the
+//! last packets with random factors. In general, any pattern of losses is recovered if there are
 //! enough redundant packets.
 //!
-//! The factors follow from the key by RFC 8681 §3.6 with the highest density: none of them is 0. The
-//! windows of successive redundant packets overlap.
+//! The factors follow from the key by RFC 8681 §3.6 with the highest density: none of them is 0.
+//! The windows of successive redundant packets overlap.
 //!
 //! # Differs from RFC 8681
-//! - Packets and not FECFRAME's symbols are what is coded, without the flow identifier and the length that
-//!   stand before each there (§3.2).
-//! - A window has 255 packets at most, and there are no signalled windows: every redundant packet names
-//!   what it covers.
+//! - The code applies to packets instead of FECFRAME's symbols, without the flow identifier and the
+//!   length that precede each packet there (§3.2).
+//! - A window has at most 255 packets, and windows are not signalled separately: each redundant
+//!   packet names the packets that it covers.
 //!
 //! # Not implemented
 //! - Coding over GF(2) (§5) and lower densities (§3.6).
@@ -24,7 +24,7 @@ use crate::{gf256, tinymt32::TinyMt32};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SlidingRlc;
 
-/// The factors of `count` packets in the redundant packet of this key (RFC 8681 §3.6).
+/// The factors of `count` packets in the redundant packet with this key (RFC 8681 §3.6).
 #[must_use]
 pub fn coefficients(key: u16, count: usize) -> Vec<u8> {
     let mut generator = TinyMt32::new(u32::from(key));
@@ -39,10 +39,11 @@ pub fn coefficients(key: u16, count: usize) -> Vec<u8> {
     (0..count).map(|_| next()).collect()
 }
 
-/// The packets that are missing, and the equations that tell of them.
+/// The missing packets, and the equations that contain them.
 struct System {
     missing: Vec<usize>,
-    /// Which redundant packets say something, and with which factors of all that they cover.
+    /// Indices of the redundant packets that contain missing packets, and the factors of all
+    /// covered packets.
     equations: Vec<(usize, Vec<u8>)>,
     settled: Vec<Settled>,
 }
@@ -84,7 +85,7 @@ impl System {
 }
 
 impl SlidingRlc {
-    /// The most packets of a window.
+    /// Maximum number of packets of a window.
     pub const MOST: usize = 255;
 }
 
@@ -125,7 +126,7 @@ impl Code for SlidingRlc {
         let present: Vec<_> = sources.iter().map(Option::is_some).collect();
         let covers: Vec<_> = redundant.iter().map(|(cover, _)| *cover).collect();
         let system = System::new(&present, &covers);
-        // What each redundant packet says of the missing ones alone.
+        // The contribution of the missing packets to each redundant packet.
         let right_sides: Vec<Vec<u8>> = system
             .equations
             .iter()

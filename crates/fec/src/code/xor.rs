@@ -1,9 +1,9 @@
-//! XOR: one redundant packet, the sum of a group, brings back any one packet of it.
+//! XOR: one redundant packet, the sum of a group, recovers any one packet of it.
 //!
 //! Source: Sato, Koga and Ikenaga §3.1; RFC 5109 §8 is the same parity for RTP.
 //!
 //! # Not implemented
-//! - More than one redundant packet for a group, as interleaved parity has.
+//! - More than one redundant packet per group (interleaved parity).
 
 use super::{Code, Cover};
 use crate::gf256;
@@ -12,12 +12,12 @@ use crate::gf256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Xor;
 
-/// The sum of the packets so far, in the room of one packet: what both ends keep of a group.
+/// The running sum of a group, in the memory of one packet. Both ends store it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sum(Vec<u8>);
 
 impl Sum {
-    /// Adds a packet; adding it again takes it away.
+    /// Adds a packet. Adding it again removes it.
     pub fn add(&mut self, packet: &[u8]) {
         if self.0.len() < packet.len() {
             self.0.resize(packet.len(), 0);
@@ -29,7 +29,7 @@ impl Sum {
     pub fn octets(&self) -> &[u8] {
         &self.0
     }
-    /// Forgets what was added and keeps the room.
+    /// Clears the sum and keeps its memory.
     pub fn clear(&mut self) {
         self.0.clear();
     }

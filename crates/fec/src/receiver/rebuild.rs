@@ -1,4 +1,4 @@
-//! What redundant packets bring back, and whether that is to be believed.
+//! Recovery of packets from redundant packets, and its verification.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use anabranch_core::body::Body;
 use anabranch_tcp::Seq;
 
 impl<B: Body> Receiver<B> {
-    /// Brings back what can be.
+    /// Recovers packets with a redundant packet.
     pub(super) fn bring_back(
         &mut self,
         (first, end): (Seq, Seq),
@@ -36,13 +36,13 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// Where in `kept` that is which begins in `first..end`.
+    /// The indices in `kept` of the packets that begin in `first..end`.
     fn places(&self, first: Seq, end: Seq) -> Range<usize> {
         let before = |edge: Seq| self.kept.partition_point(|kept| kept.start < edge);
         before(first)..before(end)
     }
 
-    /// What is there of what a redundant packet covers, and whether it is what the packet says.
+    /// Compares the present packets of the covered range with the redundant packet.
     fn outcome(&self, (first, end): (Seq, Seq), packet: &Redundant<B>) -> Outcome {
         let places = self.places(first, end);
         let (there, count) = (places.len(), usize::from(packet.count));
@@ -67,8 +67,8 @@ impl<B: Body> Receiver<B> {
         }
     }
 
-    /// XOR: the one packet that the running sum lacks. It must be the sum of all the others that are covered and of
-    /// nothing else, which it is not once data of another group has come.
+    /// XOR: recovers the one packet that the running sum lacks. The sum must be of exactly the
+    /// other covered packets, which is no longer the case once data of another group has arrived.
     fn take_from_sum(
         &mut self,
         (first, end): (Seq, Seq),
@@ -118,7 +118,8 @@ impl<B: Body> Receiver<B> {
         Outcome::Whole
     }
 
-    /// The codes that need all packets. `false`: the newest redundant packet is not what it says, and was thrown away.
+    /// The codes that need all packets. Returns `false` if the newest redundant packet is invalid
+    /// and was discarded.
     fn solve_with(
         &mut self,
         place: (Seq, Seq),
@@ -133,7 +134,8 @@ impl<B: Body> Receiver<B> {
         stats.redundant_refused += 1;
         let is_newest =
             |(first, packet): &(Seq, Redundant<B>)| *first == place.0 && packet.is_same(newest);
-        // One lie makes what is solved with it wrong. Either the newest lies, or one of those before it does.
+        // A forged packet makes every solution that uses it wrong. Either the newest packet is
+        // forged, or an earlier one is.
         let olds: Vec<_> = denied
             .iter()
             .filter(|one| !is_newest(one))
@@ -157,7 +159,8 @@ impl<B: Body> Receiver<B> {
         false
     }
 
-    /// Asks the code for what the redundant packets settle together. Those that deny it.
+    /// Solves for the packets that the redundant packets determine together. Returns the redundant
+    /// packets whose checksum contradicts the solution.
     fn solve(
         &mut self,
         (at, end): (Seq, Seq),
@@ -167,11 +170,13 @@ impl<B: Body> Receiver<B> {
         let size = u64::from(newest.size);
         let last = newest.last().map_or(newest.size, |last| last).into();
         let aligned = end + (size - u64::from(last));
-        // Those that fit the same grid; the ends of all but the newest are whole packets.
+        // Only redundant packets on the same grid of packet sizes; all but the newest end with a
+        // whole packet.
         let fits = |(first, packet): &&(Seq, Redundant<B>)| {
             let far = aligned.since(*first);
             let apart = packet.size == newest.size && far.is_multiple_of(size);
-            // A block's redundant packets all have its checksum, so that another's cannot be taken for one of them.
+            // All redundant packets of a block have its checksum, which excludes packets of another
+            // block.
             let others = !self.slides() && *first == at && packet.checksum != newest.checksum;
             apart && far / size <= MOST_PLACES && !others
         };
@@ -222,7 +227,8 @@ impl<B: Body> Receiver<B> {
                 candidate(start, length(place), octets.as_deref()).map(|one| (place, one))
             })
             .collect();
-        // Only what some redundant packet vouches for: all that it covers is there and sums up.
+        // Only packets are accepted that a redundant packet verifies: all packets that it covers
+        // are present, and its checksum matches.
         let mut vouched = vec![false; places];
         let mut denied = Vec::new();
         for (cover, (first, packet)) in covers.iter().zip(&together) {
@@ -249,7 +255,7 @@ impl<B: Body> Receiver<B> {
         denied
     }
 
-    /// The places that the code brings back, on octets with their content.
+    /// The places that the code recovers; on octets with their content.
     fn found(
         &self,
         sources: &[Option<&Kept<B>>],
@@ -283,7 +289,7 @@ impl<B: Body> Receiver<B> {
     }
 }
 
-/// A packet as it comes out of the code: `len` octets with nothing but padding behind, or just a length.
+/// A packet decoded by the code: `len` octets followed by zeros, or only a length.
 fn candidate<B: Body>(start: Seq, len: u32, octets: Option<&[u8]>) -> Option<Kept<B>> {
     let (share, body) = match octets {
         None => (0, B::from_octets(&[], len)),

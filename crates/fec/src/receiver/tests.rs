@@ -9,7 +9,7 @@ use crate::{Config, Params, redundancy::View, sender::Sender};
 
 const SIZE: u32 = 64;
 
-/// A sender and a receiver, and what the latter is shown.
+/// A sender, and a receiver that gets a part of its packets.
 struct Pair<B: Body> {
     sender: Sender<B>,
     receiver: Receiver<B>,
@@ -20,7 +20,7 @@ struct Pair<B: Body> {
 }
 
 impl<B: Body> Pair<B> {
-    /// Groups of four packets with as many redundant ones.
+    /// Groups of four packets with `redundant` redundant packets.
     fn new(code: usize, redundant: u32) -> Self {
         let params = Params {
             group: Some(Count::new(4)),
@@ -42,7 +42,7 @@ impl<B: Body> Pair<B> {
         }
     }
 
-    /// A packet is sent; the redundancy that is due behind it.
+    /// Sends a packet. Returns the redundancy that is due after it.
     fn data(&mut self, lost: bool) -> Vec<Redundant<B>> {
         let view = View {
             now: Instant::START,
@@ -77,7 +77,7 @@ impl<B: Body> Pair<B> {
         verdict
     }
 
-    /// A group of which these packets are lost.
+    /// Sends a group and loses these packets.
     fn group(&mut self, lost: &[u32]) {
         for place in 0..4 {
             for redundant in self.data(lost.contains(&place)) {
@@ -86,7 +86,7 @@ impl<B: Body> Pair<B> {
         }
     }
 
-    /// Redundancy of `count` packets from `first` on that nobody has sent.
+    /// Forged redundancy of `count` packets from `first` on.
     fn forged(first: Seq, count: u16, size: u16, key: u16) -> Redundant<B> {
         Redundant {
             first: first.wire(),
@@ -100,15 +100,15 @@ impl<B: Body> Pair<B> {
     }
 }
 
-/// Whatever a packet says that nobody has sent: what is lost of the group in which it comes, and of the one behind it, comes back.
-/// Fails for receivers that move the end of what was sent, the open group or the floor for a packet that nothing vouches for, and for
-/// those that go on solving with one that was denied.
+/// Whatever a forged packet claims, losses in the current group and the next one are recovered.
+/// Detects receivers that move the end of sent data, the open group or the floor for an unverified
+/// packet, and receivers that continue to use a contradicted packet.
 #[test]
 fn forged_redundancy_does_not_switch_repair_off() {
     let size = u16::try_from(SIZE).expect("small");
     for code in 0..3 {
         let key: u16 = if code == 1 { 0x200 } else { 0x100 };
-        // From where, counted in packets from the next one, and over how many.
+        // The start, in packets from the next one, and the number of packets.
         for (from, count) in [
             (0, 1),
             (0, 2),
@@ -147,8 +147,8 @@ fn forged_redundancy_does_not_switch_repair_off() {
     }
 }
 
-/// XOR has one redundant packet, and says so. Fails for receivers that take the number of redundant packets from whoever names one: they
-/// would then miss 254 of every group.
+/// XOR has one redundant packet, and its key says so. Detects receivers that trust the number of
+/// redundant packets in a forged key: they would then miss 254 packets of every group.
 #[test]
 fn xor_has_one_key() {
     let mut pair: Pair<Octets> = Pair::new(0, 1);
@@ -167,10 +167,10 @@ fn xor_has_one_key() {
     assert_eq!(pair.receiver.untold, 0);
 }
 
-/// What arrives of a stream whose redundancy never does is not kept for ever, and neither is redundancy of blocks that stay incomplete.
-/// Fails for receivers that wait for redundancy to tell them what they need no more.
+/// Stored data is bounded even if redundancy never arrives, and so is redundancy of blocks that
+/// remain incomplete. Detects receivers that rely on redundancy to discard data.
 #[test]
-fn what_is_kept_has_a_bound() {
+fn stored_packets_are_bounded() {
     for code in 0..3 {
         let mut pair: Pair<Length> = Pair::new(code, if code == 0 { 1 } else { 2 });
         for _ in 0..[70_000, 1_000, 8_000][code] {
@@ -178,7 +178,7 @@ fn what_is_kept_has_a_bound() {
         }
         let most = [65_535, 510, 4_096][code];
         assert!(pair.receiver.kept.len() <= most, "code {code}");
-        // And what is still of use is there.
+        // Packets that are still of use are stored.
         pair.group(&[2]);
         assert_eq!(pair.back, 1, "code {code}");
         let mut pair: Pair<Length> = Pair::new(code, if code == 0 { 1 } else { 2 });

@@ -1,7 +1,8 @@
-//! Redundancy that follows the congestion window: a group is a window less its redundant packets.
+//! Redundancy that follows the congestion window: a group is a window minus its redundant packets.
 //!
-//! Source: Sato, Koga and Ikenaga §3.2: 1/(cwnd − 1), with a limit 1/min(cwnd − 1, fmax), updated each time a
-//! redundant packet is sent. With more redundant packets per group, as many are taken off the window.
+//! Source: Sato, Koga and Ikenaga §3.2: the ratio is 1/(cwnd − 1), limited to 1/min(cwnd − 1,
+//! fmax), and updated at each redundant packet. With several redundant packets per group, all of
+//! them are subtracted from the window.
 
 use super::{Redundancy, Shape, View};
 use crate::params::Params;
@@ -14,7 +15,7 @@ pub struct Cwnd {
 }
 
 impl Cwnd {
-    /// With the study's limit, if there is one.
+    /// Creates the controller with the study's limit, if given.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Redundancy that never changes: so many redundant packets for so many packets of data.
+//! Constant redundancy: a fixed number of redundant packets per group of fixed size.
 
 use super::{Redundancy, Shape, View};
 use crate::params::Params;
@@ -8,7 +8,7 @@ use crate::params::Params;
 pub struct Fixed(Shape);
 
 impl Fixed {
-    /// Groups of `group` packets, `fmax` at most.
+    /// Groups of `group` packets, at most `fmax`.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self(Shape {

@@ -1,50 +1,59 @@
-//! Redundancy that costs least: what the redundant packets take and what the losses left over take, together.
+//! Redundancy of minimal cost: the cost of the redundant packets plus that of the remaining losses.
 //!
-//! It sees packets in their order: what leaves, what is retransmitted, and the peer's count of losses that only the layer
-//! saw; and the congestion window when a group begins. A loss is either of the second and the third.
+//! The controller sees, in order, transmissions, retransmissions and the peer's count of losses
+//! that only its layer detected, and the congestion window at the beginning of a group.
+//! Retransmissions and reported losses both count as losses.
 //!
 //! # Derivation
-//! Let bursts of losses begin with probability λ per packet and end after each lost packet with probability 1/b,
-//! so that b packets are lost on average. Of N packets as many are lost as a Poisson number of mean λN of geometric
-//! bursts has: the Pólya-Aeppli distribution (Johnson, Kemp and Kotz, Univariate Discrete Distributions §9.7), whose
-//! probabilities follow from each other,
+//! Bursts of losses begin with probability λ per packet and end after each lost packet with
+//! probability 1/b, so that a burst has b packets on average. The number of losses among N packets
+//! is then a sum of geometric bursts whose number has a Poisson distribution of mean λN: the
+//! Pólya-Aeppli distribution (Johnson, Kemp and Kotz, Univariate Discrete Distributions §9.7), with
+//! the recurrence
 //!
-//! k P(k) = (λN (1 − r) + 2 r (k − 1)) P(k − 1) − r² (k − 2) P(k − 2), r = 1 − 1/b, P(0) = exp(−λN).
+//! k P(k) = (λN (1 − r) + 2 r (k − 1)) P(k − 1) − r² (k − 2) P(k − 2),
+//! r = 1 − 1/b, P(0) = exp(−λN).
 //!
-//! A group of n packets with m redundant ones stays incomplete when more than m of its N = n + m are lost: f(n, m). In a
-//! round trip, with a window of w packets, that happens to f w/n groups, and once at most does the window notice.
+//! A group of n packets with m redundant ones remains incomplete if more than m of its N = n + m
+//! packets are lost, with probability f(n, m). With a window of w packets, this happens to f w/n
+//! groups per round trip, and the window reacts to at most one of them.
 //!
-//! Redundancy takes ρ = m/N of what is sent, and of Reno's growth, a packet per round trip, as much: what is not
-//! acknowledged makes no window grow. A packet of window is worth what it carries until the window falls, which in a
-//! sawtooth from w/2 to w and back is of the order of w round trips; so ρ counts for both, 2ρ. A failure takes w/2 of
-//! that growth, and where the window is small, a timeout and the round trips of a slow start besides, R. The controller picks
-//! the n and m with the least
+//! Redundancy takes the share ρ = m/N of the transmissions, and the same share of Reno's growth of
+//! one packet per round trip, because redundant packets are not acknowledged. A packet of window is
+//! worth the data that it carries until the window falls; in a sawtooth between w/2 and w this
+//! takes of the order of w round trips. ρ therefore counts for both, as 2ρ. A failure costs w/2 of
+//! that growth and, if the window is small, R: a timeout and the round trips of a slow start. The
+//! controller selects the n and m that minimize
 //!
 //! 2ρ + min(1, f w/n) (w/2 + R).
 //!
-//! What a repair lets go leaves at once: the longer the group, the longer the burst that the sender's own queue must
-//! take. A group therefore has no more than 40 packets, the largest limit of the study of Sato, Koga and Ikenaga,
-//! whose hosts' queues have 50 places, unless `fmax` says otherwise; 60 where what is let go is paced; and no more than the window lets leave.
+//! A repair releases its acknowledgments at once, so that a longer group makes a longer burst for
+//! the sender's queue. Unless `fmax` is given, a group therefore has at most 40 packets, the
+//! largest limit of the study of Sato, Koga and Ikenaga, whose hosts' queues hold 50 packets; or 60
+//! if releases are paced. It also has no more packets than the window permits.
 //!
-//! # What the channel loses
-//! Redundancy does not help against a full queue: what it repairs there is lost again a round trip later, and it
-//! fills the queue itself. So only losses count, and only packets between them, that the window is unlikely to have
-//! caused:
-//! - not the first event, which ends slow start and says how long the queue is (RFC 5348 §6.3.1 sets the interval before it
-//!   aside for the same reason);
-//! - none while the window is about as large as the largest at which one of the latest eight events began.
+//! # Channel losses
+//! Redundancy does not help against a full queue: a packet repaired there is followed by another
+//! loss a round trip later, and redundancy fills the queue further. The controller therefore counts
+//! only losses, and packets between them, that the window is unlikely to have caused. It excludes:
+//! - the first event, which ends slow start and indicates the queue's length (RFC 5348 §6.3.1 sets
+//!   the interval before it aside for the same reason);
+//! - all events while the window is about as large as the largest one at which one of the latest
+//!   eight events began.
 //!
-//! An event is the losses within a window of packets (RFC 5348 §5.2). A flow whose losses are all repaired stays at its
-//! crest and learns nothing more; one that fails drops below and does.
+//! An event is the losses within a window of packets (RFC 5348 §5.2). A flow whose losses are all
+//! repaired remains at its crest and learns no more; a flow with a failure drops below it and does.
 //!
-//! λ is the inverse of the mean loss interval as TFRC measures it (RFC 5348 §5.4): eight intervals, the last four
-//! of which count less, and the open one if that makes the mean longer. Losses less than a group apart belong to one
-//! burst; b is the mean of the last 32, and of one packet, which stands for what is believed beforehand. Bursts
-//! of more than twice what a group can repair leave b alone: no redundancy would bring them back. Until a burst was seen
-//! one is assumed to come with the next window, or as late as none has come.
+//! λ is the inverse of the mean loss interval as measured by TFRC (RFC 5348 §5.4): over eight
+//! intervals, the last four of which weigh less, and including the open one if this makes the mean
+//! longer. Losses less than a group apart belong to one burst. b is the mean length of the last 32
+//! bursts and of one prior burst of one packet. Bursts longer than twice a group's most redundant
+//! packets are excluded from b: no redundancy would recover them. Until the first burst, the
+//! interval is assumed to be the window or, if larger, the number of counted packets so far.
 //!
 //! # Not implemented
-//! - Other congestion controls give up less at a loss than Reno; there is then more redundancy than there need be.
+//! - Other congestion controls reduce their window less than Reno at a loss; for them there is more
+//!   redundancy than necessary.
 
 use std::collections::VecDeque;
 
@@ -53,42 +62,43 @@ use anabranch_core::{math::exp, units::Instant};
 use super::{Redundancy, Shape, View};
 use crate::params::{Params, Release};
 
-/// RFC 5348 §5.4: weights of the loss intervals, the latest first.
+/// Weights of the loss intervals, the latest first (RFC 5348 §5.4).
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 
-/// Bursts remembered for their length.
+/// Bursts whose lengths are stored.
 const LENGTHS: usize = 32;
 
-/// Events remembered for the window at which they began.
+/// Events whose windows are stored.
 const WINDOWS: usize = 8;
 
-/// Data packets of a group at most, where nobody has set a limit: see the module.
+/// Default maximum of data packets of a group: see the module.
 const MOST_SOURCES: u32 = 40;
 
-/// The same where the acknowledgments that a repair lets go leave apart.
+/// The same if releases are paced.
 const MOST_PACED: u32 = 60;
 
-/// R: round trips without growth that a timeout and the slow start behind it take, about. A timeout is of the order of
-/// the round trip or some of them (RFC 6298), and doubling takes 5 to 8 to a window of 32 to 256 packets.
+/// R: the approximate number of round trips without growth during a timeout and the following slow
+/// start. A timeout is of the order of one or some round trips (RFC 6298), and slow start takes 5
+/// to 8 doublings to a window of 32 to 256 packets.
 const TIMEOUT: f64 = 10.0;
 
-/// Windows from this share of the largest at which losses began of late, to that one, are its crest.
+/// The crest, as a share of the largest recent window at which losses began.
 const CREST: (f64, f64) = (0.8, 1.1);
 
 /// A burst of losses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Burst {
-    /// Packets from the burst before to this one, of those that count.
+    /// Counted packets from the previous burst to this one.
     interval: f64,
     losses: f64,
 }
 
-/// Losses that follow each other within a window (RFC 5348 §5.2).
+/// Losses within one window of packets (RFC 5348 §5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Event {
-    /// Packets until it is over.
+    /// Packets until its end.
     left: f64,
-    /// Whether its losses are the channel's, as far as can be told.
+    /// Whether its losses are attributed to the channel.
     counts: bool,
 }
 
@@ -97,9 +107,9 @@ struct Event {
 pub struct LossAdaptive {
     fmax: u32,
     most: u16,
-    /// The latest first.
+    /// Recent bursts, the latest first.
     bursts: VecDeque<Burst>,
-    /// Packets that count since the last loss that did.
+    /// Counted packets since the last counted loss.
     exposed: f64,
     /// Packets sent since the last loss.
     since: f64,
@@ -107,12 +117,12 @@ pub struct LossAdaptive {
     group: f64,
     cwnd: f64,
     event: Event,
-    /// The windows at which the latest events began, the latest first.
+    /// The windows at which recent events began, the latest first.
     windows: VecDeque<f64>,
 }
 
 impl LossAdaptive {
-    /// With nothing seen; it gives a group `most` redundant packets at most.
+    /// Creates a controller without observations. A group gets at most `most` redundant packets.
     #[must_use]
     pub fn new(params: &Params, most: u16) -> Self {
         let fmax = match params.fmax {
@@ -133,7 +143,8 @@ impl LossAdaptive {
         }
     }
 
-    /// Whether the window is as large as where losses began of late: there they may be the queue's.
+    /// Whether the window is near the largest at which losses recently began: there, losses may be
+    /// the queue's.
     fn at_crest(&self) -> bool {
         let crest = self.windows.iter().copied().fold(0.0, f64::max);
         (CREST.0 * crest..=CREST.1 * crest).contains(&self.cwnd)
@@ -228,7 +239,8 @@ impl Redundancy for LossAdaptive {
         let losses = self.losses(self.cwnd);
         let mut best = (f64::INFINITY, 1, 1);
         for redundant in 1..=self.most {
-            // More than a window would keep acknowledgments waiting for packets that may not leave.
+            // A group larger than the window would hold acknowledgments for packets that may not be
+            // sent.
             let room = view.cwnd.saturating_sub(redundant.into());
             let room = room.min(self.fmax).max(1);
             let mut sources = 1;
@@ -240,7 +252,7 @@ impl Redundancy for LossAdaptive {
                 if sources == room {
                     break;
                 }
-                // Each size that is tried is about a sixth more than the one before.
+                // Each candidate size exceeds the previous one by about a sixth.
                 sources = (sources + 1 + sources / 6).min(room);
             }
         }

@@ -1,11 +1,13 @@
-//! What the fuzz target `fec` runs does reach what it is there for: packets come back, and changed redundancy is refused.
+//! The runs of the fuzz target `fec` reach their goals: packets are recovered, and changed
+//! redundancy is refused.
 
 use crate::support::any_redundancy;
 
 use any_redundancy::{CHANGED, LATE, LOST, REDUNDANCY_LOST, TWICE, UNTAGGED, WHOLE, run};
 use proptest::prelude::*;
 
-/// The octet that asks for a code, of this place, with groups of so many packets: its two lowest bits only tell the code.
+/// The octet that selects a code and groups of `group` packets. Its two lowest bits only select the
+/// code.
 fn how(code: u8, group: u8) -> u8 {
     let high = (group - 1) << 2;
     (high..high + 4)
@@ -13,9 +15,10 @@ fn how(code: u8, group: u8) -> u8 {
         .expect("one of three in a row")
 }
 
-/// The second packet of a group of three is lost. Fails for a run whose receiver refuses all redundancy.
+/// The second packet of a group of three is lost. Detects a run whose receiver refuses all
+/// redundancy.
 #[test]
-fn a_lost_packet_comes_back() {
+fn a_lost_packet_is_recovered() {
     for code in 0..3 {
         let stats = run(&[
             how(code, 3),
@@ -31,7 +34,8 @@ fn a_lost_packet_comes_back() {
     }
 }
 
-/// An octet of the redundancy's content is another one. Fails for receivers that believe what they solve.
+/// An octet of the redundancy's content is changed. Detects receivers that do not verify their
+/// solution.
 #[test]
 fn changed_redundancy_is_refused() {
     for code in 0..3 {
@@ -45,7 +49,7 @@ fn changed_redundancy_is_refused() {
 
 proptest! {
     #[test]
-    fn nothing_comes_back_that_was_not_sent(
+    fn only_sent_packets_are_recovered(
         how: u8,
         events in prop::collection::vec(
             (

@@ -1,5 +1,5 @@
-//! Erasure codes: what they rebuild is what was lost, octet by octet, and their form on presence alone
-//! promises exactly what their form on octets keeps.
+//! Erasure codes recover exactly the lost octets, and their form on presence alone agrees with
+//! their form on octets.
 
 use anabranch_fec::code::{
     AnyCode, Code, Cover, reed_solomon::ReedSolomon, sliding_rlc::SlidingRlc, xor::Xor,
@@ -17,7 +17,7 @@ fn packets(most: usize) -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop::collection::vec(packet, 1..=most)
 }
 
-/// The redundant packets of one block over everything.
+/// The redundant packets of one block over all packets.
 fn block(code: AnyCode, sources: &[Vec<u8>], n: u16) -> Vec<(Cover, Vec<u8>)> {
     let slices: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
     let n = n.min(u16::try_from(code.most_redundant()).expect("few"));
@@ -35,7 +35,7 @@ fn block(code: AnyCode, sources: &[Vec<u8>], n: u16) -> Vec<(Cover, Vec<u8>)> {
         .collect()
 }
 
-/// What the code makes of what is left; both forms, which must agree.
+/// The packets that the code recovers. Both forms must agree.
 fn rebuilt(
     code: AnyCode,
     sources: &[Vec<u8>],
@@ -68,7 +68,7 @@ fn lost_places(lost: &[bool]) -> Vec<usize> {
 
 proptest! {
     #[test]
-    fn whatever_is_lost_only_what_was_sent_comes_back(
+    fn whatever_is_lost_only_sent_packets_are_recovered(
         sources in packets(40),
         n in 1_u16..8,
         lost in prop::collection::vec(prop::bool::weighted(0.2), 40),
@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn a_block_code_rebuilds_as_many_as_it_has_redundant_packets(
+    fn a_block_code_recovers_one_packet_per_redundant_packet(
         sources in packets(40),
         n in 1_u16..8,
         order in any::<u64>(),
@@ -93,7 +93,7 @@ proptest! {
             let mut redundant = block(code, &sources, n);
             let gone = usize::from(lost_redundant).min(redundant.len());
             redundant.drain(..gone);
-            // Any of them: the choice is a shuffle by `order`.
+            // A shuffle by `order` chooses the lost packets.
             let mut places: Vec<usize> = (0..sources.len()).collect();
             places.sort_by_key(|place| (*place as u64 + 1).wrapping_mul(order | 1));
             let mut lost = vec![false; sources.len()];
@@ -101,7 +101,7 @@ proptest! {
                 lost[place] = true;
             }
             prop_assert_eq!(rebuilt(code, &sources, &lost, &redundant), lost_places(&lost));
-            // One more is too many.
+            // One more loss is too many.
             if let Some(place) = lost.iter().position(|lost| !lost) && !redundant.is_empty() {
                 lost[place] = true;
                 prop_assert!(rebuilt(code, &sources, &lost, &redundant).is_empty());
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn a_sliding_window_rebuilds_what_its_equations_settle(
+    fn a_sliding_window_recovers_the_unknowns_that_its_equations_settle(
         sources in packets(60),
         step in 1_usize..6,
         window in 1_usize..30,
@@ -120,7 +120,7 @@ proptest! {
         let redundant = slide(&sources, step, window);
         let lost = &lost[..sources.len()];
         let places = rebuilt(code, &sources, lost, &redundant);
-        // A packet alone in some window comes back for certain, as no factor is 0.
+        // The only missing packet of a window is always recovered, as no factor is 0.
         for (cover, _) in &redundant {
             if let [lone] = lost_places(&lost[cover.places()])[..] {
                 prop_assert!(places.contains(&(cover.first + lone)));
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn forged_redundancy_neither_panics_nor_touches_what_is_there(
+    fn forged_redundancy_neither_panics_nor_changes_present_packets(
         sources in packets(20),
         lost in prop::collection::vec(prop::bool::weighted(0.3), 20),
         forged in prop::collection::vec(
@@ -157,7 +157,7 @@ proptest! {
     }
 }
 
-/// A redundant packet after every `step` packets, over the last `window`.
+/// A redundant packet after every `step` packets, over the last `window` packets.
 fn slide(sources: &[Vec<u8>], step: usize, window: usize) -> Vec<(Cover, Vec<u8>)> {
     let slices: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
     (step..=sources.len())
@@ -177,11 +177,11 @@ fn slide(sources: &[Vec<u8>], step: usize, window: usize) -> Vec<(Cover, Vec<u8>
         .collect()
 }
 
-/// A burst of `burst` packets comes back once as many redundant packets cover it, but for the share
-/// of sums that random factors make worthless: a square matrix over GF(2⁸) is regular with a
-/// probability above 1 − 1/255 − 1/255² (product of 1 − 256⁻ⁱ), factors of 0 left out or not.
+/// A burst of `burst` packets is recovered once this number of redundant packets covers it, except
+/// for singular sums: a square matrix over GF(2⁸) is regular with a probability above 1 − 1/255 −
+/// 1/255² (product of 1 − 256⁻ⁱ), with or without factors of 0.
 #[test]
-fn bursts_within_the_window_come_back() {
+fn bursts_within_the_window_are_recovered() {
     let sources: Vec<Vec<u8>> = (0..255_u8).map(|n| vec![n; 40]).collect();
     let redundant = slide(&sources, 4, 60);
     let (mut whole, mut tried) = (0, 0);
@@ -190,7 +190,7 @@ fn bursts_within_the_window_come_back() {
             let lost: Vec<bool> = (0..sources.len())
                 .map(|place| (start..start + burst).contains(&place))
                 .collect();
-            // All those that cover the burst as a whole and are as many as it is long.
+            // The first redundant packets that cover the whole burst, one per lost packet.
             let covering: Vec<_> = redundant
                 .iter()
                 .filter(|(cover, _)| cover.first <= start && cover.places().end >= start + burst)
@@ -206,8 +206,8 @@ fn bursts_within_the_window_come_back() {
     assert!(whole * 100 >= tried * 98, "{whole} of {tried}");
 }
 
-/// The factors of RFC 8681 for key 1 are the lowest octets of the generator's numbers for seed 1, whose
-/// first ones RFC 8682 §2.3 lists.
+/// The factors of RFC 8681 for key 1 are the lowest octets of the generator's numbers for seed 1,
+/// the first of which RFC 8682 §2.3 lists.
 #[test]
 fn coefficients_follow_from_the_generator() {
     let listed: [u32; 5] = [

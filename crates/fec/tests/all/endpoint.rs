@@ -1,5 +1,5 @@
-//! The layer of error correction around two endpoints on octets: the stream arrives as it was sent,
-//! whatever is lost and whoever forges redundancy, and lengths alone give the same run.
+//! The FEC layer around two endpoints on octets: the stream arrives unchanged in spite of losses
+//! and forged redundancy, and lengths alone give the same run.
 
 use std::collections::BTreeMap;
 
@@ -119,8 +119,8 @@ proptest! {
     }
 }
 
-/// Each packet of a transfer is lost once, in a run of its own. Those of the first windows, which have no room
-/// for a group and its redundancy, are left out.
+/// Loses each packet of a transfer once, in a separate run. Packets of the first windows, which
+/// have no room for a group and its redundancy, are skipped.
 #[test]
 fn one_loss_in_a_group_needs_no_retransmission() {
     for code in 0..3 {
@@ -147,10 +147,10 @@ fn one_loss_in_a_group_needs_no_retransmission() {
     }
 }
 
-/// Two losses in a group are more than XOR can repair: held acknowledgments leave at once, and the recovery is
-/// TCP's. Two redundant packets of a block repair them.
+/// Two losses in a group are more than XOR can repair: held acknowledgments are released at once,
+/// and TCP recovers. Two redundant packets of a block repair them.
 #[test]
-fn a_second_loss_takes_more_than_one_redundant_packet() {
+fn a_second_loss_needs_a_second_redundant_packet() {
     let fate = Fate {
         lose: vec![41, 43],
         ..Fate::default()
@@ -175,10 +175,10 @@ fn a_second_loss_takes_more_than_one_redundant_packet() {
     }
 }
 
-/// A group's last packet and its redundancy are lost, or all of a group: acknowledgments are not held until the sender's
-/// timeout. Fails for receivers that take whatever is missing for a part of the group that arrives.
+/// A group's last packet and its redundancy are lost, or a whole group: the hold ends before the
+/// sender's timeout. Detects receivers that attribute all missing data to the arriving group.
 #[test]
-fn what_is_older_than_the_next_redundancy_is_given_up() {
+fn data_older_than_the_next_redundancy_is_unrecoverable() {
     for (code, size, lost) in [
         (0, 1, vec![40]),
         (1, 1, vec![40]),
@@ -202,11 +202,11 @@ fn what_is_older_than_the_next_redundancy_is_given_up() {
     }
 }
 
-/// The last two packets of a group are lost, which its redundancy shows before anything comes out of order, and later a
-/// single one: acknowledgments are not held for that one, because the sender's recovery lives on them. Fails for receivers
-/// that look for what is missing only between packets that have come.
+/// The last two packets of a group are lost, as its redundancy shows, and later a single one, for
+/// which acknowledgments are not held: the sender's recovery needs them. Detects receivers that
+/// find missing data only between received packets.
 #[test]
-fn nothing_is_held_behind_a_group_that_will_not_come_back() {
+fn acknowledgments_are_not_held_after_an_unrecoverable_group() {
     let fate = Fate {
         lose: vec![42, 43, 50],
         ..Fate::default()
@@ -220,10 +220,10 @@ fn nothing_is_held_behind_a_group_that_will_not_come_back() {
     assert_eq!(net.ends[1].stats().holds, 0);
 }
 
-/// The same with acknowledgments held in a recovery as well: the single loss comes back, and those that waited for it do
-/// not report it as missing. Fails for receivers that let them go as they are.
+/// The same with acknowledgments held during a recovery: after the single loss is recovered, they
+/// do not report it as missing. Detects receivers that release them unchanged.
 #[test]
-fn what_comes_back_in_a_recovery_is_not_sent_again() {
+fn packets_repaired_in_a_recovery_are_not_retransmitted() {
     for hold_in_recovery in [InRecovery::NewData, InRecovery::All] {
         let fate = Fate {
             lose: vec![42, 43, 49],
@@ -244,9 +244,10 @@ fn what_comes_back_in_a_recovery_is_not_sent_again() {
     }
 }
 
-/// Two packets of a group are lost, and one of those after it. If the recovery has the acknowledgments of what it sends
-/// again, it goes on; if those are held, too, at some places only the sender's timer does, and what it sends a second time lets
-/// them go. Fails for receivers that then wait for `hold_timeout`, or that hold the same whatever they are told.
+/// Two packets of a group are lost, and one after it. If the recovery gets the acknowledgments of
+/// its retransmissions, it continues. If those are held as well, in some cases only the sender's
+/// timer continues, and the duplicates that it sends release them. Detects receivers that then wait
+/// for `hold_timeout`, and receivers that hold the same acknowledgments in both modes.
 #[test]
 fn a_second_arrival_ends_a_hold() {
     let mut timeouts = Vec::new();
@@ -273,7 +274,7 @@ fn a_second_arrival_ends_a_hold() {
     assert!(timeouts[0] < timeouts[1], "{timeouts:?}");
 }
 
-/// How many acknowledgments have left at one time.
+/// The largest number of acknowledgments sent at one time.
 fn most_at_once(net: &Net<Length>) -> u32 {
     let mut at_once: BTreeMap<Instant, u32> = BTreeMap::new();
     for (at, _, _) in net.trace.iter().filter(|(_, from, _)| *from == 1) {
@@ -282,10 +283,10 @@ fn most_at_once(net: &Net<Length>) -> u32 {
     at_once.into_values().max().expect("it acknowledges")
 }
 
-/// After a repair paced acknowledgments leave one by one, and the flow is no slower for it than by a few hundredths. Fails for receivers
-/// that let all go at once, and for those that never catch up.
+/// After a repair, paced acknowledgments are sent separately, at a cost of at most 5 % of the time.
+/// Detects receivers that release all at once, and receivers that never catch up.
 #[test]
-fn paced_acknowledgments_leave_apart() {
+fn paced_acknowledgments_are_sent_apart() {
     let run = |release| {
         let fate = Fate {
             lose: vec![205],
@@ -309,10 +310,10 @@ fn paced_acknowledgments_leave_apart() {
     assert!(paced <= took.mul_f64(1.05), "{paced:?} {took:?}");
 }
 
-/// What cannot be repaired is reported as acknowledgments leave after a repair. Fails for receivers that look at `release` after a
-/// repair alone.
+/// Acknowledgments of an unrecoverable loss are paced like those after a repair. Detects receivers
+/// that apply `release` only after a repair.
 #[test]
-fn what_is_given_up_leaves_as_what_is_repaired() {
+fn unrecoverable_losses_use_the_same_release() {
     for release in [Release::Each, Release::Paced] {
         let fate = Fate {
             lose: vec![205, 215],
@@ -342,10 +343,10 @@ fn what_is_given_up_leaves_as_what_is_repaired() {
     }
 }
 
-/// More is lost than the redundancy that the congestion window still lets leave brings back: what the sender's timer retransmits ends
-/// the hold. Fails for receivers that go on waiting for redundancy, so that the timer expires over and over.
+/// The congestion window permits too little redundancy for the losses: the timer's retransmission
+/// ends the hold. Detects receivers that wait for redundancy, so that the timer expires repeatedly.
 #[test]
-fn what_the_timer_sends_again_ends_a_hold() {
+fn a_retransmission_by_the_timer_ends_a_hold() {
     let params = Params {
         hold_timeout: HoldTime::from_millis(60_000),
         window: Some(Count::new(255)),
@@ -367,7 +368,8 @@ fn what_the_timer_sends_again_ends_a_hold() {
     );
 }
 
-/// A sliding window is no longer than what may leave while something in it is waited for, unless it is given.
+/// By default, a sliding window is limited to the data that may be sent while its packets are
+/// waited for.
 #[test]
 fn windows_follow_the_congestion_window() {
     let own = Config::SlidingRlc(Params::default());
@@ -383,10 +385,10 @@ fn windows_follow_the_congestion_window() {
     assert_eq!(Config::Xor(Params::default()).window(100), 0);
 }
 
-/// Data that comes with the acknowledgment of the handshake is there. Fails for receivers that look at data only once the
-/// connection is established: its redundancy would bring it back, and the sender hear of a loss.
+/// Data that arrives with the acknowledgment of the handshake is recorded. Detects receivers that
+/// do so only once the connection is established: redundancy would recover it and report a loss.
 #[test]
-fn nothing_comes_back_that_was_not_lost() {
+fn data_that_was_not_lost_is_not_recovered() {
     for code in 0..3 {
         let mut net = Net::new("ns2-sack1", &with(code, group(1)), Fate::default());
         net.ends[0].tcp_mut().open(net.now);
@@ -404,9 +406,10 @@ fn nothing_comes_back_that_was_not_lost() {
     }
 }
 
-/// Without holding, duplicates start a recovery although the loss is repaired, if the group is long enough.
+/// Without holding, duplicates start a recovery although the loss is repaired, if the group is
+/// long.
 #[test]
-fn without_holding_a_recovery_begins_all_the_same() {
+fn without_holding_a_recovery_begins() {
     for (hold_acks, recoveries) in [(true, 0), (false, 1)] {
         let params = Params {
             hold_acks,
@@ -423,9 +426,9 @@ fn without_holding_a_recovery_begins_all_the_same() {
     }
 }
 
-/// RFC 9265 §3: the congestion control hears of a repaired loss, and of a lost redundant packet.
+/// RFC 9265 §3: the congestion control is notified of repaired losses and lost redundant packets.
 #[test]
-fn hidden_losses_reduce_the_window_if_they_are_to() {
+fn hidden_losses_reduce_the_window_if_configured() {
     for (recovered_is_loss, reductions) in [(false, 0), (true, 1)] {
         let params = Params {
             recovered_is_loss,
@@ -446,11 +449,11 @@ fn hidden_losses_reduce_the_window_if_they_are_to() {
     }
 }
 
-/// Redundancy comes behind three packets of the next group: it brings nothing back, and what the next group loses comes back all the
-/// same, on octets and on lengths. Fails for receivers that take whatever they have summed for the sum of the group that a redundant packet
-/// covers, or lose it when that was wrong.
+/// Redundancy arrives after three packets of the next group: it recovers no packet, and a loss in
+/// the next group is recovered, on octets and on lengths. Detects receivers that use any running
+/// sum for the redundant packet's group, or discard the sum after such an error.
 #[test]
-fn overtaken_redundancy_leaves_the_next_group_alone() {
+fn overtaken_redundancy_does_not_affect_the_next_group() {
     fn recovered<B: Body>(body: &B) -> (u64, u64, u64) {
         let fate = Fate {
             lose: vec![42, 47],
@@ -467,10 +470,10 @@ fn overtaken_redundancy_leaves_the_next_group_alone() {
     assert_eq!(recovered(&Length(100 * 1_460)), (1, 0, 1));
 }
 
-/// The first of a block's two redundant packets comes twice, and two of its packets are lost. Fails for receivers that count what comes
-/// and take the block for over before the second redundant packet is there.
+/// The first of a block's two redundant packets arrives twice, and two data packets are lost.
+/// Detects receivers that count duplicates and so end the block too early.
 #[test]
-fn doubled_redundancy_is_one_redundant_packet() {
+fn duplicated_redundancy_counts_once() {
     let params = Params {
         redundant: Some(Count::new(2)),
         ..group(8)
@@ -487,15 +490,16 @@ fn doubled_redundancy_is_one_redundant_packet() {
         assert!(received == sent);
         assert_eq!(net.ends[1].stats().recovered_packets, 2, "code {code}");
         assert_eq!(again, 0, "code {code}");
-        // Each hidden loss is told once: two packets that came back.
+        // Each of the two recovered packets is reported once.
         assert_eq!(net.ends[0].stats().hidden_losses, 2, "code {code}");
     }
 }
 
-/// A packet is marked, and one behind it lost: its redundancy repairs the loss as without marks, and the sender hears of one mark as
-/// without the loss. Fails for receivers that let acknowledgments go because they tell of marks, and for those that forget what they tell.
+/// A packet is marked, and a later one lost. Redundancy repairs the loss as without marks, and the
+/// sender receives one mark as without the loss. Detects receivers that release acknowledgments
+/// because they carry marks, and receivers that drop the marks.
 #[test]
-fn marks_are_told_by_what_was_held() {
+fn held_acknowledgments_keep_their_marks() {
     for mode in [
         EcnMode::Rfc3168,
         EcnMode::Dctcp,
@@ -534,9 +538,10 @@ fn marks_are_told_by_what_was_held() {
     }
 }
 
-/// The connection is reset while acknowledgments are held: none leaves any more. Fails for layers that outlive their endpoint.
+/// The connection is reset while acknowledgments are held: none is sent any more. Detects layers
+/// that outlive their endpoint.
 #[test]
-fn nothing_leaves_for_a_connection_that_was_reset() {
+fn a_reset_connection_sends_no_packet() {
     let fate = Fate {
         lose: vec![61],
         lose_redundant: vec![3],
@@ -559,7 +564,7 @@ fn nothing_leaves_for_a_connection_that_was_reset() {
     assert_eq!(net.ends[1].tcp().state(), State::Closed);
     assert!(net.ends[1].poll_transmit(now).is_none());
     assert_eq!(net.ends[1].deadline(), Instant::NEVER);
-    // The same for the end that sends, with redundancy due for a group that is not full.
+    // The same for the sending end, with redundancy due for a partial group.
     let reset = Segment {
         seq: net.ends[0].tcp().rcv_nxt().wire(),
         flags: Flags::RST,
@@ -570,10 +575,10 @@ fn nothing_leaves_for_a_connection_that_was_reset() {
     assert!(net.ends[0].poll_transmit(now).is_none());
 }
 
-/// What TCP refuses tells the layer nothing: an acknowledgment of what was never sent, or with a number outside the window. Fails for
-/// layers that read whatever comes.
+/// The layer ignores acknowledgments that TCP refuses: of data never sent, or with a number outside
+/// the window. Detects layers that read any acknowledgment.
 #[test]
-fn refused_acknowledgments_tell_no_losses() {
+fn refused_acknowledgments_report_no_losses() {
     for (ahead, off) in [(100_000_u32, 0_u32), (0, 1 << 30)] {
         let mut net = Net::new("rfc", &with(0, group(4)), Fate::default());
         net.ends[0].tcp_mut().open(net.now);
@@ -598,10 +603,10 @@ fn refused_acknowledgments_tell_no_losses() {
     }
 }
 
-/// Data that TCP refuses, here for want of an acknowledgment, is not there: what is lost of its numbers comes back. Fails for layers
-/// that note it before TCP has looked at it.
+/// Data that TCP refuses, here because it lacks an acknowledgment, is not recorded: a loss of the
+/// same numbers is recovered. Detects layers that record data before TCP has checked it.
 #[test]
-fn refused_data_is_not_there() {
+fn refused_data_is_not_recorded() {
     let fate = Fate {
         lose: vec![41],
         ..Fate::default()
@@ -614,7 +619,7 @@ fn refused_data_is_not_there() {
     while net.ends[1].tcp().state() != State::Established {
         assert!(net.step());
     }
-    // Its first data may have come with the acknowledgment of the handshake.
+    // The first data may have arrived with the acknowledgment of the handshake.
     let first = net.ends[1].tcp().initial_numbers().1.wrapping_add(1);
     let first = net.ends[1].tcp().rcv_nxt().near(first);
     while net.ends[1].tcp().rcv_nxt().since(first) < 41 * 1_460 {
@@ -649,9 +654,9 @@ fn ip() -> IpHeader {
     }
 }
 
-/// A receiver that does not know the layer drops redundant packets: they have no ACK.
+/// A receiver without the layer drops redundant packets: they have no ACK.
 #[test]
-fn redundancy_means_nothing_to_a_plain_receiver() {
+fn a_plain_receiver_drops_redundancy() {
     use anabranch_tcp::{
         wire,
         wire::{Ports, Prefix},
@@ -683,10 +688,10 @@ fn redundancy_means_nothing_to_a_plain_receiver() {
     );
 }
 
-/// A packet that covers nothing that has come vouches for itself: count 1, its body the content, its checksum right but for
-/// what only the two ends know. Fails for a checksum without that.
+/// A packet that covers only missing data verifies itself: its count is 1, its body the content,
+/// and its checksum right except for the ends' secret. Detects a checksum without it.
 #[test]
-fn redundancy_of_what_has_not_come_cannot_be_made_up_from_outside() {
+fn redundancy_of_missing_data_cannot_be_forged_from_outside() {
     let body = stream(40_000, 5);
     for knows_the_sum in [false, true] {
         let mut net = Net::new("rfc", &with(0, group(2)), Fate::default());
@@ -714,10 +719,10 @@ fn redundancy_of_what_has_not_come_cannot_be_made_up_from_outside() {
     }
 }
 
-/// Redundancy of numbers beyond the window is refused, and what is lost later comes back all the same. Fails for a
-/// receiver that takes any number for the highest that has been sent.
+/// Redundancy of numbers beyond the window is refused, and later losses are recovered. Detects a
+/// receiver that takes any number for the highest one sent.
 #[test]
-fn redundancy_far_ahead_costs_nothing() {
+fn redundancy_far_ahead_has_no_effect() {
     let body = Length(400_000);
     let fate = Fate {
         lose: vec![40, 80],
@@ -747,10 +752,10 @@ fn redundancy_far_ahead_costs_nothing() {
     assert_eq!(net.ends[1].stats().recovered_packets, 2);
 }
 
-/// Acknowledgments that overtake each other tell no loss that there was not. Fails for a sender that takes a count
-/// from before for one that has gone round.
+/// Acknowledgments that overtake each other do not report losses that did not occur. Detects a
+/// sender that takes an old count for one that has wrapped around.
 #[test]
-fn overtaken_acknowledgments_tell_no_losses() {
+fn overtaken_acknowledgments_report_no_losses() {
     let body = Length(800_000);
     let fate = Fate {
         lose: vec![100, 200, 300],
@@ -766,7 +771,7 @@ fn overtaken_acknowledgments_tell_no_losses() {
 
 proptest! {
     #[test]
-    fn redundant_packets_travel_as_they_are(
+    fn redundant_packets_survive_encoding(
         first: u32, count: u16, size: u16, lengths: u16, key: u16, checksum: u32,
         body in prop::collection::vec(any::<u8>(), 0..200),
         flip in prop::option::of((0_usize..100, 0_u8..8)),
@@ -780,7 +785,8 @@ proptest! {
         if let Some((place, bit)) = flip {
             let place = place % octets.len();
             octets[place] ^= 1 << bit;
-            // One wrong bit is noticed by a checksum, or lies in a field that the checksums leave out.
+            // A checksum detects a single wrong bit, unless the bit is in a field that the
+            // checksums exclude.
             if let Ok(Some((.., read))) = anabranch_fec::wire::decode_redundant(&octets) {
                 prop_assert_eq!(read, redundant);
             }

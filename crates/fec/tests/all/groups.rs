@@ -1,7 +1,8 @@
-//! Groups as the sender makes them: how long, what they take of the congestion window, what belongs to none, and what ends a hold
-//! when no further group comes.
+//! Groups of the sender: their size, their share of the congestion window, the data that belongs to
+//! none, and the end of a hold without a further group.
 //!
-//! Where a rule is a formula, other rules that a sender might follow are held to the same packets, and must not fit them.
+//! If a rule is a formula, other plausible rules are applied to the same packets and must not fit
+//! them.
 
 use anabranch_core::{body::Length, parameters::Count, units::Duration};
 use anabranch_fec::{
@@ -32,7 +33,7 @@ fn losing(lose: Vec<u64>, lose_redundant: Vec<u64>) -> Fate {
     }
 }
 
-/// So many packets are written, and nothing is closed.
+/// A connection on which `packets` packets are written and which is not closed.
 fn begun(config: &Config, fate: Fate, packets: u32) -> Net<Length> {
     let mut net = Net::new("ns2-sack1", config, fate);
     net.ends[0].tcp_mut().open(net.now);
@@ -41,7 +42,7 @@ fn begun(config: &Config, fate: Fate, packets: u32) -> Net<Length> {
     net
 }
 
-/// A whole transfer of so many packets by `ns2-sack1`, whose window begins with two.
+/// A whole transfer of `packets` packets by `ns2-sack1`, whose initial window is two packets.
 fn transferred(config: &Config, fate: Fate, packets: u32) -> Net<Length> {
     let mut net = Net::new("ns2-sack1", config, fate);
     let (received, _) = net.transfer(Length(packets * MSS));
@@ -49,7 +50,8 @@ fn transferred(config: &Config, fate: Fate, packets: u32) -> Net<Length> {
     net
 }
 
-/// A closed group: the packets that its redundancy covers, and the congestion window in whole packets as each of them left.
+/// A closed group: the packets that its redundancy covers, and the congestion window in whole
+/// packets at the transmission of each.
 struct Group {
     covers: u16,
     windows: Vec<u64>,
@@ -69,18 +71,19 @@ fn full_groups(net: &Net<Length>) -> Vec<Group> {
             }),
         }
     }
-    // The last one ends with the data.
+    // The last group ends with the data.
     groups.pop();
     groups
 }
 
-/// A group is the window less the redundant packet as its first packet leaves, so it is chosen anew after each redundant packet: one data
-/// packet of a window of two, more as it grows, fewer after a loss that does not come back. Fails for senders that forget the
-/// redundant packet, limit the group without being told to, keep the first size, go by the window before the redundant packet, or by
-/// that at the end of the group.
+/// A group is the window minus the redundant packet when its first packet is sent, chosen again
+/// after each redundant packet: one data packet at a window of two, more as the window grows, fewer
+/// after an unrecovered loss. Detects senders that ignore the redundant packet, limit the group by
+/// themselves, keep the first size, or use the window before the redundant packet or at the end of
+/// the group.
 #[test]
 fn groups_follow_the_window_less_one() {
-    // Two losses in one group: the window is halved.
+    // Two losses in one group halve the window.
     let net = transferred(
         &Config::Xor(Params::default()),
         losing(vec![600, 602], vec![]),
@@ -119,7 +122,7 @@ fn groups_follow_the_window_less_one() {
     }
 }
 
-/// With a limit the same, up to the limit.
+/// The same with a limit.
 #[test]
 fn fmax_bounds_a_group() {
     let params = Params {
@@ -136,8 +139,8 @@ fn fmax_bounds_a_group() {
     assert!(groups.iter().any(|group| group.windows[0] > 11));
 }
 
-/// Packets in flight after each thing that happens while the sender has data: data, redundant packets of which something
-/// has not been acknowledged, and the congestion window.
+/// Packets in flight after each event while the sender has data: data packets, redundant packets
+/// with unacknowledged data, and the congestion window.
 fn in_flight(occupies_cwnd: bool) -> Vec<(u64, u64, u64)> {
     let params = Params {
         occupies_cwnd,
@@ -164,11 +167,12 @@ fn in_flight(occupies_cwnd: bool) -> Vec<(u64, u64, u64)> {
     seen
 }
 
-/// At the same window the sender has as many packets fewer in flight as it has redundant ones there. What leaves right behind its group,
-/// when that has filled the window, is one too many until the next acknowledgment. Fails for senders that count redundancy
-/// in either case, in neither, or each redundant packet once and for all.
+/// At the same window, each redundant packet in flight displaces one data packet. A redundant
+/// packet sent directly after its group, if the group has filled the window, is one too many until
+/// the next acknowledgment. Detects senders that count redundancy in both modes, in neither, or for
+/// ever.
 #[test]
-fn redundant_packets_in_flight_are_what_they_take_of_the_window() {
+fn redundant_packets_in_flight_take_their_share_of_the_window() {
     let fits = |seen: &[(u64, u64, u64)], taken: &dyn Fn(u64) -> u64| {
         seen.iter().all(|(data, redundant, cwnd)| {
             let all = data + taken(*redundant);
@@ -187,17 +191,18 @@ fn redundant_packets_in_flight_are_what_they_take_of_the_window() {
     assert!(!fits(&on, &|_| 0), "counted in neither");
 }
 
-/// The group's redundancy is lost with one of its packets, and no other group follows: `hold_timeout` ends the hold, and the duplicates that
-/// leave then begin a recovery. Fails for receivers that wait for the sender's timer, as one does that is given a minute.
+/// The group's redundancy is lost with one of its packets, and no other group follows:
+/// `hold_timeout` ends the hold, and the duplicates then released begin a recovery. Detects
+/// receivers that wait for the sender's timer, as with a timeout of a minute.
 #[test]
-fn a_hold_ends_after_its_time() {
+fn a_hold_ends_after_its_timeout() {
     let run = |hold_timeout: Duration| {
         let millis = hold_timeout.as_nanos() / 1_000_000;
         let params = Params {
             hold_timeout: HoldTime::from_millis(millis),
             ..group(20)
         };
-        // Group 3 is packets 60 to 69: the data ends there.
+        // Group 3 consists of packets 60 to 69, where the data ends.
         let fate = losing(vec![61], vec![3]);
         let mut net = begun(&Config::Xor(params), fate, 70);
         let (mut began, mut ended) = (None, None);
@@ -228,10 +233,11 @@ fn a_hold_ends_after_its_time() {
     assert_eq!(run(Duration::from_secs(60)), (0, None, (0, 1)));
 }
 
-/// The sender runs out of data within a group and its last packet is lost: it comes back, by redundancy that covers the part that there is.
-/// Fails for senders that wait for the group to fill, as which the second run stands: without that redundant packet only the timer helps.
+/// The sender runs out of data within a group and its last packet is lost: redundancy of the
+/// partial group recovers it. Detects senders that wait for a full group; the second run imitates
+/// one: without that redundant packet only the timer helps.
 #[test]
-fn the_last_packet_of_a_partial_group_comes_back() {
+fn the_last_packet_of_a_partial_group_is_recovered() {
     let codes: [fn(Params) -> Config; 3] = [Config::Xor, Config::ReedSolomon, Config::SlidingRlc];
     for (place, code) in codes.into_iter().enumerate() {
         for (lose_redundant, recovered, again) in [(vec![], 1, 0), (vec![7], 0, 1)] {
@@ -252,10 +258,11 @@ fn the_last_packet_of_a_partial_group_comes_back() {
     }
 }
 
-/// What is retransmitted, by a recovery and by the timer, has no number of a group, and no redundancy covers it a second time. Fails for senders
-/// that let it join the open group, or leave the number that it had: then its tag is some.
+/// Retransmissions, by a recovery and by the timer, carry no group number, and no redundancy covers
+/// them again. Detects senders that let them join the open group, or keep their original number:
+/// then the tag is set.
 #[test]
-fn what_is_sent_again_belongs_to_no_group() {
+fn retransmissions_belong_to_no_group() {
     for redundancy in [Choice::Cwnd, Choice::Fixed] {
         let params = Params {
             redundancy: Some(redundancy),
@@ -263,7 +270,7 @@ fn what_is_sent_again_belongs_to_no_group() {
             hold_timeout: HoldTime::from_millis(60_000),
             ..Params::default()
         };
-        // Two of a group, and all of the end but one.
+        // Two packets of a group, and all but one of the last ones.
         let lose = vec![100, 102].into_iter().chain(390..399).collect();
         let net = transferred(&Config::Xor(params), losing(lose, vec![]), 400);
         let sent = net.ends[0].tcp().stats();

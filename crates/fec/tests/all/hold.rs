@@ -1,4 +1,4 @@
-//! Acknowledgments that were held: what they say when they leave.
+//! The content of held acknowledgments at their release.
 
 use anabranch_core::{body::Length, units::Instant};
 use anabranch_fec::{
@@ -18,7 +18,7 @@ fn counts() -> AccEcn {
     AccEcn::new(Order::Ect0First, &[5_001, 1_000])
 }
 
-/// An acknowledgment of `ack` that reports `blocks`, which data up to `end` called for.
+/// An acknowledgment of `ack` with SACK `blocks`, elicited by data up to `end`.
 fn held(ack: Seq, end: Seq, blocks: &[(Seq, Seq)], accecn: Option<AccEcn>) -> Held<Length> {
     let mut three = [SackBlock::default(); 3];
     for (block, (left, right)) in three.iter_mut().zip(blocks) {
@@ -45,7 +45,8 @@ fn held(ack: Seq, end: Seq, blocks: &[(Seq, Seq)], accecn: Option<AccEcn>) -> He
     }
 }
 
-/// What leaves after the repair of the packet at `gap`, behind which `packets` have come.
+/// The acknowledgments released after the repair of the packet at `gap`, after which `packets` have
+/// arrived.
 fn released(gap: Seq, packets: u64, accecn: Option<AccEcn>) -> Vec<Segment<Length>> {
     let mut stats = Stats::default();
     let mut hold = Hold::new(&Params::default());
@@ -57,16 +58,16 @@ fn released(gap: Seq, packets: u64, accecn: Option<AccEcn>) -> Vec<Segment<Lengt
     }
     let top = gap + SIZE * (packets + 1);
     let counted = hold.complete(NOW, Reason::Repaired, top, &mut stats);
-    // The last one is TCP's to send, with what it counts.
+    // TCP sends the last one, with its counts.
     assert_eq!(counted, accecn.is_some());
     std::iter::from_fn(|| hold.take_released(NOW)).collect()
 }
 
-/// Each acknowledges what called for it, and its window ends where it was offered to end, at zero at the least. Fails for receivers that raise the
-/// number and leave the window.
+/// Each acknowledgment covers the data that elicited it, and its window keeps its right edge, but
+/// is not negative. Detects receivers that raise the number and leave the window.
 #[test]
-fn windows_end_where_they_were_offered_to_end() {
-    // Numbers that wrap.
+fn windows_keep_their_right_edge() {
+    // Sequence numbers wrap.
     let gap = Seq::first(u32::MAX - 1_500);
     let acks = released(gap, 30, None);
     assert_eq!(acks.len(), 29);
@@ -80,9 +81,10 @@ fn windows_end_where_they_were_offered_to_end() {
     }
 }
 
-/// Fails for receivers that drop the counts of marked octets with the reports of what was missing, or the echo.
+/// Detects receivers that drop the counts of marked octets, or the echo, together with the SACK
+/// blocks.
 #[test]
-fn marks_stay_when_reports_go() {
+fn marks_remain_when_sack_blocks_are_removed() {
     let acks = released(Seq::first(9), 5, Some(counts()));
     assert_eq!(acks.len(), 4);
     for ack in acks {
@@ -91,11 +93,12 @@ fn marks_stay_when_reports_go() {
     }
 }
 
-/// Something older is missing, and what was missing behind it comes back: with and without counts of marked octets no report has a
-/// hole there any more. What is missing first comes back: no report begins where the acknowledgment ends, which would say that it is
-/// missing and there. Fails for receivers that mend one form of the option, or move the report and not the number.
+/// Earlier data is missing, and a later gap is repaired: with and without counts of marked octets,
+/// no SACK block has a hole there any more. Then the first gap is repaired: no SACK block begins at
+/// the acknowledgment number, which would report the data as missing and as received. Detects
+/// receivers that update only one form of the option, or the block but not the number.
 #[test]
-fn what_came_back_is_not_reported_as_missing() {
+fn recovered_data_is_not_reported_as_missing() {
     let older = Seq::first(1_000_000);
     let [a, b, c, left, right] = [2, 3, 4, 7, 9].map(|n| older + SIZE * n);
     let params = Params {

@@ -1,4 +1,4 @@
-//! Laws, examples and golden traces of error correction, a module for each topic.
+//! Properties, examples and golden traces of error correction, one module per topic.
 
 mod any_redundancy;
 mod codes;

@@ -6,9 +6,9 @@ fn fmax(value: &str) -> Result<u32, serde_json::Error> {
     serde_json::from_str::<Params>(&format!("{{\"fmax\": {value}}}")).map(|params| params.fmax)
 }
 
-/// Detects a reader that takes another number where the value has no 32 bits, and one that takes fractions.
+/// Detects a reader that truncates values beyond 32 bits, and one that accepts fractions.
 #[test]
-fn fmax_is_read_as_it_is_written_or_refused() {
+fn fmax_is_read_exactly_or_refused() {
     for number in [0, 1, 10, 65_535] {
         assert_eq!(fmax(&number.to_string()).expect("it is a number"), number);
     }
@@ -19,7 +19,7 @@ fn fmax_is_read_as_it_is_written_or_refused() {
 }
 
 #[test]
-fn a_group_has_65535_packets_at_most() {
+fn a_group_has_at_most_65535_packets() {
     let message = |fmax| {
         let config = Config::Xor(Params {
             fmax,

@@ -1,16 +1,16 @@
-//! Values whose form is open.
+//! Values of an open form.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 
-/// A value whose form the format leaves open here.
+/// A value of any form.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Anything(pub serde_json::Value);
 
-/// The table `[sweep]`, which single runs do not look into.
+/// The table `[sweep]`, which a single run ignores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SweepTable;
 

@@ -1,4 +1,4 @@
-//! A queue as the file writes it.
+//! A queue as written in the file.
 
 use std::{borrow::Cow, fmt};
 
@@ -10,10 +10,11 @@ use serde::{
 
 use crate::{de::tagged, kind::Kind, schema, types::queue};
 
-/// A queue: its discipline, and the reordering inside it, which may stand beside any `kind`.
+/// A queue: its discipline, and the reordering inside it, which any `kind` accepts as a further
+/// key.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Queue {
-    /// What is sent next, and what is dropped.
+    /// The discipline: which packet is sent next, and which are dropped.
     pub discipline: Kind<queue::Config>,
     /// Reordering inside the queue.
     pub reorder: Option<queue::Reorder>,

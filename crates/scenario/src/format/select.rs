@@ -1,4 +1,4 @@
-//! Which packets of programs a flow carries.
+//! The packets of programs that a flow carries.
 
 use core::net::{IpAddr, Ipv4Addr};
 use std::{fmt, str::FromStr};
@@ -10,7 +10,7 @@ use anabranch_document::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which packets of programs a flow carries: those that fit each key that is given.
+/// The packets of programs that a flow carries. A packet must fit every key that is given.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Match {
@@ -37,7 +37,7 @@ impl Match {
         let is_one = |port: u16| self.port.0.iter().any(|range| range.contains(port));
         self.port.is_empty() || ports.is_some_and(|ports| ports.into_iter().any(is_one))
     }
-    /// Whether a packet between these addresses fits, whatever its ports are.
+    /// Whether a packet between these addresses fits, regardless of its ports.
     #[must_use]
     pub fn fits_addresses(&self, addresses: [IpAddr; 2]) -> bool {
         let is_one = |address: IpAddr| self.prefix.0.iter().any(|net| net.0.contains(&address));
@@ -45,7 +45,7 @@ impl Match {
     }
 }
 
-/// An address that a host has besides those of its devices.
+/// An additional address of a host, next to the addresses of its devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address(pub IpAddr);
 
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_of_one_host_are_addresses() {
+    fn an_address_is_a_unicast_address_of_one_host() {
         for wrong in [
             "0.0.0.0",
             "224.0.0.1",

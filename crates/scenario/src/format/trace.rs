@@ -1,4 +1,4 @@
-//! Capacity and delay, which may follow a trace.
+//! Capacity and delay, each fixed or from a trace.
 
 use std::{borrow::Cow, fmt};
 
@@ -14,28 +14,30 @@ use crate::{
     types::{Medium, cable, cellular, wifi},
 };
 
-/// How a link's capacity behaves.
+/// The capacity of a link over time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Service {
-    /// It is always `rate`.
+    /// Always `rate`.
     #[default]
     Fixed,
-    /// It follows a trace, which stands in the place of `rate`. The file is in mahimahi's format, each line a time in whole
-    /// milliseconds at which 1,500 bytes can be delivered; or each line is a time in seconds and a rate in Mbit/s from then on,
-    /// and perhaps a delay in milliseconds, with commas or blanks between, below an optional line of their names,
-    /// `time_s,rate_mbit_s,delay_ms`. Behind the end of a trace that ends nothing is sent any more.
+    /// Follows a trace, in place of `rate`. The file is in mahimahi's format: each line is a time
+    /// in whole milliseconds at which 1,500 bytes can be delivered. Or each line holds a time in
+    /// seconds, the rate in Mbit/s from then on, and optionally a delay in milliseconds, separated
+    /// by commas or blanks, after an optional line of column names, `time_s,rate_mbit_s,delay_ms`.
+    /// After the end of a trace that does not repeat, nothing is sent.
     Trace(TraceFile),
-    /// That of a Wi-Fi station whose physical layer has `rate`.
+    /// A Wi-Fi station whose physical layer has `rate`.
     Wifi(wifi::Params),
-    /// That of a cable modem's upstream, which requests what it sends and is granted `rate`.
+    /// A cable modem's upstream, which requests grants for its data and is granted `rate`.
     Cable(cable::Params),
-    /// That of a cell's link to one phone, at `rate` or at that of a trace: scheduling requests, transport blocks, HARQ.
+    /// The link of a cell to one phone, at `rate` or at the rate of a trace: scheduling requests,
+    /// transport blocks, HARQ.
     Cellular(cellular::Params),
 }
 
 impl Service {
-    /// The trace that its capacity follows, if it does.
+    /// The trace that the capacity follows, if any.
     pub(crate) fn trace(&self) -> Option<TraceFile> {
         match self {
             Self::Trace(trace) => Some(trace.clone()),
@@ -47,7 +49,7 @@ impl Service {
         }
     }
 
-    /// The medium, if it has an access of its own.
+    /// The medium, if the service models its medium access.
     pub(crate) fn medium(self) -> Option<Medium> {
         match self {
             Self::Wifi(wifi) => Some(Medium::Wifi(wifi)),
@@ -58,14 +60,15 @@ impl Service {
     }
 }
 
-/// A trace beside the scenario.
+/// A trace in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceFile {
-    /// The file; its path counts from where the scenario's file is.
+    /// The file; its path is relative to the scenario's file.
     pub file: String,
-    /// Whether the trace begins again at its end, as it does by default, or how often it is played in all. A round of times in seconds ends as long
-    /// after the last line as that is after the line before it; one of mahimahi's format with its last line.
+    /// Whether the trace begins again at its end, which is the default, or the number of times it
+    /// is played in total. In a trace of times in seconds, the last line lasts as long as the line
+    /// before it; a round of mahimahi's format ends with its last line.
     #[serde(default, skip_serializing_if = "Repeat::is_always")]
     pub repeat: Repeat,
 }
@@ -78,22 +81,24 @@ impl Seam for Service {
     }
 }
 
-/// How long a packet travels once it is sent.
+/// The propagation delay of packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delay {
-    /// Always as long.
+    /// Constant.
     Fixed(Duration),
-    /// As long as something else says.
+    /// From another source.
     Kind(DelayKind),
 }
 
-/// What says how long a packet travels.
+/// The source of a variable delay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DelayKind {
-    /// A trace: each line of the file a time in seconds and the delay from then on in milliseconds, with a comma or blanks between,
-    /// below an optional line of names, `time_s,delay_ms`; a file of capacities with a column `delay_ms` does, too. It
-    /// holds for packets that leave from then on, and behind the end of a trace that ends the last delay stays.
+    /// A trace: each line of the file holds a time in seconds and the delay from then on in
+    /// milliseconds, separated by a comma or blanks, after an optional line of column names,
+    /// `time_s,delay_ms`. A file of capacities with a column `delay_ms` works, too. A line applies
+    /// to packets that depart from its time on. After the end of a trace that does not repeat, the
+    /// last delay remains.
     Trace(TraceFile),
 }
 

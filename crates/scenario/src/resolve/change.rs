@@ -25,8 +25,8 @@ use crate::{
     types::{impair, queue},
 };
 
-/// All changes. Each is set in the tree like a value on the command line; what then differs on
-/// the link is what changes.
+/// Resolves all changes. Each is set in the tree like a value of the command line; the resulting
+/// differences of the link are the changes.
 pub(super) fn changes(
     resolver: &Resolver<'_>,
     file: &File,
@@ -57,7 +57,7 @@ pub(super) fn changes(
         }
         let mut given = Given::default();
         let mut touched: Vec<Touched> = Vec::new();
-        // All of them are set before anything is read: one alone may not go with what was there before.
+        // All values are set before any is read, because one alone may contradict an old value.
         for entry in set.into_iter().flat_map(|table| &table.0) {
             let place = entry.key_place;
             let fail = |fault: Fault| resolver.sources.fault(fault, place);
@@ -102,7 +102,7 @@ pub(super) fn changes(
                 };
                 let mut after = link::direction(&later, &wire, direction, before.base_rtt, kept)?;
                 if !touched.queue {
-                    // A limit of one bdp stays the bytes that it was when it was set.
+                    // A limit of one bdp keeps the bytes that it had when it was set.
                     after.queue = before.queue.clone();
                 }
                 let differences =
@@ -131,8 +131,8 @@ pub(super) fn changes(
     Ok(changes)
 }
 
-/// Where a value of a link is set whose ready path gives one for each direction: in both directions, as everywhere a
-/// value of the link holds over its path's.
+/// Returns the paths to set for a change. If the ready path of the link gives a value for each
+/// direction, both directions are set, because a value of the link overrides both.
 fn over_library(path: &Path, tree: &Node) -> Vec<Path> {
     let names = path.names();
     let [section, name, key, ..] = names[..] else {
@@ -157,7 +157,7 @@ fn over_library(path: &Path, tree: &Node) -> Vec<Path> {
 /// A link that an `[[at]]` changes.
 struct Touched {
     link: usize,
-    /// The first key that does.
+    /// The first key that changes it.
     place: Place,
     queue: bool,
     impair: bool,
@@ -181,10 +181,10 @@ impl Touched {
     }
 }
 
-/// The most changes of one run. Each is worked out before the run begins.
+/// The most changes of one run. All are computed before the run begins.
 const MAX_CHANGES: u64 = 100_000;
 
-/// When each `[[at]]` is made, in order of time, those of one time in the order of the file.
+/// The time of each `[[at]]`, in order of time; changes at one time keep the order of the file.
 fn occurrences(resolver: &Resolver<'_>, file: &File) -> Result<Vec<(Duration, usize)>, Error> {
     let mut order = Vec::new();
     let mut left = MAX_CHANGES;
@@ -228,7 +228,7 @@ fn occurrences(resolver: &Resolver<'_>, file: &File) -> Result<Vec<(Duration, us
     Ok(order)
 }
 
-/// What one `[[at]]` sets, by section, link and key of the link.
+/// The values that one `[[at]]` sets, by section, link and key of the link.
 #[derive(Default)]
 struct Given<'a>(BTreeMap<[String; 3], Vec<Setting<'a>>>);
 
@@ -236,8 +236,8 @@ struct Given<'a>(BTreeMap<[String; 3], Vec<Setting<'a>>>);
 type Setting<'a> = (Option<String>, Vec<String>, &'a Entry);
 
 impl<'a> Given<'a> {
-    /// Refuses what contradicts an earlier entry: a table has no order that would say which of them holds. Equal values
-    /// do not contradict each other.
+    /// Refuses an entry that contradicts an earlier one: a table has no order that would decide
+    /// between them. Equal values do not contradict each other.
     fn add(&mut self, path: &Path, entry: &'a Entry) -> Result<(), Fault> {
         let mut names = path.names().into_iter().map(str::to_owned);
         let mut next = || names.next().unwrap_or_default();
@@ -267,7 +267,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// The link that `path` changes, if it names something that can change.
+/// Returns the link that `path` changes, if the key can change.
 fn changeable(
     path: &Path,
     entry: &Entry,
@@ -346,7 +346,7 @@ fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<
         if before == after {
             continue;
         }
-        // Where packets may overtake each other is built into the link.
+        // The ability of packets to overtake each other is built into the link.
         if before.build().reorders() != after.build().reorders() {
             return Err(format!("impair.{place}.reorder"));
         }
@@ -355,7 +355,7 @@ fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<
     Ok(what)
 }
 
-/// The first key in which two queues of one kind differ and that cannot change.
+/// The first key that differs between two queues of one kind and cannot change.
 fn fixed_difference(before: &queue::Config, after: &queue::Config) -> Option<String> {
     let table = |queue: &queue::Config| {
         let table = serde_json::to_value(Kind::BuiltIn(queue.clone()));
@@ -363,7 +363,8 @@ fn fixed_difference(before: &queue::Config, after: &queue::Config) -> Option<Str
     };
     let changeable = before.changeable();
     let (before, after) = (table(before), table(after));
-    // An average that is there already is in packets or in bytes, as the thresholds are.
+    // The running average is in packets or in bytes, like the thresholds, so the unit cannot
+    // change.
     let other_unit = |key: &str| {
         let in_packets = |table: &serde_json::Value| {
             let text = table.get(key).and_then(serde_json::Value::as_str);
@@ -388,8 +389,8 @@ fn fixed_difference(before: &queue::Config, after: &queue::Config) -> Option<Str
         .map(|key| format!("queue.{key}"))
 }
 
-/// Puts the changes into the tables, each for the direction that it touches: the tables of links
-/// write out every direction, so that a path to a whole link would touch none.
+/// Writes the changes into the tables, each for its direction. The tables of links write out every
+/// direction, so a path to a whole link would have no effect.
 pub(super) fn write_out(file: &mut File, changes: &[Change], links: &[ResolvedLink]) {
     let mut at: Vec<At> = Vec::new();
     for change in changes {
@@ -420,7 +421,7 @@ pub(super) fn write_out(file: &mut File, changes: &[Change], links: &[ResolvedLi
     file.at = at;
 }
 
-/// Adds what is set to the table of its time.
+/// Adds an entry to the table of its time.
 fn add(
     at: &mut Vec<At>,
     change: &Change,
@@ -441,7 +442,7 @@ fn add(
     }
 }
 
-/// Adds the parameters of an impairment each by itself: its kind cannot be set.
+/// Adds each parameter of an impairment separately: its kind cannot be set.
 fn impairment(
     at: &mut Vec<At>,
     change: &Change,
@@ -463,7 +464,7 @@ fn impairment(
     }
 }
 
-/// The name as a part of a path.
+/// Returns the name as a part of a path.
 fn quoted(name: &str) -> String {
     if name
         .chars()

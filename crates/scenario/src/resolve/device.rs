@@ -1,4 +1,4 @@
-//! The devices and addresses that hosts have in the live engine, and which of them a flow has.
+//! The devices and addresses of hosts in the live engine, and the devices of flows.
 
 use core::net::IpAddr;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// A list of devices or addresses must have some.
+/// Refuses an empty list of devices or addresses.
 fn check_not_empty(resolver: &Resolver<'_>, name: &str) -> Result<(), Error> {
     for (key, expected) in [
         ("devices", "links, groups or gateways of the host"),
@@ -65,7 +65,7 @@ fn check_not_empty(resolver: &Resolver<'_>, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Nothing of ours is behind an interface.
+/// Refuses devices and addresses at a host that represents an interface, which has none of ours.
 fn check_interface(
     resolver: &Resolver<'_>,
     name: &str,
@@ -131,7 +131,8 @@ fn check_device(
     Ok(())
 }
 
-/// Over which of its devices each end of a flow sends; `None` where a host has one that stands for all its links.
+/// Returns the device over which each end of a flow sends; `None` if the host has one device for
+/// all its links.
 pub(super) fn of_flow(
     resolver: &Resolver<'_>,
     file: &File,
@@ -172,7 +173,7 @@ pub(super) fn of_flow(
     Ok(found)
 }
 
-/// A `match` must say something.
+/// Refuses an empty `match`.
 pub(super) fn check_match(resolver: &Resolver<'_>, table: &str, flow: &Flow) -> Result<(), Error> {
     if flow
         .select

@@ -23,7 +23,7 @@ use crate::{
     unavailable,
 };
 
-/// All flows, and by table the settings of its stack.
+/// Resolves all flows, and the stack settings of each table.
 pub(super) fn flows(
     resolver: &Resolver<'_>,
     file: &File,
@@ -93,7 +93,7 @@ pub(super) fn flows(
     Ok((flows, all_settings))
 }
 
-/// The keys that the scenario gives a flow.
+/// Returns the keys that the scenario gives a flow.
 fn written(resolver: &Resolver<'_>, table: &str) -> Written {
     let entries = resolver
         .root
@@ -134,7 +134,7 @@ fn settings(resolver: &Resolver<'_>, table: &str, flow: &Flow) -> Result<tcp::Se
     })
 }
 
-/// The flow's error correction, which must suit its stack.
+/// Returns the flow's error correction, which must suit its stack.
 fn correction(
     resolver: &Resolver<'_>,
     table: &str,
@@ -169,10 +169,10 @@ fn refused(problem: &tcp::Problem) -> Fault {
     <Fault as serde::de::Error>::custom(format!("`{}`: {}", problem.field, problem.message))
 }
 
-/// The switches as the congestion control needs them.
+/// Returns the switches with the values that the congestion control requires.
 ///
 /// # Errors
-/// If a switch was written that contradicts it.
+/// If a switch in the file contradicts the control.
 fn under(
     cc: &cc::Config,
     mut settings: tcp::Settings,
@@ -208,8 +208,8 @@ fn under(
         }
         _ => {}
     }
-    // What the control makes of the stack's habit, so that the resolved scenario says what happens
-    // and can be read again.
+    // The settings get the value that the control uses, so that the resolved scenario states the
+    // actual behaviour and can be read again.
     match cc.hystart() {
         Some(HyStartUse::None) => settings.hystart = Kind::Off,
         Some(HyStartUse::Rfc9406) if matches!(settings.hystart, Kind::Linux | Kind::HaRhee) => {
@@ -245,7 +245,7 @@ fn under(
     Ok(settings)
 }
 
-/// The congestion control that the stack uses by itself. The stack's name has been checked before.
+/// Returns the default congestion control of the stack. The stack's name has been checked before.
 fn default_control(stack: &str) -> cc::Config {
     let name = tcp::Profile::named(stack).map_or("", |profile| profile.cc);
     cc::registry()
@@ -306,7 +306,7 @@ fn check_workload(
     ))
 }
 
-/// Puts what was resolved into the tables.
+/// Writes the resolved values into the tables.
 pub(super) fn write_out(
     file: &mut File,
     flows: &[ResolvedFlow],
@@ -334,7 +334,7 @@ pub(super) fn write_out(
     }
 }
 
-/// The scenario with these tables of flows.
+/// Returns the scenario with these tables of flows.
 pub(super) fn text(file: &File, flows: &Map<String, Value>) -> ResolvedText {
     #[derive(Serialize)]
     struct WithFlows<'a> {
@@ -347,9 +347,10 @@ pub(super) fn text(file: &File, flows: &Map<String, Value>) -> ResolvedText {
         .expect("tables are made of text, numbers and lists")
 }
 
-/// The tables of flows as JSON, with every switch of each flow's stack under `transport`. What would mean something else if it were
-/// written is left out: live, a workload that is given is an application of ours beside a program, and no end of ours is behind an
-/// interface.
+/// Returns the tables of flows as JSON, with every switch of each flow's stack under `transport`.
+/// Keys that would change the meaning if written are omitted: in the live engine, an explicit
+/// workload is an application of ours next to a program, and a flow of an attached interface has no
+/// end of ours.
 pub(super) fn with_settings(
     file: &File,
     settings: &[tcp::Settings],
@@ -368,7 +369,7 @@ pub(super) fn with_settings(
         .collect()
 }
 
-/// A flow's table with its stack.
+/// Returns a flow's table with its stack.
 fn table_of(flow: &Flow, settings: &tcp::Settings) -> Map<String, Value> {
     let written = |value: serde_json::Result<Value>| match value {
         Ok(Value::Object(table)) => table,
@@ -382,14 +383,15 @@ fn table_of(flow: &Flow, settings: &tcp::Settings) -> Map<String, Value> {
         return table;
     }
     let mut transport = written(serde_json::to_value(settings));
-    // In a scenario the segment size carries its unit.
+    // In a scenario the segment size has its unit.
     let mss = Bytes::new(u64::from(settings.mss));
     transport.insert("mss".to_owned(), mss.to_string().into());
     table.insert("transport".to_owned(), transport.into());
     table
 }
 
-/// Takes away what means nothing where an end is a program or stands for an interface, but for what the scenario gives.
+/// Removes keys without meaning if an end is a program or represents an interface, except keys that
+/// the scenario gives.
 fn keep_what_holds(
     table: &mut Map<String, Value>,
     file: &File,

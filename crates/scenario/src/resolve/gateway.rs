@@ -1,4 +1,4 @@
-//! Gateways: which links are their routes.
+//! Gateways and their routes.
 
 use anabranch_core::{
     packet::Direction,
@@ -17,16 +17,16 @@ use crate::{
     path::no_such,
 };
 
-/// The most bytes that a tunnel may add to a packet: as many as a large packet has.
+/// The most bytes that a tunnel may add to a packet: the size of a large packet.
 const MAX_OVERHEAD: u32 = 1500;
-/// The most routes of a gateway: each packet is weighed against all of them.
+/// The most routes of a gateway; the splitter evaluates all of them for each packet.
 const MAX_ROUTES: usize = 256;
-/// The most routes of a tunnel: its messages name a path by four bits.
+/// The most routes of a tunnel: its messages identify a path by four bits.
 const MAX_PATHS: usize = 16;
-/// The latest that a clock may show at the start: the run's own time comes on top of it.
+/// The latest reading of a clock at the start; the time of the run is added to it.
 const MAX_OFFSET: Duration = Duration::from_secs(1_000_000);
 
-/// All gateways.
+/// Resolves all gateways.
 pub(super) fn gateways(
     resolver: &Resolver<'_>,
     file: &File,
@@ -129,7 +129,7 @@ fn tunnel_ends(
     })
 }
 
-/// The classes of a tunnel, whose paths are its routes.
+/// Resolves the classes of a tunnel; their paths are its routes.
 fn classes(
     resolver: &Resolver<'_>,
     (name, table): (&str, &Gateway),
@@ -151,7 +151,7 @@ fn classes(
     Ok(all.collect())
 }
 
-/// Keys that are for the other kind of gateways.
+/// Refuses keys of the other kind of gateway.
 fn refuse_foreign(
     resolver: &Resolver<'_>,
     name: &str,
@@ -171,7 +171,7 @@ fn refuse_foreign(
     ))
 }
 
-/// The splitter with the order of its routes written out, if it has one.
+/// Writes out the order of the routes for a splitter that has one.
 fn ordered(
     resolver: &Resolver<'_>,
     (name, table): (&str, &Gateway),
@@ -210,7 +210,8 @@ fn ordered(
     Ok(split::Config::Standby(params))
 }
 
-/// What the tunnel adds to each packet: what the file says, or as much as is needed.
+/// Returns the bytes that the tunnel adds to each packet: the value of the file, or the required
+/// minimum.
 fn overhead(
     resolver: &Resolver<'_>,
     (name, table): (&str, &Gateway),
@@ -292,7 +293,7 @@ fn routes(
     ends: [usize; 2],
 ) -> Result<Vec<Hop>, Error> {
     let count = table.routes.len();
-    // A tunnel over one path is one nevertheless; a splitter has nothing to split.
+    // A tunnel works over one path; a splitter needs two.
     let least = match table.kind {
         GatewayKind::Split => 2,
         GatewayKind::Tunnel => 1,
@@ -349,7 +350,7 @@ fn routes(
     Ok(routes)
 }
 
-/// A splitter that weighs routes by their rate needs one of each.
+/// Requires a rate on every route of a splitter that weighs routes by rate.
 pub(super) fn check_rates(
     resolver: &Resolver<'_>,
     gateways: &[ResolvedGateway],
@@ -383,7 +384,7 @@ pub(super) fn check_rates(
     Ok(())
 }
 
-/// Puts what was resolved into the tables.
+/// Writes the resolved values into the tables.
 pub(super) fn write_out(file: &mut File, gateways: &[ResolvedGateway]) {
     for ((_, table), gateway) in file.gateway.0.iter_mut().zip(gateways) {
         match &gateway.elements {

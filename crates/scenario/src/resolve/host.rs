@@ -1,4 +1,4 @@
-//! What end hosts add.
+//! Settings of end hosts.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
     types::workload,
 };
 
-/// How long each node takes over a packet that it sends, at most.
+/// Returns the longest processing time of a packet at each node that sends it.
 pub(super) fn processing_jitter(
     resolver: &Resolver<'_>,
     file: &File,
@@ -50,7 +50,7 @@ pub(super) fn processing_jitter(
     Ok(longest)
 }
 
-/// What a host says of its applications: how long they take, each of these as often as any other.
+/// A kind of application delay of a host: a list of delays, each drawn with equal probability.
 #[derive(Clone, Copy)]
 pub(super) struct Delays {
     field: &'static str,
@@ -59,7 +59,7 @@ pub(super) struct Delays {
     nobody: fn(&str) -> String,
 }
 
-/// Until they read what has come.
+/// From the arrival of data to the read.
 pub(super) const READ: Delays = Delays {
     field: "read_delays",
     of: |host| &host.read_delays,
@@ -76,7 +76,7 @@ pub(super) const IDLE_READ: Delays = Delays {
     ..READ
 };
 
-/// Until they write into a new connection.
+/// From the establishment of a connection to the first write.
 pub(super) const FIRST_WRITE: Delays = Delays {
     field: "first_write_delays",
     of: |host| &host.first_write_delays,
@@ -84,7 +84,7 @@ pub(super) const FIRST_WRITE: Delays = Delays {
     nobody: |name| format!("no flow over TCP begins at `{name}` whose data is no answer"),
 };
 
-/// How long the applications of each node take. The names have been checked.
+/// Returns the application delays of each node. The names have been checked.
 pub(super) fn application_delays(
     resolver: &Resolver<'_>,
     file: &File,
@@ -118,7 +118,7 @@ pub(super) fn application_delays(
     Ok(all)
 }
 
-/// What the live engine does with each node. The names have been checked.
+/// Returns the attachment of each node in the live engine. The names have been checked.
 pub(super) fn attached(
     resolver: &Resolver<'_>,
     file: &File,
@@ -181,7 +181,7 @@ pub(super) fn attached(
     Ok(all)
 }
 
-/// Whether there can be a program of this name with these arguments (execve(2)).
+/// Checks that `words` can be a program and its arguments (execve(2)).
 fn check_words(resolver: &Resolver<'_>, host: &str, words: &[String]) -> Result<(), Error> {
     let path = ["host", host, "exec"];
     if words.first().is_some_and(String::is_empty) {

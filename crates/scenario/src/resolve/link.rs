@@ -1,4 +1,4 @@
-//! Links, direction by direction.
+//! Links, by direction.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -30,7 +30,7 @@ use crate::{
 const LEAST_MTU: u32 = 68;
 const MOST_MTU: u32 = 65_535;
 
-/// The values of one direction, and the path of each in the file.
+/// The values of one direction, each with its path in the file.
 struct Effective<'a> {
     rate: LinkRate,
     delay: (Option<&'a Delay>, Vec<&'a str>),
@@ -39,7 +39,7 @@ struct Effective<'a> {
     held_limit: (Limit, Vec<&'a str>),
     impair: (&'a [Kind<impair::Config>], Vec<&'a str>),
     service: (&'a Kind<Service>, Vec<&'a str>),
-    /// Where the rate stands.
+    /// The path of the rate.
     rate_path: Vec<&'a str>,
     up: bool,
     mtu: (Option<Bytes>, Vec<&'a str>),
@@ -68,7 +68,7 @@ impl<'a> Effective<'a> {
         let own_rate = own.and_then(|own| own.rate);
         let own_mtu = own.and_then(|own| own.mtu);
         let own_reports = own.and_then(|own| own.mtu_reports);
-        // What the link says of both directions concerns those that have an MTU, if one of them does.
+        // A setting for both directions applies only to directions with an MTU, if one has an MTU.
         let ways = [&link.forward, &link.reverse];
         let other = ways.into_iter().flatten().any(|way| way.mtu.is_some());
         let has_mtu = own_mtu.or(link.mtu).is_some() || !other;
@@ -105,7 +105,7 @@ impl<'a> Effective<'a> {
         }
     }
 
-    /// The largest packet that the link carries, if there is one.
+    /// Returns the MTU of the direction, if any.
     fn mtu(&self, resolver: &Resolver<'_>) -> Result<Option<Mtu>, Error> {
         let (reports, reports_path) = &self.mtu_reports;
         let (Some(mtu), path) = &self.mtu else {
@@ -137,7 +137,7 @@ impl<'a> Effective<'a> {
         }))
     }
 
-    /// How much the direction holds at most; a limit in bdp needs a `rate`.
+    /// Returns the limit on held packets; a limit in bdp needs a `rate`.
     fn held_limit(
         &self,
         resolver: &Resolver<'_>,
@@ -157,7 +157,7 @@ impl<'a> Effective<'a> {
         }
     }
 
-    /// What the link's capacity and its delay follow. What is `there` already is not read.
+    /// Returns the traces of capacity and delay. Traces in `there` are not read again.
     fn traces(
         &self,
         resolver: &Resolver<'_>,
@@ -189,7 +189,7 @@ impl<'a> Effective<'a> {
         Ok(Traces { capacity, delays })
     }
 
-    /// The trace that the link's capacity follows, if it does, and the delays beside it.
+    /// Returns the trace of the capacity, if any, and the delays of the same file.
     fn capacity(
         &self,
         resolver: &Resolver<'_>,
@@ -235,7 +235,7 @@ impl<'a> Effective<'a> {
         Ok((Some(capacity), delays))
     }
 
-    /// How long a packet travels; of a trace, the mean.
+    /// Returns the delay; for a trace, its mean.
     fn mean_delay(&self, traces: &Traces) -> Duration {
         match &self.delay.0 {
             Some(Delay::Fixed(delay)) => *delay,
@@ -248,7 +248,7 @@ impl<'a> Effective<'a> {
 }
 
 impl Effective<'_> {
-    /// The medium that the link sends over, if that has an access of its own. A `trace` takes the place of a rate.
+    /// Returns the medium, if the service models medium access. A `trace` replaces the rate.
     fn medium(
         &self,
         resolver: &Resolver<'_>,
@@ -308,22 +308,22 @@ fn read_delays(
     })
 }
 
-/// What capacity and delay follow, from files beside the scenario's.
+/// Traces of capacity and delay, from the scenario's files.
 #[derive(Debug, Clone)]
 pub(super) struct Traces {
     pub capacity: Option<Capacity>,
     pub delays: Option<ResolvedDelays>,
 }
 
-/// What is there already: from files, and impairments that no change touches.
+/// Parts that are kept: traces read from files, and impairments that no change touches.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub traces: Traces,
     pub impair: Option<Vec<ResolvedImpairment>>,
 }
 
-/// One direction of `link`; a limit of so many bandwidth-delay products takes `rtt` for the delay. What was `kept`
-/// is not made, or read, again.
+/// Resolves one direction of `wire`. A limit in bandwidth-delay products uses `rtt` as the delay.
+/// The `kept` parts are reused.
 pub(super) fn direction(
     resolver: &Resolver<'_>,
     wire: &Wire<'_>,
@@ -383,7 +383,7 @@ pub(super) fn direction(
     })
 }
 
-/// A limit in bdp stands beside no rate.
+/// The error for a limit in bdp on a link without a rate.
 fn needs_rate(resolver: &Resolver<'_>, path: &[&str], noun: &str) -> Error {
     resolver.error(
         path,
@@ -394,7 +394,7 @@ fn needs_rate(resolver: &Resolver<'_>, path: &[&str], noun: &str) -> Error {
     )
 }
 
-/// What a direction of the link `name` does to packets.
+/// Resolves the impairments of a direction of the link `name`.
 fn impairments(
     resolver: &Resolver<'_>,
     name: &str,
@@ -444,7 +444,7 @@ fn contradiction(resolver: &Resolver<'_>, place: &[&str], wrong: impair::Contrad
     )
 }
 
-/// The flows that a queue's parameters name must exist.
+/// Requires that the flows exist that a queue's parameters name.
 fn check_flows(
     resolver: &Resolver<'_>,
     file: &File,
@@ -482,8 +482,8 @@ fn check_flows(
     Ok(())
 }
 
-/// A group per flow has lines of its members' own behind the queue: one that decides when packets are taken out would
-/// not see them wait.
+/// Refuses queues that a group cannot use. A group that spreads flows has a line per member after
+/// the queue, so a queue that decides at dequeue would not see packets wait.
 fn check_spread(
     resolver: &Resolver<'_>,
     file: &File,
@@ -521,10 +521,10 @@ fn check_spread(
     ))
 }
 
-/// IPv6 needs more of every link than IPv4 (RFC 8200 §5).
+/// IPv6 requires an MTU of 1280 bytes on every link (RFC 8200 §5).
 const LEAST_MTU_V6: u32 = 1280;
 
-/// A flow over IPv6 crosses no link that IPv6 does not permit.
+/// Refuses flows over IPv6 that cross a link with a smaller MTU.
 pub(super) fn check_mtus(
     resolver: &Resolver<'_>,
     links: &[ResolvedLink],
@@ -555,9 +555,9 @@ pub(super) fn check_mtus(
     Ok(())
 }
 
-/// All links. The base round-trip time of a link is the largest of the flows that cross it in
-/// either direction, or the link's own, there and back, if none does. A gateway counts with the
-/// longest of its routes.
+/// Resolves all links. The base round-trip time of a link is the largest of the flows that cross it
+/// in either direction, or its own two-way delay if no flow does. A gateway counts with the longest
+/// of its routes.
 pub(super) fn links(
     resolver: &Resolver<'_>,
     file: &File,
@@ -631,7 +631,7 @@ fn saturating_add(a: Duration, b: Duration) -> Duration {
     Duration::from_picos(a.as_picos().saturating_add(b.as_picos()))
 }
 
-/// Puts what was resolved into the tables, each direction in full.
+/// Writes the resolved values into the tables, each direction in full.
 pub(super) fn write_out(file: &mut File, links: &[ResolvedLink]) {
     let plain = links.iter().filter(|link| link.group.is_none());
     for ((_, table), link) in file.link.0.iter_mut().zip(plain) {
@@ -653,7 +653,7 @@ pub(super) fn write_out(file: &mut File, links: &[ResolvedLink]) {
     }
 }
 
-/// Each direction in full.
+/// Returns each direction in full.
 fn both_ways(
     link: &ResolvedLink,
     own: [&Option<OneWay>; 2],

@@ -1,17 +1,17 @@
-//! Flows whose packets would come back at the instant at which they left.
+//! Detection of flows whose packets would return at the instant of their departure.
 
 use anabranch_core::units::Bytes;
 
 use super::{Hop, ResolvedDirection, ResolvedGateway, Step, route::Routes};
 use crate::format::{File, Protocol};
 
-/// An acknowledgment without options: the least that goes round.
+/// An acknowledgment without options: the smallest packet of a round trip.
 const LEAST_PACKET: Bytes = Bytes::new(40);
 
-/// What makes such a flow possible.
+/// The remedy for such a flow.
 pub(super) const HELP: &str = "give a link of its path a rate or a delay";
 
-/// The first flow whose round trip takes no time: it would send for ever at one instant, and the
+/// Returns the first flow with a round trip of zero: it would send forever at one instant, and the
 /// run would never end.
 pub(super) fn without_time<'a>(
     file: &'a File,
@@ -24,13 +24,13 @@ pub(super) fn without_time<'a>(
         let sending = direction.rate.map(|rate| LEAST_PACKET / rate);
         !direction.least_delay().is_zero() || sending.is_some_and(|time| !time.is_zero())
     };
-    // Of a gateway's routes the fastest counts.
+    // For a gateway, the fastest route counts.
     let takes_time = |step: &Step| step.hops(gateways).all(|hop| takes_time(&hop));
     file.flow
         .0
         .iter()
         .zip(routes)
-        // Nothing comes back over UDP: its sender goes by a clock.
+        // UDP has no return traffic: its sender is paced by a clock.
         .filter(|((_, flow), _)| flow.protocol == Protocol::Tcp)
         .find(|(_, routes)| !routes.there.iter().chain(&routes.back).any(takes_time))
         .map(|((name, _), _)| name.as_str())

@@ -1,4 +1,4 @@
-//! Which links a flow takes.
+//! Routes of flows.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,7 @@ use crate::{
     path::no_such,
 };
 
-/// What joins two nodes: by index, a link that is no route of a gateway, or a gateway.
+/// A connection of two nodes, by index: a link that is not a route of a gateway, or a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Edge {
     Link(usize),
@@ -24,7 +24,8 @@ pub(super) struct Graph {
     /// By link: its two ends.
     pub(super) ends: Vec<[usize; 2]>,
     index: BTreeMap<String, usize>,
-    /// By node: what is there, in the order of the file; a gateway stands where its first route does.
+    /// By node: its connections in the order of the file; a gateway has the position of its first
+    /// route.
     at: Vec<Vec<Edge>>,
     links: BTreeMap<String, usize>,
     link_names: Vec<String>,
@@ -78,7 +79,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Puts gateways in the place of their routes.
+    /// Replaces the routes of gateways by the gateways.
     pub(super) fn join(&mut self, gateways: &[ResolvedGateway]) {
         for (number, gateway) in gateways.iter().enumerate() {
             self.gateway_ends.push(gateway.ends);
@@ -123,13 +124,14 @@ impl Graph {
         self.links.get(name).copied()
     }
 
-    /// The hop over `link` from `node`, and where it leads; `None` if the link is not there.
+    /// Returns the hop over `link` from `node` and its target; `None` if `node` is not an end of
+    /// the link.
     pub(super) fn hop(&self, node: usize, link: usize) -> Option<(Hop, usize)> {
         let (direction, to) = way(node, self.ends[link])?;
         Some((Hop { link, direction }, to))
     }
 
-    /// As [`Self::hop`], over a link or a gateway.
+    /// Like [`Self::hop`], over a link or a gateway.
     fn step(&self, node: usize, edge: Edge) -> Option<(Step, usize)> {
         match edge {
             Edge::Link(link) => self.hop(node, link).map(|(hop, to)| (Step::Link(hop), to)),
@@ -140,10 +142,11 @@ impl Graph {
         }
     }
 
-    /// The way with the fewest hops; of several the one that comes first in the file, link by
-    /// link.
+    /// Returns the route with the fewest hops; among several, the one whose links come first in the
+    /// file.
     fn shortest(&self, from: usize, to: usize) -> Option<Vec<Step>> {
-        // Nodes wait in the order of their ways, so the first way found to a node is its best.
+        // Breadth-first search in the order of the file: the first route found to a node is its
+        // best.
         let mut came_by: Vec<Option<(Step, usize)>> = vec![None; self.nodes.len()];
         let mut waiting = VecDeque::from([from]);
         while let Some(node) = waiting.pop_front() {
@@ -171,7 +174,7 @@ impl Graph {
         Some(steps)
     }
 
-    /// The routes of a flow.
+    /// Returns the routes of a flow.
     pub(super) fn routes(
         &self,
         resolver: &Resolver<'_>,
@@ -208,7 +211,7 @@ impl Graph {
         Ok(Routes { there, back })
     }
 
-    /// What a step goes over, by name.
+    /// Returns the name of the link or gateway of a step.
     pub(super) fn name_of(&self, step: Step) -> &str {
         match step {
             Step::Link(hop) => &self.link_names[hop.link],
@@ -216,7 +219,7 @@ impl Graph {
         }
     }
 
-    /// The links and gateways at a node, by name, in the order of the file.
+    /// Returns the names of the links and gateways at a node, in the order of the file.
     pub(super) fn names_at(&self, node: usize) -> Vec<&str> {
         let steps = self.at[node]
             .iter()
@@ -240,7 +243,7 @@ impl Graph {
         })
     }
 
-    /// Some of the nodes that can be reached from `from`.
+    /// Lists some of the nodes that can be reached from `from`.
     fn reach(&self, from: usize) -> String {
         const SHOWN: usize = 12;
         let mut seen = vec![false; self.nodes.len()];
@@ -266,7 +269,7 @@ impl Graph {
         names.join(", ")
     }
 
-    /// The route that the file spells out.
+    /// Follows a route written in the file.
     fn chain(
         &self,
         resolver: &Resolver<'_>,
@@ -324,7 +327,8 @@ impl Graph {
         Ok(steps)
     }
 
-    /// Two links between one pair of nodes need someone who says which to use.
+    /// Refuses parallel links between one pair of nodes unless a flow's route, a gateway or a group
+    /// decides between them.
     pub(super) fn check_parallel(
         &self,
         resolver: &Resolver<'_>,
@@ -336,7 +340,7 @@ impl Graph {
         let edges = own_links
             .map(Edge::Link)
             .chain((0..self.gateway_ends.len()).map(Edge::Gateway));
-        // By pair of nodes: what joins them, and whether a flow's own route says which to use.
+        // By pair of nodes: its connections, and whether a flow's own route chooses one.
         let mut parallel: BTreeMap<[usize; 2], (Vec<Edge>, bool)> = BTreeMap::new();
         for edge in edges {
             parallel.entry(self.pair(edge)).or_default().0.push(edge);
@@ -380,7 +384,7 @@ impl Graph {
         }
     }
 
-    /// The two nodes, whichever way round.
+    /// Returns the two nodes in ascending order.
     fn pair(&self, edge: Edge) -> [usize; 2] {
         let [a, b] = self.ends_of(edge);
         [a.min(b), a.max(b)]
@@ -409,7 +413,7 @@ impl Graph {
     }
 }
 
-/// Which way along something with these ends, and where it leads, from `node`.
+/// Returns the direction from `node` between these ends, and the other end.
 fn way(node: usize, [a, b]: [usize; 2]) -> Option<(Direction, usize)> {
     match node {
         n if n == a => Some((Direction::Forward, b)),

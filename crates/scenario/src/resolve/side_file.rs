@@ -1,4 +1,4 @@
-//! Files that a scenario names: lists and traces beside it, and captures.
+//! Files that a scenario names: lists, traces and captures.
 
 use std::path::{Path, PathBuf};
 
@@ -10,25 +10,25 @@ use crate::{
     library,
 };
 
-/// The largest text, in bytes: 64 MiB. Days of a fast link's trace fit.
+/// The largest text, in bytes: 64 MiB. A trace of days of a fast link fits.
 const MAX_TEXT_BYTES: u64 = 64 << 20;
 
 /// The largest capture, in bytes: 1 GiB. The content is in memory while it is decoded.
 const MAX_CAPTURE_BYTES: u64 = 1 << 30;
 
-/// A file as the scenario names it.
+/// A file named in the scenario.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Named<'a> {
     /// The keys that lead to its name.
     pub path: &'a [&'a str],
-    /// Its name; the path counts from the folder of the scenario's file.
+    /// Its name; the path is relative to the folder of the scenario's file.
     pub file: &'a str,
-    /// What it should be.
+    /// The expected content.
     pub noun: &'a str,
 }
 
 impl Named<'_> {
-    /// Where the file is.
+    /// Returns the path of the file.
     pub(super) fn place(&self, resolver: &Resolver<'_>) -> PathBuf {
         if library::file(self.file).is_some() {
             return PathBuf::from(self.file);
@@ -37,7 +37,7 @@ impl Named<'_> {
         beside.unwrap_or(Path::new("")).join(self.file)
     }
 
-    /// The one way to the content of a file that a scenario names.
+    /// Reads the content of a file that a scenario names; the only function that does.
     fn content(&self, resolver: &Resolver<'_>, most: u64) -> Result<Vec<u8>, Error> {
         if let Some(content) = library::file(self.file) {
             return content
@@ -50,7 +50,7 @@ impl Named<'_> {
         let place = self.place(resolver);
         let refused = |why: String| self.refuse(resolver, &format!("cannot be read: {why}"));
         let content = resolver.extensions.read(&place, most).map_err(refused)?;
-        // A reader of the caller's own may have given more than it was permitted.
+        // A reader supplied by the caller may return more than `most` bytes.
         if content.len() as u64 > most {
             return Err(self.refuse(
                 resolver,
@@ -74,12 +74,12 @@ impl Named<'_> {
     }
 }
 
-/// The content of a capture.
+/// Reads a capture.
 pub(super) fn capture(resolver: &Resolver<'_>, named: Named<'_>) -> Result<Vec<u8>, Error> {
     named.content(resolver, MAX_CAPTURE_BYTES)
 }
 
-/// Reads a text, and makes something of it.
+/// Reads a text file and parses it.
 pub(super) fn text<T>(
     resolver: &Resolver<'_>,
     named: Named<'_>,
@@ -93,7 +93,7 @@ pub(super) fn text<T>(
             return Err(named.refuse(resolver, &format!("is no text: byte {at} is not UTF-8")));
         }
     };
-    // As in the scenario itself.
+    // The scenario itself permits a byte order mark, too.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     parse(text).map_err(|wrong| {
         let name = named.place(resolver).display().to_string();

@@ -1,4 +1,4 @@
-//! What a flow's protocol and its workload ask of each other.
+//! Checks of a flow's workload against its protocol.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::{
     workload::{Pace, Recording, RecordingError, Writes, profile::Wrong, replay},
 };
 
-/// Bytes of the largest packet that every path carries unbroken in practice (Ethernet's MTU).
+/// Bytes of the largest packet that practically every path carries unfragmented (Ethernet's MTU).
 const MTU: u64 = 1500;
-/// Bytes of the longest IPv4 packet (RFC 791 §3.1), and of the longest payload of an IPv6 packet that is no
-/// jumbogram (RFC 8200 §3).
+/// Bytes of the longest IPv4 packet (RFC 791 §3.1), and of the longest payload of an IPv6 packet
+/// that is not a jumbogram (RFC 8200 §3).
 const LONGEST: u64 = 65_535;
 /// RFC 768.
 const UDP_HEADER: u64 = 8;
 
-/// Bytes of the IP header and of UDP's.
+/// Bytes of the IP header and the UDP header.
 pub(super) const fn udp_headers(family: Family) -> u64 {
     UDP_HEADER
         + match family {
@@ -28,7 +28,7 @@ pub(super) const fn udp_headers(family: Family) -> u64 {
         }
 }
 
-/// Bytes of payload that a datagram can have.
+/// The most payload of a datagram, in bytes.
 const fn most_payload(family: Family) -> u64 {
     match family {
         Family::V4 => LONGEST - udp_headers(family),
@@ -36,7 +36,7 @@ const fn most_payload(family: Family) -> u64 {
     }
 }
 
-/// A UDP flow says nothing of TCP.
+/// Refuses keys of TCP in a UDP flow.
 pub(super) fn check_protocol(
     resolver: &Resolver<'_>,
     table: &str,
@@ -58,7 +58,7 @@ pub(super) fn check_protocol(
     Ok(())
 }
 
-/// The workload with what it leaves open filled in.
+/// Returns the workload with its defaults filled in.
 pub(super) fn complete(
     resolver: &Resolver<'_>,
     table: &str,
@@ -123,7 +123,7 @@ pub(super) fn complete(
     }
 }
 
-/// Requests and responses with the sums of their writes.
+/// Checks requests and responses, and sets each size to the sum of its writes.
 fn exchange(
     resolver: &Resolver<'_>,
     table: &str,
@@ -177,7 +177,7 @@ fn exchange(
     Ok(what)
 }
 
-/// What is paced writes these sizes over and over.
+/// Checks the sizes that a paced workload writes in rotation.
 fn check_writes(
     resolver: &Resolver<'_>,
     table: &str,
@@ -202,7 +202,7 @@ fn check_writes(
     check_pace(resolver, table, paced.rate, least)
 }
 
-/// Each of the sizes at `path` has to be 1 byte to `most`.
+/// Checks that each size at `path` is 1 byte to `most`.
 fn check_sizes(
     resolver: &Resolver<'_>,
     path: &[&str],
@@ -226,7 +226,7 @@ fn check_sizes(
     Ok(())
 }
 
-/// The noun of whatever carries data at once, and the bytes that it can carry.
+/// Returns the noun of the unit of sending, and the most bytes that it carries.
 const fn carrier(flow: &Flow) -> (&'static str, u64) {
     match flow.protocol {
         Protocol::Udp => ("a datagram", most_payload(flow.family)),
@@ -234,7 +234,8 @@ const fn carrier(flow: &Flow) -> (&'static str, u64) {
     }
 }
 
-/// So many arrivals that a run would not get on, or of connections so many at a time that none has the room.
+/// Refuses arrival rates at which a run would hardly progress, or hold too many connections at a
+/// time.
 fn check_arrivals(
     resolver: &Resolver<'_>,
     table: &str,
@@ -242,7 +243,7 @@ fn check_arrivals(
     (noun, most_per_s, shortest): (&str, f64, &str),
 ) -> Result<(), Error> {
     let mean = poisson.sizes.0.mean();
-    // Files of no bytes are refused as such.
+    // Files of zero bytes are refused by another check.
     if mean == 0.0 || poisson.arrivals_per_s() <= most_per_s {
         return Ok(());
     }
@@ -256,7 +257,7 @@ fn check_arrivals(
     ))
 }
 
-/// What a datagram or a write carries, filled in and checked.
+/// Returns the payload of a datagram or a write, checked and with its default.
 fn payload(
     resolver: &Resolver<'_>,
     table: &str,
@@ -344,7 +345,7 @@ fn check_profile(
     }
 }
 
-/// The recording that a flow replays, read.
+/// Reads the recording that a flow replays.
 pub(super) fn replayed(
     resolver: &Resolver<'_>,
     table: &str,
@@ -383,7 +384,7 @@ pub(super) fn replayed(
         };
         resolver.error(&["flow", table, "workload", key], message, help)
     })?;
-    // The file may be large, and the run long.
+    // Freed early: the file may be large, and the run long.
     drop(content);
     let most = most_payload(flow.family) + udp_headers(flow.family);
     let too_long = |packet: &&replay::recording::Recorded| u64::from(packet.size) > most;

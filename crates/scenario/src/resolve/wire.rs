@@ -1,4 +1,4 @@
-//! What joins two nodes: links, and groups, which are resolved as links and then have members.
+//! Connections of two nodes: links, and groups, which are resolved as links and then have members.
 
 use std::ops::Deref;
 
@@ -20,16 +20,16 @@ use crate::{
 /// A link, or a group in the form of one.
 #[derive(Debug, Clone)]
 pub(super) struct Wire<'a> {
-    /// Where the file has it: `link` or `group`.
+    /// Its section in the file: `link` or `group`.
     pub(super) section: &'static str,
     pub(super) name: String,
-    /// The group's keys that a link has, or the link itself.
+    /// The link, or the keys of the group that a link has.
     pub(super) link: Table<'a>,
-    /// How many links it is.
+    /// The number of its links.
     pub(super) members: u32,
 }
 
-/// The keys of a link. Ten thousand of them are not copied.
+/// The keys of a link. Links are borrowed, so that ten thousand of them are not copied.
 #[derive(Debug, Clone)]
 pub(super) enum Table<'a> {
     Given(&'a Link),
@@ -81,7 +81,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// All links and groups in the order of the file, for ties between routes.
+/// Lists all links and groups in the order of the file, which decides ties between routes.
 pub(super) fn wires<'a>(resolver: &Resolver<'_>, file: &'a File) -> Result<Vec<Wire<'a>>, Error> {
     let links = file.link.0.iter();
     let mut wires: Vec<Wire<'a>> = links
@@ -132,7 +132,7 @@ fn check_members(resolver: &Resolver<'_>, name: &str, group: &Group) -> Result<(
     Ok(())
 }
 
-/// What makes a group of a link.
+/// Resolves the group of a wire, if it is one.
 pub(super) fn group(
     resolver: &Resolver<'_>,
     file: &File,
@@ -182,7 +182,8 @@ pub(super) fn group(
 /// The most bins of a run whose arrivals are recorded: 80 MB of counts.
 const MAX_BINS: u64 = 10_000_000;
 
-/// The oracle holds a count for every bin of the run, and makes its schedule from all of them.
+/// Limits the bins of the oracle, which holds a count for every bin of the run and computes its
+/// schedule from all of them.
 fn check_bins(
     resolver: &Resolver<'_>,
     duration: Duration,
@@ -206,7 +207,8 @@ fn check_bins(
     ))
 }
 
-/// A controller that knows the arrivals needs traffic that does not react, and to be the only one.
+/// Refuses traffic that reacts, and a second such group, if a controller requires the arrivals in
+/// advance.
 pub(super) fn check_open_loop(
     resolver: &Resolver<'_>,
     duration: Duration,
@@ -257,7 +259,7 @@ pub(super) fn check_open_loop(
 }
 
 impl ResolvedLink {
-    /// Where the file has it: `link` or `group`.
+    /// Its section in the file: `link` or `group`.
     #[must_use]
     pub const fn section(&self) -> &'static str {
         if self.group.is_some() {
@@ -266,12 +268,12 @@ impl ResolvedLink {
             "link"
         }
     }
-    /// How fast all of it sends.
+    /// The rate of all members together.
     #[must_use]
     pub fn total_rate(&self, way: Direction) -> Option<anabranch_core::units::Rate> {
         total_rate(&self.directions[way as usize], self.members())
     }
-    /// How many links it is.
+    /// The number of its links.
     #[must_use]
     pub fn members(&self) -> u32 {
         self.group.as_ref().map_or(1, |group| group.members)
@@ -283,7 +285,7 @@ fn total_rate(direction: &ResolvedDirection, members: u32) -> Option<anabranch_c
     anabranch_core::units::Rate::new(one.saturating_mul(u64::from(members)))
 }
 
-/// Puts what was resolved into the table of a group.
+/// Writes the resolved values into the table of a group.
 pub(super) fn write_out(table: &mut Group, group: &ResolvedGroup, [forward, reverse]: [OneWay; 2]) {
     table.held_limit = Limit::Unlimited;
     table.forward = Some(forward);

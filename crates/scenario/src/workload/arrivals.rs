@@ -1,4 +1,4 @@
-//! Transfers that arrive as a Poisson process: when each begins, and how large it is.
+//! Transfers that arrive as a Poisson process: start time and size of each.
 
 use anabranch_core::{
     rng::Stream,
@@ -10,17 +10,17 @@ use super::{Level, Profile, Sizes};
 /// The transfers of a flow, in order of time, without an end.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
-    /// Transfers per second in the mean.
+    /// Mean number of transfers per second.
     pub rate: f64,
-    /// How large they are.
+    /// The distribution of their sizes.
     pub sizes: Sizes,
-    /// How the rate varies.
+    /// The variation of the rate.
     pub level: Option<Level>,
-    /// Draws times and sizes.
+    /// The random stream of times and sizes.
     pub stream: Stream,
-    /// When the next begins; at first, when the flow starts.
+    /// The start of the next transfer; initially the start of the flow.
     pub due: Instant,
-    /// How many there have been.
+    /// The number of transfers drawn.
     pub count: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct Transfer {
 }
 
 impl Arrivals {
-    /// Those of a flow of this name in a run with this seed: so many per second in the mean, of these sizes, with this
+    /// Creates the transfers of a flow with this name and seed: mean number per second, sizes and
     /// profile, from `start` on.
     #[must_use]
     pub fn of_flow(
@@ -53,7 +53,7 @@ impl Arrivals {
         }
     }
 
-    /// The next transfer. [`Self::due`] is then when the one after it begins.
+    /// Returns the next transfer, and advances [`Self::due`] to the start of the one after it.
     pub fn draw(&mut self) -> Transfer {
         let at = self.due;
         let mut draw = self.stream.at(self.count);

@@ -1,6 +1,6 @@
-//! A source that is on and off in turn. Many of them whose times have a heavy tail add up to self-similar
-//! traffic (W. Willinger et al., "Self-similarity through high-variability", IEEE/ACM Transactions on
-//! Networking 5(1), 1997, §2).
+//! A source that alternates between on and off. The sum of many such sources is self-similar if
+//! their times have a heavy tail (W. Willinger et al., "Self-similarity through high-variability",
+//! IEEE/ACM Transactions on Networking 5(1), 1997, §2).
 
 use anabranch_core::{
     math,
@@ -13,18 +13,19 @@ use serde::{Deserialize, Serialize};
 use super::profile::Wrong;
 use crate::Choice;
 
-/// Parameters of a source that is on and off in turn.
+/// Parameters of a source that alternates between on and off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OnOff {
-    /// Application bytes per time while it is on, evenly spaced; each time it is on begins with a datagram.
+    /// Application bytes per time while on, in evenly spaced datagrams; each on period begins with
+    /// a datagram.
     pub rate: Rate,
-    /// How long it is on.
+    /// The length of on periods.
     pub on: Choice<Spans>,
-    /// How long it is off.
+    /// The length of off periods.
     pub off: Choice<Spans>,
-    /// Bytes of a datagram's payload, 1 to 65,507; left out, 1,472 bytes, which fill an IPv4 packet of
-    /// 1,500 bytes.
+    /// Bytes of a datagram's payload, 1 to 65,507; if omitted, 1,472 bytes, which fill an IPv4
+    /// packet of 1,500 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Bytes", extend("x-minimum" = "1 bytes", "x-maximum" = "65507 bytes"))]
     pub payload: Option<Bytes>,
@@ -34,9 +35,9 @@ pub struct OnOff {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spans {
-    /// All the same.
+    /// All equal.
     Fixed {
-        /// How long each is.
+        /// The length of each.
         time: Duration,
     },
     /// Exponential.
@@ -48,13 +49,13 @@ pub enum Spans {
     Pareto {
         /// The mean.
         mean: Duration,
-        /// The tail index; above 1, so that there is a mean. Below 2 the variance is infinite.
+        /// The tail index; above 1, so that the mean exists. Below 2 the variance is infinite.
         shape: f64,
     },
 }
 
 impl Spans {
-    /// One time.
+    /// Draws a time.
     #[must_use]
     pub fn draw(self, draw: &mut Draw) -> Duration {
         match self {
@@ -101,10 +102,10 @@ impl Spans {
 }
 
 impl OnOff {
-    /// Whether its times have a mean; the first word is `on` or `off`.
+    /// Checks that its times have a mean. The first word of the error is `on` or `off`.
     ///
     /// # Errors
-    /// With the first that has none.
+    /// For the first distribution without a mean.
     pub fn check(&self) -> Result<(), (&'static str, Wrong)> {
         self.on.0.check().map_err(|wrong| ("on", wrong))?;
         self.off.0.check().map_err(|wrong| ("off", wrong))

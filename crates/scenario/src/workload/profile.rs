@@ -1,10 +1,10 @@
-//! How a load varies: a curve that repeats, and short bursts on top.
+//! The variation of a load: a periodic curve, and short bursts on top.
 //!
-//! The level is a factor whose long-term mean is 1, so that a workload's `rate` stays its mean. It is the
-//! product of the curve, 1 − depth to 1 + depth, and of bursts, which last `length` and come at random: the
-//! pause after each is exponential. Points of a Poisson process whose rate follows the level are found by
-//! thinning (P. A. W. Lewis and G. S. Shedler, "Simulation of nonhomogeneous Poisson processes by thinning",
-//! Naval Research Logistics Quarterly 26(3), 1979).
+//! The level is a factor with a long-term mean of 1, so that a workload's `rate` stays its mean. It
+//! is the product of the curve, 1 − depth to 1 + depth, and of bursts of `length` at random times:
+//! the pause after each is exponential. The points of a Poisson process whose rate follows the
+//! level are found by thinning (P. A. W. Lewis and G. S. Shedler, "Simulation of nonhomogeneous
+//! Poisson processes by thinning", Naval Research Logistics Quarterly 26(3), 1979).
 
 use anabranch_core::{
     math,
@@ -14,18 +14,19 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a load varies over time, as a factor of its mean. The curve is counted from the start of the run, so
-/// that all flows share it; bursts are each flow's own.
+/// The variation of a load over time, as a factor of its mean. The curve counts from the start of
+/// the run, so all flows share it; bursts are drawn per flow.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// The form of the curve.
     #[serde(default)]
     pub shape: Shape,
-    /// After how long the curve repeats, 1 ms to a day: a day, or one that is made short.
+    /// The period of the curve, 1 ms to a day.
     #[schemars(extend("x-minimum" = "1 ms", "x-maximum" = "86400 s"))]
     pub period: Duration,
-    /// How far the curve leaves the mean, as a share of it: from 1 − depth to 1 + depth.
+    /// The amplitude of the curve as a share of the mean: the load is between 1 − depth and 1 +
+    /// depth.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub depth: f64,
@@ -38,35 +39,35 @@ pub struct Profile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
-    /// A sine that is lowest at the start of each period, as a day at midnight.
+    /// A sine with its minimum at the start of each period, like a day at midnight.
     #[default]
     Sine,
     /// Low in the first half of each period, high in the second: two jumps.
     Square,
 }
 
-/// Bursts that come at random.
+/// Bursts at random times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bursts {
     /// The mean time from the start of a burst to the start of the next; longer than `length`.
     pub every: Duration,
-    /// How long each lasts, 1 ms or more.
+    /// The length of each, 1 ms or more.
     #[schemars(extend("x-minimum" = "1 ms"))]
     pub length: Duration,
-    /// How many times the load between bursts the load is in one, above 1 and up to 1000.
+    /// The load in a burst relative to the load between bursts, above 1 and up to 1000.
     #[schemars(range(min = 1.0, max = 1000.0))]
     pub factor: f64,
 }
 
-/// What is wrong with a profile: (keys, message, what was expected).
+/// An invalid value: (keys, message, expectation).
 pub type Wrong = (&'static [&'static str], String, &'static str);
 
 impl Profile {
-    /// Whether it is within its bounds.
+    /// Checks the bounds of its values.
     ///
     /// # Errors
-    /// With the first key that is not.
+    /// For the first key that is out of bounds.
     pub fn check(&self) -> Result<(), Wrong> {
         let least = Duration::from_millis(1);
         if self.period < least || self.period > Duration::from_secs(86_400) {
@@ -110,7 +111,7 @@ impl Profile {
         1.0 + self.depth * form
     }
 
-    /// What the curve adds up to from the start of a period to `at` in it, in periods.
+    /// The integral of the curve from the start of the period to `at`, in periods.
     fn sum(&self, at: Instant) -> f64 {
         let into = at.as_picos() % self.period.as_picos();
         let share = into as f64 / self.period.as_picos() as f64;
@@ -120,7 +121,7 @@ impl Profile {
         };
         share + self.depth * form
     }
-    /// What it adds up to between two instants, in periods.
+    /// The integral between two instants, in periods.
     fn between(&self, from: Instant, to: Instant) -> f64 {
         let periods = |at: Instant| at.as_picos() / self.period.as_picos();
         (periods(to) - periods(from)) as f64 + self.sum(to) - self.sum(from)
@@ -128,25 +129,25 @@ impl Profile {
 }
 
 impl Bursts {
-    /// The mean of the load over that between bursts.
+    /// The mean load relative to the load between bursts.
     fn mean(&self) -> f64 {
         1.0 + (self.factor - 1.0) * self.length.as_secs_f64() / self.every.as_secs_f64()
     }
 }
 
-/// A profile at work: asked about times that do not go back.
+/// The state of a profile, for queries in order of time.
 #[derive(Debug, Clone)]
 pub struct Level {
     profile: Profile,
     stream: Stream,
-    /// Bursts that have begun or are next.
+    /// The number of bursts drawn, including the current or next one.
     drawn: u64,
-    /// From when to when the current or next burst lasts.
+    /// Start and end of the current or next burst.
     burst: (Instant, Instant),
 }
 
 impl Level {
-    /// From the start of the run; `stream` draws the bursts.
+    /// Starts at the start of the run; `stream` draws the bursts.
     #[must_use]
     pub fn new(profile: Profile, stream: Stream) -> Self {
         let mut level = Self {
@@ -161,7 +162,7 @@ impl Level {
         level
     }
 
-    /// Of a flow of a run with this seed, if it has a profile.
+    /// The level of a flow in a run with this seed, if it has a profile.
     #[must_use]
     pub fn of_flow(profile: Option<Profile>, seed: u64, flow: &str) -> Option<Self> {
         let name = format!("flow.{flow}.workload.profile");
@@ -176,7 +177,7 @@ impl Level {
         self.burst = (start, start.saturating_add(bursts.length));
     }
 
-    /// The level now.
+    /// Returns the level at `now`.
     pub fn at(&mut self, now: Instant) -> f64 {
         let curve = self.profile.curve(now);
         let Some(bursts) = self.profile.bursts else {
@@ -185,7 +186,7 @@ impl Level {
         curve * self.factor(&bursts, now).0 / bursts.mean()
     }
 
-    /// How many times the load between bursts the load is now, and until when.
+    /// Returns the load relative to the load between bursts, and the time until which it holds.
     fn factor(&mut self, bursts: &Bursts, now: Instant) -> (f64, Instant) {
         while self.burst.1 <= now {
             self.draw_burst(bursts, self.burst.1);
@@ -197,13 +198,14 @@ impl Level {
         }
     }
 
-    /// The highest level that there can be.
+    /// The highest possible level.
     fn most(&self) -> f64 {
         let bursts = self.profile.bursts;
         (1.0 + self.profile.depth) * bursts.map_or(1.0, |bursts| bursts.factor / bursts.mean())
     }
 
-    /// The next point after `now` of a Poisson process with `rate` points per second in the mean.
+    /// Returns the next point after `now` of a Poisson process with a mean of `rate` points per
+    /// second.
     pub fn next_point(&mut self, now: Instant, rate: f64, draw: &mut Draw) -> Instant {
         let most = self.most();
         let mut at = now;
@@ -216,9 +218,9 @@ impl Level {
         }
     }
 
-    /// When `rate` (per second, in the mean) has added up to `amount` since `now`. The level counts as it is at
-    /// the start of each step, a thousandth of the period or a tenth of a burst; what takes whole periods is not
-    /// gone through step by step.
+    /// Returns the time at which the integral of `rate` (mean per second) since `now` reaches
+    /// `amount`. The level is constant within a step, a thousandth of the period or a tenth of a
+    /// burst. Whole periods are skipped in one step.
     pub fn when_added_up(&mut self, now: Instant, rate: f64, amount: f64) -> Instant {
         let period = self.profile.period;
         let mut step = Duration::from_picos(period.as_picos() / 1000);
@@ -259,7 +261,7 @@ impl Level {
     }
 }
 
-/// Rounded down.
+/// Rounds down.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -288,7 +290,7 @@ mod tests {
         }
     }
 
-    /// Fails for a curve or for bursts that are put on top of the mean instead of around it.
+    /// Detects a curve or bursts that are added to the mean instead of around it.
     #[test]
     fn the_mean_of_a_level_is_one() {
         for shape in [Shape::Sine, Shape::Square] {
@@ -298,8 +300,9 @@ mod tests {
                 let sum: f64 = (0..steps)
                     .map(|step| level.at(Instant::START + Duration::from_micros(500) * step))
                     .sum();
-                // 1000 s have 5,000 bursts. The share of time in them has a relative deviation below
-                // 1/sqrt(5000), and it moves the mean by a third of itself: 5 deviations are 0.024.
+                // 1000 s have 5,000 bursts. The share of time in them has a relative deviation
+                // below 1/sqrt(5000), and it moves the mean by a third of itself: 5 deviations are
+                // 0.024.
                 assert!((sum / steps as f64 - 1.0).abs() < 0.024, "{shape:?}");
             }
         }
@@ -307,7 +310,7 @@ mod tests {
 
     /// 0.75 s into a period of 2 s the sine is at 1 + 0.5 sin 45°, and the square still low.
     #[test]
-    fn the_curves_are_where_they_should_be() {
+    fn curves_have_their_closed_form() {
         let at = |shape, ms| {
             Level::new(profile(shape, None), Stream::new(1, "x")).at(Instant::from_millis(ms))
         };
@@ -319,8 +322,8 @@ mod tests {
         }
     }
 
-    /// As many points in each half of a square as its level says. Fails for pauses that are drawn with the level
-    /// at their start.
+    /// The number of points in each half of a square is proportional to its level. Detects pauses
+    /// drawn with the level at their start.
     #[test]
     fn points_follow_the_level() {
         let mut level = Level::new(profile(Shape::Square, None), Stream::new(1, "x"));
@@ -339,7 +342,7 @@ mod tests {
         );
     }
 
-    /// In the low half a unit takes 2 s at a rate of 1 (0.5 a second), in the high one 2/3 s.
+    /// In the low half a unit takes 2 s at a rate of 1 (0.5 per second), in the high half 2/3 s.
     #[test]
     fn amounts_add_up_over_a_jump() {
         let mut level = Level::new(profile(Shape::Square, None), Stream::new(1, "x"));
@@ -350,8 +353,8 @@ mod tests {
         );
     }
 
-    /// 524,056 bits at 1 bit/s take six days, which are 5e8 periods of a millisecond. Fails, by never ending, for an end
-    /// that is looked for step by step.
+    /// 524,056 bits at 1 bit/s take six days, which are 5e8 periods of a millisecond. Detects a
+    /// search step by step, which would never end.
     #[test]
     fn amounts_of_many_periods_add_up_at_once() {
         let short = |shape, bursts| Profile {
@@ -363,8 +366,8 @@ mod tests {
             let end = level.when_added_up(Instant::from_millis(7), 1.0, 524_056.25);
             let took = end.as_secs_f64() - 0.007;
             assert!((took - 524_056.25).abs() < 1e-3, "{shape:?}: {took}");
-            // 100,000 bursts: their share of the time has a relative deviation of 1/sqrt(100,000), and moves the mean
-            // by a third of itself; five deviations are 0.005.
+            // 100,000 bursts: their share of the time has a relative deviation of 1/sqrt(100,000),
+            // and moves the mean by a third of itself; five deviations are 0.005.
             let mut level = Level::new(short(shape, Some(BURSTS)), Stream::new(1, "x"));
             let end = level
                 .when_added_up(Instant::START, 1.0, 20_000.25)
@@ -373,9 +376,10 @@ mod tests {
         }
     }
 
-    /// In bursts and between them, over whole periods and parts of them, as step by step.
+    /// Inside and between bursts, skipping whole periods and parts of them gives the sum of small
+    /// steps.
     #[test]
-    fn whole_periods_add_up_to_what_their_steps_do() {
+    fn skipped_periods_add_up_like_small_steps() {
         for shape in [Shape::Sine, Shape::Square] {
             let profile = profile(shape, Some(BURSTS));
             let mut level = Level::new(profile, Stream::new(1, "x"));

@@ -1,4 +1,4 @@
-//! A recorded traffic, retransmitted: each packet's length at its time.
+//! A replay of recorded traffic: each packet's length at its time.
 
 pub mod recording;
 pub mod select;
@@ -12,22 +12,22 @@ use super::profile::Wrong;
 pub use recording::{Recording, RecordingError};
 use select::{Captured, Host};
 
-/// Parameters of a replay. Only lengths and times are taken from the capture: addresses, ports and flags are the
-/// flow's own, and nobody answers. A packet that is shorter than the flow's own headers (28 bytes, 48 over IPv6) is
-/// sent as these headers. A capture in which hosts answer each other needs `from` or `to`: a flow sends in one
-/// direction.
+/// Parameters of a replay. Only lengths and times are taken from the capture: the packets have the
+/// addresses, ports and flags of the flow, and no host answers. A packet shorter than the flow's
+/// headers (28 bytes, 48 over IPv6) is sent as the headers alone. A capture in which hosts answer
+/// each other needs `from` or `to`: a flow sends in one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
-    /// The capture: pcap or pcapng, also compressed with gzip or zstd, of 1 GiB at most. Its path counts from where the
-    /// scenario's file is.
+    /// The capture: pcap or pcapng, optionally compressed with gzip or zstd, of 1 GiB at most. Its
+    /// path is relative to the scenario's file.
     #[schemars(extend("x-type" = "path"))]
     pub file: String,
     /// Only packets from this sender: an address, a network or `*`, with or without a port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Host")]
     pub from: Option<Host>,
-    /// Only packets to this receiver, written likewise.
+    /// Only packets to this receiver, in the same form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Host")]
     pub to: Option<Host>,
@@ -35,15 +35,15 @@ pub struct Replay {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Captured")]
     pub protocol: Option<Captured>,
-    /// How many times as fast as it was recorded, 0.001 to 1000.
+    /// The speed relative to the recording, 0.001 to 1000.
     #[serde(default = "as_recorded")]
     #[schemars(range(min = 0.001, max = 1000.0))]
     pub speed: f64,
-    /// The mean rate of IP packets, to which times are stretched or compressed; instead of `speed`.
+    /// The mean rate of IP packets; the times are scaled to reach it. Instead of `speed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Rate")]
     pub rate: Option<Rate>,
-    /// Whether it begins again behind its last packet, after its mean interval.
+    /// Whether it begins again after its last packet and a pause of its mean interval.
     #[serde(default)]
     pub repeat: bool,
 }
@@ -53,10 +53,10 @@ fn as_recorded() -> f64 {
 }
 
 impl Replay {
-    /// Whether its parameters go together.
+    /// Checks that its parameters do not contradict each other.
     ///
     /// # Errors
-    /// With the first that does not.
+    /// For the first contradiction.
     pub fn check(&self) -> Result<(), Wrong> {
         if !(0.001..=1000.0).contains(&self.speed) {
             let message = format!("nothing is replayed {} times as fast", self.speed);
@@ -70,7 +70,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Which packets of the capture are meant.
+    /// The selection of packets of the capture.
     #[must_use]
     pub fn selection(&self) -> Selection {
         Selection {
@@ -80,10 +80,10 @@ impl Replay {
         }
     }
 
-    /// How many times as fast as recorded, by `speed` or by `rate`.
+    /// The speed relative to the recording, from `speed` or from `rate`.
     ///
     /// # Errors
-    /// If a rate is asked of a recording that takes no time.
+    /// If `rate` is given for a recording with a span of zero.
     pub fn factor(&self, recording: &Recording) -> Result<f64, Wrong> {
         let takes = recording.span();
         let Some(rate) = self.rate else {
@@ -102,7 +102,7 @@ impl Replay {
     }
 }
 
-/// A time of the recording at another speed.
+/// Scales a time of the recording by the speed.
 #[must_use]
 #[expect(
     clippy::cast_possible_truncation,

@@ -1,4 +1,4 @@
-//! A client that asks and a server that answers, again and again over one connection.
+//! A client that sends requests over one connection, and a server that answers them.
 
 use anabranch_core::units::{Bytes, Duration};
 use schemars::JsonSchema;
@@ -6,30 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use super::Writes;
 
-/// Parameters of requests and responses. The defaults are those of netperf's `TCP_RR`: one byte each
-/// way, one after the other.
+/// Parameters of requests and responses. The defaults equal netperf's `TCP_RR`: one byte in
+/// each direction, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RequestResponse {
-    /// How much the client, at `to`, asks with: 1 byte or more.
+    /// Bytes of a request of the client, at `to`: 1 or more.
     #[schemars(extend("x-minimum" = "1 bytes"))]
     pub request: Bytes,
-    /// The writes of each request: their number (each has an equal part of `request`, the first ones a byte more if the number
-    /// does not divide it), or a list of their sizes, such as `["100 bytes", "4 kB"]` for a header and a body; `request` is then
-    /// their sum and can be left out. Each write is a separate call, so that Nagle's algorithm (`transport.nagle`) and delayed
-    /// acknowledgments show (RFC 896; RFC 1122 §4.2.3.4).
+    /// The writes of each request: their number (the bytes of `request` are divided equally, and
+    /// the first writes get one byte more if the division has a remainder), or a list of their
+    /// sizes, such as `["100 bytes", "4 kB"]` for a header and a body; `request` is then their sum
+    /// and can be omitted. Each write is a separate call, so that the effects of Nagle's algorithm
+    /// (`transport.nagle`) and of delayed acknowledgments appear (RFC 896; RFC 1122 §4.2.3.4).
     #[serde(skip_serializing_if = "Writes::is_one")]
     pub writes: Writes,
-    /// How much the server, at `from`, answers with: 1 byte or more.
+    /// Bytes of a response of the server, at `from`: 1 or more.
     #[schemars(extend("x-minimum" = "1 bytes"))]
     pub response: Bytes,
-    /// The writes of each response, as `writes` has those of a request.
+    /// The writes of each response, in the form of `writes`.
     #[serde(skip_serializing_if = "Writes::is_one")]
     pub response_writes: Writes,
-    /// How long the client waits after a response before it asks again.
+    /// The pause of the client between a response and its next request.
     pub think: Duration,
-    /// Whether all copies of the flow (`count`) ask together: each asks as soon as its connection stands, and again when the last
-    /// of them has its response. This is the synchronised read of a block that is striped over servers, whose end is TCP's incast
+    /// Whether all copies of the flow (`count`) send their requests together: the first as soon as
+    /// the copy's connection is established, the next when the last copy has its response. This is
+    /// the synchronised read of a block that is striped over servers, which leads to TCP incast
     /// (Phanishayee et al., FAST 2008). Only in the simulator.
     #[serde(skip_serializing_if = "is_false")]
     pub synchronized: bool,

@@ -1,5 +1,5 @@
-//! What leaves a UDP sender when, where that is no fixed pace: drawn from a stream or read from a recording,
-//! so that both ends of a flow can work it out.
+//! The datagrams of a UDP sender without a fixed pace: drawn from a stream or read from a
+//! recording, so that both ends of a flow can compute them.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{
 /// One datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sending {
-    /// When it leaves.
+    /// The time at which it is sent.
     pub at: Instant,
     /// Bytes of its payload.
     pub payload: u32,
@@ -29,7 +29,7 @@ pub struct Sending {
 pub enum Sendings {
     /// A Poisson process.
     Poisson(Poisson),
-    /// A pace that varies.
+    /// A variable pace.
     Varying(Varying),
     /// On and off.
     OnOff(OnOff),
@@ -40,71 +40,71 @@ pub enum Sendings {
 /// A Poisson process of datagrams.
 #[derive(Debug, Clone)]
 pub struct Poisson {
-    /// The time of the last; before the first, of the flow's start.
+    /// The time of the last datagram; initially the start of the flow.
     pub now: Instant,
-    /// Datagrams per second in the mean.
+    /// Mean number of datagrams per second.
     pub rate: f64,
     /// Bytes of each payload.
     pub payload: u32,
-    /// How the rate varies.
+    /// The variation of the rate.
     pub level: Option<Level>,
-    /// Draws the times.
+    /// The random stream of the times.
     pub stream: Stream,
-    /// How many there have been.
+    /// The number of datagrams drawn.
     pub count: u64,
 }
 
-/// A pace that varies: a datagram leaves whenever the rate has added up to its payload.
+/// A variable pace: a datagram is sent whenever the integral of the rate reaches its payload.
 #[derive(Debug, Clone)]
 pub struct Varying {
-    /// The time of the last; before the first, of the flow's start.
+    /// The time of the last datagram; initially the start of the flow.
     pub now: Instant,
-    /// Bytes per second in the mean.
+    /// Mean bytes per second.
     pub rate: f64,
     /// Bytes of each payload.
     pub payload: u32,
-    /// How the rate varies.
+    /// The variation of the rate.
     pub level: Level,
-    /// How much of the first has been added up at the start, so that flows that start at one time do not send at
-    /// one time; 0 to 1.
+    /// The share of the first datagram that has accumulated at the start, 0 to 1. It keeps flows
+    /// that start at one time from sending at one time.
     pub phase: f64,
 }
 
-/// On and off in turn.
+/// A source that alternates between on and off.
 #[derive(Debug, Clone)]
 pub struct OnOff {
     pace: Pace,
     on: Spans,
     off: Spans,
     stream: Stream,
-    /// Times on that have begun.
+    /// The number of on periods that have begun.
     count: u64,
-    /// From when to when it is on.
+    /// Start and end of the current on period.
     period: (Instant, Instant),
-    /// Datagrams in this time on.
+    /// The number of datagrams in this on period.
     sent: u64,
 }
 
-/// A recording at some speed.
+/// A recording, replayed at some speed.
 #[derive(Debug, Clone)]
 pub struct Replay {
-    /// What was recorded.
+    /// The recording.
     pub recording: Arc<Recording>,
-    /// When its first packet leaves.
+    /// The time of its first packet.
     pub start: Instant,
-    /// How many times as fast.
+    /// The speed relative to the recording.
     pub factor: f64,
-    /// Whether it begins again.
+    /// Whether it begins again at its end.
     pub repeat: bool,
-    /// Bytes of a flow's headers.
+    /// Bytes of the flow's headers.
     pub headers: u32,
-    /// The next packet.
+    /// The index of the next packet.
     pub index: usize,
 }
 
 impl OnOff {
-    /// From `start` on: on with the probability of its share of the time, and then at the beginning of a time
-    /// on, or of one off.
+    /// Starts at the beginning of an on period with the probability of its share of the time,
+    /// otherwise at the beginning of an off period.
     #[must_use]
     pub fn new(pace: Pace, on: Spans, off: Spans, stream: Stream, start: Instant) -> Self {
         let share = on.mean().as_secs_f64() / (on.mean().as_secs_f64() + off.mean().as_secs_f64());
@@ -200,7 +200,7 @@ impl Poisson {
 }
 
 impl Varying {
-    /// A flow of `rate` in the mean from `start` on.
+    /// A flow with the mean `rate` from `start` on.
     #[must_use]
     pub fn new(rate: Rate, payload: u32, level: Level, phase: f64, start: Instant) -> Self {
         Self {

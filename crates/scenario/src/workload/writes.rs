@@ -1,4 +1,4 @@
-//! How an application divides data into writes.
+//! The division of an application's data into writes.
 
 use std::{borrow::Cow, fmt};
 
@@ -13,7 +13,8 @@ use serde::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Writes {
-    /// This number of writes of one size; the first ones have a byte more if the number does not divide the whole.
+    /// A number of writes of equal size; the first ones have one byte more if the division has a
+    /// remainder.
     Equal(u32),
     /// Writes of these sizes, in order.
     Sizes(Vec<Bytes>),
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_writes_differ_by_a_byte_at_most_and_add_up() {
+    fn equal_writes_differ_by_at_most_a_byte() {
         assert_eq!(parts(&Writes::Equal(3), 10), [4, 3, 3]);
         assert_eq!(parts(&Writes::default(), 10), [10]);
     }

@@ -1,4 +1,4 @@
-//! What people see when a scenario is wrong.
+//! Error messages of invalid scenarios.
 
 mod bounds;
 mod held_limit;
@@ -13,7 +13,7 @@ use std::{fmt::Write, sync::Arc};
 use anabranch_congestion::{self as cc};
 use anabranch_scenario::{Error, Extensions, Scenario};
 
-/// A small scenario that is right; tests replace parts of it.
+/// A small valid scenario; tests replace parts of it.
 const GOOD: &str = r#"duration = "10 s"
 
 [link.access]
@@ -50,18 +50,18 @@ fn error(text: &str, sets: &[&str]) -> String {
         .to_string()
 }
 
-/// The error of the good scenario with one part replaced.
+/// The error of the valid scenario with one part replaced.
 fn with(part: &str, instead: &str) -> String {
     assert!(GOOD.contains(part), "{part}");
     error(&GOOD.replacen(part, instead, 1), &[])
 }
 
-/// The error of the good scenario with something added.
+/// The error of the valid scenario with text appended.
 fn plus(text: &str) -> String {
     error(&format!("{GOOD}{text}"), &[])
 }
 
-/// Compares with what was agreed on; the cases' code is left out of the file.
+/// Compares with the accepted messages; the expression is omitted from the snapshot.
 fn snapshot(name: &str, cases: &[(&str, String)]) {
     let mut text = String::new();
     for (case, error) in cases {
@@ -73,6 +73,6 @@ fn snapshot(name: &str, cases: &[(&str, String)]) {
 }
 
 #[test]
-fn the_good_one_is_good() {
+fn the_base_scenario_is_valid() {
     assert_eq!(check(GOOD, &[]), Ok(()));
 }

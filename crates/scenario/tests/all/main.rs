@@ -1,4 +1,4 @@
-//! Scenario files: what they may say, what they become, and which message a wrong one gets.
+//! Scenario files: their syntax, their resolution, and the messages of errors.
 
 mod errors;
 mod parameters;

@@ -1,4 +1,4 @@
-//! Parameters of registered components: what is taken, what is refused, and with which message.
+//! Parameters of registered components: accepted and refused values, and the messages.
 
 mod aqm;
 mod cc;
@@ -43,7 +43,7 @@ fn resolve(text: &str) -> Result<Resolved, String> {
     resolved.map_err(|error| error.to_string())
 }
 
-/// What is said of each of these scenarios, each wrong.
+/// The errors of these invalid scenarios.
 fn refusals(texts: impl IntoIterator<Item = String>) -> String {
     let mut refusals = String::new();
     for text in texts {

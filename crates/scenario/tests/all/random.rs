@@ -1,4 +1,4 @@
-//! Whatever the text is, reading it ends in a scenario or in an error, never in a panic.
+//! Reading any text ends in a scenario or in an error, never in a panic.
 
 use anabranch_scenario::{Extensions, Scenario};
 use proptest::prelude::*;
@@ -44,7 +44,7 @@ repeat = 3
 "link.access.delay" = ["1 ms", "2 ms"]
 "#;
 
-/// Reads as far as it goes. An error must render, and name a place inside the file.
+/// Reads as far as possible. An error must render, and its position must be inside the file.
 fn read(text: &str, sets: &[String]) -> bool {
     let mut errors = Vec::new();
     match Scenario::parse(text, "random.toml", &Extensions::default()) {
@@ -78,11 +78,11 @@ fn read(text: &str, sets: &[String]) -> bool {
 }
 
 #[test]
-fn the_example_is_right() {
+fn the_example_is_valid() {
     assert!(read(EXAMPLE, &[]));
 }
 
-/// Fragments that a scenario is made of, right and wrong, to be put anywhere.
+/// Valid and invalid fragments of a scenario, for any place.
 fn fragment() -> impl Strategy<Value = String> {
     let known = prop::sample::select(vec![
         "[link.a]",
@@ -149,36 +149,36 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = Scenario::parse_bytes(&bytes, "random.toml", &Extensions::default());
         read(&String::from_utf8_lossy(&bytes), &[]);
     }
 
     #[test]
-    fn any_fragments(fragments in prop::collection::vec(fragment(), 0..40), space in prop::sample::select(vec!["", " ", "\n"])) {
+    fn any_fragments_do_not_panic(fragments in prop::collection::vec(fragment(), 0..40), space in prop::sample::select(vec!["", " ", "\n"])) {
         read(&fragments.join(space), &[]);
     }
 
-    /// One part of a right scenario is replaced by another or by anything.
+    /// Replaces a part of a valid scenario by other fragments.
     #[test]
-    fn almost_right(at in 0..EXAMPLE.len(), length in 0_usize..30, instead in prop::collection::vec(fragment(), 0..4)) {
+    fn mutated_scenarios_do_not_panic(at in 0..EXAMPLE.len(), length in 0_usize..30, instead in prop::collection::vec(fragment(), 0..4)) {
         let end = (at + length).min(EXAMPLE.len());
         read(&format!("{}{}{}", &EXAMPLE[..at], instead.join(" "), &EXAMPLE[end..]), &[]);
     }
 
-    /// Lines come in another order, some twice, some not at all.
+    /// Reorders, repeats and drops lines.
     #[test]
-    fn shuffled_lines(lines in prop::collection::vec(prop::sample::select(EXAMPLE.lines().collect::<Vec<_>>()), 0..60)) {
+    fn shuffled_lines_do_not_panic(lines in prop::collection::vec(prop::sample::select(EXAMPLE.lines().collect::<Vec<_>>()), 0..60)) {
         read(&lines.join("\n"), &[]);
     }
 
     #[test]
-    fn any_sets(sets in prop::collection::vec(set(), 0..5)) {
+    fn any_sets_do_not_panic(sets in prop::collection::vec(set(), 0..5)) {
         read(EXAMPLE, &sets);
     }
 
     #[test]
-    fn any_changes_and_sweeps(path in path(), value in value()) {
+    fn any_changes_and_sweeps_do_not_panic(path in path(), value in value()) {
         read(&format!("{EXAMPLE}\"{path}\" = [{value}]\n[[at]]\ntime = \"1 s\"\nset = {{ \"{path}\" = {value} }}\n"), &[]);
     }
 }

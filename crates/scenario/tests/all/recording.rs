@@ -1,5 +1,5 @@
-//! Captures to replay: what is read of them, and what is said of broken ones. The files are built here, octet by
-//! octet, after draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
+//! Captures to replay: the packets read from them, and the errors of broken ones. The files are
+//! built here, octet by octet, after draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn pcap(magic: u32, link_type: u32, frames: &[(u64, Vec<u8>, u32)]) -> Vec<u8> {
 const MICROS: u32 = 0xa1b2_c3d4;
 const NANOS: u32 = 0xa1b2_3c4d;
 
-/// The beginning of an IPv4 packet of this length.
+/// The header of an IPv4 packet of this length.
 fn v4(length: u16) -> Vec<u8> {
     let [high, low] = length.to_be_bytes();
     let mut packet = vec![0x45, 0, high, low];
@@ -47,7 +47,7 @@ fn v4(length: u16) -> Vec<u8> {
     packet
 }
 
-/// In Ethernet, with so many VLAN tags.
+/// The packet in an Ethernet frame with `tags` VLAN tags.
 fn ethernet(tags: usize, kind: u16, packet: &[u8]) -> Vec<u8> {
     let mut frame = vec![0; 12];
     for _ in 0..tags {
@@ -99,7 +99,7 @@ fn packets(file: &[u8]) -> Vec<(u64, u32)> {
         .collect()
 }
 
-/// Ethernet with microseconds: VLAN tags, padding, ARP and a packet of which only the head was kept.
+/// Ethernet with microseconds: VLAN tags, padding, ARP and a truncated packet.
 #[test]
 fn ethernet_in_microseconds() {
     let mut padded = ethernet(0, 0x0800, &v4(40));
@@ -109,7 +109,7 @@ fn ethernet_in_microseconds() {
         (5_000_008, ethernet(0, 0x0806, &[0; 28]), 42),
         (5_000_009, padded, 60),
         (6_000_007, ethernet(2, 0x0800, &v4(576)), 598),
-        // Without the addresses nobody knows whose packet it is: it is skipped, and counted.
+        // Without addresses the packet cannot be attributed to a flow: it is skipped, and counted.
         (6_000_007, ethernet(0, 0x0800, &[0x45, 0]), 1_014),
         (6_000_010, ethernet(0, 0x86dd, &[0x60, 0, 0, 0, 1, 0]), 310),
     ];
@@ -134,7 +134,7 @@ fn nanoseconds_and_raw_ip() {
 }
 
 #[test]
-fn broken_captures_say_what_is_wrong() {
+fn errors_of_broken_captures_name_the_defect() {
     let good = pcap(
         MICROS,
         101,
@@ -167,7 +167,8 @@ fn broken_captures_say_what_is_wrong() {
     );
 }
 
-/// Cut off: what is whole. Unsorted: by time, and packets of one time in the order of the file.
+/// Of a truncated capture, the complete packets are read. Unsorted packets are sorted by time;
+/// packets of one time keep the order of the file.
 #[test]
 fn cut_off_and_unsorted_captures_are_read_with_counts() {
     let good = pcap(
@@ -225,7 +226,7 @@ fn a_two_way_capture_needs_a_selection() {
     ] {
         assert!(error.contains(part), "{error} without {part}");
     }
-    // A protocol alone still leaves both.
+    // A protocol alone still leaves two directions.
     let udp = ["flow.trace.workload.protocol=udp"];
     let error = resolve(two_way(), &udp).expect_err("it has two directions");
     assert!(error.contains("both directions"), "{error}");
@@ -276,9 +277,9 @@ fn a_selection_of_nothing_lists_the_choices() {
     assert!(error.contains("tcp"), "{error}");
 }
 
-/// What the message lists is what the keys of a scenario select, each line by itself.
+/// Each line of the message, used as keys of a scenario, selects exactly its packets.
 #[test]
-fn every_choice_selects_what_it_says() {
+fn every_listed_choice_selects_its_packets() {
     let packet = |source: u8, target: u8, protocol: u8, length: usize| {
         let mut packet = between(source, target, 443);
         packet[9] = protocol;
@@ -353,9 +354,9 @@ fn resolve(content: Vec<u8>, sets: &[&str]) -> Result<Resolved, String> {
     scenario.resolve(None).map_err(|error| error.to_string())
 }
 
-/// 400 bytes in 2 us are 1.6 Gbit/s; at 16 Mbit/s that takes a hundred times as long.
+/// 400 bytes in 2 us are 1.6 Gbit/s; at 16 Mbit/s they take a hundred times as long.
 #[test]
-fn a_rate_stretches_the_times() {
+fn a_rate_scales_the_times() {
     let file = pcap(MICROS, 101, &[(1, v4(100), 100), (3, v4(300), 300)]);
     let factor = |sets: &[&str]| {
         let resolved = resolve(file.clone(), sets).unwrap_or_else(|error| panic!("{error}"));
@@ -370,9 +371,9 @@ fn a_rate_stretches_the_times() {
     assert!((factor(&["flow.trace.workload.rate='16 Mbit/s'"]) - 0.01).abs() < 1e-12);
 }
 
-/// Every message names the scenario's place and the capture.
+/// Every message contains the position in the scenario and the capture.
 #[test]
-fn scenarios_name_what_cannot_be_replayed() {
+fn errors_of_replays_name_the_scenario_and_the_capture() {
     let good = pcap(MICROS, 101, &[(1, v4(100), 100), (3, v4(300), 300)]);
     let one = pcap(MICROS, 101, &[(1, v4(100), 100)]);
     let long = pcap(
@@ -441,9 +442,9 @@ fn scenarios_name_what_cannot_be_replayed() {
 }
 
 proptest! {
-    /// Broken anywhere, a capture is read or refused.
+    /// A capture with any octet changed is read or refused.
     #[test]
-    fn nothing_panics(place in 0..400_usize, octet: u8, cut in 0..400_usize) {
+    fn broken_captures_do_not_panic(place in 0..400_usize, octet: u8, cut in 0..400_usize) {
         let frames: Vec<_> = (0..5).map(|k| (k, ethernet(1, 0x0800, &v4(60)), 78)).collect();
         let raw: Vec<_> = (0..5).map(|k| (k, v4(60))).collect();
         for mut file in [pcap(MICROS, 1, &frames), pcapng(9, &raw)] {

@@ -1,4 +1,4 @@
-//! What scenarios resolve to.
+//! The resolution of scenarios.
 
 use std::{
     fmt::Write,
@@ -18,7 +18,7 @@ use anabranch_scenario::{
 
 const REORDERING: &str = include_str!("../../../../studies/reordering/reordering.toml");
 
-/// Knows the controls that the examples name, whichever this version has built in.
+/// Adds the controls that the examples name, independent of the built-in ones.
 fn extensions() -> Extensions {
     let reno = |_: &serde_json::Value| {
         let make: cc::Factory =
@@ -46,7 +46,7 @@ fn resolve(text: &str, sets: &[&str]) -> Resolved {
     }
 }
 
-/// A chain of links between the named pairs, `extra` after them.
+/// A chain of links between the named pairs, followed by `extra`.
 fn network(links: &[[&str; 3]], flow: &str, extra: &str) -> String {
     let mut text = "duration = \"10 s\"\n".to_owned();
     for [name, a, b] in links {
@@ -74,8 +74,8 @@ fn route_names(resolved: &Resolved, back: bool) -> Vec<String> {
         .collect()
 }
 
-/// What is written out for UDP can be read again, and says nothing of TCP; over TCP a paced application
-/// writes full segments.
+/// The resolved scenario of a UDP flow has no keys of TCP and can be read again; over TCP a paced
+/// application writes full segments.
 #[test]
 fn paced_flows_are_written_out() {
     let text = r#"
@@ -112,9 +112,9 @@ fn paced_flows_are_written_out() {
     assert_eq!(again.flows, resolved.flows);
 }
 
-/// Devices, addresses and matches are written out, and what says nothing of them says nothing then.
+/// Devices, addresses and matches are written out; tables without them stay without them.
 #[test]
-fn devices_are_written_out_and_their_flows_have_them() {
+fn devices_are_written_out_and_assigned_to_flows() {
     let text = r#"
         duration = "1 s"
         [link.wifi]
@@ -145,7 +145,7 @@ fn devices_are_written_out_and_their_flows_have_them() {
             .unwrap_or_else(|error| panic!("{error}"))
     };
     let resolved = read(text);
-    // The first link of the way from A says which of its devices a flow has.
+    // The first link of the route from A determines the device of a flow.
     let devices: Vec<_> = resolved.flows.iter().map(|flow| flow.devices).collect();
     assert_eq!(devices, [[Some(1), None], [None, Some(0)]]);
     let again = read(&toml::to_string(&resolved.json.value()).expect("it is TOML"));
@@ -156,10 +156,10 @@ fn devices_are_written_out_and_their_flows_have_them() {
     assert!(resolved.json.value()["host"].get("B").is_none());
 }
 
-/// What is written out means the same when it is read again: live, a workload that is given is an application of ours, and a flow
-/// between interfaces has no key but its way.
+/// The resolved text has the same meaning when read again: in the live engine, an explicit workload
+/// is an application of ours, and a flow between interfaces has no keys other than its route.
 #[test]
-fn flows_of_programs_are_written_out_as_such() {
+fn resolved_flows_of_programs_read_back() {
     let text = r#"
         duration = "1 s"
         [link.path]
@@ -309,9 +309,10 @@ fn the_fec_example() {
     assert_eq!((sweep.grid.len(), sweep.repeat), (2, 9));
 }
 
-/// The other examples of the contract are read as a whole, and refused for what they need.
+/// The other examples of the contract are parsed completely, and refused for the unavailable
+/// feature.
 #[test]
-fn the_examples_for_later_say_what_is_missing() {
+fn errors_of_future_examples_name_the_unavailable_feature() {
     let cases = [("multipath.toml", include_str!("../contract/multipath.toml"))];
     for (name, text) in cases {
         let scenario = Scenario::parse(text, name, &extensions()).expect(name);
@@ -348,7 +349,7 @@ fn every_default_is_written_out_and_reads_back() {
 }
 
 #[test]
-fn routes_have_the_fewest_hops_and_ties_go_by_the_file() {
+fn ties_between_shortest_routes_follow_the_file_order() {
     let ends = "from = \"S\"\nto = \"T\"";
     let square = |links: &[[&str; 3]]| route_names(&resolve(&network(links, ends, ""), &[]), false);
     assert_eq!(
@@ -382,7 +383,7 @@ fn routes_have_the_fewest_hops_and_ties_go_by_the_file() {
 }
 
 #[test]
-fn the_way_back_is_the_way_there_unless_the_file_says_otherwise() {
+fn the_return_route_is_the_route_reversed_by_default() {
     let links = [
         ["a", "S", "X"],
         ["b", "X", "T"],
@@ -405,7 +406,7 @@ fn the_way_back_is_the_way_there_unless_the_file_says_otherwise() {
 }
 
 #[test]
-fn a_route_says_which_of_two_links() {
+fn a_route_chooses_between_parallel_links() {
     let text = network(
         &[["a", "S", "T"], ["b", "S", "T"]],
         "from = \"S\"\nto = \"T\"\nroute = [\"b\"]",
@@ -453,7 +454,7 @@ fn a_gateway_is_one_hop() {
         route_names(&resolved, true),
         ["lan2.reverse", "tunnel.reverse", "lan1.reverse"]
     );
-    // Each route in the gateway's direction, whichever way round the link is.
+    // Each route has the gateway's direction, independent of the link's.
     let ways = |step: &Step| -> Vec<_> {
         step.hops(&resolved.gateways)
             .map(|hop| (&*resolved.links[hop.link].name, hop.direction))
@@ -470,14 +471,14 @@ fn a_gateway_is_one_hop() {
     // The longest route counts: 2 × (1 + 25 + 1) ms at 2 Mbit/s.
     let bytes = Limit::Bytes(anabranch_core::units::Bytes::new(13_500));
     assert_eq!(limit(&resolved, 3, forward), bytes);
-    // Written out it says the same.
+    // The resolved text reads back as the same.
     let json = resolved.json.value();
     let again = resolve(&toml::to_string(&json).expect("a scenario is TOML"), &[]);
     assert_eq!(again.json, resolved.json);
     assert_eq!(again.gateways, resolved.gateways);
     assert_eq!(json["flow"]["main"]["route"][1], "tunnel");
     assert_eq!(json["gateway"]["tunnel"]["restore"]["kind"], "none");
-    // A flow may name it.
+    // A flow may name the gateway.
     let named = network(
         &links,
         "from = \"S\"\nto = \"T\"\nroute = [\"lan1\", \"tunnel\", \"lan2\"]",
@@ -487,7 +488,7 @@ fn a_gateway_is_one_hop() {
 }
 
 #[test]
-fn copies_start_at_their_own_draw() {
+fn copies_start_at_separate_random_times() {
     let text = network(
         &[["a", "S", "T"]],
         "from = \"S\"\nto = \"T\"\ncount = 8\nstart = \"1 s\"\nstart_spread = \"2 s\"\nstop = \"9 s\"",
@@ -532,7 +533,7 @@ fn copies_start_at_their_own_draw() {
 }
 
 #[test]
-fn one_bdp_takes_the_largest_round_trip_that_crosses() {
+fn one_bdp_uses_the_largest_rtt_of_crossing_flows() {
     let text = network(
         &[
             ["near", "S", "M"],
@@ -569,7 +570,7 @@ fn one_bdp_takes_the_largest_round_trip_that_crosses() {
 }
 
 #[test]
-fn a_path_into_what_a_direction_inherits_copies_it_first() {
+fn a_path_into_an_inherited_value_copies_it() {
     let text = network(&[["a", "S", "T"]], "from = \"S\"\nto = \"T\"", "");
     let resolved = resolve(
         &text,
@@ -621,9 +622,9 @@ fn a_bare_name_becomes_a_table_when_a_parameter_is_set() {
     );
 }
 
-/// A link without `queue` has a drop-tail queue, of which a path may set the limit.
+/// A link without `queue` has a drop-tail queue, and a path may set its limit.
 #[test]
-fn the_limit_of_a_queue_that_is_the_default_can_be_set() {
+fn the_limit_of_the_default_queue_can_be_set() {
     let links = [["a", "S", "T"]];
     let text = network(&links, "from = \"S\"\nto = \"T\"", "");
     for (set, forward) in [
@@ -647,8 +648,8 @@ fn the_limit_of_a_queue_that_is_the_default_can_be_set() {
     }
 }
 
-/// The files of a link, a trace and a list, are read for each direction once, whatever changes how often; and what
-/// a trace refuses at the start it refuses later.
+/// The files of a link, a trace and a list, are read once per direction, regardless of the number
+/// of changes; a change that a trace forbids at the start is also refused later.
 #[test]
 fn changes_read_no_files_again() {
     let with = |set: &str| {
@@ -686,7 +687,7 @@ fn changes_read_no_files_again() {
 }
 
 #[test]
-fn changes_come_in_order_of_time_and_touch_what_they_name() {
+fn changes_are_sorted_by_time_and_affect_only_named_keys() {
     let text = network(
         &[["a", "S", "T"]],
         "from = \"S\"\nto = \"T\"",

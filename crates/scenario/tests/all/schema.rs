@@ -1,10 +1,10 @@
-//! The JSON Schema says what the reader takes.
+//! The JSON Schema matches the reader.
 
 use anabranch_core::units::{Bytes, Duration, Rate, text::Limit};
 use anabranch_scenario::schema;
 use serde_json::Value;
 
-/// The definition that `reference` points to.
+/// The target of a `$ref`, or the node itself.
 fn follow<'a>(root: &'a Value, node: &'a Value) -> &'a Value {
     match node.get("$ref").and_then(Value::as_str) {
         Some(reference) => root
@@ -72,7 +72,7 @@ fn kinds_are_bare_names_or_tables() {
 }
 
 #[test]
-fn every_reference_leads_somewhere_and_every_key_is_explained() {
+fn references_resolve_and_keys_have_descriptions() {
     fn walk(root: &Value, node: &Value, path: &str) {
         match node {
             Value::Object(map) => {
@@ -102,7 +102,7 @@ fn every_reference_leads_somewhere_and_every_key_is_explained() {
 }
 
 #[test]
-fn examples_of_quantities_are_read() {
+fn examples_of_quantities_parse() {
     let root = schema();
     let examples = |name: &str| -> Vec<String> {
         let examples = root["$defs"][name]["examples"].as_array().expect(name);

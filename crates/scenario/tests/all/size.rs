@@ -9,7 +9,8 @@ use std::{fmt::Write, time::Instant};
 
 use anabranch_scenario::{Extensions, MAX_BYTES, Scenario};
 
-/// Processor time of this thread, which nothing else on the machine adds to; where the system does not tell it, real time.
+/// Processor time of this thread, independent of the load of the machine; real time if the system
+/// does not report it.
 fn spent_s(start: Instant) -> f64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat");
     let nanos = told

@@ -10,7 +10,7 @@ use anabranch_scenario::{
 };
 use serde_json::Value;
 
-/// Files beside the scenario.
+/// The scenario's files.
 const FILES: &[(&str, &str)] = &[
     ("delays.csv", "time_s,delay_ms\n0,10\n1,30\n"),
     ("both.csv", "0,8,10\n1,4,30\n"),
@@ -47,7 +47,7 @@ fn refused(link: &str, rest: &str) -> String {
     resolved.expect_err("it is wrong").to_string()
 }
 
-/// What is written out resolves to the same, whatever the folder.
+/// The resolved text resolves to the same in any folder.
 fn reads_back(resolved: &Resolved) {
     let text = toml::to_string(&resolved.json.value()).expect("it is TOML");
     let extensions = Extensions::default().files(|path: &Path, _| {
@@ -72,7 +72,7 @@ fn wan(resolved: &Resolved, path: &[&str]) -> Value {
 }
 
 #[test]
-fn a_delay_of_a_trace_counts_with_its_mean() {
+fn a_traced_delay_counts_as_its_mean() {
     let resolved = resolve(
         "rate = \"8 Mbit/s\"\ndelay = { kind = \"trace\", file = \"delays.csv\" }\nqueue = { kind = \"drop-tail\", limit = \"1 bdp\" }",
         "",
@@ -87,7 +87,7 @@ fn a_delay_of_a_trace_counts_with_its_mean() {
 }
 
 #[test]
-fn a_column_of_delays_holds_where_the_link_has_none() {
+fn a_column_of_delays_applies_without_a_delay() {
     let both = "service = { kind = \"trace\", file = \"both.csv\", repeat = 3 }";
     let resolved = resolve(both, "");
     let forward = &resolved.links[0].directions[0];
@@ -109,7 +109,7 @@ fn a_column_of_delays_holds_where_the_link_has_none() {
 }
 
 #[test]
-fn a_trace_in_one_direction_leaves_the_other() {
+fn a_trace_in_one_direction_does_not_change_the_other() {
     let resolved = resolve(
         "delay = \"7 ms\"\nreverse.delay = { kind = \"trace\", file = \"delays.csv\", repeat = false }\nforward.service = { kind = \"trace\", file = \"rates.txt\" }",
         "",
@@ -162,9 +162,9 @@ fn a_wrong_trace_is_shown_with_line_and_column() {
     }
 }
 
-/// The place in the trace is by chance that of a key of the scenario.
+/// The position in the trace is also that of a key of the scenario.
 #[test]
-fn an_error_in_a_trace_brings_no_other_error() {
+fn an_error_in_a_trace_causes_no_other_error() {
     let error = refused("delay = { kind = \"trace\", file = \"first.csv\" }", "");
     assert!(error.starts_with("first.csv:1:1: "), "{error}");
     assert!(!error.contains("errors"), "{error}");
@@ -182,7 +182,7 @@ fn an_error_in_a_trace_hides_no_error_of_the_scenario() {
 }
 
 #[test]
-fn a_file_that_the_library_has_not_brings_the_nearest() {
+fn an_unknown_library_file_leads_to_a_suggestion() {
     let error = refused(
         "delay = { kind = \"trace\", file = \"anabranch:starlink-dwn.csv\" }",
         "",
@@ -194,7 +194,7 @@ fn a_file_that_the_library_has_not_brings_the_nearest() {
 }
 
 #[test]
-fn a_link_whose_path_or_rate_is_wrong_brings_one_error() {
+fn an_invalid_path_or_rate_causes_one_error() {
     for link in ["path = 7", "path = { name = \"geo\" }", "rate = \"fast\""] {
         let error = refused(link, "");
         assert!(error.contains("test.toml:4:"), "{error}");
@@ -229,7 +229,7 @@ fn a_delay_cannot_begin_to_follow_a_trace() {
 }
 
 #[test]
-fn a_change_is_made_again_until_the_run_ends() {
+fn a_change_repeats_until_the_run_ends() {
     let resolved = resolve(
         "rate = \"8 Mbit/s\"\ndelay = \"1 ms\"",
         "[[at]]\ntime = \"2 s\"\nevery = \"4 s\"\nset = { \"link.wan.forward.up\" = false }\n\
@@ -355,14 +355,14 @@ fn every_path_of_the_library_resolves_and_reads_back() {
 }
 
 #[test]
-fn what_a_link_gives_holds_over_its_path() {
+fn values_of_a_link_override_its_path() {
     let limit = |resolved: &Resolved, way: &str| wan(resolved, &[way, "queue", "limit"]);
     // A whole value, for both directions.
     let resolved = resolve("path = \"adsl\"\nrate = \"3 Mbit/s\"", "");
     assert_eq!(wan(&resolved, &["forward", "rate"]), "3 Mbit/s");
     assert_eq!(wan(&resolved, &["reverse", "rate"]), "3 Mbit/s");
     assert_eq!(limit(&resolved, "forward"), "64 packets");
-    // For one.
+    // For one direction.
     let resolved = resolve("path = \"adsl\"\nreverse.rate = \"1 Mbit/s\"", "");
     assert_eq!(wan(&resolved, &["forward", "rate"]), "8.4 Mbit/s");
     assert_eq!(wan(&resolved, &["reverse", "rate"]), "1 Mbit/s");
@@ -397,7 +397,7 @@ fn what_a_link_gives_holds_over_its_path() {
 }
 
 #[test]
-fn values_on_the_command_line_go_over_the_path() {
+fn values_on_the_command_line_override_the_path() {
     let with = |sets: &[&str]| {
         let mut scenario = scenario("path = \"adsl\"", "").expect("it is TOML");
         for set in sets {
@@ -425,7 +425,7 @@ fn values_on_the_command_line_go_over_the_path() {
 }
 
 #[test]
-fn a_sweep_goes_through_paths_and_empty_lists() {
+fn a_sweep_accepts_paths_and_empty_lists() {
     let scenario = scenario(
         "path = \"adsl\"",
         "[sweep]\n\"link.wan.path\" = [\"adsl\", \"geo\"]\n\"link.wan.queue.limit\" = [\"9 packets\"]\n\
@@ -438,7 +438,7 @@ fn a_sweep_goes_through_paths_and_empty_lists() {
 }
 
 #[test]
-fn a_change_of_a_link_holds_over_both_directions_of_its_path() {
+fn a_change_of_a_link_overrides_both_directions_of_its_path() {
     let changed = |link: &str, set: &str| {
         let at = format!("[[at]]\ntime = \"1 s\"\nset = {{ {set} }}");
         let resolved = resolve(link, &at);
@@ -463,7 +463,7 @@ fn a_change_of_a_link_holds_over_both_directions_of_its_path() {
         ),
         1
     );
-    // What the link gives for one direction itself stays.
+    // A value that the link gives for one direction stays.
     let own = "path = \"adsl\"\nreverse.rate = \"2 Mbit/s\"";
     assert_eq!(changed(own, "\"link.wan.rate\" = \"1 Mbit/s\""), 1);
 }

@@ -1,4 +1,4 @@
-//! What scripts may ask of our endpoint.
+//! The figures of our endpoint that scripts may query.
 
 use anabranch_core::{body::Octets, units::Duration};
 use anabranch_tcp::{
@@ -6,7 +6,7 @@ use anabranch_tcp::{
     wire::{DecodeError, Discards},
 };
 
-/// Every figure: those of a kernel, then those that our endpoint alone tells.
+/// All figures: first those of a kernel, then those only of our endpoint.
 pub(super) const ALL: [&str; crate::KERNEL_FIGURES.len() + OWN.len()] = {
     let mut all = [""; crate::KERNEL_FIGURES.len() + OWN.len()];
     let (kernel, _) = all.split_at_mut(crate::KERNEL_FIGURES.len());
@@ -53,7 +53,7 @@ const OWN: [&str; 34] = [
     "discarded.option-past-end",
 ];
 
-/// The figure called `name`; `None` if there is none, or no connection to have it.
+/// The figure called `name`; `None` if it is unknown or needs a connection and there is none.
 pub(super) fn of(end: Option<&Endpoint<Octets>>, discards: &Discards, name: &str) -> Option<i64> {
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     if let Some(reason) = name.strip_prefix("discarded.") {

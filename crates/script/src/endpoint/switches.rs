@@ -1,5 +1,5 @@
-//! Switches of our endpoint as scripts turn them: by the names of kernel settings, which a kernel has
-//! as well, or by our own (`--transport.NAME=VALUE`), which another target maps to what it has.
+//! Switches of our endpoint in scripts: by the names of kernel settings, which a kernel accepts as
+//! well, or by our own names (`--transport.NAME=VALUE`), which another target maps to its own.
 
 use anabranch_congestion::{self as cc};
 use anabranch_core::units::Duration;
@@ -29,7 +29,7 @@ const SYSCTLS: [&str; 18] = [
     "net.ipv4.tcp_synack_retries",
 ];
 
-/// The congestion control of that name, with its defaults.
+/// The congestion control called `name`, with its defaults.
 pub(super) fn control(name: &str) -> Result<cc::Config, String> {
     let all = cc::registry();
     let found = all.iter().find(|(meta, ..)| meta.name == name);
@@ -40,7 +40,7 @@ pub(super) fn control(name: &str) -> Result<cc::Config, String> {
     })
 }
 
-/// `settings` with one switch turned.
+/// `settings` with one switch changed.
 pub(super) fn turned(settings: &Settings, switch: &str, value: &str) -> Result<Settings, String> {
     let names = [Settings::SWITCHES, Settings::SHORTHANDS].concat();
     if !names.contains(&switch) {
@@ -61,12 +61,12 @@ pub(super) fn turned(settings: &Settings, switch: &str, value: &str) -> Result<S
         .map_err(|problem| format!("{}: {}", problem.field, problem.message))
 }
 
-/// Whether `off` is the opposite of `on` here, not a word among others.
+/// Whether `off` is the opposite of `on` for this switch, not one of several words.
 fn switch_is_on_or_off(switch: &str) -> bool {
     serde_json::from_value::<Overrides>(json!({ switch: false })).is_ok()
 }
 
-/// Turns what a kernel setting stands for.
+/// Sets the switches that correspond to a kernel setting.
 pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), String> {
     let on = value != 0;
     let unknown = || {

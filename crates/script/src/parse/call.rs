@@ -1,4 +1,4 @@
-//! Socket calls.
+//! Parses socket calls.
 
 use super::Parser;
 use crate::{
@@ -98,7 +98,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Arguments that mean nothing here: addresses, backlogs, flags.
+    /// Skips arguments without effect: addresses, backlogs, flags.
     fn skip_arguments(&mut self) -> Result<(), Error> {
         loop {
             match self.peek() {

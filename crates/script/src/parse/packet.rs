@@ -1,4 +1,4 @@
-//! Packets.
+//! Parses packets.
 
 use anabranch_tcp::{
     AccEcn, Flags, SackBlock,
@@ -30,7 +30,7 @@ const ITEMS: [&str; 9] = [
 ];
 
 impl Parser<'_> {
-    /// Behind `<` or `>`.
+    /// Parses a packet, after `<` or `>`.
     pub(super) fn packet(&mut self, injected: bool) -> Result<Header, Error> {
         let (ecn, faults) = if self.take_sign("[") {
             self.brackets(injected)?
@@ -132,7 +132,7 @@ impl Parser<'_> {
         Ok((ecn, faults))
     }
 
-    /// Letters, `.` for ACK, `-` for none.
+    /// Parses flags: letters, `.` for ACK, `-` for none.
     fn flags(&mut self) -> Result<Flags, Error> {
         let at = self.at();
         if self.take_sign("-") {
@@ -162,7 +162,7 @@ impl Parser<'_> {
         Ok(flags)
     }
 
-    /// Behind `<`.
+    /// Parses options, after `<`.
     fn options(&mut self) -> Result<Options, Error> {
         if self.take_sign("...") {
             self.sign(">")?;
@@ -241,7 +241,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Behind `ECN`: counters by their names, in one order or the other.
+    /// Parses the AccECN option, after `ECN`: counters by name, in either order.
     fn accecn(&mut self) -> Result<Item, Error> {
         let order = if self.is_word("e1b") {
             Order::Ect1First

@@ -1,8 +1,8 @@
-//! The script's numbers and those that travel.
+//! Conversion between the script's numbers and the numbers in packets.
 //!
-//! In a script each side's stream begins at what its SYN says, mostly 0. The peer's numbers travel
-//! with a fixed offset; the target's own offset is known once its SYN has been seen. Before, a
-//! number means itself.
+//! In a script, each side's stream begins at the number of its SYN, mostly 0. A fixed offset is
+//! added to the peer's numbers in packets. The target's offset is known after its SYN; before that,
+//! its numbers are used unchanged.
 
 use anabranch_core::packet;
 use anabranch_tcp::{
@@ -15,12 +15,12 @@ use anabranch_tcp::{
 
 use crate::syntax::{Ecn, Fault, Header, Item, Options};
 
-/// The stream that a target is given to write.
+/// The stream that the target writes.
 pub(super) const WRITTEN: u8 = 1;
-/// The stream that is sent to it.
+/// The stream that is sent to the target.
 pub(super) const INJECTED: u8 = 2;
 
-/// The octets of a stream from `start` on. No shift of it by less than 64,256 looks like it.
+/// The octets of a stream from `start` on. Shifting it by less than 64,256 octets changes them.
 pub(super) fn stream(which: u8, start: u64, len: u32) -> Vec<u8> {
     (start..start + u64::from(len))
         .map(|at| {
@@ -31,15 +31,15 @@ pub(super) fn stream(which: u8, start: u64, len: u32) -> Vec<u8> {
 }
 
 pub(super) struct Numbers {
-    /// Added to the peer's numbers.
+    /// Offset of the peer's numbers.
     peer: u32,
-    /// The peer's first octet, in the script's numbers, once its first SYN has said so.
+    /// The peer's first octet in the script's numbers, known after its first SYN.
     peer_start: Option<u32>,
-    /// Added to the target's numbers, once known.
+    /// Offset of the target's numbers, once known.
     target: Option<u32>,
-    /// The target's first octet, in the script's numbers.
+    /// The target's first octet in the script's numbers.
     target_start: u32,
-    /// Added to the target's timestamps, once known.
+    /// Offset of the target's timestamps, once known.
     timestamps: Option<u32>,
 }
 
@@ -75,7 +75,7 @@ impl Numbers {
             .collect()
     }
 
-    /// The packet that a line with `<` describes.
+    /// Builds the packet of a line with `<`.
     pub(super) fn write(
         &mut self,
         header: &Header,
@@ -94,7 +94,7 @@ impl Numbers {
         let first = header
             .seq
             .wrapping_add(u32::from(header.flags.any(Flags::SYN)));
-        // What comes before the stream's first octet is not part of it, and may be anything.
+        // Octets before the first octet of the stream are not part of it and may be arbitrary.
         let place = u64::from(first.wrapping_sub(self.peer_start.unwrap_or(1)));
         let mut payload = stream(INJECTED, place, header.len);
         if header.faults.contains(&Fault::Garbage) {
@@ -129,7 +129,7 @@ impl Numbers {
             payload: Carried::Octets(&payload),
         };
         wire::encode_tcp(&packet, Prefix::whole(&mut out)).map_err(|error| error.to_string())?;
-        // What is cut off comes last: the other faults need something to be wrong with.
+        // Cuts are applied last: the other faults need a complete packet.
         let (cuts, others): (Vec<Fault>, Vec<Fault>) = header
             .faults
             .iter()
@@ -167,7 +167,8 @@ impl Numbers {
         }
     }
 
-    /// A packet of the target in the script's numbers; `expected` tells where they begin.
+    /// Reads a packet of the target into the script's numbers. `expected` gives the numbers of its
+    /// first SYN.
     pub(super) fn read(
         &mut self,
         octets: &[u8],
@@ -192,13 +193,13 @@ impl Numbers {
                 }),
                 Options::Any => None,
             };
-            // Where the script does not say, they begin at 0.
+            // By default, timestamps begin at 0.
             self.timestamps = Some(value.wrapping_sub(says.unwrap_or(0)));
         }
         Ok(self.translate(&packet))
     }
 
-    /// A packet for messages.
+    /// Formats a packet for messages.
     pub(super) fn describe(&self, octets: &[u8]) -> String {
         match take_apart(octets) {
             Ok(packet) => self.translate(&packet).to_string(),
@@ -269,7 +270,7 @@ impl Packet<'_> {
     }
 }
 
-/// Takes a packet apart.
+/// Decodes a packet.
 pub(super) fn take_apart(octets: &[u8]) -> Result<Packet<'_>, String> {
     let wrong = |error| format!("the target has sent a packet that is wrong: {error}");
     let (ip, protocol, segment) = wire::decode_ip(octets).map_err(wrong)?;
@@ -288,7 +289,7 @@ pub(super) fn take_apart(octets: &[u8]) -> Result<Packet<'_>, String> {
     })
 }
 
-/// Whether one goes where the other came from.
+/// Whether a packet is the reverse of the other's direction.
 fn answers(packet: &Version, towards: &Version) -> bool {
     match (packet, towards) {
         (
@@ -319,7 +320,7 @@ fn answers(packet: &Version, towards: &Version) -> bool {
     }
 }
 
-/// Makes a packet bad.
+/// Applies a fault to a packet.
 fn spoil(packet: &mut Vec<u8>, ip: &IpHeader, fault: Fault) -> Result<(), String> {
     let tcp = ip.version.header_len();
     let v4 = matches!(ip.version, Version::V4 { .. });

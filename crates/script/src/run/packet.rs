@@ -1,4 +1,4 @@
-//! Whether a packet is the one that a script expects.
+//! Compares a packet with the expectation of a script.
 
 use anabranch_core::units::Duration;
 use anabranch_tcp::Flags;
@@ -6,7 +6,7 @@ use anabranch_tcp::Flags;
 use super::numbers::{self, take_apart};
 use crate::syntax::{Header, Item, Options};
 
-/// What differs, if anything does. PSH and the order of options do not count.
+/// The first difference, if any. PSH and the order of options do not count.
 pub(super) fn difference(
     expected: &Header,
     found: &Header,
@@ -49,7 +49,7 @@ pub(super) fn difference(
     }
 }
 
-/// Timestamps may differ by as many milliseconds as packets may be late.
+/// Timestamps may differ by the tolerance, in milliseconds.
 fn matches(expected: &Item, found: &Item, ticks: u64) -> bool {
     match (expected, found) {
         (Item::Timestamps(value, echo), Item::Timestamps(other, other_echo)) => {
@@ -60,7 +60,7 @@ fn matches(expected: &Item, found: &Item, ticks: u64) -> bool {
     }
 }
 
-/// The payload is what was written, where it belongs, and no more than that.
+/// Checks that the payload is the written stream at its position and does not exceed it.
 pub(super) fn check_payload(
     packet: &[u8],
     header: &Header,

@@ -1,4 +1,4 @@
-//! Scripts that are wrong, and scripts that are right about another TCP.
+//! Invalid scripts, and valid scripts whose expectations fail.
 
 use anabranch_script::{EndpointTarget, parse, run};
 use anabranch_tcp::wire::{Ports, Version};
@@ -22,7 +22,7 @@ fn carry_out(text: &str) -> Result<(), String> {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn mistakes_have_a_place_and_a_hint() {
+fn mistakes_have_a_position_and_a_hint() {
     let cases = [
         (
             "",
@@ -166,7 +166,7 @@ fn mistakes_have_a_place_and_a_hint() {
 }
 
 #[test]
-fn an_unknown_congestion_control_has_its_neighbour_named() {
+fn an_unknown_congestion_control_names_the_nearest() {
     let message = carry_out("--cc=cubik\n+0 < S 0:0(0)").expect_err("there is none");
     let begins = "s.pkt:1:3: there is no congestion control `cubik`; expected one of reno, cubic, ";
     assert!(message.starts_with(begins), "{message}");
@@ -174,14 +174,14 @@ fn an_unknown_congestion_control_has_its_neighbour_named() {
 }
 
 #[test]
-fn an_unknown_switch_has_its_neighbour_named() {
+fn an_unknown_switch_names_the_nearest() {
     let text = "--stack=linux\n--transport.rak=on\n+0 < S 0:0(0)";
     let message = carry_out(text).expect_err("there is none");
     assert!(message.starts_with("s.pkt:2:3: there is no switch `rak`; expected one of mss, "));
     assert!(message.ends_with("; nearest is `rack`"), "{message}");
 }
 
-/// An open connection; two segments are in flight.
+/// An open connection with two segments in flight.
 const OPEN: &str = "--mtu=1040
 0    `sysctl -q net.ipv4.tcp_timestamps=0`
 +0   socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
@@ -197,9 +197,9 @@ const OPEN: &str = "--mtu=1040
 +0   %{ assert tcpi_state == TCP_ESTABLISHED and tcpi_snd_cwnd >= 10 }%
 ";
 
-/// Each thing that a script may say of a TCP is checked: said wrongly, it is denied.
+/// Each kind of expectation is checked: a wrong one fails.
 #[test]
-fn a_tcp_that_does_otherwise_is_found_out() {
+fn a_deviating_tcp_is_detected() {
     assert_eq!(carry_out(OPEN), Ok(()));
     let cases = [
         ("S. 0:0(0) ack 1", "SE. 0:0(0) ack 1", "the flags differ"),
@@ -299,20 +299,20 @@ fn a_tcp_that_does_otherwise_is_found_out() {
 
 proptest! {
     #[test]
-    fn faults_do_not_get_in_each_others_way(cut in 0_u32..99, offset in 0_u8..16) {
+    fn faults_do_not_interfere_with_each_other(cut in 0_u32..99, offset in 0_u8..16) {
         for order in [format!("cut {cut}, offset {offset}, bad-checksum"), format!("offset {offset}, bad-ip-checksum, cut {cut}")] {
             let _ = carry_out(&format!("0 < [{order}] S 0:9(9) win 1 <mss 3>"));
         }
     }
 
     #[test]
-    fn any_text_has_an_answer(text in "[ -~\n]{0,200}") {
+    fn any_text_gives_a_result(text in "[ -~\n]{0,200}") {
         let _ = carry_out(&text);
     }
 
-    /// A script with a line damaged: an answer, never a panic.
+    /// A script with a damaged line gives a result and never panics.
     #[test]
-    fn a_damaged_script_has_an_answer(at in 0..OPEN.len(), cut in 0_usize..20, put in "[ -~]{0,10}") {
+    fn a_damaged_script_gives_a_result(at in 0..OPEN.len(), cut in 0_usize..20, put in "[ -~]{0,10}") {
         let mut text = OPEN.to_owned();
         text.replace_range(at..(at + cut).min(OPEN.len()), &put);
         let _ = carry_out(&text);

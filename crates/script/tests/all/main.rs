@@ -1,4 +1,4 @@
-//! Behaviour scripts: on our endpoint, on wrong endpoints, and scripts that are no scripts.
+//! Behaviour scripts on our endpoint and on wrong endpoints, and invalid scripts.
 
 mod bad_scripts;
 mod scripts;

@@ -1,5 +1,5 @@
-//! Every script under `tests/scripts`, on our endpoint: with IPv4 and IPv6, with sequence numbers
-//! that begin at 0 and with numbers that wrap early on either side.
+//! All scripts under `tests/scripts` on our endpoint: with IPv4 and IPv6, with sequence numbers
+//! that begin at 0, and with numbers that wrap early on either side.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ fn scripts(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Runs the scripts of a topic, each in several variants; all failures at once.
+/// Runs the scripts of a topic in several variants and reports all failures together.
 #[expect(
     clippy::disallowed_methods,
     reason = "the test reads scripts; the engine does not"
@@ -68,7 +68,7 @@ fn check(topic: &str) {
             }
         };
         failures.extend(wrong_ones_that_pass(&text, &script));
-        // An IPv4 header's own faults have no counterpart in IPv6.
+        // Faults of the IPv4 header do not exist in IPv6.
         let versions = if text.contains("[fragment]") || text.contains("[bad-ip-checksum]") {
             vec![v4()]
         } else {
@@ -94,9 +94,10 @@ fn check(topic: &str) {
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
-/// A comment `// Wrong: --NAME=VALUE …` names a TCP that does not do what the script asks for, and that
-/// it must find out: every script names one. The name of a kernel setting without `--` gives that
-/// another value; a name without `=` is one of [`How::ALL`].
+/// Runs a script on the wrong TCPs that it names and returns the ones on which it passes. A comment
+/// `// Wrong: --NAME=VALUE …` names a TCP that violates the script, which must detect it; every
+/// script has one. The name of a kernel setting without `--` changes its value; a name without `=`
+/// is one of [`How::ALL`].
 fn wrong_ones_that_pass(text: &str, script: &Script) -> Vec<String> {
     let lines = text
         .lines()
@@ -138,7 +139,7 @@ fn wrong_ones_that_pass(text: &str, script: &Script) -> Vec<String> {
         };
         match outcome {
             Ok(()) => true,
-            // A message about the options is not one about the TCP.
+            // An error in the options is not about the TCP.
             Err(error) => error.at == Position { line: 1, column: 1 },
         }
     };

@@ -29,7 +29,7 @@ impl<B: Body> Endpoint<B> {
         self.wanted.urgent = false;
         let trouble = self.cold.trouble.as_mut();
         if let Some((seq, ack)) = trouble.and_then(|trouble| trouble.reset.take()) {
-            self.wanted.urgent = self.wanted.syn || self.wanted.probe || self.wanted.ack;
+            self.wanted.urgent = self.wanted.another();
             let mut flags = Flags::RST;
             if ack.is_some() {
                 flags |= Flags::ACK;
@@ -56,7 +56,7 @@ impl<B: Body> Endpoint<B> {
             let trouble = self.cold.trouble.as_mut();
             self.wanted.syn =
                 trouble.is_some_and(|trouble| std::mem::take(&mut trouble.opening.two));
-            self.wanted.urgent = self.wanted.syn || self.wanted.probe || self.wanted.ack;
+            self.wanted.urgent = self.wanted.another();
             return Some(self.syn(now, place));
         }
         if self.wanted.probe {
@@ -72,6 +72,12 @@ impl<B: Body> Endpoint<B> {
             && let Some((number, echo)) = extras.ecn.early.take()
         {
             return Some(self.early_acknowledgment(now, number, echo, place));
+        }
+        if std::mem::take(&mut self.wanted.answer) {
+            self.snd.wake = false;
+            if self.rcv.ack.due() {
+                return Some(self.rcv.acknowledgment(now, self.snd.nxt, place));
+            }
         }
         self.next_outgoing(now, place)
     }

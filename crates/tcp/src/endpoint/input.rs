@@ -246,7 +246,9 @@ impl<B: Body> Endpoint<B> {
                     self.answer_invalid(now, segment);
                 }
                 // A dropped segment releases no data: a deferred burst waits on.
-                self.snd.wake = self.rcv.ack.due() || self.wanted.urgent;
+                self.wanted.answer = self.rcv.ack.due();
+                self.wanted.urgent |= self.wanted.answer;
+                self.snd.wake = self.wanted.urgent;
                 false
             }
             Some(_) => true,

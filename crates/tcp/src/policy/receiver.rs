@@ -154,6 +154,13 @@ impl Receiver {
         }
     }
 
+    /// The tuned window has room for the data beyond a gap in addition (measured of 6.18, and not of 6.12).
+    #[must_use]
+    #[inline]
+    pub const fn adds_data_beyond_gap(self) -> bool {
+        !matches!(self, Self::Linux6_12)
+    }
+
     /// Segments that a tuned window has beyond twice what arrives in a round trip.
     #[must_use]
     #[inline]

@@ -71,9 +71,12 @@ pub(super) struct Tuner {
     target: u64,
     /// The window at first, from which it grows where the buffer holds less.
     first: u64,
-    /// Octets that this segment let be delivered. They occupy the buffer in the acknowledgment that leaves at once, before the
-    /// application reads (measured).
+    /// Octets that the current segment delivered by filling a gap, and the target then. Its acknowledgment leaves before the
+    /// application reads: the octets still occupy the buffer, and the target has not grown (measured).
     delivered: u64,
+    target_before_read: u64,
+    /// Length of the last segment.
+    segment: u64,
 }
 
 impl Default for Tuner {
@@ -87,6 +90,8 @@ impl Default for Tuner {
             target: 0,
             first: 0,
             delivered: 0,
+            target_before_read: 0,
+            segment: 0,
         }
     }
 }
@@ -227,11 +232,12 @@ impl<B: Body> Receiver<B> {
         let spare = self.settings.receiver.spare_segments() * u64::from(self.smss);
         let measured = self.cold.extras().tuner.measure(now, taken, unread, spare);
         if let Some(window) = measured {
-            // What waits behind a gap is room that the sender has not.
+            // Data beyond a gap takes room that the sender needs.
             let waiting = self
                 .cold
                 .receive
                 .as_ref()
+                .filter(|_| self.settings.receiver.adds_data_beyond_gap())
                 .and_then(|receive| receive.end())
                 .map_or(0, |end| end.since(self.nxt));
             let window = self.most_tuned(window.saturating_add(waiting));
@@ -248,7 +254,8 @@ impl<B: Body> Receiver<B> {
     /// A segment that came while there were gaps let so many octets be delivered.
     pub(super) fn note_delivered(&mut self, octets: u64) {
         if self.agreed.tuned && self.settings.receiver.accounts_for_buffer() {
-            self.cold.extras().tuner.delivered = octets;
+            let tuner = &mut self.cold.extras().tuner;
+            (tuner.delivered, tuner.target_before_read) = (octets, tuner.target);
             self.filled = octets > 0;
         }
     }
@@ -265,10 +272,12 @@ impl<B: Body> Receiver<B> {
     #[inline]
     pub(crate) fn grow_receive_window(&mut self, segment: &Segment<B>, occupied: u64) {
         let len = u64::from(segment.body.len());
-        let tuner = &self.cold.extras().tuner;
+        let tuner = &mut self.cold.extras().tuner;
+        // The peer's segments as known so far: a shorter one is noticed with the next.
+        let known = std::mem::replace(&mut tuner.segment, len).max(len);
         let (target, first) = (tuner.target.saturating_sub(occupied), tuner.first);
         if self.window < target {
-            self.window = target.min(self.window.max(first) + 2 * len);
+            self.window = target.min(self.window.max(first) + 2 * known);
             self.advertised = false;
             // While it grows, each segment is acknowledged, so that the sender learns of it.
             self.ack.once_at_once();
@@ -288,9 +297,11 @@ impl<B: Body> Receiver<B> {
             return self.window.saturating_sub(unread);
         }
         // The buffer holds what waits beyond a gap as well; the edge that has been offered stays.
-        let (room, delivered) = self.cold.extras.as_ref().map_or((u64::MAX, 0), |extras| {
-            (extras.tuner.target, extras.tuner.delivered)
-        });
+        let (room, delivered) = match self.cold.extras.as_ref().map(|extras| &extras.tuner) {
+            Some(tuner) if tuner.delivered > 0 => (tuner.target_before_read, tuner.delivered),
+            Some(tuner) => (tuner.target, 0),
+            None => (u64::MAX, 0),
+        };
         let occupied = unread.max(delivered) + self.beyond();
         self.window.min(room.saturating_sub(occupied))
     }

@@ -1,8 +1,8 @@
-//! A sender whose acknowledgments, losses, timeouts and pauses are drawn by lot. What it sends follows the
-//! window of the first of the controls that listen; all are told the same.
+//! A sender with random acknowledgments, losses, timeouts and pauses. It sends by the window of the
+//! first control; both controls receive the same events.
 //!
-//! Round-trip times are whole microseconds and smoothed ones eighths of them, which is how the kernel
-//! counts them: what then differs between two controls is how they reckon.
+//! Round-trip times are whole microseconds and smoothed ones are in eighths of them, the kernel's
+//! units, so that any difference between two controls is a difference of their arithmetic.
 
 use anabranch_congestion::{
     Ack, Congestion, CongestionControl, Idle, IdleRestart, Recovered, Rto, Sent, Signal, Spurious,
@@ -14,25 +14,25 @@ use anabranch_core::{
 
 /// The initial window, in segments (RFC 6928).
 pub const INITIAL: u64 = 10;
-/// Nothing grows beyond this, so that a scenario is done in good time.
+/// Upper bound of the window, so that a scenario ends in reasonable time.
 const LARGEST: u64 = 600;
 
-/// How often things happen in a scenario.
+/// Frequencies of the events in a scenario.
 struct Habits {
     /// Losses per acknowledgment.
     loss: f64,
-    /// Of the losses, those that a timeout finds.
+    /// Share of the losses found by a timeout.
     timeout: f64,
-    /// Of both, those that prove spurious.
+    /// Share of both that prove spurious.
     spurious: f64,
     /// Marks per acknowledgment.
     mark: f64,
-    /// The application falls silent, per acknowledgment.
+    /// Pauses of the application per acknowledgment.
     silence: f64,
-    /// Segments that an acknowledgment covers at most.
+    /// Largest number of segments covered by an acknowledgment.
     most_per_ack: u64,
     base_rtt_us: u64,
-    /// The queue's delay at most, as a share of the base.
+    /// Largest delay of the queue, as a share of the base.
     queue: f64,
 }
 
@@ -45,7 +45,7 @@ pub struct Sender {
     /// In segments.
     una: u64,
     nxt: u64,
-    /// Retransmitted after a timeout up to here.
+    /// Retransmitted after a timeout up to this segment.
     resent: u64,
     lost_until: u64,
     recovery: Option<Recovery>,
@@ -55,15 +55,16 @@ pub struct Sender {
     srtt: Duration,
     min_rtt: Duration,
     last_sent_us: u64,
-    /// Segments that the application lets be in flight.
+    /// Share of the window that the application uses.
     share: f64,
-    /// The last reduction can still prove spurious: whether it was a timeout, the window before it.
+    /// The last reduction can still prove spurious: whether it was a timeout, and the window before
+    /// it.
     doubtful: Option<(bool, Bytes)>,
 }
 
 struct Recovery {
     until: u64,
-    /// Reported selectively so far.
+    /// Number of segments SACKed.
     sacked: u64,
 }
 
@@ -138,7 +139,7 @@ impl Sender {
         }
     }
 
-    /// Fills the window, or as much of it as the application wants.
+    /// Fills the window, or the share of it that the application uses.
     fn fill(&mut self) {
         let most = whole((self.window() as f64 * self.share).ceil()).max(1);
         while self.in_flight() < most {
@@ -163,7 +164,7 @@ impl Sender {
         }
     }
 
-    /// One step: something is acknowledged, lost or waited for.
+    /// One step: an acknowledgment, a loss or a pause.
     pub fn step(&mut self) {
         self.fill();
         let spacing = (self.rtt_us / self.window()).max(1);
@@ -209,7 +210,8 @@ impl Sender {
         }
     }
 
-    /// Everything is acknowledged, and nothing is sent for a while; then perhaps less than might be.
+    /// Acknowledges everything and sends nothing for a while; then possibly uses only part of the
+    /// window.
     fn fall_silent(&mut self) {
         self.share = 0.01;
         while self.una < self.nxt {

@@ -1,6 +1,6 @@
-//! A sender under one control and a bottleneck: what a control that models the path is tried on.
-//! Unless told otherwise the queue has no limit and nothing is lost. What is lost is found when a
-//! later packet arrives and is not retransmitted.
+//! A sender with one control and a bottleneck, for the tests of model-based controls. By default
+//! the queue has no limit and nothing is lost. A loss is detected when a later packet arrives, and
+//! the lost packet is not retransmitted.
 
 use std::collections::VecDeque;
 
@@ -37,18 +37,19 @@ pub struct Bottleneck {
     /// Round trips completed, and the first packet of the next one.
     round: u64,
     round_end: u64,
-    /// What arrived, the largest queue and the smallest amount in flight since the last look.
+    /// Packets delivered, the largest queue and the smallest amount in flight since the last call
+    /// of `run`.
     pub delivered: u64,
     pub max_queue: u64,
     pub min_in_flight: u64,
-    /// Packets that the queue holds, the one on the wire included.
+    /// Capacity of the queue in packets, the one on the wire included.
     pub limit: u64,
-    /// Of so many packets that many in a row are lost on the way.
+    /// Of every `.0` packets the path loses `.1` in a row.
     pub loses: Option<(u64, u64)>,
-    /// What was lost and is not found yet, and how much was lost since the last look.
+    /// Losses that are not yet detected, and the number detected since the last call of `run`.
     missing: VecDeque<u64>,
     pub lost: u64,
-    /// Recovery ends when this arrives.
+    /// Recovery ends when this packet arrives.
     recover: Option<u64>,
 }
 
@@ -182,7 +183,7 @@ impl Bottleneck {
         });
     }
 
-    /// What left before packet `number` and is missing is lost.
+    /// Marks missing packets sent before packet `number` lost.
     fn find_losses(&mut self, number: u64) {
         while self.missing.front().is_some_and(|lost| *lost < number) {
             let Some(lost) = self.missing.pop_front() else {
@@ -204,7 +205,7 @@ impl Bottleneck {
         }
     }
 
-    /// Goes on for so long; the counters begin anew.
+    /// Runs for `time`, with the counters reset.
     pub fn run(&mut self, time: Duration) {
         self.delivered = 0;
         self.lost = 0;
@@ -236,7 +237,7 @@ impl Bottleneck {
         }
     }
 
-    /// Everything in flight arrives, then nothing is sent for so long.
+    /// Waits until everything in flight has arrived, then sends nothing for `time`.
     pub fn idle(&mut self, time: Duration) {
         while let Some(packet) = self.flying.front() {
             self.now = packet.arrives;
@@ -253,7 +254,7 @@ impl Bottleneck {
         });
     }
 
-    /// Share of the bottleneck that was used in `time`.
+    /// Share of the bottleneck's capacity that was used in `time`.
     pub fn share(&self, time: Duration) -> f64 {
         (PACKET * self.delivered).get() as f64 / (self.rate * time).get() as f64
     }

@@ -1,4 +1,4 @@
-//! What the tests of CUBIC share.
+//! Shared support of the tests of CUBIC.
 
 use anabranch_congestion::{Config, cubic};
 use anabranch_core::units::Duration;

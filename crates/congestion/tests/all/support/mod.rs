@@ -1,4 +1,4 @@
-//! A path for one control alone: no queue, no TCP, an ACK per segment, evenly spaced.
+//! A path for a single control: no queue, no TCP, an ACK per segment, evenly spaced.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod bottleneck;
@@ -10,7 +10,7 @@ use anabranch_congestion::{
 };
 use anabranch_core::units::{Bytes, Duration, Instant};
 
-/// Large, so that a window in bytes tells fractions of a segment.
+/// Large, so that a window in bytes resolves fractions of a segment.
 pub const SMSS: Bytes = Bytes::new(1_000_000);
 
 /// Windows in segments, from the smallest to a million.
@@ -20,7 +20,7 @@ pub fn segments(n: u64) -> Bytes {
     SMSS * n
 }
 
-/// An ACK for one segment that a full window let out.
+/// An ACK for one segment of a full window.
 pub fn ack(now: Instant, rtt: Duration) -> Ack {
     Ack {
         now,
@@ -47,16 +47,16 @@ pub fn ack(now: Instant, rtt: Duration) -> Ack {
 pub struct Path {
     pub control: Control,
     pub now: Instant,
-    /// Without any queue.
+    /// Round-trip time without a queue.
     pub rtt: Duration,
-    /// What a standing queue adds to it.
+    /// Additional delay by a standing queue.
     pub queued: Duration,
     pub round: u64,
     /// Segments delivered so far.
     pub delivered: u64,
 }
 
-/// Segments that the path delivers per round trip at most, as rate samples tell.
+/// Largest number of segments that the path delivers per round trip, in the rate samples.
 const CAPACITY: u64 = 40;
 
 impl Path {
@@ -92,11 +92,11 @@ impl Path {
             .map(|(_, value)| value)
     }
 
-    /// One ACK now.
+    /// Delivers one ACK now.
     pub fn ack(&mut self) {
         self.ack_as(|_| {});
     }
-    /// One ACK now, altered.
+    /// Delivers one ACK now, changed by `alter`.
     pub fn ack_as(&mut self, alter: impl FnOnce(&mut Ack)) {
         let mut ack = Ack {
             round: self.round,
@@ -109,12 +109,12 @@ impl Path {
     pub fn pause(&mut self, time: Duration) {
         self.now = self.now + time;
     }
-    /// One ACK, and the time to the next one.
+    /// Delivers one ACK, and waits until the next one is due.
     pub fn step(&mut self) {
         self.ack();
         self.pause((self.rtt + self.queued).mul_f64(1.0 / self.cwnd()));
     }
-    /// ACKs for one window. Returns how many.
+    /// Delivers the ACKs of one window. Returns their number.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -189,7 +189,7 @@ impl Path {
         self.idle_by(IdleRestart::Rfc5681, idle);
     }
 
-    /// A pause of which the stack makes what `rule` says.
+    /// A pause that the stack treats by `rule`.
     pub fn idle_by(&mut self, rule: IdleRestart, idle: Duration) {
         self.pause(idle);
         let rto = Duration::from_secs(1);
@@ -201,8 +201,8 @@ impl Path {
         });
     }
 
-    /// The mean window with every `interval`-th segment lost and repaired at once: the model of
-    /// RFC 3649 and of RFC 9438 §5.
+    /// The mean window with every `interval`-th segment lost and repaired at once: the model of RFC
+    /// 3649 and of RFC 9438 §5.
     pub fn mean_window_with_loss_every(&mut self, interval: u64, losses: u32) -> f64 {
         let (mut area, mut time) = (0.0, 0.0);
         for loss in 0..losses {
@@ -221,7 +221,7 @@ impl Path {
     }
 }
 
-/// Two numbers within `share` of each other.
+/// Asserts that two numbers are within `share` of each other.
 #[track_caller]
 pub fn assert_near(found: f64, expected: f64, share: f64) {
     let difference = (found - expected).abs();

@@ -5,10 +5,10 @@ use std::{fmt, str::FromStr};
 use super::{ParseQuantityError, SIZE, number::Decimal};
 use crate::units::{Bytes, Rate};
 
-/// How much a queue may hold, or a threshold within it.
+/// Capacity of a queue, or a threshold within it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Limit {
-    /// Everything: `"unlimited"`.
+    /// No limit: `"unlimited"`.
     #[default]
     Unlimited,
     /// A count of packets: `"100 packets"`.
@@ -21,7 +21,8 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The same limit with `bdp` for the bandwidth-delay product: never [`Limit::Bdp`].
+    /// Replaces a multiple of the bandwidth-delay product `bdp` by bytes; the result is never
+    /// [`Limit::Bdp`].
     #[must_use]
     pub fn with_bdp(self, bdp: Bytes) -> Self {
         match self {
@@ -32,7 +33,8 @@ impl Limit {
 }
 
 impl Limit {
-    /// Whether one packet more may join when `packets` wait already and `bytes` would wait with it.
+    /// Whether another packet may join a queue of `packets`, with `bytes` in the queue including
+    /// it.
     ///
     /// A multiple of the bandwidth-delay product admits everything: it is resolved before a run.
     #[must_use]
@@ -46,7 +48,7 @@ impl Limit {
     }
 }
 
-/// The most bandwidth-delay products that make sense as a limit.
+/// Largest number of bandwidth-delay products in a limit.
 const MAX_BDP: f64 = 1e6;
 
 fn too_large(text: &str, largest: &str) -> ParseQuantityError {
@@ -65,7 +67,7 @@ fn problem(message: String) -> ParseQuantityError {
     }
 }
 
-/// A unit of limits as other tools spell it, and the spelling here.
+/// A unit of limits in the spelling of other tools, and the spelling here.
 fn other_spelling(unit: &str) -> Option<(&str, &'static str)> {
     match unit.to_ascii_lowercase().as_str() {
         "bdp" | "bdps" if unit != "bdp" => Some((unit, "bdp")),
@@ -133,18 +135,18 @@ impl fmt::Display for Limit {
     }
 }
 
-/// How fast a link sends.
+/// Transmission rate of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LinkRate {
     /// Packets take no time: `"unlimited"`.
     #[default]
     Unlimited,
-    /// At this rate.
+    /// This rate.
     Rate(Rate),
 }
 
 impl LinkRate {
-    /// The rate; `None` where there is no limit.
+    /// The rate; `None` without a limit.
     #[must_use]
     pub fn rate(self) -> Option<Rate> {
         match self {

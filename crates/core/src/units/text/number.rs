@@ -14,13 +14,14 @@ pub(super) struct Decimal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotANumber;
 
-/// Longer texts are no quantities; the bound keeps exponents within `i32`.
+/// Longer texts are not quantities; the bound keeps exponents within `i32`.
 const MAX_LENGTH: usize = 128;
-/// More than a `u64` has, and few enough that the product with a unit (below 2^52) fits a `u128`.
+/// More digits than a `u64` has, and few enough that the product with a unit (below 2^52) fits a
+/// `u128`.
 const MAX_DIGITS: u32 = 22;
 
 impl Decimal {
-    /// The number that `text` begins with, and what follows it, blanks between them left out.
+    /// The number at the start of `text`, and the text after it, without leading blanks.
     pub(super) fn prefix(text: &str) -> Result<(Self, &str), NotANumber> {
         if text.len() > MAX_LENGTH {
             return Err(NotANumber);
@@ -49,7 +50,7 @@ impl Decimal {
                         number.exponent -= i32::from(fraction);
                         kept += u32::from(significant);
                     } else {
-                        // Further digits only shift what stands before them.
+                        // Further digits only shift the preceding ones.
                         number.exponent += i32::from(!fraction);
                     }
                     last_is_digit = true;
@@ -89,8 +90,8 @@ impl Decimal {
                 })
     }
 
-    /// The size of the number times `scale`, rounded to the nearest whole; `None` if that is more
-    /// than a `u64` holds.
+    /// The magnitude of the number times `scale`, rounded to the nearest integer; `None` if it
+    /// exceeds a `u64`.
     pub(super) fn times(self, scale: u64) -> Option<u64> {
         let product = self.mantissa * u128::from(scale);
         if product == 0 {
@@ -103,14 +104,14 @@ impl Decimal {
                 let rest = product % power;
                 product / power + u128::from(rest >= power - rest)
             }
-            // More than 38 places below a product that has at most 39 digits.
+            // More than 38 decimal places below a product of at most 39 digits.
             (false, None) => 0,
         };
         u64::try_from(value).ok()
     }
 }
 
-/// `e-3` and what it is long, if `text` begins with one. Anything else is a unit.
+/// An exponent such as `e-3` at the start of `text`, and its length. Anything else is a unit.
 fn exponent(text: &str) -> Option<(i32, usize)> {
     let rest = text.strip_prefix(['e', 'E'])?;
     let digits = rest.strip_prefix(['+', '-']).unwrap_or(rest);
@@ -123,13 +124,13 @@ fn exponent(text: &str) -> Option<(i32, usize)> {
     Some((signed.parse().ok()?, 1 + signed.len()))
 }
 
-/// `value ÷ scale` and the unit's name, every digit written out.
+/// Writes `value ÷ scale` with all its digits, and the unit's name.
 pub(super) fn write(value: u64, scale: u64, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (whole, mut rest) = (value / scale, value % scale);
     write!(f, "{whole}")?;
     if rest != 0 {
         f.write_str(".")?;
-        // Scales of inexact quotients are powers of ten, so this ends.
+        // Scales of inexact quotients are powers of ten, so this terminates.
         let mut place = scale / 10;
         while rest != 0 {
             write!(f, "{}", rest / place)?;

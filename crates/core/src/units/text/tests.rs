@@ -12,7 +12,7 @@ fn message<T: FromStr<Err = ParseQuantityError> + fmt::Debug>(text: &str) -> Str
 }
 
 #[test]
-fn reads_what_people_write() {
+fn reads_common_spellings() {
     let duration = |text: &str| text.parse().map(Duration::as_picos);
     assert_eq!(duration("15 ms"), Ok(15_000_000_000));
     assert_eq!(duration("10.2 s"), Ok(10_200_000_000_000));
@@ -37,7 +37,7 @@ fn reads_what_people_write() {
 }
 
 #[test]
-fn says_what_is_wrong() {
+fn messages_for_invalid_text() {
     let messages = [
         message::<Rate>("15 ms"),
         message::<Duration>("100 Mbit/s"),
@@ -63,7 +63,7 @@ fn says_what_is_wrong() {
 }
 
 #[test]
-fn the_largest_that_a_message_names_can_be_given() {
+fn the_largest_value_in_a_message_is_valid() {
     for kind in [&RATE, &DURATION, &SIZE] {
         let text = kind.largest.split(" (").next().expect("a first part");
         assert!(kind.parse(text).is_ok(), "{text}");
@@ -83,7 +83,7 @@ where
 }
 
 #[test]
-fn common_slips_have_the_right_spelling_in_their_message() {
+fn messages_for_common_errors_suggest_the_right_spelling() {
     let help = |message: String, meant: &str| {
         assert!(
             message.contains(&format!("did you mean {meant}?")),
@@ -112,7 +112,7 @@ fn common_slips_have_the_right_spelling_in_their_message() {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back(bits in 1_u64.., ps in 0..=MAX_DURATION.as_picos(), n: u64, zeros in 0_u32..15, shift in 0_u32..40, factor in 0.0..1e6) {
+    fn a_written_quantity_reads_back(bits in 1_u64.., ps in 0..=MAX_DURATION.as_picos(), n: u64, zeros in 0_u32..15, shift in 0_u32..40, factor in 0.0..1e6) {
         let bits = (bits % 1_000_000).max(1).saturating_mul(10_u64.pow(zeros)).max(1);
         round_trip(&Rate::new(bits).expect("positive"));
         round_trip(&LinkRate::Rate(Rate::new(bits).expect("positive")));
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "\\PC{0,40}", digits in "[-+0-9.eE]{0,130} ?(ms|bdp|packets|bytes|Mbit/s)?") {
+    fn any_text_is_read_or_rejected(text in "\\PC{0,40}", digits in "[-+0-9.eE]{0,130} ?(ms|bdp|packets|bytes|Mbit/s)?") {
         for text in [text, digits] {
             let _ = text.parse::<Rate>();
             let _ = text.parse::<Duration>();

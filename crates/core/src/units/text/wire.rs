@@ -59,7 +59,7 @@ macro_rules! quantity {
                     "description": $description,
                     "pattern": $pattern,
                     "examples": $examples,
-                    // For those who read, by the names that numbers have.
+                    // For readers of the schema, by the names of the number keywords.
                     "x-type": $kind,
                     "x-units": $units,
                     "x-minimum": $minimum,
@@ -142,7 +142,7 @@ quantity!(
     "unlimited"
 );
 
-/// A number where a text with its unit belongs.
+/// The error for a number in place of a text with a unit.
 fn without_unit<E: Error>(value: impl fmt::Display, unit: &str, expected: &str) -> E {
     E::custom(format_args!(
         "this is the number `{value}`; did you mean \"{value} {unit}\"? expected {expected}"

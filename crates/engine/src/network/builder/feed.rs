@@ -1,4 +1,5 @@
-//! What feeds each link: which links can be computed ahead, and which share a ring.
+//! The feeders of each link, which decide the links that can be computed ahead and those sharing a
+//! ring.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +10,20 @@ use anabranch_core::{
 
 use super::{super::LinkId, FlowSpec, LinkSpec, Stop, spec::MiddleboxSpec};
 
-/// What feeds a link.
+/// The feeder of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Feed {
-    /// Nothing yet.
+    /// None yet.
     None,
     /// One plain link that takes time.
     Plain(u32),
-    /// An endpoint, a middlebox, a served link, or several things.
+    /// An endpoint, a middlebox, a served link, or several feeders.
     Other,
 }
 
-/// The links that can be computed ahead, and what feeds each of them: plain, and fed by one plain
-/// link alone. Both must take
-/// time: what a folded link passes on must come later than what it is computed from, or the
-/// order of events at one instant could depend on the folding.
+/// Returns the feeder of each link that can be computed ahead: a plain link fed by a single plain
+/// link. Both must take time: the output of a folded link must be later than the input from which
+/// it is computed, or the order of events at one instant could depend on the folding.
 pub(super) fn folded_links<B: Body>(
     links: &[LinkSpec],
     plain: &[Option<Limit>],
@@ -48,7 +48,7 @@ pub(super) fn folded_links<B: Body>(
                 previous = Feed::Other;
                 continue;
             };
-            // What enters is checked first, at an event.
+            // The size of an entering packet is checked first, at an event.
             if links[link as usize].mtu.is_some() {
                 previous = Feed::Other;
             }
@@ -77,18 +77,20 @@ pub(super) fn folded_links<B: Body>(
         .collect()
 }
 
-/// What the packets of links that share a ring have in common, so that they mostly arrive in the order
-/// in which they left.
+/// The common property of links that share a ring, because of which their packets mostly arrive in
+/// the order of departure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum RingKey {
     /// One link feeds them all.
     FedBy(u32),
-    /// Endpoints or middleboxes feed them, and the way takes equally long: rate in bits per second, delay.
+    /// Endpoints or middleboxes feed them, and they have the same rate in bits per second and the
+    /// same delay.
     FromEndpoints(Option<u64>, Duration),
 }
 
-/// The rings where what each link passes on waits: the one that it shares, or its own if it shares none,
-/// and its own. Shared ones come first, so that at one instant what is in them does. And how many there are.
+/// Returns, for each link, the ring of its output (a shared one, or its own) and its own ring, and
+/// the number of rings. Shared rings have the lower numbers, so that their packets come first at
+/// one instant.
 pub(super) fn shared_rings<B: Body>(
     links: &[LinkSpec],
     flows: &[FlowSpec<B>],

@@ -1,4 +1,5 @@
-//! A flow's place in a network: its routes, its connection or what begins its connections.
+//! A flow's place in a network: its routes, and its connection or the workload that begins its
+//! connections.
 
 use std::collections::BTreeMap;
 
@@ -24,15 +25,15 @@ use anabranch_scenario::workload::Arrivals;
 /// Routes already in the table, by their stops, so that the copies of a flow share them.
 type Routes = BTreeMap<Vec<(u8, u32)>, u32>;
 
-/// What all flows of a run are placed by.
+/// The context for placing all flows of a run.
 pub(super) struct Placing {
     seed: u64,
-    /// What the run measures.
+    /// The measured window.
     run: Window,
     /// See [`super::feed::folded_links`].
     folded: Vec<Option<u32>>,
     routes: Routes,
-    /// The clients that ask together, by name.
+    /// The rounds of synchronized clients, by name.
     rounds: BTreeMap<String, usize>,
 }
 
@@ -48,13 +49,13 @@ impl Placing {
     }
 }
 
-/// A connection that is there from the start of the run.
+/// A connection that exists from the start of the run.
 struct Standing<B: Body> {
     route: [u32; 2],
     window: Window,
     elements: [ElementId; 2],
     ends: [End<B>; 2],
-    /// Which of the ends begins, and is told to stop.
+    /// The index of the end that begins, and that is stopped.
     first: usize,
     start: Instant,
     stop: Option<Instant>,
@@ -155,7 +156,8 @@ impl<B: Body> Network<B> {
             } => {
                 let scripts = Script::exchange(&what, window);
                 let mut ends = exchange_ends(&settings, &control, &flow.fec, scripts);
-                // It does not open the connection, which is when the other end's log begins.
+                // The server does not open the connection; the log of the other end begins when it
+                // opens.
                 if let (true, Some((server, _))) = (self.fabric.probe.logs(), ends[0].tcp_mut()) {
                     server.keep_window_log();
                 }
@@ -189,7 +191,8 @@ impl<B: Body> Network<B> {
         self.flows.push(flow);
     }
 
-    /// When a flow counts, and when it is told to stop, if it is before the run's end.
+    /// Returns the measured window of a flow, and the time at which it is stopped if that precedes
+    /// the run's end.
     fn measured(
         &mut self,
         id: FlowId,

@@ -22,14 +22,14 @@ use super::{
     Elements, LinkSpec,
 };
 
-/// What a link is placed by.
+/// The context for placing a link.
 pub(super) struct LinkPlacing<'a> {
-    /// The limit of its queue, where the link is plain.
+    /// The limit of its queue, if the link is plain.
     pub plain: Option<Limit>,
     /// See [`super::feed::shared_rings`].
     pub rings: (u32, u32),
     pub seed: u64,
-    /// What the run measures.
+    /// The measured window.
     pub window: Window,
     /// Whether packets are logged.
     pub records_waits: bool,
@@ -103,7 +103,7 @@ impl LinkPlacing<'_> {
         };
         LinkSlot {
             ring: match &kind {
-                // What may overtake waits in a heap of its own.
+                // Packets that may overtake each other are in a separate heap.
                 LinkKind::Served(slot) if slot.unordered.is_some() => own_ring,
                 _ => ring,
             },

@@ -1,4 +1,4 @@
-//! What a network is built from: links, flows and what runs over them.
+//! The specification of a network: links, flows and their traffic.
 
 use std::sync::Arc;
 
@@ -27,19 +27,19 @@ use anabranch_scenario::workload::{Profile, RequestResponse, Sizes};
 pub struct LinkSpec {
     /// The element's name, which keys its random stream: `link.NAME.DIRECTION`.
     pub name: String,
-    /// `None`: packets take no time to send.
+    /// `None`: transmission takes no time.
     pub rate: Option<Rate>,
-    /// Propagation delay. Where it follows a table, its mean.
+    /// Propagation delay; if it follows a table, the mean.
     pub delay: Duration,
-    /// The table that it follows.
+    /// The table of a variable delay.
     pub delays: Option<Arc<Delays>>,
-    /// Whether a packet that leaves after the delay has fallen may overtake those under way.
+    /// Whether a packet that departs after the delay has fallen may overtake earlier packets.
     pub overtake: bool,
     /// Queue discipline.
     pub queue: queue::Config,
     /// Reordering inside the queue.
     pub reorder: Option<Reorder>,
-    /// How much it may hold in all: waiting, being sent and propagating.
+    /// The limit on all packets that it holds: queued, in transmission and propagating.
     pub held_limit: Limit,
     /// Impairments in order.
     pub impairments: Vec<impair::Config>,
@@ -49,42 +49,42 @@ pub struct LinkSpec {
     pub up: bool,
     /// Whether it may change in mid-run.
     pub may_change: bool,
-    /// The members of a group, whose rate `rate` is one's. [`Builder::group`](super::Builder::group)
-    /// writes it.
+    /// The members of a group; `rate` is one member's. Set by
+    /// [`Builder::group`](super::Builder::group).
     pub group: Option<MembersSpec>,
-    /// The largest packet that it carries.
+    /// The MTU, if any.
     pub mtu: Option<Mtu>,
 }
 
 /// The members of one direction of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MembersSpec {
-    /// How many there are.
+    /// The number of members.
     pub members: u32,
-    /// Who gets the next packet.
+    /// The choice of the member for the next packet.
     pub spread: Spread,
-    /// Whether they rest whenever they have nothing to send.
+    /// The idle mode of members without traffic, if any.
     pub idle: Option<LowPowerIdle>,
 }
 
-/// A link group: both directions, and what switches its members.
+/// A link group: both directions, and the controller of its members.
 #[derive(Debug)]
 pub struct GroupSpec {
     /// Forward, then reverse; `rate` is one member's, and not unlimited.
     pub links: [LinkSpec; 2],
-    /// How many links it has.
+    /// The number of its links.
     pub members: u32,
-    /// Who gets the next packet.
+    /// The choice of the member for the next packet.
     pub spread: Spread,
-    /// What decides how many members are on.
+    /// The controller that decides how many members are on.
     pub control: control::Config,
-    /// How long a member takes to wake up.
+    /// The time to wake up a member.
     pub wake_time: Duration,
-    /// How often the ends tell each other how they are.
+    /// How often the ends send LACPDUs.
     pub lacp_rate: lacp::LacpRate,
-    /// What one port draws.
+    /// The power of one port.
     pub power: PowerModel,
-    /// What will arrive, bin by bin, for a controller that knows it.
+    /// Bytes that will arrive per bin, for a controller that requires them.
     pub arrivals: Option<Arc<Vec<u64>>>,
 }
 
@@ -109,12 +109,12 @@ impl LinkSpec {
             mtu: None,
         }
     }
-    /// How fast all of it sends.
+    /// The rate of all members together.
     pub(super) fn total_rate(&self) -> Option<Rate> {
         let members = self.group.map_or(1, |group| group.members);
         Rate::new(self.rate?.bits_per_s().saturating_mul(u64::from(members)))
     }
-    /// The same with a drop-tail queue of so many packets.
+    /// Sets a drop-tail queue with a limit of `packets`.
     #[must_use]
     pub fn limit(mut self, packets: u64) -> Self {
         self.queue = queue::Config::DropTail(queue::drop_tail::Params {
@@ -122,37 +122,37 @@ impl LinkSpec {
         });
         self
     }
-    /// The same with another queue discipline.
+    /// Sets the queue discipline.
     #[must_use]
     pub fn queue(mut self, queue: queue::Config) -> Self {
         self.queue = queue;
         self
     }
-    /// The same with one impairment more.
+    /// Adds an impairment.
     #[must_use]
     pub fn impair(mut self, impairment: impair::Config) -> Self {
         self.impairments.push(impairment);
         self
     }
-    /// The same with reordering inside the queue.
+    /// Sets the reordering inside the queue.
     #[must_use]
     pub fn reorder(mut self, reorder: Reorder) -> Self {
         self.reorder = Some(reorder);
         self
     }
-    /// The same with an MTU.
+    /// Sets the MTU.
     #[must_use]
     pub fn mtu(mut self, mtu: Mtu) -> Self {
         self.mtu = Some(mtu);
         self
     }
-    /// The same with a service of its own.
+    /// Sets a service.
     #[must_use]
     pub fn service(mut self, service: Box<dyn Service>) -> Self {
         self.service = Some(service);
         self
     }
-    /// The same, free to change in mid-run.
+    /// Permits changes in mid-run.
     #[must_use]
     pub fn changing(mut self) -> Self {
         self.may_change = true;
@@ -176,18 +176,18 @@ impl LinkSpec {
     }
 }
 
-/// A place on a route.
+/// An element of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// Over a link.
     Link(LinkId),
     /// Through a middlebox.
     Middlebox(MiddleboxId),
-    /// Out of a host that takes its time: where a route begins.
+    /// The processing delay of a host, at the beginning of a route.
     Processing(HostId),
 }
 
-/// What runs over a flow.
+/// The traffic of a flow.
 #[derive(Debug)]
 pub enum Traffic<B: Body> {
     /// Our TCP with an application.
@@ -196,10 +196,10 @@ pub enum Traffic<B: Body> {
         settings: Arc<Settings>,
         /// Congestion control.
         control: cc::Config,
-        /// What is sent.
+        /// The application.
         app: App,
     },
-    /// Transfers one by one, each on its own TCP connection.
+    /// Transfers at Poisson times, each on a separate TCP connection.
     Poisson {
         /// Switches of the stack.
         settings: Arc<Settings>,
@@ -209,53 +209,54 @@ pub enum Traffic<B: Body> {
         rate: f64,
         /// Their sizes.
         sizes: Sizes,
-        /// How the rate varies.
+        /// The variation of the rate.
         profile: Option<Profile>,
     },
-    /// A client at the far end that asks, and a server that answers, over one TCP connection.
+    /// Requests of a client at the far end and responses of a server, over one TCP connection.
     Exchange {
         /// Switches of the stack.
         settings: Arc<Settings>,
         /// Congestion control.
         control: cc::Config,
-        /// What is asked and answered; neither is empty.
+        /// The sizes of requests and responses; neither is empty.
         what: RequestResponse,
-        /// The flows of one name ask together.
+        /// Flows with the same name send their requests together.
         together: Option<String>,
     },
     /// UDP.
     Datagrams(Datagrams),
-    /// Two hosts from outside.
+    /// Two hosts supplied by the caller.
     Hosts([Box<dyn Host<B>>; 2]),
 }
 
-/// A flow: one copy, one route each way.
+/// A flow: one copy, with one route in each direction.
 #[derive(Debug)]
 pub struct FlowSpec<B: Body> {
-    /// Its name, which keys its random stream and stands in results.
+    /// Its name, which keys its random stream and appears in results.
     pub name: String,
-    /// The hosts that it goes from and to, by numbers of their own.
+    /// The hosts at its ends, by numbers for queues.
     pub ends: [u32; 2],
     /// From sender to receiver.
     pub route: Vec<Stop>,
     /// From receiver to sender.
     pub return_route: Vec<Stop>,
-    /// When it starts.
+    /// The start time.
     pub start: Instant,
-    /// When its application stops, if before the end of the run.
+    /// The time at which its application stops, if before the end of the run.
     pub stop: Option<Instant>,
-    /// The differentiated services code point of packets that their host gives none.
+    /// The differentiated services code point of packets for which their host sets none.
     pub dscp: u8,
-    /// What runs over it.
+    /// Its traffic.
     pub traffic: Traffic<B>,
     /// Error correction around our TCP.
     pub fec: fec::Config,
-    /// How long after data the receiving application reads, each as often as any other; at once where there is
-    /// none. Not of exchanges, and of nothing but our TCP.
+    /// Delays from the arrival of data to the read of the receiving application, each drawn with
+    /// equal probability; empty if it reads at once. Only for our TCP, and not for exchanges.
     pub read_delays: Arc<[Duration]>,
-    /// The same for the first read, and where it has read nothing for 10 ms.
+    /// The same for the first read, and after 10 ms without a read.
     pub idle_read_delays: Arc<[Duration]>,
-    /// Likewise how long after a connection stands the sending application first writes.
+    /// Likewise the delays from the establishment of a connection to the first write of the sending
+    /// application.
     pub first_write_delays: Arc<[Duration]>,
 }
 
@@ -265,13 +266,13 @@ pub(super) struct MiddleboxSpec<B: Body> {
     /// The element's name.
     pub(super) name: String,
     pub(super) middlebox: Box<dyn Middlebox<B>>,
-    /// The links that its ports lead into.
+    /// The links of its ports.
     pub(super) ports: Vec<LinkId>,
-    /// Where the packets that it sends for itself come out, behind its ports.
+    /// The middlebox at the other end of its ports, which receives the packets that it originates.
     pub(super) onward: Option<MiddleboxId>,
-    /// Another whose timer depends on what happens here.
+    /// Another middlebox whose timer depends on the packets handled here.
     pub(super) wakes: Option<MiddleboxId>,
-    /// Its timer counts from the start of the run.
+    /// Whether its timer runs from the start of the run.
     pub(super) begins: bool,
     /// Bytes that it adds to each packet.
     pub(super) overhead: u32,

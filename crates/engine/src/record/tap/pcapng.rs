@@ -1,5 +1,5 @@
-//! Captures as pcapng (draft-ietf-opsawg-pcapng): one interface per direction, nanoseconds,
-//! raw IP (LINKTYPE_RAW), hosts by name, each packet's fate as its comment.
+//! Captures as pcapng (draft-ietf-opsawg-pcapng): one interface per direction, nanoseconds, raw IP
+//! (LINKTYPE_RAW), names of hosts, and each packet's outcome as its comment.
 
 use core::net::IpAddr;
 
@@ -25,8 +25,8 @@ const IPV4_NAME: u16 = 1;
 const IPV6_NAME: u16 = 2;
 
 impl Taps {
-    /// The capture of a link's directions (those that were asked for), as a file's content;
-    /// `names` are the elements'. `None` if there is no tap at any of them.
+    /// Returns the capture of the requested directions of a link as the content of a file; `names`
+    /// are the elements'. `None` if neither has a tap.
     #[must_use]
     pub fn pcapng(&self, link: usize, which: &[Direction], names: &[String]) -> Option<Vec<u8>> {
         let here = |tap: &&Tap| tap.place.0 == link && which.contains(&tap.place.1);
@@ -39,7 +39,7 @@ impl Taps {
             body.extend_from_slice(&BYTE_ORDER.to_le_bytes());
             body.extend_from_slice(&1_u16.to_le_bytes());
             body.extend_from_slice(&0_u16.to_le_bytes());
-            // The section's length is not told.
+            // The length of the section is unspecified.
             body.extend_from_slice(&u64::MAX.to_le_bytes());
             option(body, COMMENT, self.title.as_bytes());
             option(
@@ -82,7 +82,7 @@ impl Taps {
             })
             .collect();
         order.sort_by_key(|(interface, _, record)| (record.at, *interface));
-        // Each tap's fates, grouped by record; within one, in order of observation.
+        // The outcomes of each tap, grouped by record; within a record, in order of observation.
         let fates: Vec<Vec<_>> = taps
             .iter()
             .map(|tap| {
@@ -94,7 +94,7 @@ impl Taps {
         let mut next = vec![0_u32; taps.len()];
         for (interface, tap, record) in order {
             let slot = interface as usize;
-            // A tap's own records are in the order of time, so their numbers count up.
+            // The records of a tap are in order of time, so their numbers increase.
             let number = next[slot];
             next[slot] += 1;
             let first = fates[slot].partition_point(|(at, ..)| *at < number);
@@ -135,9 +135,9 @@ fn block(out: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&len.to_le_bytes());
 }
 
-/// An option, or a record of the name block, which looks the same.
+/// An option, or a record of the name block, which has the same layout.
 fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
-    // What is too long for its field is cut: only a name or title can be.
+    // A value that exceeds its field is truncated; only a name or a title can exceed it.
     let value = &value[..value.len().min(usize::from(u16::MAX))];
     out.extend_from_slice(&code.to_le_bytes());
     out.extend_from_slice(
@@ -149,7 +149,7 @@ fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(out, value.len());
 }
 
-/// Up to the next multiple of four.
+/// Pads to the next multiple of four.
 fn pad(out: &mut Vec<u8>, len: usize) {
     out.resize(out.len() + len.next_multiple_of(4) - len, 0);
 }

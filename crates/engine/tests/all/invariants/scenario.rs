@@ -1,11 +1,11 @@
-//! Random scenarios over everything that the simulator has: stacks, controls, queues, impairments, services, MTUs, error
-//! correction, gateways, groups, workloads, changes.
+//! Random scenarios over all features of the simulator: stacks, controls, queues, impairments,
+//! services, MTUs, error correction, gateways, groups, workloads, changes.
 
 use std::fmt::Write;
 
 use anabranch_core::rng::{Draw, Stream};
 
-/// What a scenario is, besides its text, for those who check its figures.
+/// A scenario with the properties needed to check its figures.
 #[derive(Debug, Default)]
 pub struct Random {
     pub text: String,
@@ -13,15 +13,16 @@ pub struct Random {
     pub duration: f64,
     pub warmup: f64,
     pub flows: Vec<Flow>,
-    /// The most that the path carries, in bit/s, whatever changes.
+    /// The highest capacity of the path in bit/s, including changes.
     pub capacity: f64,
-    /// The least one-way propagation delay in seconds, whatever changes.
+    /// The smallest one-way propagation delay in seconds, including changes.
     pub delay: f64,
-    /// By how much packets may be late, in seconds: queues behind a slow link, changes of the delay, jitter.
+    /// The largest lateness of packets in seconds: queues of a slow link, changes of the delay,
+    /// jitter.
     pub slack: f64,
-    /// Links duplicate packets, or gateways do.
+    /// Whether links or gateways duplicate packets.
     pub duplicates: bool,
-    /// Redundant packets may complete data whose packets never arrive.
+    /// The number of members of the group, if there is one.
     pub members: u64,
 }
 
@@ -116,13 +117,13 @@ impl Generator {
         format!("[{}]", all.join(", "))
     }
 
-    /// A link's keys behind `between`; its propagation delay in milliseconds.
+    /// Writes a link's keys after `between`, and returns its propagation delay in milliseconds.
     fn link(&mut self, table: &str, between: [&str; 2]) -> u64 {
         let [a, b] = between;
         self.line(&format!("[{table}]\nbetween = [\"{a}\", \"{b}\"]"));
         let (rate, delay) = (1 + self.pick(12), self.pick(40));
         let mut queue = self.queue();
-        // Groups refuse what shapes, and per flow what decides late.
+        // Groups refuse queues that shape, and with `per-flow` queues that decide at dequeue.
         if table.starts_with("group") && (queue.contains("cake") || queue.contains("dualpi2")) {
             "\"drop-tail\"".clone_into(&mut queue);
         }
@@ -138,7 +139,7 @@ impl Generator {
         delay
     }
 
-    /// What a link of one direction is besides a rate; the far direction stays fixed.
+    /// Writes a service for one direction; the other stays fixed.
     fn service(&mut self) {
         let stations = 1 + self.pick(3);
         let service = match self.pick(12) {
@@ -186,7 +187,7 @@ impl Generator {
                 let spread = self.of(&["per-packet", "per-flow"]);
                 let members = self.out.members;
                 self.line(&format!("members = {members}\nspread = \"{spread}\""));
-                // Queues that decide late do not go with members that flows are spread over.
+                // Queues that decide at dequeue are refused if flows are spread over members.
                 let text = &self.out.text;
                 let late = ["codel", "pie", "drr"].iter().any(|kind| {
                     text.contains(&format!("\"{kind}\"")) || text.contains("\"fq-codel\"")
@@ -208,7 +209,7 @@ impl Generator {
         }
     }
 
-    /// Changes in the course of the run, before the tables of flows.
+    /// Writes changes in mid-run, before the tables of flows.
     fn changes(&mut self) {
         for _ in 0..self.pick(3) {
             #[expect(
@@ -219,7 +220,7 @@ impl Generator {
             let milliseconds = (self.out.duration * 1e3) as u64;
             let at = 50 + self.pick(milliseconds - 60);
             let set = match self.pick(5) {
-                // The rate of a station, a modem or a cell stays.
+                // The rate of a station, a modem or a cell cannot change.
                 0 if !self.out.text.contains("service") => {
                     let rate = 1 + self.pick(12);
                     self.out.capacity = self.out.capacity.max(rate as f64 * 1e6);

@@ -1,8 +1,8 @@
-//! Queues, services and impairments of a user's own.
+//! Custom queues, services and impairments.
 
 use super::*;
 
-/// Lets every second packet of one flow go, and marks every packet of the others.
+/// Passes every second packet of one flow, and marks every packet of the others.
 #[derive(Debug, Default)]
 struct Picky {
     items: VecDeque<Item>,
@@ -78,7 +78,7 @@ pub fn capacity_changes_under_a_packet<B: TestBody>() {
     let (traffic, arrivals) = hosts::<B>(3, MS * 20, Ecn::NotEct);
     builder.flow(flow("f", vec![Stop::Link(link)], traffic));
     // The second packet starts at 20 ms. Half of it is sent when the rate falls to a tenth: the
-    // other half takes 5 ms instead of 0.5. In the middle of those the link is off for 100 ms.
+    // other half takes 5 ms instead of 0.5. In the middle of these the link is down for 100 ms.
     builder.change(
         Instant::from_nanos(20_500_000),
         Change::Rate(link, Some(Rate::from_mbit_per_s(1))),
@@ -92,7 +92,7 @@ pub fn capacity_changes_under_a_packet<B: TestBody>() {
         .iter()
         .map(|(at, ..)| *at)
         .collect();
-    // The third, sent at 40 ms, found the link off.
+    // The third, sent at 40 ms, arrived while the link was down.
     assert_eq!(times, [ms(6), Instant::from_nanos(130_500_000)]);
     assert_eq!(network.link_statistics(link).statistics.dropped_packets, 1);
     let capacity = network
@@ -103,7 +103,7 @@ pub fn capacity_changes_under_a_packet<B: TestBody>() {
     assert!((capacity - expected).abs() < 1.0, "{capacity} {expected}");
 }
 
-/// Every transmission whose draw is below a half fails and is repeated after 2 ms.
+/// Every transmission with a draw below a half fails and is repeated after 2 ms.
 #[derive(Debug)]
 struct Stubborn(Fixed, Arc<Mutex<u64>>);
 
@@ -151,7 +151,7 @@ pub fn a_link_retransmits<B: TestBody>() {
     );
 }
 
-/// RFC 4737: of a packet that arrives twice only the first copy is looked at.
+/// RFC 4737: of a packet that arrives twice, only the first copy counts.
 pub fn a_late_packet_that_is_doubled_is_reordered_once<B: TestBody>() {
     use anabranch_path::{
         impair,
@@ -184,7 +184,7 @@ pub fn a_late_packet_that_is_doubled_is_reordered_once<B: TestBody>() {
         may_overtake: true,
     };
     let mut builder = builder::<B>();
-    // Number 2 is late and doubled, 4 is late, 9 is doubled and on time.
+    // Number 2 is late and duplicated, 4 is late, 9 is duplicated and on time.
     let link = builder.link(
         LinkSpec::new("link.a.forward", TEN_MBIT, MS)
             .impair(only(vec![2, 4], late))

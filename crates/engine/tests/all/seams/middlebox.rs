@@ -1,8 +1,8 @@
-//! Middleboxes of a user's own.
+//! Custom middleboxes.
 
 use super::*;
 
-/// Puts packets into its ports in turn.
+/// Sends packets through its ports in turn.
 #[derive(Debug, Default)]
 struct Alternate(u16);
 
@@ -13,7 +13,7 @@ impl<B: Body> Middlebox<B> for Alternate {
     }
 }
 
-/// Restores the order of one flow; gives up on a missing packet after a while.
+/// Restores the order of one flow; gives up on a missing packet after a timeout.
 #[derive(Debug)]
 struct Resequencer<B: Body> {
     next: u32,
@@ -97,7 +97,8 @@ pub fn split_and_restored<B: TestBody>(limit: u64) -> (Vec<B>, Vec<Instant>) {
 pub fn two_routes_and_back_in_order<B: TestBody>() {
     let (bodies, _) = split_and_restored::<B>(1_000);
     assert_eq!(bodies, (0..40).map(B::numbered).collect::<Vec<_>>());
-    // Three of the slow route's packets are sent or waiting at a time; what it drops is given up.
+    // At most three of the slow route's packets are in transmission or queued; packets that it
+    // drops are given up.
     let (bodies, times) = split_and_restored::<B>(2);
     assert!(bodies.len() < 40);
     assert!(times.is_sorted());
@@ -110,7 +111,8 @@ pub fn two_routes_and_back_in_order<B: TestBody>() {
         })
         .collect();
     assert!(order.is_sorted(), "{order:?}");
-    // The slow route takes 71 ms at most, and nobody waits longer than the patience for each missing packet.
+    // The slow route takes 71 ms at most, and no packet waits longer than the timeout for each
+    // missing packet.
     let missing = 40 - bodies.len() as u64;
     assert!(
         times.last().expect("arrivals") <= &ms(71 + 40 * missing),
@@ -118,7 +120,7 @@ pub fn two_routes_and_back_in_order<B: TestBody>() {
     );
 }
 
-/// After every fourth packet, one that is their sum.
+/// Appends a packet that is the sum of every four packets.
 #[derive(Debug)]
 struct Encoder<B> {
     sum: B,
@@ -193,7 +195,8 @@ pub fn a_lost_packet_is_rebuilt<B: TestBody>() {
         }
     }
     let mut builder = builder::<B>();
-    // Five packets a group on the wire: the first group loses one, the second none, the third two.
+    // Five packets per group on the wire: the first group loses one, the second none, the third
+    // two.
     let list = impair::Config::Custom(impair::Custom {
         name: "list".into(),
         params: serde_json::Value::Null,
@@ -237,12 +240,12 @@ pub fn a_lost_packet_is_rebuilt<B: TestBody>() {
     assert_eq!(network.packets_in_flight(), 0);
 }
 
-/// Passes on all packets but every tenth.
+/// Forwards all packets except every tenth.
 #[derive(Debug, Default)]
 struct Sieve {
     count: u64,
     discarded: u64,
-    /// Whether it says what it has thrown away.
+    /// Whether it reports the packets that it discards.
     tells: bool,
 }
 
@@ -263,7 +266,7 @@ impl<B: Body> Middlebox<B> for Sieve {
     }
 }
 
-/// A census misses what a middlebox throws away without saying so, and nothing else.
+/// A census misses exactly the packets that a middlebox discards without reporting.
 pub fn a_middlebox_that_loses_packets_is_found_out<B: TestBody>() {
     for (tells, missing) in [(true, 0), (false, 4)] {
         let mut builder = builder::<B>();

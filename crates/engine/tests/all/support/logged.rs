@@ -1,4 +1,4 @@
-//! Runs that log every packet, and what is read from them.
+//! Runs that log every packet, and access to their figures.
 
 use anabranch_core::body::Length;
 use anabranch_engine::record::PacketRow;
@@ -17,13 +17,13 @@ pub fn logged(text: &str, extensions: &Extensions) -> Finished {
         .expect("no hosts")
 }
 
-/// Every packet.
+/// Returns every packet.
 pub fn rows(run: &Finished) -> Vec<PacketRow> {
     let log = run.network.probe().log().expect("it was asked for");
     log.rows().cloned().collect()
 }
 
-/// A figure of a flow's summary.
+/// Returns a figure of a flow's summary.
 pub fn figure(run: &Finished, flow: &str, name: &str) -> f64 {
     let figure = &run.summary.flows[flow][name];
     figure

@@ -20,8 +20,8 @@ use anabranch_path::{
 };
 use anabranch_scenario::{Extensions, Resolved, Scenario};
 
-/// Doubles, delays past others, or damages packets with given probabilities: what the built-in
-/// impairments of this version do not do.
+/// Duplicates, delays past others, or corrupts packets with given probabilities, and records the
+/// duplicates.
 #[derive(Debug)]
 struct Mangle {
     duplicate: f64,
@@ -31,7 +31,7 @@ struct Mangle {
     copies: Copies,
 }
 
-/// When each packet was doubled, by the account of who doubled it.
+/// The times at which packets were duplicated, recorded by the impairment.
 pub type Copies = Arc<Mutex<Vec<Instant>>>;
 
 impl Impairment for Mangle {
@@ -82,14 +82,14 @@ pub fn extensions(copies: &Copies) -> Extensions {
     })
 }
 
-/// What a random scenario is made of.
+/// The kind of a random scenario.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// All flows carry files, on paths where these arrive.
+    /// Whether all flows carry files, on paths on which these arrive.
     pub files_only: bool,
-    /// Links may go down, up, faster and slower.
+    /// Whether links may go down, up, faster and slower.
     pub changes: bool,
-    /// Doubled, late and damaged packets.
+    /// Whether packets are duplicated, delayed and corrupted.
     pub mangle: bool,
     /// Length of the run in seconds.
     pub seconds: u64,
@@ -109,7 +109,8 @@ pub fn text(number: u64, shape: Shape) -> String {
     let routers = 1 + pick(&mut d, 4);
     let flows = 1 + pick(&mut d, 4);
     let mut names = Vec::new();
-    // A chain of routers, and sometimes a ring: then the routes of the two directions may differ.
+    // A chain of routers, and sometimes a ring, in which the routes of the two directions may
+    // differ.
     for i in 1..routers {
         link(
             &mut out,
@@ -174,7 +175,7 @@ fn pick(d: &mut Draw, n: u64) -> u64 {
     u64::from(d.bits()) % n
 }
 
-/// One of `n` places.
+/// One of `n` choices.
 fn choose(d: &mut Draw, n: usize) -> usize {
     d.bits() as usize % n
 }
@@ -197,7 +198,7 @@ fn link(
             500 + pick(d, if core { 10_000 } else { 50_000 })
         );
     }
-    // Equal delays make events fall on the same instant, which is what the order is about.
+    // Equal delays cause events at the same instant, which test the order of events.
     if d.chance(0.9) {
         let _ = writeln!(out, "delay = \"{} ms\"", pick(d, 12));
     }
@@ -301,12 +302,12 @@ fn flow(out: &mut String, d: &mut Draw, i: u64, shape: Shape) {
     }
 }
 
-/// Parses and resolves; a scenario that is refused is a mistake of the generator.
+/// Parses and resolves; a refused scenario is a mistake of the generator.
 pub fn resolve(text: &str) -> Resolved {
     resolve_counting(text, &Copies::default())
 }
 
-/// The same, with an account of the packets that `mangle` doubles.
+/// The same, with a record of the packets that `mangle` duplicates.
 pub fn resolve_counting(text: &str, copies: &Copies) -> Resolved {
     Scenario::parse(text, "random.toml", &extensions(copies))
         .and_then(|scenario| scenario.resolve(None))

@@ -1,12 +1,12 @@
-//! All that a run leaves behind, to be compared between runs that must be equal.
+//! Comparison of all outputs of runs that must be equal.
 
 use anabranch_engine::Finished;
 use serde_json::json;
 
-/// The first output in which two runs differ, with both values; `None` if there is none. Packets and samples are compared if
-/// both runs recorded them.
+/// The first output in which two runs differ, with both values; `None` if there is none. Packets
+/// and samples are compared if both runs recorded them.
 ///
-/// The engine's account of its own work (`engine_stats`) is no result.
+/// The engine's statistics about itself (`engine_stats`) are not a result.
 pub fn first_difference(one: &Finished, other: &Finished) -> Option<String> {
     let summary = |run: &Finished| {
         let summary = &run.summary;

@@ -1,4 +1,4 @@
-//! Runs of a scenario file with some of its values set, and what their goodputs say when set beside each other.
+//! Runs of a scenario file with some of its values set, and the comparison of their goodputs.
 
 use std::{
     sync::{
@@ -15,7 +15,7 @@ use anabranch_core::{
 use anabranch_engine::Simulation;
 use anabranch_scenario::{Extensions, Scenario};
 
-/// What a flow of a scenario delivers, in Mbit/s: redundant packets and what is retransmitted are not part of it.
+/// The goodput of a flow of a scenario, in Mbit/s, without redundant packets and retransmissions.
 pub fn goodput(text: &str, flow: &str, sets: &[String]) -> f64 {
     let mut scenario =
         Scenario::parse(text, "scenario.toml", &Extensions::default()).expect("it is ours");
@@ -32,7 +32,8 @@ pub fn goodput(text: &str, flow: &str, sets: &[String]) -> f64 {
     goodput.as_f64().expect("a rate")
 }
 
-/// Calls a function for each number below `count`, on as many threads as the machine has processors; the results are in order.
+/// Calls a function for each number below `count`, on as many threads as the machine has
+/// processors; the results are in order.
 pub fn each<T: Send>(count: usize, one: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
@@ -73,9 +74,11 @@ impl std::fmt::Display for Ratio {
 }
 
 impl Ratio {
-    /// Of ratios that do not depend on each other. They are taken by their logarithms: 2 and 1/2 are as far from 1.
+    /// The mean of independent ratios, computed by their logarithms: 2 and 1/2 are equally far from
+    /// 1.
     pub fn of(ratios: &[f64]) -> Self {
-        // 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom; beyond them the one for 30, which is wider than need be.
+        // 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom; for more, the value for
+        // 30, which is wider than necessary.
         const T: [f64; 30] = [
             12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179,
             2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,

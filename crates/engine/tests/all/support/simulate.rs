@@ -6,7 +6,7 @@ use anabranch_core::body::Length;
 use anabranch_engine::{Finished, Simulation};
 use anabranch_scenario::{Extensions, Scenario};
 
-/// Begins a scenario of 20 s; `name` stands in messages.
+/// Begins a scenario of 20 s; `name` appears in messages.
 pub fn simulate(name: &str) -> Simulate {
     Simulate {
         name: name.to_owned(),
@@ -15,7 +15,7 @@ pub fn simulate(name: &str) -> Simulate {
     }
 }
 
-/// A scenario being written.
+/// A scenario under construction.
 #[derive(Debug, Clone)]
 pub struct Simulate {
     name: String,
@@ -28,7 +28,7 @@ impl Simulate {
     pub fn path(self, keys: &str) -> Self {
         self.table("link.path", "between = [\"A\", \"B\"]", keys)
     }
-    /// One more flow from A to B with these keys; without others it runs the profile `rfc`.
+    /// Adds a flow from A to B with these keys; the default profile is `rfc`.
     pub fn flow(mut self, keys: &str) -> Self {
         let name = format!("flow.f{}", self.flows);
         self.flows += 1;
@@ -44,7 +44,7 @@ impl Simulate {
         let _ = writeln!(self.text, "[{name}]\n{first}\n{}", lines.join("\n"));
         self
     }
-    /// Runs it.
+    /// Runs the scenario.
     pub fn run(&self) -> Finished {
         let scenario = Scenario::parse(&self.text, &self.name, &Extensions::default());
         let resolved = scenario
@@ -54,7 +54,7 @@ impl Simulate {
             .run()
             .unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
-    /// Runs it and returns the first flow's goodput, in Mbit/s.
+    /// Runs the scenario and returns the first flow's goodput, in Mbit/s.
     pub fn goodput(&self) -> f64 {
         let finished = self.run();
         let goodput = &finished.summary.flows["f0"]["goodput_mbit_s"];

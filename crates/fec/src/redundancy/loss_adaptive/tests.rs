@@ -17,8 +17,9 @@ fn send(controller: &mut LossAdaptive, packets: u32) {
     }
 }
 
-/// A slow start that ended at a window of 400, and then seven bursts of `burst` packets, one every so many, at one
-/// of 100: as long as the 400 are remembered, that is below the crest.
+/// A slow start that ends at a window of 400, then seven bursts of `burst` packets, one every
+/// `interval` packets, at a window of 100. While the window of 400 is stored, these are below the
+/// crest.
 fn after(most: u16, interval: u32, burst: u32) -> LossAdaptive {
     let mut controller = controller(most);
     controller.next_group(&view(400));
@@ -27,7 +28,7 @@ fn after(most: u16, interval: u32, burst: u32) -> LossAdaptive {
     controller.next_group(&view(100));
     for _ in 0..7 {
         send(&mut controller, interval);
-        // The peer tells no more than two by one acknowledgment.
+        // The peer reports at most two per acknowledgment.
         for told in (0..burst).step_by(2) {
             controller.on_hidden_losses(Instant::START, 2.min(burst - told));
         }
@@ -35,9 +36,9 @@ fn after(most: u16, interval: u32, burst: u32) -> LossAdaptive {
     controller
 }
 
-/// The distribution against the sum over numbers and lengths of bursts that it stands for.
+/// Compares the distribution with the sum over numbers and lengths of bursts.
 #[test]
-fn losses_of_a_group_are_those_of_poisson_many_geometric_bursts() {
+fn losses_follow_a_poisson_number_of_geometric_bursts() {
     for (lambda, b) in [(0.01, 1.0), (0.002, 4.0), (0.05, 2.5)] {
         let total = 40.0;
         let mean: f64 = total * lambda;
@@ -72,13 +73,13 @@ fn losses_of_a_group_are_those_of_poisson_many_geometric_bursts() {
     }
 }
 
-/// The shape is that of the least cost over all shapes, with the λ and b that were fed in.
+/// The shape has the least cost of all shapes for the λ and b of the input.
 #[test]
 fn the_shape_costs_hardly_more_than_the_best() {
     for (interval, burst, cwnd) in [(2_000, 1, 100), (300, 1, 60), (1_000, 3, 200)] {
         let mut controller = after(16, interval, burst);
         let losses = controller.losses(f64::from(cwnd));
-        // One packet is believed beforehand.
+        // The prior is one burst of one packet.
         let expected = (
             1.0 / f64::from(interval),
             (1.0 + 7.0 * f64::from(burst)) / 8.0,
@@ -101,11 +102,11 @@ fn the_shape_costs_hardly_more_than_the_best() {
     }
 }
 
-/// A controller that hears of everything so many packets too late.
+/// A controller that receives all events `lag` packets late.
 struct Late {
     inner: LossAdaptive,
     lag: usize,
-    /// What was sent, and how many losses were told before the next packet.
+    /// The packets sent, with the losses reported before the next one.
     waiting: VecDeque<u32>,
 }
 
@@ -131,10 +132,10 @@ impl Redundancy for Late {
     }
 }
 
-/// A channel that gets thirty times worse: once eight losses have come at its new rate the shape costs hardly more
-/// than the best. Fails for a controller that hears of losses late, which goes on as before.
+/// The channel becomes thirty times worse. After eight losses at the new rate, the shape costs
+/// hardly more than the best. Detects a controller that is notified of losses late.
 #[test]
-fn eight_losses_are_enough_to_follow_a_channel() {
+fn eight_losses_suffice_to_follow_a_channel() {
     let cwnd = 100;
     let times_the_least = |controller: &mut dyn Redundancy| {
         let send = |controller: &mut dyn Redundancy, cwnd, packets| {
@@ -144,7 +145,7 @@ fn eight_losses_are_enough_to_follow_a_channel() {
             }
         };
         for interval in [9_000, 300] {
-            // The crest, which is remembered for eight events: what is lost below it is the channel's.
+            // The crest is stored for eight events: losses below it are the channel's.
             send(controller, 400, 400);
             controller.on_hidden_losses(Instant::START, 1);
             send(controller, 400, 1_600);
@@ -180,10 +181,10 @@ fn bursts_get_redundancy_of_their_length() {
     );
 }
 
-/// Losses where the window has its crest are the queue's, and call for no redundancy; the same below it do. Fails
-/// for a controller that takes every loss for the channel's.
+/// Losses at the window's crest are the queue's and lead to no redundancy; the same losses below it
+/// do. Detects a controller that attributes every loss to the channel.
 #[test]
-fn losses_of_a_full_queue_call_for_nothing() {
+fn losses_of_a_full_queue_add_no_redundancy() {
     let sawtooth = |at_crest: bool| {
         let mut controller = controller(16);
         controller.next_group(&view(400));
@@ -209,7 +210,7 @@ fn losses_of_a_full_queue_call_for_nothing() {
 }
 
 #[test]
-fn a_group_is_never_more_than_a_window_or_than_the_limit() {
+fn a_group_fits_the_window_and_the_limit() {
     for cwnd in [0, 1, 2, 3, 10, 1_000] {
         let shape = after(8, 100_000, 1).next_group(&view(cwnd));
         let room = cwnd.saturating_sub(u32::from(shape.redundant)).max(1);

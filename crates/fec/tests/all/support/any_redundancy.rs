@@ -1,8 +1,9 @@
-//! Octets as what happens to the receiving half of the layer, and nothing comes back that was not sent: the body of the fuzz target
-//! `fec`, which `fec_any_redundancy.rs` runs as well.
+//! Interprets octets as events at the receiving half of the layer and checks that only sent packets
+//! are recovered. This is the body of the fuzz target `fec`, which the test of the same name runs
+//! as well.
 //!
-//! The first octet picks the code and how long groups are, each further one what happens next: data comes, or is lost,
-//! or its redundancy comes, late, twice, or changed as the octets behind say.
+//! The first octet selects the code and the group size, each further one the next event: data
+//! arrives or is lost; its redundancy arrives, late, twice, or changed as the following octets say.
 
 use anabranch_core::{
     body::{Body, Octets},
@@ -17,25 +18,26 @@ use anabranch_tcp::{Flags, Segment, Seq};
 
 const SIZE: usize = 16;
 
-/// Bits of an octet that says what happens to a data packet and to the redundancy that is due behind it.
+/// Bits of the octet of an event: the data packet is lost.
 pub const LOST: u8 = 1;
-/// The data packet does not say which group it is of.
+/// The data packet carries no group number.
 pub const UNTAGGED: u8 = 2;
 /// Redundancy is changed.
 pub const CHANGED: u8 = 4;
 /// Redundancy is lost.
 pub const REDUNDANCY_LOST: u8 = 8;
-/// The packet has its full length, if one of these bits is set; otherwise the upper two tell it.
+/// The packet has its full length if one of these bits is set. Otherwise the upper two bits give
+/// its length.
 pub const WHOLE: u8 = 0x30;
-/// With the full length: redundancy comes behind the next packet.
+/// With the full length: redundancy arrives after the next packet.
 pub const LATE: u8 = 0x40;
-/// With the full length: redundancy comes twice.
+/// With the full length: redundancy arrives twice.
 pub const TWICE: u8 = 0x80;
 
-/// What the receiver made of it.
+/// Runs the events. Returns the receiver's counters.
 ///
 /// # Panics
-/// If something comes back that was not sent.
+/// If a packet is recovered that was not sent.
 pub fn run(bytes: &[u8]) -> Stats {
     let mut stats = Stats::default();
     let Some((&how, rest)) = bytes.split_first() else {
@@ -53,7 +55,7 @@ pub fn run(bytes: &[u8]) -> Stats {
     let mut receiver: Receiver<Octets> = Receiver::new(code);
     let mut recovered = Vec::new();
     let first = Seq::first(u32::MAX - 100);
-    // Far enough for whatever may be sent: a receiver that trusts nothing refuses all redundancy.
+    // Far enough for any packet sent: a receiver without a window refuses all redundancy.
     receiver.trust(0, first + (1 << 24));
     let view = View {
         now: Instant::START,
@@ -120,7 +122,7 @@ pub fn run(bytes: &[u8]) -> Stats {
     stats
 }
 
-/// Changes a field, as the next octets say; never the content and its checksum together.
+/// Changes a field as the next octets say, but never the content and its checksum together.
 fn change(redundant: &mut Redundant<Octets>, input: &mut impl Iterator<Item = u8>) {
     let (Some(what), Some(by)) = (input.next(), input.next()) else {
         return;

@@ -1,4 +1,4 @@
-//! What tests of error correction share.
+//! Shared code of the tests of error correction.
 
 pub mod any_redundancy;
 pub mod net;

@@ -1,4 +1,4 @@
-//! Two endpoints with error correction, and a network between them that does what it is told to.
+//! Two endpoints with error correction, and a scripted network between them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -13,41 +13,42 @@ use anabranch_core::{
 use anabranch_fec::{Config, Protected, Redundant, packet::Tag, transport::Transport};
 use anabranch_tcp::{Endpoint, Profile, Role, Settings, State};
 
-/// What the network does to what the first end sends.
+/// The events of the network for packets of the first end.
 #[derive(Debug, Clone, Default)]
 pub struct Fate {
     pub seed: u64,
     pub loss: f64,
-    /// Data packets lost, by their place among those sent for the first time.
+    /// Data packets to lose, by their index among first transmissions.
     pub lose: Vec<u64>,
-    /// Redundant packets lost, by their place among those sent.
+    /// Redundant packets to lose, by their index.
     pub lose_redundant: Vec<u64>,
-    /// Every second packet of the other end comes behind the one that follows it.
+    /// Every second packet of the other end arrives after its successor.
     pub swap_acks: bool,
-    /// Redundant packets are changed with this probability.
+    /// Probability of a change to a redundant packet.
     pub forge: f64,
-    /// Packets of the first end come late with this probability, by up to twelve packets' time.
+    /// Probability that a packet of the first end is late, by up to twelve packet times.
     pub late: f64,
-    /// They come twice with this probability.
+    /// Probability that it arrives twice.
     pub twice: f64,
-    /// Redundant packets that come four packets late, and those that come twice, by their place among those sent.
+    /// Redundant packets that arrive four packets late, and ones that arrive twice, by their index.
     pub late_redundant: Vec<u64>,
     pub twice_redundant: Vec<u64>,
-    /// Data packets that the network marks, by their place among those sent for the first time.
+    /// Data packets that the network marks, by their index among first transmissions.
     pub mark: Vec<u64>,
 }
 
-/// Something with payload that the first end has sent.
+/// A packet with payload sent by the first end.
 #[derive(Debug, Clone, Copy)]
 pub enum Left {
-    /// Data: the number behind it, that of its group, and the congestion window in whole packets as it left.
+    /// Data: one past its last octet, its group's number, and the congestion window in whole
+    /// packets at its transmission.
     Data {
         retransmission: bool,
         tag: Tag,
         end: u32,
         cwnd: u64,
     },
-    /// Redundancy: packets covered, and the number behind them.
+    /// Redundancy: the number of packets covered, and one past their last octet.
     Redundant { count: u16, end: u32 },
 }
 
@@ -60,13 +61,13 @@ pub struct Net<B: Body> {
     pub redundant: u64,
     pub free_at: [Instant; 2],
     pub flying: BTreeMap<(Instant, u64), (usize, Transport<B>, Ecn)>,
-    /// Times and sizes of everything sent.
+    /// Times and sizes of all packets sent.
     pub trace: Vec<(Instant, usize, u32)>,
     pub log: Vec<Left>,
 }
 
 pub const DELAY: Duration = Duration::from_millis(20);
-/// Between two packets on the way.
+/// The distance of two packets on the link.
 pub const GAP: Duration = Duration::from_micros(200);
 
 impl<B: Body> Net<B> {
@@ -79,7 +80,7 @@ impl<B: Body> Net<B> {
         let settings = Arc::new(settings);
         let end = |role, iss| {
             let control = cc::Config::Reno(cc::reno::Params::default()).build(&settings.init());
-            // Numbers that wrap soon.
+            // The initial number wraps soon.
             let mut end = Protected::new(Endpoint::new(&settings, control, role, iss), config);
             end.tcp_mut().set_auto_read(false);
             end
@@ -178,7 +179,7 @@ impl<B: Body> Net<B> {
         self.log.push(left);
     }
 
-    /// The next thing happens; `false` if nothing will.
+    /// Processes the next event. Returns `false` if there is none.
     pub fn step(&mut self) -> bool {
         let arrival = self
             .flying
@@ -205,7 +206,7 @@ impl<B: Body> Net<B> {
         true
     }
 
-    /// Sends `body` and closes; what arrived, and how many packets had to are retransmitted.
+    /// Sends `body` and closes. Returns the data received and the number of retransmitted packets.
     pub fn transfer(&mut self, body: B) -> (B, u64) {
         self.ends[0].tcp_mut().open(self.now);
         self.flush();
@@ -233,7 +234,7 @@ impl<B: Body> Net<B> {
     }
 }
 
-/// Changes something of a redundant packet that keeps it one that might be believed.
+/// Changes a field of a redundant packet such that it might still be accepted.
 pub fn forge<B: Body>(redundant: &mut Redundant<B>, draw: u64) {
     let small = (draw >> 8) % 7 + 1;
     match draw % 7 {

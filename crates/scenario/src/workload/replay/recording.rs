@@ -1,6 +1,7 @@
-//! What a replay takes from a capture: when each selected IP packet passed, and how long it was.
+//! The data of a replay: time and length of each selected IP packet of a capture.
 //!
-//! [`anabranch_capture`] reads the file. Packets are sorted by time; those of one time keep their order.
+//! [`anabranch_capture`] reads the file. Packets are sorted by time; packets of one time keep their
+//! order.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -19,41 +20,42 @@ pub struct Recording {
 /// One IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
-    /// Since the first.
+    /// The time since the first packet.
     pub time: Duration,
     /// Bytes, IP header included.
     pub size: u32,
 }
 
-/// Why a capture cannot be replayed. Packets are counted from 1, as in Wireshark. What was expected follows `"; "`.
+/// The reason why a capture cannot be replayed. Packets are counted from 1, as in Wireshark. The
+/// text after `"; "` is the expectation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordingError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     Capture(#[from] anabranch_capture::Error),
-    /// Nothing to send.
+    /// No IP packets.
     #[error("it has no IP packet{}; expected one or more", among(.0))]
     NoPackets(Counts),
-    /// The selection leaves nothing.
+    /// No packet is selected.
     #[error("none of its {packets} IP packets is selected; expected what it has, for example")]
     NothingSelected {
         /// IP packets of all senders.
         packets: u64,
-        /// What can be selected.
+        /// Possible selections.
         choices: Choices,
     },
-    /// Hosts answer each other, and a flow sends one way.
+    /// Two directions: hosts answer each other, but a flow sends in one direction.
     #[error(
         "it has packets in both directions, and a replay sends in one; expected a direction, for example"
     )]
     TwoWay(Choices),
-    /// More time between the first and the last than a run can have.
+    /// The time between the first packet and the last exceeds that of a run.
     #[error("packet {packet} is more than 100 days from the first; expected a shorter capture")]
     TooLong {
-        /// Which packet.
+        /// The number of the packet.
         packet: u64,
     },
-    /// More packets than are held in memory.
+    /// More packets than fit in memory.
     #[error("it has more than {most} packets to replay; expected fewer")]
     TooMany {
         /// The most.
@@ -61,14 +63,15 @@ pub enum RecordingError {
     },
 }
 
-/// What can be selected in a capture, the largest first.
+/// Possible selections in a capture, the largest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choices(Vec<String>);
 
 impl Choices {
     const MOST: usize = 10;
 
-    /// Of the selected packets, so that each line alone, as the selection, leaves what it says.
+    /// Lists the conversations of the selected packets; each line is a selection of
+    /// exactly its packets.
     fn of(selected: &Conversations, all: &Conversations, selection: &Selection) -> Self {
         let by_protocol = selection.protocol.is_some();
         let (largest, more) = selected.largest(Self::MOST, all, by_protocol);
@@ -79,7 +82,7 @@ impl Choices {
         Self(lines)
     }
 
-    /// A line for each.
+    /// One line per selection.
     #[must_use]
     pub fn lines(&self) -> &[String] {
         &self.0
@@ -87,17 +90,19 @@ impl Choices {
 }
 
 const PICOS_PER_DAY: i128 = 86_400_000_000_000_000;
-/// A run's clock has 64 bits of picoseconds, which are 213 days.
+/// The clock of a run has 64 bits of picoseconds, which are 213 days.
 const LONGEST: i128 = 100 * PICOS_PER_DAY;
 
-/// Packets of a recording, at most: 1 GiB of memory.
+/// The most packets of a recording: 1 GiB of memory.
 const MOST_PACKETS: usize = 64 << 20;
 
 impl Recording {
-    /// Reads the selected packets of a capture, and asks `stop` every few milliseconds whether to give up.
+    /// Reads the selected packets of a capture; `stop` is polled every few milliseconds and
+    /// cancels.
     ///
     /// # Errors
-    /// If it is not a capture, cannot be replayed, or the selection leaves nothing or two directions.
+    /// If the file is not a capture or cannot be replayed, or if the selection is empty or has two
+    /// directions.
     pub fn read(
         file: &[u8],
         selection: &Selection,
@@ -111,16 +116,16 @@ impl Recording {
         reading.finish(reader.counts().clone(), selection)
     }
 
-    /// All packets of a capture that has one direction.
+    /// Reads all packets of a capture with one direction.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// As for [`Self::read`].
     pub fn parse(file: &[u8]) -> Result<Self, RecordingError> {
         Self::read(file, &Selection::default(), || false)
     }
 
-    /// From packets in order of time, for recordings that are made rather than read; `None` without packets or
-    /// in another order.
+    /// Creates a recording from packets in order of time; `None` without packets or in another
+    /// order.
     #[must_use]
     pub fn new(packets: Vec<Recorded>) -> Option<Self> {
         let sorted = packets.windows(2).all(|pair| pair[0].time <= pair[1].time);
@@ -147,12 +152,12 @@ impl Recording {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
-    /// What the whole capture has.
+    /// The counts of the whole capture.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
-    /// From the first packet to the last.
+    /// The time from the first packet to the last.
     #[must_use]
     pub fn span(&self) -> Duration {
         self.packets
@@ -160,7 +165,7 @@ impl Recording {
             .map_or(Duration::ZERO, |packet| packet.time)
     }
 
-    /// What was read of the capture and what was skipped, as results show it.
+    /// The counts of packets read and skipped, as results show them.
     #[must_use]
     pub fn summary(&self) -> Value {
         let skipped: BTreeMap<String, u64> = named(&self.counts.skipped);
@@ -183,7 +188,7 @@ fn named(skipped: &BTreeMap<Skip, u64>) -> BTreeMap<String, u64> {
     named.collect()
 }
 
-/// What a capture without IP packets has instead.
+/// The other contents of a capture without IP packets.
 fn among(counts: &Counts) -> String {
     let mut text = match counts.frames {
         0 => " and no other".to_owned(),
@@ -203,12 +208,12 @@ fn among(counts: &Counts) -> String {
     text
 }
 
-/// What has been read so far.
+/// The state of reading.
 #[derive(Default)]
 struct Reading {
-    /// The time of the first selected packet in the file, from which all count.
+    /// The time of the first selected packet in the file, the origin of all times.
     first: Option<i128>,
-    /// Picoseconds from the first, which may be negative, and sizes.
+    /// Picoseconds since the first, which may be negative, and sizes.
     packets: Vec<(i64, u32)>,
     bytes: u64,
     fragments: Fragments,

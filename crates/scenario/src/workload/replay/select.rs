@@ -6,7 +6,7 @@ use anabranch_capture::{Endpoint, Protocol, selection::NotAnEndpoint};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A sender or receiver in a capture, as the scenario writes it.
+/// A sender or receiver in a capture, as written in the scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Host(pub Endpoint);
 
@@ -53,11 +53,11 @@ impl JsonSchema for Host {
     }
 }
 
-/// A protocol above IP in a capture, as the scenario writes it.
+/// A protocol above IP in a capture, as written in the scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Captured(pub Protocol);
 
-/// What has a name.
+/// The names of protocols.
 const NAMES: &[&str] = &["tcp", "udp", "icmp", "sctp", "esp"];
 
 impl Serialize for Captured {
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_the_reader() {
+    fn protocol_names_equal_those_of_the_capture_reader() {
         let names = Protocol::NAMED.map(Protocol::name);
         assert!(names.iter().copied().flatten().eq(NAMES.iter().copied()));
     }

@@ -1,4 +1,4 @@
-//! What a small file can ask for is bounded, and contradicts nothing.
+//! Small files with large demands: bounds, and contradicting values.
 
 use anabranch_scenario::{Extensions, Scenario};
 
@@ -35,7 +35,7 @@ fn one_change_sets_a_value_once() {
 }
 
 #[test]
-fn changes_that_do_not_contradict_each_other_stand_together() {
+fn one_change_may_set_independent_values() {
     for set in [
         "\"link.access.forward.up\" = false, \"link.access.reverse.up\" = true",
         "\"link.access.up\" = false, \"link.access.rate\" = \"1 Mbit/s\"",
@@ -57,7 +57,7 @@ fn the_runs_of_a_sweep_are_counted_before_they_are_listed() {
 
 #[test]
 fn long_sweep_lists_take_time_in_proportion() {
-    // Each value is tried in a copy of the file, which must not hold the list itself.
+    // Each value is tried in a copy of the file, which must not contain the list itself.
     let values: Vec<String> = (1..20_000).map(|ms| format!("\"{ms} ms\"")).collect();
     let text = format!("{GOOD}[sweep]\nwarmup = [{}]\n", values.join(", "));
     assert_eq!(check(&text, &[]), Ok(()));

@@ -1,4 +1,4 @@
-//! Wrong bounds on what a link holds.
+//! Errors of `held_limit`.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn link(keys: &str) -> String {
 }
 
 #[test]
-fn a_link_holds_a_packet_or_more() {
+fn a_link_must_hold_at_least_one_packet() {
     for limit in ["0 packets", "0 bytes"] {
         let told = link(&format!("held_limit = \"{limit}\""));
         let expected = "test.toml:12:14: a link that holds no packet passes none";
@@ -52,7 +52,8 @@ fn a_bound_does_not_change_in_mid_run() {
     assert!(told.contains("held_limit"), "{told}");
 }
 
-/// A direction's own value replaces the link's, also by no bound; the resolved scenario has the same.
+/// A direction's value replaces the link's, even with "unlimited"; the resolved scenario contains
+/// the same.
 #[test]
 fn a_direction_has_its_own_bound() {
     let keys = format!("{DELAY}\nheld_limit = \"9 packets\"\nreverse.held_limit = \"unlimited\"");

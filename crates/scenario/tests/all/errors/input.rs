@@ -1,4 +1,4 @@
-//! What is read besides one right file: files that are none, `--set`, sweeps, extensions.
+//! Inputs other than one valid file: invalid files, `--set`, sweeps, extensions.
 
 use super::*;
 
@@ -147,7 +147,7 @@ fn files_that_are_no_scenarios() {
 }
 
 #[test]
-fn what_an_extension_finds_wrong_has_a_place() {
+fn errors_of_an_extension_have_a_position() {
     let extensions = Extensions::default().congestion_control("my-reno", |params| {
         if params.get("gain").is_none() {
             return Err("`gain` is missing; expected a number above 0".to_owned());
@@ -217,9 +217,9 @@ to = "R"
 }
 
 #[test]
-fn what_follows_from_another_error_is_not_reported() {
+fn consequences_of_an_error_are_not_reported() {
     for (part, instead) in [
-        // The flow has lost its only way.
+        // The flow has lost its only route.
         ("between = [\"R1\", \"R\"]", "betwen = [\"R1\", \"R\"]"),
         ("between = [\"R1\", \"R\"]", "between = [\"R1\"]"),
         // There is no other flow.
@@ -230,7 +230,7 @@ fn what_follows_from_another_error_is_not_reported() {
     ] {
         let told = with(part, instead);
         let errors = told.matches("test.toml:").count();
-        // A name that is wrong may be one that is missing.
+        // A mistyped name may also be a missing name.
         let names = ["betwen", "too"].iter().any(|name| instead.contains(name));
         assert_eq!(errors, 1 + usize::from(names), "{told}");
     }

@@ -1,4 +1,4 @@
-//! Wrong MTUs, and requests that cannot be written.
+//! Invalid MTUs, and invalid writes of requests.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn link(keys: &str) -> String {
 }
 
 #[test]
-fn an_mtu_lies_between_those_of_ipv4() {
+fn an_mtu_has_the_bounds_of_ipv4() {
     for (mtu, shown) in [
         ("67 bytes", "67 bytes"),
         ("65536 bytes", "64 KiB"),
@@ -52,7 +52,7 @@ fn reports_need_an_mtu() {
         told.starts_with("test.toml:14:23: this direction of the link has no MTU"),
         "{told}"
     );
-    // Of both directions, for the one that has an MTU.
+    // A key for both directions applies to the direction with an MTU.
     let text = GOOD.replace(
         "delay = \"5 ms\"",
         "delay = \"5 ms\"\nmtu_reports = false\nforward.mtu = \"1400 bytes\"",
@@ -166,7 +166,7 @@ fn lists_of_writes_have_sizes_that_fit() {
 }
 
 #[test]
-fn what_was_resolved_resolves_to_the_same() {
+fn a_resolved_mtu_reads_back() {
     let text = GOOD.replace(
         "delay = \"5 ms\"",
         "delay = \"5 ms\"\nmtu = \"1400 bytes\"\nmtu_reports = false\nreverse.mtu = \"900 bytes\"",

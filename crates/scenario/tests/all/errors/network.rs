@@ -1,4 +1,4 @@
-//! Networks that cannot be, and changes of them.
+//! Invalid networks, and invalid changes of them.
 
 use super::*;
 
@@ -125,7 +125,7 @@ fn changes_in_mid_run() {
     );
 }
 
-/// A gateway that is right; parts of it are replaced.
+/// A valid gateway; tests replace parts of it.
 const GATEWAY: &str = r#"
 [link.spare]
 between = ["R", "R1"]
@@ -357,7 +357,7 @@ fn gateways() {
 }
 
 #[test]
-fn a_list_or_change_of_nothing_is_refused() {
+fn an_empty_list_or_change_is_refused() {
     let change = "[[at]]\ntime = \"1 s\"\nset = {}\n";
     for (text, place, said, expected) in [
         (
@@ -389,7 +389,7 @@ fn a_list_or_change_of_nothing_is_refused() {
 }
 
 #[test]
-fn a_range_of_ports_from_back_to_front_is_refused() {
+fn a_reversed_range_of_ports_is_refused() {
     let error = plus("match = { port = \"90-80\" }\n");
     assert!(
         error.contains("test.toml:19:18: \"90-80\" is a range whose first port is above its last"),

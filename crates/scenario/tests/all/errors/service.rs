@@ -1,4 +1,4 @@
-//! Services and queues that send at rates of their own.
+//! Services and queues with their own sending rate.
 
 use super::{GOOD, check, error, plus, with};
 
@@ -10,7 +10,7 @@ fn bottleneck(instead: &str) -> String {
 }
 
 #[test]
-fn a_wifi_station_stands_beside_a_rate() {
+fn a_wifi_station_needs_a_rate() {
     let good = bottleneck("rate = \"65 Mbit/s\"\nservice = { kind = \"wifi\", stations = 3 }");
     assert_eq!(check(&good, &[]), Ok(()));
     let said = error(&bottleneck("service = \"wifi\""), &[]);
@@ -40,7 +40,7 @@ fn the_rate_of_a_wifi_station_stays() {
 }
 
 #[test]
-fn what_a_wifi_station_may_not_be_is_refused_at_its_place() {
+fn invalid_wifi_parameters_are_refused_at_their_position() {
     for (written, said) in [
         ("stations = 0", "from 1 to 256"),
         ("aggregate = 65", "from 1 to 64"),
@@ -58,7 +58,7 @@ fn what_a_wifi_station_may_not_be_is_refused_at_its_place() {
 }
 
 #[test]
-fn a_modem_and_a_cell_stand_beside_a_rate() {
+fn a_modem_and_a_cell_need_a_rate() {
     for kind in ["cable", "cellular"] {
         let good = bottleneck(&format!("{RATE}\nservice = \"{kind}\""));
         assert_eq!(check(&good, &[]), Ok(()));
@@ -89,7 +89,7 @@ fn a_cell_has_a_rate_or_a_trace() {
 }
 
 #[test]
-fn what_a_modem_or_a_cell_may_not_be_is_refused_at_its_place() {
+fn invalid_modem_and_cell_parameters_are_refused_at_their_position() {
     for (written, said) in [
         ("kind = \"cable\", map_interval = \"0 ms\"", "out of range"),
         ("kind = \"cable\", map_lead = \"2 s\"", "out of range"),
@@ -125,7 +125,7 @@ fn a_group_has_no_shaper() {
 }
 
 #[test]
-fn cake_and_policer_name_what_they_take() {
+fn errors_of_cake_and_policer_name_valid_values() {
     let queue = "queue = { kind = \"drop-tail\", limit = \"100 packets\" }";
     for (written, said) in [
         (
@@ -152,7 +152,7 @@ fn cake_and_policer_name_what_they_take() {
 }
 
 #[test]
-fn prague_needs_to_know_which_bytes_were_marked() {
+fn prague_requires_accurate_ecn_and_pacing() {
     let said = with(
         "cc = \"reno\"",
         "cc = \"prague\"\ntransport = { ecn = \"rfc3168\" }",

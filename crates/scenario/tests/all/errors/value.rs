@@ -1,4 +1,4 @@
-//! Wrong values.
+//! Invalid values.
 
 use super::*;
 
@@ -313,7 +313,7 @@ fn rates_and_windows() {
 }
 
 #[test]
-fn what_agrees_with_the_control_is_taken() {
+fn switches_consistent_with_the_control_are_accepted() {
     for (cc, switches) in [
         ("\"bbr\"", "pacing = true"),
         ("\"bbr\"", "hystart = \"off\""),
@@ -335,8 +335,8 @@ fn what_agrees_with_the_control_is_taken() {
         );
         check(&text, &[]).unwrap_or_else(|error| panic!("{cc}, {switches}: {error}"));
     }
-    // A stack's habit that a control does not share is no contradiction, and what was resolved can
-    // be read again.
+    // A stack default that a control does not share is not a contradiction, and the resolved
+    // scenario can be read again.
     for cc in [
         "\"bbr\"",
         "\"reno\"",
@@ -352,7 +352,7 @@ fn what_agrees_with_the_control_is_taken() {
         let again = toml::to_string(&resolved.json.value()).expect("it is TOML, too");
         check(&again, &[]).unwrap_or_else(|error| panic!("{again}: {error}"));
     }
-    // DCTCP brings the echo that it needs.
+    // DCTCP selects the echo that it requires.
     let text = GOOD.replacen("\"reno\"", "\"dctcp\"", 1);
     let resolved = Scenario::parse(&text, "test.toml", &Extensions::default())
         .and_then(|scenario| scenario.resolve(None))
@@ -460,7 +460,7 @@ fn udp() {
     );
 }
 
-/// What TCP alone can carry, and what both can.
+/// Workloads of TCP alone, and workloads of both protocols.
 #[test]
 fn applications() {
     let workload = |text: &str| with("cc = ", &format!("workload = {text}\ncc = "));
@@ -531,7 +531,7 @@ fn hosts() {
 }
 
 #[test]
-fn a_name_of_other_tools_is_understood() {
+fn names_of_other_tools_lead_to_a_suggestion() {
     for (part, instead, meant) in [
         ("\"drop-tail\"", "\"pfifo\"", "drop-tail"),
         ("\"drop-tail\"", "\"taildrop\"", "drop-tail"),

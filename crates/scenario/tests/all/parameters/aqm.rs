@@ -1,5 +1,5 @@
-//! What people see when a parameter of a queue that holds delay down is wrong: file, line, column, what was found
-//! and what was expected.
+//! Error messages of parameters of active queue management: file, line, column, the value found and
+//! the value expected.
 
 use anabranch_scenario::Resolved;
 
@@ -57,7 +57,7 @@ fn wrong_parameters_have_a_place() {
 }
 
 #[test]
-fn right_parameters_are_taken() {
+fn valid_parameters_are_accepted() {
     for queue in [
         r#""codel""#,
         r#"{ kind = "codel", target = "100 ms" }"#,
@@ -76,7 +76,7 @@ fn right_parameters_are_taken() {
     }
 }
 
-/// What a run resolved can be run again.
+/// A resolved scenario can be run again.
 #[test]
 fn defaults_are_written_out_and_read_back() {
     for (queue, keys) in [("codel", 6), ("pie", 11), ("fq-codel", 9), ("drr", 3)] {

@@ -1,5 +1,5 @@
-//! What people see when a parameter of a congestion control is wrong: file, line, column, what was
-//! found and what was expected.
+//! Error messages of parameters of congestion controls: file, line, column, the value found and the
+//! value expected.
 
 use super::{refusals, resolve, scenario};
 
@@ -39,7 +39,7 @@ fn wrong_parameters_have_a_place() {
 }
 
 #[test]
-fn right_parameters_are_taken() {
+fn valid_parameters_are_accepted() {
     for cc in [
         r#""westwood-plus""#,
         r#"{ kind = "westwood-plus", filter = 0.9, avoidance = "acks", reduce_from = "cwnd" }"#,

@@ -1,5 +1,5 @@
-//! What people see when a parameter of error correction is wrong: file, line, column, what was found and
-//! what was expected.
+//! Error messages of parameters of error correction: file, line, column, the value found and the
+//! value expected.
 
 use anabranch_core::{parameters::Count, units::Duration};
 use anabranch_fec::{Config, params::Choice, params::Release};
@@ -53,7 +53,7 @@ fn wrong_parameters_have_a_place() {
 }
 
 #[test]
-fn a_bare_name_is_the_study() {
+fn a_bare_name_selects_the_parameters_of_the_study() {
     let Ok(Config::Xor(params)) = read(r#""xor""#, "") else {
         panic!("it can be read");
     };
@@ -66,9 +66,9 @@ fn a_bare_name_is_the_study() {
     assert_eq!(params.hold_timeout.get(), Duration::from_millis(1_000));
 }
 
-/// Fails where `group` is read and groups follow the window all the same.
+/// Detects a reader that accepts `group` but lets groups follow the window.
 #[test]
-fn a_group_of_its_own_is_fixed() {
+fn an_explicit_group_is_fixed() {
     for (fec, group) in [
         (r#"{ kind = "xor", group = 5 }"#, 5),
         (r#"{ kind = "xor", redundancy = "fixed" }"#, 10),

@@ -1,5 +1,5 @@
-//! What people see when something about a group is wrong: file, line, column, what was found and what was
-//! expected. And what a group becomes when it is right.
+//! Groups: the resolution of valid ones, and the error messages of invalid ones: file, line,
+//! column, the value found and the value expected.
 
 use std::fmt::Write;
 
@@ -51,9 +51,9 @@ fn per_flow(queue: &str) -> String {
     with(old, &format!("queue = {queue}\nspread = \"per-flow\""))
 }
 
-/// Fails where what decides when packets arrive is refused as well, or what spreads packets.
+/// Detects a check that also refuses queues that decide at enqueue, or groups that spread packets.
 #[test]
-fn queues_that_decide_at_arrival_stand_before_any_group() {
+fn queues_that_decide_at_enqueue_suit_every_group() {
     let red = "{ kind = \"red\", min_threshold = \"9 packets\", max_threshold = \"20 packets\", weight = 0.01 }";
     for queue in ["\"drop-tail\"", red] {
         read(&per_flow(queue)).unwrap_or_else(|error| panic!("{error}"));

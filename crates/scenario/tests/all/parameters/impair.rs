@@ -1,4 +1,4 @@
-//! What people see when a parameter of an impairment is wrong: file, line, column, what was found and what was
+//! Error messages of parameters of impairments: file, line, column, the value found and the value
 //! expected.
 
 use anabranch_scenario::{Extensions, Resolved, Scenario};
@@ -49,7 +49,7 @@ fn wrong_parameters_have_a_place() {
     });
 }
 
-/// With a file beside it that has this content.
+/// Resolves with a side file of this content.
 fn read_file(impair: &str, content: &str) -> Result<Resolved, String> {
     let content = content.to_owned();
     let extensions = Extensions::default().files(move |_, _| Ok(content.clone().into_bytes()));
@@ -62,7 +62,7 @@ const LOSS_LIST: &str = r#"{ kind = "loss-list", file = "list.txt" }"#;
 const JITTER: &str = r#"{ kind = "jitter", distribution = "table", file = "list.txt" }"#;
 
 #[test]
-fn faults_of_a_list_are_told_at_its_line() {
+fn errors_in_a_list_name_its_line() {
     for (impair, content, expected) in [
         (
             LOSS_LIST,
@@ -105,7 +105,7 @@ fn a_byte_order_mark_is_no_part_of_a_file() {
         let marked = read_file(impair, &format!("\u{feff}{content}"));
         let marked = marked.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(marked.links, plain.links);
-        // Behind the first character it is one.
+        // After the first character it is part of the content.
         let error = read_file(impair, &format!("\n\u{feff}{content}")).expect_err(content);
         assert!(error.contains("list.txt:2:1"), "{error}");
     }
@@ -120,7 +120,7 @@ fn a_byte_order_mark_is_no_part_of_a_file() {
 }
 
 #[test]
-fn right_parameters_are_taken_and_read_back() {
+fn valid_parameters_are_accepted_and_read_back() {
     for impair in [
         r#"{ kind = "gilbert-elliott", loss_rate = 0, mean_burst = 1 }"#,
         r#"{ kind = "gilbert-elliott", p = 0.1, r = 1, h = 0.5, k = 0.9 }"#,
@@ -133,7 +133,7 @@ fn right_parameters_are_taken_and_read_back() {
         r#"{ kind = "duplicate", rate = 1 }, { kind = "corrupt", bit_error_rate = 1e-9 }"#,
     ] {
         let resolved = resolve(&with(impair)).unwrap_or_else(|error| panic!("{error}"));
-        // The resolved scenario is one that resolves to the same.
+        // The resolved scenario resolves to the same.
         let mut again = with("");
         let list = &resolved.json.value()["link"]["path"]["forward"]["impair"];
         again = again.replace("impair = []", &format!("impair = {}", toml(list)));
@@ -156,7 +156,7 @@ fn toml(list: &serde_json::Value) -> String {
     format!("[{}]", tables.collect::<Vec<_>>().join(", "))
 }
 
-/// Both routes of the multi-route study are late by a draw of their own, direction by direction.
+/// Each direction of both routes of the multi-route study has a separate random stream of jitter.
 #[test]
 fn the_jitter_of_the_multi_route_contract() {
     let text = include_str!("../../contract/multipath.toml");

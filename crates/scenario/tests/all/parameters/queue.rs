@@ -1,4 +1,4 @@
-//! What people see when a parameter of a queue is wrong: file, line, column, what was found and what was
+//! Error messages of parameters of queues: file, line, column, the value found and the value
 //! expected.
 
 use anabranch_path::queue::{Config, preferential_red::Select};
@@ -137,7 +137,7 @@ fn a_selection_is_a_name_or_a_table() {
     );
 }
 
-/// What is written out reads back as the same.
+/// A resolved queue reads back as the same queue.
 #[test]
 fn a_resolved_queue_reads_back() {
     let resolve = |text: &str| resolve(text).unwrap_or_else(|error| panic!("{error}"));

@@ -1,9 +1,9 @@
-//! What people see when a parameter of a remedy for reordering is wrong: the line and the column of the
-//! value, and what it may be.
+//! Error messages of parameters of remedies for reordering: line and column of the value, and its
+//! valid values.
 
 use super::{resolve, scenario};
 
-/// The scenario's line of settings, and the error with it.
+/// The number of the scenario's line of settings, and the error with it.
 fn refused(transport: &str) -> (usize, String) {
     let text = scenario("", transport);
     let error = resolve(&text).map(|_| ()).expect_err(transport);

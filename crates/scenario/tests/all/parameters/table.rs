@@ -1,5 +1,5 @@
-//! One table: each parameter of each registered component, a value below what it may be or of another kind, one above, and
-//! what is said of either at its place.
+//! One table: for each parameter of each registered component, a value below its bounds or of
+//! another type, a value above, and the error message at the position of either.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{resolve, scenario};
 
-/// What a component needs besides the parameter that is wrong.
+/// Further parameters that a component requires.
 const NEEDED: &[(&str, &[(&str, &str)])] = &[
     (
         "red",
@@ -45,7 +45,7 @@ const NEEDED: &[(&str, &[(&str, &str)])] = &[
     ("paced", &[("rate", "\"1 Mbit/s\"")]),
 ];
 
-/// A scenario with this component, whose place is the last `{` that is opened.
+/// A scenario with this component, which begins at the last `{`.
 fn with(kind: &str, component: &str) -> Option<String> {
     Some(match kind {
         "cc" => scenario("", &format!("cc = {component}")),
@@ -75,7 +75,7 @@ fn with(kind: &str, component: &str) -> Option<String> {
     })
 }
 
-/// Two values that the parameter cannot have.
+/// Two invalid values of the parameter.
 fn wrong(parameter: &Parameter) -> [String; 2] {
     match (&parameter.minimum, &parameter.maximum) {
         (Value::Number(least), Value::Number(most)) => {
@@ -108,7 +108,8 @@ fn wrong(parameter: &Parameter) -> [String; 2] {
     }
 }
 
-/// What is said of a component with this parameter, without its excerpt; the place must be that of the value.
+/// The error of a component with this parameter, without its excerpt; the position must be that of
+/// the value.
 fn said(entry: &Entry, name: &str, value: &str) -> Result<String, String> {
     let needed = NEEDED.iter().find(|(of, _)| *of == entry.name);
     let mut component = format!("{{ kind = {:?}, {name} = {value}", entry.name);
@@ -128,7 +129,7 @@ fn said(entry: &Entry, name: &str, value: &str) -> Result<String, String> {
         .enumerate()
         .find(|(_, line)| line.contains(&component))
         .expect("it is in the text");
-    // At the value or in it, at its key, or at the table where several do not go together.
+    // At or inside the value, at its key, or at the table if several values contradict each other.
     let begin = line.find(&assigned).expect("it is there");
     let table = line.find(&component).expect("it is there");
     let place = (begin..begin + assigned.len())
@@ -146,10 +147,10 @@ fn said(entry: &Entry, name: &str, value: &str) -> Result<String, String> {
     Ok(format!("{first}{help}"))
 }
 
-/// Fails for a parameter whose values are not looked at, and for a message without place. Each message stands once, with a mark
-/// for the value, before the parameters that have it.
+/// Detects a parameter whose values are not checked, and a message without a position. Each message
+/// appears once, with a placeholder for the value, before its parameters.
 #[test]
-fn each_wrong_value_of_each_parameter_is_refused_at_its_place() {
+fn invalid_values_of_every_parameter_are_refused_at_their_position() {
     let mut messages: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut failures = String::new();
     for entry in catalog() {

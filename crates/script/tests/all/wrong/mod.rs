@@ -1,5 +1,5 @@
-//! TCPs that are wrong in one way each: our endpoint behind something that changes what reaches it, or
-//! what it sends. A script that passes on the one it names cannot fail.
+//! TCPs that are wrong in one way each: our endpoint with a filter that changes the packets that
+//! it receives or sends. A script that passes on the wrong TCP that it names cannot fail.
 
 use anabranch_core::units::Duration;
 use anabranch_script::{Answer, EndpointTarget, Request, Target};
@@ -8,56 +8,56 @@ use anabranch_tcp::{
     wire::{Checksum, Ports, Protocol, Version, decode_ip, iter_options},
 };
 
-/// Octets of an IPv4 header without options; the wrong ones speak nothing else.
+/// Octets of an IPv4 header without options. Wrong TCPs use only IPv4.
 const TCP: usize = 20;
-/// Where the payload of a packet without TCP options begins.
+/// Offset of the payload in a packet without TCP options.
 const OPTIONS: usize = TCP + 20;
 
-/// How a TCP is wrong.
+/// A way in which a TCP is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// It takes what was damaged.
+    /// It accepts damaged packets.
     VerifiesNoChecksum,
-    /// It takes a part of a packet for all of it.
+    /// It accepts a fragment as a whole packet.
     TakesFragments,
-    /// It reads on behind the end of a packet.
+    /// It reads beyond the end of a packet.
     TakesShortPackets,
-    /// It takes any header for one without options.
+    /// It treats any header as one without options.
     IgnoresDataOffset,
-    /// It skips options that cannot be.
+    /// It skips malformed options.
     SkipsBadOptions,
-    /// It looks for no losses in SACK blocks, and finds nothing wrong with them.
+    /// It neither detects losses by SACK blocks nor verifies the blocks.
     IgnoresSack,
     /// Any reset ends a connection (RFC 5961 §1).
     BelievesResets,
-    /// None does.
+    /// No reset ends a connection.
     IgnoresResets,
-    /// Any SYN ends one.
+    /// Any SYN ends a connection.
     ResetsOnSyn,
-    /// Whatever is acknowledged, it takes all for acknowledged.
+    /// It treats any acknowledgment as one of all data.
     BelievesAcks,
-    /// The first acknowledgment after a retransmission acknowledges all.
+    /// It treats the first acknowledgment after a retransmission as one of all data.
     TakesTimeoutsForSpurious,
-    /// It takes every answer to its SYN, and every acknowledgment of its answer, for one of the first: what it
-    /// retransmitted was not lost.
+    /// It attributes every answer to its SYN, and every acknowledgment of its SYN-ACK, to the first
+    /// copy: its retransmission was then spurious.
     TakesSynsForSpurious,
-    /// It takes octets for the next ones, wherever they belong.
+    /// It accepts octets as the next ones, whatever their numbers.
     IgnoresNumbers,
-    /// Every timestamp is new enough.
+    /// It accepts any timestamp.
     ChecksNoTimestamps,
-    /// What has no acknowledgment has one all the same.
+    /// It accepts segments without ACK.
     NeedsNoAck,
-    /// A FIN means nothing.
+    /// It ignores a FIN.
     IgnoresFin,
-    /// The peer has always room.
+    /// It ignores the peer's window.
     IgnoresWindow,
-    /// It has always room itself, or says so.
+    /// It always announces the same window.
     OffersAFixedWindow,
-    /// It answers nothing by a reset.
+    /// It never sends a reset.
     SendsNoReset,
     /// It sends no segment without payload, SYN, FIN or RST.
     SendsNoAcknowledgment,
-    /// Whatever is lost stays lost.
+    /// It never retransmits.
     NeverRetransmits,
 }
 
@@ -100,12 +100,12 @@ impl How {
 pub struct Wrong {
     inner: EndpointTarget,
     how: How,
-    /// The next number that the endpoint expects, and the one behind all that it has sent.
+    /// The next number that the endpoint expects, and one past all data that it has sent.
     expected: u32,
     next: Option<u32>,
-    /// It has sent something again since it last heard.
+    /// It has retransmitted since it last received a packet.
     again: bool,
-    /// Its newest timestamp from the peer.
+    /// The latest timestamp received from the peer.
     recent: Option<u32>,
     /// The timestamp of its first SYN.
     first: Option<u32>,
@@ -124,7 +124,7 @@ impl Wrong {
         }
     }
 
-    /// What reaches the endpoint; `None` if nothing does.
+    /// The packet that the endpoint receives; `None` if it receives none.
     fn received(&mut self, mut packet: Vec<u8>) -> Option<Vec<u8>> {
         if packet.len() < OPTIONS && self.how != How::TakesShortPackets {
             return Some(packet);
@@ -177,7 +177,7 @@ impl Wrong {
         Some(packet)
     }
 
-    /// Options that cannot be, or SACK, give way to padding.
+    /// Replaces malformed options, or SACK, by padding.
     fn empty_options(&self, packet: &mut [u8]) {
         let end = TCP + usize::from(packet[TCP + 12] >> 4) * 4;
         let Some(options) = packet.get(OPTIONS..end) else {
@@ -202,7 +202,7 @@ impl Wrong {
         put(packet, at + 2 - TCP, newest);
     }
 
-    /// What the endpoint sends; `None` if it does not.
+    /// The packet that is sent in place of the endpoint's; `None` if it is dropped.
     fn sent(&mut self, mut packet: Vec<u8>) -> Option<Vec<u8>> {
         let flags = flags(&packet);
         let header = TCP + usize::from(packet[TCP + 12] >> 4) * 4;
@@ -243,7 +243,7 @@ impl Wrong {
     }
 }
 
-/// Where the option of timestamps stands.
+/// The offset of the timestamp option.
 fn timestamps(packet: &[u8]) -> Option<usize> {
     let end = TCP + usize::from(packet[TCP + 12] >> 4) * 4;
     (OPTIONS..end.saturating_sub(9)).find(|&at| packet[at..at + 2] == [8, 10])
@@ -261,7 +261,7 @@ fn put(packet: &mut [u8], at: usize, number: u32) {
     packet[TCP + at..TCP + at + 4].copy_from_slice(&number.to_be_bytes());
 }
 
-/// Makes the checksums right.
+/// Recomputes the checksums.
 fn mend(packet: &mut [u8]) {
     packet[10..12].fill(0);
     let mut sum = Checksum::default();
@@ -311,8 +311,8 @@ impl Target for Wrong {
     fn figures(&self) -> &'static [&'static str] {
         self.inner.figures()
     }
-    /// What is counted inside would give away what was changed outside; a wrong TCP is found out by
-    /// what it does.
+    /// Counters inside would reveal the changes made outside. A wrong TCP must be detected by its
+    /// behaviour.
     fn shows(&self, name: &str) -> bool {
         !name.starts_with("refused") && !name.starts_with("discarded") && name != "malformed"
     }
