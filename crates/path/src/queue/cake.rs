@@ -17,7 +17,7 @@
 //!
 //! # As in Linux (measured: `docs/validation/kernel-queues.md`)
 //! - At low rates, target and interval of a tin grow by the time that 1.5 of its largest packets
-//!   take. Nothing is signaled below the time that four of them take.
+//!   take. Nothing is signalled below the time that four of them take.
 //! - A new queue's first signal does not wait for an interval.
 //!
 //! # Differs from Linux

@@ -60,7 +60,8 @@ pub struct Params {
     pub interval: ControlTime,
     /// Backlog up to which nothing is dropped: the link's largest packet (RFC 8289 §4.2, §5.3).
     pub mtu: PacketSize,
-    /// Marks packets of ECN-capable transports instead of dropping them (RFC 8289 §3.1; tc-codel(8): false).
+    /// Marks packets of ECN-capable transports instead of dropping them (RFC 8289 §3.1;
+    /// tc-codel(8): false).
     pub ecn: bool,
     /// Marks every packet of an ECN-capable transport that has waited for longer than this, as
     /// DCTCP requires, or `"off"` (RFC 8290 §5.2.7: off).

@@ -172,7 +172,8 @@ impl Recur {
     }
 }
 
-/// The PI controller of the base probability (RFC 9332 appendix A.1, `dualpi2_update`). Times are in seconds.
+/// The PI controller of the base probability (RFC 9332 appendix A.1, `dualpi2_update`). Times are
+/// in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Controller {
     target: f64,

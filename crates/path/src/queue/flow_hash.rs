@@ -128,7 +128,7 @@ mod tests {
         let draws = Stream::new(1, "index");
         for step in 0..20_000 {
             let mut draw = draws.at(step);
-            // A small range, so that connections return, with runs of neighbors.
+            // A small range, so that connections return, with runs of neighbours.
             let connection = (draw.bits() % 300).wrapping_mul(0x1000_0001);
             let id = ConnectionId(connection);
             assert_eq!(index.get(id), map.get(&connection).copied());

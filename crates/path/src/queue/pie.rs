@@ -89,7 +89,8 @@ pub struct Params {
     /// Spaces drops: none until the probabilities add up to 0.85, and one at 8.5 at the latest (RFC
     /// 8033 §5.4).
     pub derandomize: bool,
-    /// Marks packets of ECN-capable transports instead of dropping them (RFC 8033 §5.1; tc-pie(8): false).
+    /// Marks packets of ECN-capable transports instead of dropping them (RFC 8033 §5.1; tc-pie(8):
+    /// false).
     pub ecn: bool,
     /// Probability above which ECN-capable packets are dropped nevertheless (RFC 8033 §5.1: 0.1).
     pub mark_ecnth: Fraction,

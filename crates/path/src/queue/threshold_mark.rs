@@ -12,7 +12,8 @@
 //!   so too.
 //!
 //! # Differs from Linux
-//! - Linux has no queue of this name; `ce_threshold` of `codel` and `fq-codel` marks above a sojourn time instead.
+//! - Linux has no queue of this name; `ce_threshold` of `codel` and `fq-codel` marks above a
+//!   sojourn time instead.
 //!
 //! # Not implemented
 //! - A threshold on a buffer shared by several ports.

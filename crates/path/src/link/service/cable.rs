@@ -9,7 +9,7 @@
 //! - The media acquisition delay of 2 to 8 ms is not confirmed (docs/design/039-media.md).
 //! - A grant begins with the interval of its MAP; a CMTS places it anywhere in the interval.
 //! - Contention slots are dense: the modem picks a time from its backoff window, not a slot.
-//! - Collisions are drawn with a probability; other modems are not modeled.
+//! - Collisions are drawn with a probability; other modems are not modelled.
 //!
 //! # Not implemented
 //! - Unsolicited and proactive grants, token buckets, MAC headers (`rate` counts IP packets),

@@ -1,4 +1,5 @@
-//! A station of an 802.11n network that sends by the distributed coordination function (DCF), with aggregation.
+//! A station of an 802.11n network that sends by the distributed coordination function (DCF), with
+//! aggregation.
 //!
 //! The link's `rate` is the physical-layer rate. To send, the station waits for DIFS and a backoff
 //! drawn from its contention window. It then sends up to `aggregate` frames in one A-MPDU, which a

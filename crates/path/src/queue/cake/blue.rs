@@ -1,4 +1,5 @@
-//! BLUE: a drop probability that rises when a queue overflows and falls when it is empty (Feng et al. 2002).
+//! BLUE: a drop probability that rises when a queue overflows and falls when it is empty (Feng et
+//! al. 2002).
 //!
 //! In COBALT it takes over if CoDel's drops have no effect because a flow does not respond
 //! (Høiland-Jørgensen et al. 2018 §3.3).

@@ -182,8 +182,8 @@ macro_rules! red_params {
             /// ns-2 by default. `summed`: the gap is uniform in 1/(2p)..3/(2p), and probabilities
             /// that differ from packet to packet add up.
             pub spacing: $crate::queue::red::Spacing,
-            /// Marks packets of ECN-capable transports instead of dropping them, unless the queue is full
-            /// (RFC 3168 §5).
+            /// Marks packets of ECN-capable transports instead of dropping them, unless the queue
+            /// is full (RFC 3168 §5).
             pub ecn: bool,
             /// With `ecn`: drops packets if the average is so high that every packet would be
             /// marked (RFC 3168 §7). If off, it marks them.
