@@ -13,7 +13,7 @@
 //! With `after_pause` only a packet that arrives after a pause is delayed, as by a radio, a
 //! processor or a thread that has to wake up. With `reorder` = false, packets that arrive meanwhile
 //! wait for it, so that a burst is compressed. With `packets` only the packets with these numbers
-//! are delayed, as by work that takes longer the first time.
+//! are delayed, for example because an operation takes longer the first time.
 //!
 //! # Differs from Linux
 //! - `tc netem delay TIME JITTER` draws symmetrically around TIME; here the delay of the link is

@@ -1,4 +1,5 @@
-//! The upstream of a cable modem, against the arithmetic of requests and MAPs and the delays that CableLabs publishes.
+//! The upstream of a cable modem, against the arithmetic of requests and MAPs and the delays that
+//! CableLabs publishes.
 
 use anabranch_core::{
     rng::Stream,
@@ -62,7 +63,8 @@ fn an_idle_modem_waits_for_request_and_grant() {
     }
 }
 
-/// White, Sundaresan and Briscoe 2019: the media acquisition of DOCSIS 3.1 takes 2 to 8 ms (not confirmed: docs/design/039-media.md).
+/// White, Sundaresan and Briscoe 2019: the media acquisition of DOCSIS 3.1 takes 2 to 8 ms (not
+/// confirmed: docs/design/039-media.md).
 #[test]
 fn media_acquisition_takes_two_to_eight_milliseconds() {
     for seed in 0..20 {
@@ -86,8 +88,8 @@ fn a_collision_costs_another_round() {
     let without = mean(&idle_delays(&params(0.0), 3, 20_000));
     for collision in [0.1, 0.5] {
         let with = mean(&idle_delays(&params(collision), 3, 40_000));
-        // A retry is sent 1.2 ms after a MAP (the lead) and arrives 0.45 ms later, 0.35 ms before the
-        // next MAP: a round takes one MAP interval.
+        // A retry is sent 1.2 ms after a MAP (the lead) and arrives 0.45 ms later, 0.35 ms before
+        // the next MAP: a round takes one MAP interval.
         let expected = without + collision / (1.0 - collision) * 2.0;
         assert_near(with, expected, 0.02);
     }

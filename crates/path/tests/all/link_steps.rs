@@ -159,7 +159,7 @@ fn random_tables_agree_with_the_reference_model() {
 }
 
 #[test]
-fn a_delay_applies_to_packets_that_leave_from_its_time_on() {
+fn a_delay_applies_to_departures_from_its_time_on() {
     let mut path = delays("time_s,delay_ms\n0,30\n1.5,20.5\n2,40\n", Repeat::Always);
     let at = |path: &mut Propagation, at| path.at(ms(at)).as_millis_f64();
     for (now, expected) in [
