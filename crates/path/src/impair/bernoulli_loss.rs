@@ -38,8 +38,8 @@ pub const META: Meta = Meta {
 pub struct Params {
     /// Probability that a packet is lost, 0 to 1.
     pub rate: Fraction,
-    /// Maximum number of consecutive losses: the next packet gets through whatever is drawn, so
-    /// fewer than `rate` are lost in all. None: no limit.
+    /// Maximum number of consecutive losses: the next packet gets through whatever is drawn, so the
+    /// share of losses is below `rate`. None: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NonZeroU32")]
     pub max_burst: Option<NonZeroU32>,

@@ -1,4 +1,4 @@
-//! Damage: a packet arrives with bit errors, which the far end of the link detects and drops it.
+//! Damage: a packet arrives with bit errors; the far end of the link detects them and drops it.
 //!
 //! To a transport this is a loss; packet tables and captures report it as a separate outcome.
 //! `lost_packets` of a link includes it. With `bit_error_rate` bit errors are independent. Long

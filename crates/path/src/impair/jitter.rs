@@ -64,8 +64,8 @@ pub const META: Meta = Meta {
 pub struct Params {
     /// Distribution of the delays: `"exponential"`, `"normal"`, `"pareto"` or `"table"`.
     pub distribution: Distribution,
-    /// Mean of the delays, in addition to the link's own delay. Required, except with `distribution
-    /// = "table"`, whose mean follows from its delays.
+    /// Mean of the delays, in addition to the link's own delay. Required, except with
+    /// `distribution = "table"`, whose mean follows from its delays.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Duration")]
     pub mean: Option<Duration>,

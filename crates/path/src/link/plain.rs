@@ -112,7 +112,7 @@ impl PlainLink {
         }
     }
 
-    /// Counters of all accepted packets.
+    /// Counters, including accepted packets that are not sent yet.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         Statistics {

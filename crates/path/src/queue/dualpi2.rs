@@ -20,8 +20,8 @@
 //!
 //! # Differs from Linux
 //! - `tc-dualpi2(8)` rounds the controller's constants to 0.16 Hz, 3.2 Hz and 16 ms and marks at a
-//!   step of 1 ms. Here the defaults are the RFC's. `l4s_range = "0 ms"` and `l4s_threshold = "1
-//!   ms"` give the step.
+//!   step of 1 ms. Here the defaults are the RFC's. `l4s_range = "0 ms"` and
+//!   `l4s_threshold = "1 ms"` give the step.
 //! - Drops happen at dequeue (`drop_dequeue`). Not compared with Linux's results.
 //!
 //! # Not implemented

@@ -2,9 +2,9 @@
 //! `multiplier` for the flows with the highest rate.
 //!
 //! The heavy flows are either named (`select = { kind = "static", flows = [...] }`, §4.1) or
-//! detected from the arrivals (`kind = "dynamic"`, §4.2, the study's history; `kind =
-//! "space-saving"` in constant memory); see [`crate::heavy`]. A connection remains selected until
-//! another is counted more often.
+//! detected from the arrivals (`kind = "dynamic"`, §4.2, the study's history;
+//! `kind = "space-saving"` in constant memory); see [`crate::heavy`]. A connection remains selected
+//! until another is counted more often.
 //!
 //! The probability given by the average is multiplied, up to 1, and then spread over the packets as
 //! in RED (`multiply = "plain"`). The study does not state whether its emulator multiplied before

@@ -14,9 +14,9 @@
 //! multiples of the bandwidth-delay product are bytes. In bytes the probability is proportional to
 //! the packet's size (§8), unless `scale_by_size` is off as RFC 7141 §2.2 advises.
 //!
-//! `gentle` is Floyd's "Recommendation on using the gentle variant of RED" (2000). `adaptive` is
-//! the maximum probability of Adaptive RED (Floyd, Gummadi and Shenker 2001). `ecn` marks packets
-//! of ECN-capable transports (RFC 3168 §5).
+//! `gentle` is Floyd's "Recommendation on using the gentle variant of RED" (2000). `adaptive`
+//! adapts the maximum probability as Adaptive RED does (Floyd, Gummadi and Shenker 2001). `ecn`
+//! marks packets of ECN-capable transports (RFC 3168 §5).
 //!
 //! # Differs from the source
 //! - Figure 2 of the paper counts the arriving packet if a packet was dropped before, so the gap

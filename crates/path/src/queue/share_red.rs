@@ -3,9 +3,9 @@
 //! A variant, specific to this project, of the dynamic preferential dropping of Akiyama, Kozu and
 //! Yamaguchi. Their algorithm chooses one connection at a time and multiplies its probability by a
 //! constant. With two nearly equal connections, or with many, most connections above their share
-//! are then not limited. Here the history of arrivals weighs every connection. Let `part = share ·
-//! n`, where `share` is the connection's part of the newest records and `n` the number of active
-//! connections. RED's probability `p` is multiplied by
+//! are then not limited. Here the history of arrivals weighs every connection. Let
+//! `part = share · n`, where `share` is the connection's part of the newest records and `n` the
+//! number of active connections. RED's probability `p` is multiplied by
 //!
 //! ```text
 //! part^e · load^load_exponent
@@ -137,7 +137,7 @@ impl Load {
     }
 }
 
-/// Weights by share.
+/// Weighs packets by their connection's share.
 #[derive(Debug)]
 pub struct ByShare {
     history: history::History,

@@ -15,7 +15,8 @@
 //! bit only after the other has confirmed the last change, as an alternating bit (Bartlett,
 //! Scantlebury and Wilkinson, Communications of the ACM 12(5), 1969); the other confirms at once.
 //! Decisions made meanwhile are applied then. The leading end stops distributing at once in any
-//! case. This does not hold over a link that reorders packets.
+//! case. Over a link that reorders packets this protection fails.
+//!
 //! # Not implemented
 //! - Selection of an aggregator among several (§6.4.14): a port has one.
 //! - Churn detection (§6.4.17).

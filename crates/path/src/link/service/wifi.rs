@@ -110,7 +110,7 @@ impl Default for Params {
     }
 }
 
-/// Behavior of a saturated station in a slot (Bianchi 2000 §IV.A).
+/// Behaviour of a saturated station in a slot (Bianchi 2000 §IV.A).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contention {
     /// `τ`: probability that a station sends.

@@ -160,8 +160,8 @@ macro_rules! red_params {
             /// bandwidth-delay products (`"100 packets"`, `"64 KiB"`, `"1 bdp"`). By default there
             /// is no limit.
             pub limit: anabranch_core::units::text::Limit,
-            /// Average below which no packet is dropped (`min_th`), in packets or in bytes. In
-            /// bytes, the queue is measured in bytes. 5 packets, as Floyd recommends (1997).
+            /// Average below which no packet is dropped (`min_th`), in packets or in bytes; the
+            /// queue is measured in the same unit. 5 packets, as Floyd recommends (1997).
             pub min_threshold: anabranch_core::units::text::Limit,
             /// Average at which the probability reaches `max_probability` (`max_th`), in the unit
             /// of `min_threshold`. Three times `min_threshold`, as Floyd recommends (1997).

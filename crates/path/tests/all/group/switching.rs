@@ -138,7 +138,8 @@ proptest! {
         check_converged(&rig, &setup, wanted)?;
     }
 
-    /// The same if a third of all packets and LACPDUs is lost, after several periods.
+    /// If a third of all packets and LACPDUs is lost, neither end distributes to more members than
+    /// requested after several periods.
     #[test]
     fn lost_announcements_are_repeated(setup in setup(), seed in any::<u64>()) {
         let end = setup.end + Duration::from_secs(60);

@@ -192,8 +192,8 @@ fn send_with_copies(split: &mut AnySplit, at: Instant) -> Vec<u16> {
     chosen
 }
 
-/// The route with the longer delay is used only when the other's backlog equals the difference; the
-/// clock offset of the two ends does not matter.
+/// The route with the longer delay is used only when the other's backlog makes up for the
+/// difference; the clock offset of the two ends does not matter.
 #[test]
 fn earliest_arrival_goes_by_delay_and_backlog() {
     for offset in [0, 123_456_789, u32::MAX - 20_000] {
