@@ -508,8 +508,8 @@ mod tests {
     use super::*;
     use crate::kernel::namespace::Namespace;
 
-    /// A host with ten ports opens up to hundreds of transfers without timestamps. Detects an end
-    /// that passes on the kernel's message alone.
+    /// A host with ten ports starts many transfers without timestamps. Detects an end that passes
+    /// on the kernel's message alone.
     #[test]
     fn a_host_without_a_free_port_explains_the_error() {
         let Ok(namespace) = Namespace::new() else {

@@ -188,7 +188,7 @@ struct Connection {
     marked: u64,
 }
 
-/// The offers of a SYN.
+/// The options that a SYN offers.
 #[derive(Debug, Clone, Copy, Default)]
 struct Syn {
     mss: u16,

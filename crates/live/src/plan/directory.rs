@@ -40,7 +40,7 @@ type Key = (usize, (u16, u16));
 struct Between {
     /// Flows with a `match`, in the order of the file; copies are together.
     chosen: Vec<(Match, Vec<Choice>)>,
-    /// Flows without.
+    /// Flows without a `match`.
     others: Vec<Choice>,
 }
 

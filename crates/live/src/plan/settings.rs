@@ -395,8 +395,8 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
     settings
 }
 
-/// The smallest path MTU that a kernel accepts by default (`min_pmtu`); it fragments packets for a
-/// smaller one.
+/// Default of `min_pmtu`: a kernel takes reports of a smaller MTU as this value, and fragments
+/// packets.
 const LEAST_KERNEL_MTU: u32 = 552;
 
 /// The smallest MTU of all links that have one.
