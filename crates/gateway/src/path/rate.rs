@@ -79,9 +79,10 @@ const FLIGHT: f64 = 1.25;
 const REPORT_S: f64 = 0.012;
 /// Octets in flight that are always allowed.
 const LEAST_FLIGHT: f64 = 14_720.0;
-/// The burst after a pause: the larger of this time and ten packets (RFC 6928).
+/// The burst after a pause: the octets of this time at the present rate, or ten packets (RFC 6928),
+/// whichever is more.
 const CATCH_UP: Duration = Duration::from_millis(2);
-/// The burst after the pace and then the host's processor held packets back: the path was idle only
+/// The same if the pace, and then the host's processor, held packets back: the path was idle only
 /// for lack of processor time.
 const CATCH_UP_BACKLOG: Duration = Duration::from_millis(50);
 /// The base delay covers one to two of these intervals.

@@ -8,8 +8,8 @@
 use crate::{inner::FLOWS, path::Kept, wire::PathId};
 use std::collections::VecDeque;
 
-/// The largest number of packets that wait for their path, because they are outside of CoDel's
-/// control.
+/// The largest number of packets that wait for their path. It is small because CoDel does not
+/// control these packets.
 const ASIDE: usize = 128;
 /// The number of recent packets from which the active flows are counted.
 const RECENT: usize = 256;

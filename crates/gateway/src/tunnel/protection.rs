@@ -26,8 +26,8 @@ const PACKETS_PER_REPAIR: usize = 4;
 /// A retransmission arrives a round trip and this time later than the packet would have: three
 /// later packets must arrive, and reports wait.
 const DETECTION: Duration = Duration::from_millis(30);
-/// The acceptable wait of bulk packets, which is the receiver's longest wait for a gap, and the
-/// longest duration of a block.
+/// The acceptable wait of bulk packets (the receiver's longest wait for a gap), and the longest
+/// duration of their blocks.
 const BULK: [Duration; 2] = [Duration::from_millis(350), Duration::from_millis(250)];
 /// The same for interactive packets (ITU-T G.114 has 150 ms for the whole path).
 const INTERACTIVE: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(60)];

@@ -1,6 +1,6 @@
-//! Laws under any sequence of events: each packet at most once, in order of its flow or counted late, no
-//! counts as late, no nonce twice, bounded memory. Traffic resumes within a second of the last
-//! event while one path is alive.
+//! Laws under any sequence of events: each packet at most once, in the order of its flow or counted
+//! as late, no nonce twice, bounded memory. Traffic resumes within a second of the last event while
+//! one path is alive.
 
 use super::{
     network::{Network, Wire, path},
