@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_has_one_size_and_ends_with_a_shorter_datagram() {
+    fn batches_have_one_size_and_end_with_a_shorter_datagram() {
         let mut pending = Pending::default();
         assert!(pending.takes_unmarked(1_400));
         pending.add(&[0; 1_400], Marks::default());

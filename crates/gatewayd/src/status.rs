@@ -497,7 +497,7 @@ mod tests {
     use super::StatusSocket;
 
     #[test]
-    fn only_a_socket_is_replaced_and_only_the_own_one_removed() {
+    fn only_sockets_are_replaced_and_only_the_own_one_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         fs::write(&file, "years").expect("written");

@@ -260,7 +260,8 @@ impl<'a> Live<'a> {
         self.packet_log = on;
         self
     }
-    /// Sets the interval of samples of links and groups (default: no samples). Zero means no samples.
+    /// Sets the interval of samples of links and groups (default: no samples). Zero means no
+    /// samples.
     #[must_use]
     pub fn samples(mut self, every: Option<Duration>) -> Self {
         self.sample_every = every.filter(|every| !every.is_zero());

@@ -2,7 +2,7 @@
 //!
 //! | law | over any events | separately |
 //! | --- | --- | --- |
-//! | a packet is delivered at most once | `events` | `order::any_arrivals_are_delivered_once_and_in_order_except_late_ones` |
+//! | a packet is delivered at most once | `events` | `order::arrivals_are_delivered_once_and_in_order_except_late_ones` |
 //! | a flow keeps its order, except packets whose gap was given up | `events` | the same |
 //! | traffic flows within a second while one path is alive | `events` | `tunnel`, by kind of failure |
 //! | no nonce is used twice | `network`, in every test | `crypto::each_path_has_a_separate_number_space` |

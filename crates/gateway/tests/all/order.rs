@@ -40,7 +40,7 @@ fn a_gap_delays_only_its_flow() {
 }
 
 #[test]
-fn a_lasting_gap_is_given_up_and_its_packet_is_late() {
+fn packets_of_a_gap_that_is_given_up_are_late() {
     let mut order = Order::default();
     arrive(&mut order, 1, 1, at(0));
     let due = order.timeout().expect("a gap");
@@ -120,7 +120,7 @@ proptest! {
     #![proptest_config(super::cases(64))]
 
     #[test]
-    fn any_arrivals_are_delivered_once_and_in_order_except_late_ones(
+    fn arrivals_are_delivered_once_and_in_order_except_late_ones(
         arrivals in proptest::collection::vec((0_u16..3, 0_u32..60, 0_u64..30), 1..300),
     ) {
         let mut order = Order::default();

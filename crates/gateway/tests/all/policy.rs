@@ -72,7 +72,7 @@ fn an_interactive_packet_overtakes_the_bulk_queue() {
 }
 
 #[test]
-fn a_call_on_two_cheap_paths_loses_nothing_when_one_dies() {
+fn a_call_loses_nothing_when_one_cheap_path_dies() {
     for phase in 0..20 {
         for dies in [0, 1] {
             let mut network = network(
@@ -99,7 +99,7 @@ fn a_call_on_two_cheap_paths_loses_nothing_when_one_dies() {
 }
 
 #[test]
-fn a_call_over_lossy_paths_loses_only_packets_lost_on_both() {
+fn calls_lose_only_packets_lost_on_both_paths() {
     let lossy = |delay| {
         [Wire {
             loss: 0.05,

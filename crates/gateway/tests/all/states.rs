@@ -169,7 +169,7 @@ impl Watch {
 
 #[test]
 #[should_panic(expected = "by Time")]
-fn the_model_refuses_a_transition_that_is_not_in_the_table() {
+fn the_model_refuses_transitions_that_the_table_lacks() {
     let mut network = super::network::Network::new(1, vec![Default::default()], false);
     network.run(MS * 2_000);
     let stats = network.stats(0);

@@ -298,7 +298,7 @@ fn losses_are_repaired_and_order_is_kept() {
 }
 
 #[test]
-fn the_lost_end_of_a_burst_is_retransmitted_within_two_round_trips() {
+fn a_lost_tail_is_retransmitted_within_two_round_trips() {
     let mut network = Network::new(14, vec![[Wire::default(); 2]], false);
     network.flow(0, 1, MS * 10, MS * 1_000);
     network.run(MS * 2_000);
@@ -460,7 +460,7 @@ fn packets_with_foreign_sources_are_dropped() {
 }
 
 #[test]
-fn a_packet_that_is_too_large_is_refused_with_the_mtu() {
+fn packets_that_are_too_large_are_refused_with_the_mtu() {
     let mut network = Network::new(16, two(), false);
     network.run(MS * 3_000);
     let now = network.now;
@@ -713,7 +713,7 @@ fn the_tunnel_recovers_from_a_sleep_of_any_length() {
 }
 
 #[test]
-fn a_late_datagram_from_an_old_address_does_not_move_the_path() {
+fn late_datagrams_from_old_addresses_do_not_move_the_path() {
     let mut network = busy(24);
     // Datagrams that are delayed, and arrive after later ones.
     kill(&mut network, 0, &[0], true);
@@ -739,7 +739,7 @@ fn a_late_datagram_from_an_old_address_does_not_move_the_path() {
 }
 
 #[test]
-fn a_burst_avoids_a_path_on_which_it_would_arrive_later() {
+fn a_burst_avoids_a_path_that_delivers_it_later() {
     let far = Wire {
         delay: MS * 300,
         ..Wire::default()

@@ -226,7 +226,7 @@ fn of_process(host: &Host, name: &str) -> u64 {
 
 /// 10,000 datagrams per second for two seconds: of every type, with valid and invalid lengths.
 #[test]
-fn a_flood_of_garbage_neither_stops_a_transfer_nor_fills_memory() {
+fn a_garbage_flood_neither_stops_transfers_nor_fills_memory() {
     if !may_run() {
         return;
     }

@@ -27,8 +27,8 @@ pub const GATEWAY: &str = env!("CARGO_BIN_EXE_anabranch-gateway");
 const PATIENCE: Duration = Duration::from_secs(120);
 const INNER: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
 
-/// Whether the machine permits namespaces and TUN interfaces. If not, the test prints the reason and passes, or fails with
-/// `ANABRANCH_LIVE=required`.
+/// Whether the machine permits namespaces and TUN interfaces. If not, the test prints the reason
+/// and passes, or fails with `ANABRANCH_LIVE=required`.
 pub fn may_run() -> bool {
     let done = Command::new("unshare")
         .args(["--net", "ip", "tuntap", "add", "probe", "mode", "tun"])

@@ -56,7 +56,8 @@ impl Stream {
     }
 }
 
-/// The finalizer of `SplitMix64` (Steele et al., "Fast Splittable Pseudorandom Number Generators", 2014).
+/// The finalizer of `SplitMix64` (Steele et al., "Fast Splittable Pseudorandom Number Generators",
+/// 2014).
 const fn mix(place: u64, key: u64) -> u64 {
     let mut z = place
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)

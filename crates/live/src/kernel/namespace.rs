@@ -54,7 +54,8 @@ impl Namespace {
     /// Creates a namespace that holds only a loopback interface.
     pub fn new() -> io::Result<Self> {
         let made = thread::spawn(|| {
-            // SAFETY: a new network namespace for this thread alone touches no descriptor and no memory.
+            // SAFETY: a new network namespace for this thread alone touches no descriptor and no
+            // memory.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
             let file = Arc::new(File::open("/proc/thread-self/ns/net")?);
             Interface::new("lo")?.up()?;
@@ -243,7 +244,8 @@ impl Namespace {
                 .split_whitespace()
                 .map_while(|figure| figure.parse().ok())
                 .collect();
-            // Columns of proc(5): receive packets, errs and drop are 2nd to 4th, transmit ones 10th to 12th.
+            // Columns of proc(5): receive packets, errs and drop are 2nd to 4th, transmit ones 10th
+            // to 12th.
             let sum = |columns: [usize; 2]| columns.iter().filter_map(|at| figures.get(*at)).sum();
             let of = |column: usize| figures.get(column).copied().unwrap_or(0);
             let passed = Passed {

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_ends_at_the_router_that_its_hop_limit_reaches() {
+    fn packets_end_at_the_router_their_hop_limit_reaches() {
         let resolved = resolved(&format!("{CHAIN}\n[host.A]\nexec = [\"true\"]"));
         let hops = Hops::of(&resolved);
         let names = |hop: &Hop| {
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_limited_to_a_burst_of_six_then_one_per_second() {
+    fn errors_are_limited_to_six_then_one_per_second() {
         let mut limit = RateLimit::new();
         let count = |limit: &mut RateLimit, ms: u64| {
             (0..10)

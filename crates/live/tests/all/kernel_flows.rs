@@ -1,4 +1,5 @@
-//! The kernel's flows in a live run: their connections, their retransmissions, a shell without flows, and refusals.
+//! The kernel's flows in a live run: their connections, their retransmissions, a shell without
+//! flows, and refusals.
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},

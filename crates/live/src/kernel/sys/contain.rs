@@ -43,7 +43,8 @@ pub struct Contained {
 /// first process of the namespace passes SIGTERM on to the program, which then needs no separate
 /// process group.
 pub fn start(command: &mut Command, names: String, passes_on: bool) -> io::Result<Contained> {
-    // SAFETY: a new PID namespace for the children of this thread touches no descriptor and no memory.
+    // SAFETY: a new PID namespace for the children of this thread touches no descriptor and no
+    // memory.
     let is_apart = unsafe { unshare_unsafe(UnshareFlags::NEWPID) }.is_ok();
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     let report = writer.as_raw_fd();

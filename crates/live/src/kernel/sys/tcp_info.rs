@@ -225,7 +225,8 @@ pub fn attach_filter(socket: &impl AsFd, program: &impl AsFd) -> io::Result<()> 
     set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, program)
 }
 
-/// The cookie of the network namespace that a socket is in (`SO_NETNS_COOKIE`, Linux 5.14 and later).
+/// The cookie of the network namespace that a socket is in (`SO_NETNS_COOKIE`, Linux 5.14 and
+/// later).
 pub fn namespace_cookie(socket: &impl AsFd) -> io::Result<u64> {
     let mut cookie = 0_u64;
     let mut len = libc::socklen_t::try_from(size_of::<u64>()).expect("a small number");
