@@ -44,7 +44,7 @@ while True:
 
 @contextmanager
 def busy(processes: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Run processes that occupy a processor each, in separate sessions as if another user had started them."""
+    """Run processes that occupy a processor each, each detached by setsid, like those of another user."""
     program = BUSY.replace("PARENT", str(os.getpid()))
     words = [sys.executable, "-c", program]
     started: list[subprocess.Popen[bytes]] = []
