@@ -96,7 +96,7 @@ def listens(middle: str, engine: subprocess.Popen[str]) -> bool:
 
 
 def cross(namespaces: dict[str, str], file: Path) -> tuple[subprocess.CompletedProcess[str], int, str]:
-    """Make a connection through the engine; return the engine's end, the bytes that arrived, and the client's output."""
+    """Make a connection through the engine; return the engine's end, the bytes received, and the client's output."""
     words = inside(namespaces["middle"], *command("run", file, "--engine", "live", "--json", "--allow-tainted"))
     engine = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     server = subprocess.Popen(

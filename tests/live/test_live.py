@@ -51,7 +51,7 @@ def test_the_machine_is_described(late_run: Run) -> None:
 
 
 def holding(run: subprocess.Popen[bytes]) -> bool:
-    """Whether this run holds its request that no processor sleeps; the file shows only the combination of all requests."""
+    """Whether this run holds its request that no processor sleeps; the file combines the requests of all processes."""
     for descriptor in Path(f"/proc/{run.pid}/fd").iterdir():
         with suppress(OSError):
             if descriptor.readlink() == Path(WISHES):

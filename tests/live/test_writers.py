@@ -44,12 +44,12 @@ def test_a_writer_that_fills_a_buffer_lets_others_write(live_machine: None) -> N
     finally:
         os.sched_setaffinity(0, allowed)
     large, small = (sum(side) for side in zip(*both, strict=True))
-    # Writers that fill a buffer in one go are late in ten more.
+    # Writers that fill a buffer in one call are late ten times more often.
     assert large - small <= 6, f"{large} and {small} of 24"
 
 
 def _begins_late(*, slow: bool = False) -> bool:
-    """Whether a flow sends first data late; over a ``slow`` path the buffers begin with 16 KiB."""
+    """Whether a flow sends its first data late; over a ``slow`` path the buffers begin with 16 KiB."""
     scenario = Scenario.from_text(LOSES_ONE)
     scenario = scenario.set("duration", "300 ms")
     scenario = scenario.set("link.path.forward.impair", [])
@@ -58,7 +58,7 @@ def _begins_late(*, slow: bool = False) -> bool:
         scenario = scenario.set("link.path.rate", "100 kbit/s")
         scenario = scenario.set("link.path.queue", {"kind": "drop-tail", "limit": "1 packet"})
         assert first_send_buffer(scenario) == 16_384
-    # Tainted or not: what holds up the machine holds up both kinds.
+    # Tainted runs count: a disturbance of the machine delays both kinds.
     run = run_audited(scenario, captures=["path.forward"])
     connected: dict[int, float] = {}
     began: dict[int, float] = {}
