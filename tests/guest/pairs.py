@@ -56,7 +56,7 @@ PAIR = host("A", CLIENT, "B", "1000000") + host("B", SERVER, "{B}", "1")
 
 
 def controls() -> tuple[list[str], list[str]]:
-    """Congestion controls that any namespace may use as its default, and those that the kernel restricts."""
+    """Congestion controls that any namespace may use as its default, and the other available ones."""
     setting = "/proc/sys/net/ipv4/tcp_{}_congestion_control"
     allowed, there = (Path(setting.format(name)).read_text().split() for name in ("allowed", "available"))
     return allowed, [name for name in there if name not in allowed]

@@ -158,7 +158,7 @@ def fails(check: Callable[[], None]) -> bool:
 
 
 def acknowledgments(seen: Seen) -> tuple[list[int], list[int]]:
-    """Acknowledged bytes of ACKs in order: those that certainly arrived, and all on the reverse path."""
+    """Acknowledged bytes in order: of ACKs that certainly arrived, and of all ACKs on the reverse path."""
     acks = [s for s in seen.received if s.flags & ACK and not s.flags & SYN]
     # The reverse path takes at most 20 ms here; a tenth of a second covers the lateness of the
     # slowest machine.

@@ -174,7 +174,7 @@ def test_the_list_shows_release_state_and_source(cache: Path, tree: Path, anabra
     assert (one["release"], one["current"], one["lacks"]) == ("9.9.9", False, ["NET_SCH_DUALPI2"])
 
 
-def test_a_check_names_what_the_kernel_lacks(cache: Path, tree: Path, anabranch: Call) -> None:
+def test_a_check_names_missing_features_of_the_kernel(cache: Path, tree: Path, anabranch: Call) -> None:
     build.build(str(tree))
     done = anabranch("kernel", "check")
     assert done.out == "Linux 9.9.9 runs, its time is virtual, and a seed determines what it draws\n"
