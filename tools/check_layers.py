@@ -165,7 +165,7 @@ def check_edges(metadata: Mapping[str, Any]) -> list[Finding]:
 
 
 def blank(source: str) -> str:
-    """Replace comments and literals by blanks, keeping every line where it is."""
+    """Replace comments and literals by blanks; lines keep their numbers."""
     out: list[str] = []
     position = 0
     while match := _TOKENS.search(source, position):
@@ -252,7 +252,7 @@ def check_forbid(metadata: Mapping[str, Any], root: Path) -> list[Finding]:
 
 
 def check_sources(root: Path, crates: Sequence[str] = ENGINE) -> tuple[int, list[Finding]]:
-    """Check every source file of the engine's crates; return how many there are, and the findings."""
+    """Check every source file of the engine's crates; return their number, and the findings."""
     files = [file for crate in crates for file in sorted((root / "crates" / crate / "src").rglob("*.rs"))]
     findings = []
     for file in files:

@@ -100,8 +100,8 @@ while libc.unshare(NEWNET) == 0:
 permit(1000)
 print(len(held))
 """.replace("MOST", str(MOST))
-"""Prints how many more are possible: it creates them until the kernel permits no other. A later run
-must find room beside namespaces that are still being removed."""
+"""Prints the number of further namespaces: it creates them until the kernel permits no other. A
+later run must find room beside namespaces that are still being removed."""
 
 
 class Confined:
@@ -124,7 +124,7 @@ class Confined:
         return ["nsenter", "--user", "--preserve-credentials", "--target", str(self._holder.pid), *words]
 
     def free(self) -> int:
-        """How many more may exist. The kernel removes the namespaces of this count later."""
+        """Number of further namespaces that may exist. The kernel removes the namespaces of this count later."""
         done = subprocess.run(self.words(sys.executable, "-c", COUNT), capture_output=True, text=True, check=True)
         return int(done.stdout)
 

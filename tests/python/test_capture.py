@@ -143,7 +143,7 @@ def test_tshark_finds_nothing_malformed(captured: Callable[[str], Captured], tex
     file = captured(text).file(link)
     fields = ("tcp.checksum.status", "ip.checksum.status", "_ws.malformed", "_ws.short")
     lines = tshark(file, "-T", "fields", *[part for field in fields for part in ("-e", field)]).splitlines()
-    # Both sums are right, nothing is malformed or short.
+    # Both checksums are right, and no packet is malformed or truncated.
     assert set(lines) == {"1\t1\t\t"}
     assert len(lines) > 1000
 

@@ -119,7 +119,7 @@ def test_too_little_memory_to_start_is_reported() -> None:
 
 
 def test_a_program_that_polls_the_clock_ends() -> None:
-    """Detects a watchdog that mistakes slowness for a standstill: each clock reading costs a quarter of a microsecond."""
+    """Detects a watchdog that mistakes slowness for a standstill: each clock reading costs 0.25 µs."""
     poll = "import time\nend = time.time() + 0.005\nwhile time.time() < end: pass"
     with Job() as job:
         assert job.run(kernel(), ["python3", "-c", poll], silence_s=60).status == 0

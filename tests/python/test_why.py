@@ -242,7 +242,7 @@ def test_the_engines_verdict_follows_from_the_packets() -> None:
 
 
 def test_a_late_arrival_counts() -> None:
-    """The original was in flight when the second was sent; the second is spurious all the same."""
+    """The original was in flight when the retransmission was sent; its arrival makes the retransmission spurious."""
     (again,) = only_flow(inspect([packet(0, 0, 0.0), packet(1, 0, 0.04, cause="rto")])).retransmissions
     assert again.needed is False
     assert "arrived after all at 0.0500 s" in text.need(again)

@@ -22,7 +22,7 @@ GROWING = ("reno", "cubic", "cubic-plus", "bic", "westwood-plus", "compound")
 
 @dataclass(frozen=True, order=True)
 class Setting:
-    """A queue in bandwidth-delay products, and how many flows each control has."""
+    """A queue in bandwidth-delay products, and the number of flows of each control."""
 
     queue: int
     flows: int
